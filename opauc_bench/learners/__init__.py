@@ -1,0 +1,1 @@
+from .opauc import OPAUC

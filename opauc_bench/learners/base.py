@@ -1,0 +1,332 @@
+"""The learner contract: scikit-learn estimators that can also train a whole grid of settings in one pass.
+
+A learner is two methods on top of this class:
+
+``_begin(n_features, settings)``
+    returns a :class:`State`: everything the algorithm remembers, for all settings at once;
+``_consume(state, X, y)``
+    reads a few rows and changes the state in place.
+
+What comes for free: ``fit``, ``partial_fit``, ``fit_grid``, prediction, progress and time limits between chunks of
+rows, and the removal of settings that overflow. ``fit`` is the case of a single setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["DivergenceError", "OnePassLearner", "State"]
+
+# A chunk is about this long, so that limits and progress are looked at often enough.
+_CHUNK_SECONDS = 0.25
+# Most settings that overflow do so at once: short first chunks get rid of them early.
+_FIRST_CHUNK = 16
+_LONGEST_CHUNK = 4096
+
+
+class DivergenceError(ArithmeticError):
+    """The weights of a single model overflowed: the step size is too large for the data."""
+
+
+@dataclass
+class State:
+    """What a learner remembers between rows, for several settings at once.
+
+    Attributes
+    ----------
+    settings : dict of str to ndarray of shape (n_live,)
+        Hyper-parameters of the settings that are still finite.
+    W : ndarray of shape (>= n_features, >= n_live)
+        One model a column. Kernels may pad both axes with zeros.
+    """
+
+    settings: dict[str, np.ndarray]
+    W: np.ndarray
+
+    @property
+    def n_live(self) -> int:
+        return len(next(iter(self.settings.values())))
+
+    def coef(self, n_features: int) -> np.ndarray:
+        """Weights of the live settings, shape (n_features, n_live)."""
+        return self.W[:n_features, : self.n_live]
+
+    def keep(self, columns: np.ndarray) -> None:
+        """Drop every setting but ``columns`` (integer positions among the live ones)."""
+        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
+        self.W = np.ascontiguousarray(self.W[:, columns])
+
+
+class OnePassLearner(ClassifierMixin, BaseEstimator):
+    """Base class of linear learners that see every example once.
+
+    Subclasses store hyper-parameters in ``__init__`` and implement ``_begin`` and ``_consume``.
+
+    Attributes
+    ----------
+    version : int
+        Part of the identity of every recorded number: raise it when the learner's results change.
+    grid_axes : tuple of str
+        Names of the hyper-parameters that ``fit_grid`` accepts one value a setting for.
+    """
+
+    version = 1
+    grid_axes: tuple[str, ...] = ()
+    _sparse_chunks = False
+
+    def _begin(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
+        """Allocate the state for ``n_features`` and the given settings."""
+        raise TypeError(f"{type(self).__name__} has to define _begin(n_features, settings)")
+
+    def _consume(self, state: State, X, y: np.ndarray) -> None:
+        """Update ``state`` with rows ``X`` (dense, or CSR where ``_sparse_chunks``) and labels -1/+1 (int8)."""
+        raise TypeError(f"{type(self).__name__} has to define _consume(state, X, y)")
+
+    def seconds_per_row(self, n_features: int, n_nonzero: float, n_settings: int) -> float:
+        """Rough CPU time of one row on one core, which ``plan`` and the length of chunks go by.
+
+        Parameters
+        ----------
+        n_features : int
+        n_nonzero : float
+            Nonzero features of an average row.
+        n_settings : int
+        """
+        return 1e-6 + 1e-9 * n_features * n_settings
+
+    def memory_bytes(self, n_features: int, n_settings: int) -> float:
+        """Rough size of the state, in bytes."""
+        return 8.0 * n_features * n_settings * 2
+
+    # ------------------------------------------------------------------ the whole grid in one pass
+
+    def fit_grid(
+        self,
+        X,
+        y,
+        grid: Mapping[str, np.ndarray],
+        *,
+        order: np.ndarray | None = None,
+        on_chunk: Callable[[int], None] | None = None,
+    ) -> np.ndarray:
+        """Train every setting of a grid in one pass over the rows.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Read in chunks: it may be memory-mapped and larger than memory.
+        y : ndarray of shape (n_samples,)
+            Labels, -1 or +1.
+        grid : mapping of axis name to array of shape (n_settings,)
+            One value a setting for each name in ``grid_axes`` that should differ from this estimator's own value.
+        order : ndarray of int, optional
+            Rows to visit, in this order; by default all of them from first to last.
+        on_chunk : callable, optional
+            Called with the number of rows consumed so far after each chunk; what it raises ends the pass.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_features, n_settings)
+            One model a column. Columns of settings that overflowed are NaN.
+
+        Raises
+        ------
+        ValueError
+            If ``grid`` is empty, has an unknown axis or axes of different lengths.
+        """
+        settings = self._settings(grid)
+        n_settings = len(next(iter(settings.values())))
+        order = np.arange(X.shape[0]) if order is None else np.asarray(order)
+        features = _features_in_use(X)
+        n_features = X.shape[1] if features is None else len(features)
+        state = self._begin(n_features, settings)
+        live = np.arange(n_settings)
+        n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
+        start, length = 0, _FIRST_CHUNK
+        with np.errstate(over="ignore", invalid="ignore"):
+            while start < len(order) and len(live):
+                rows = order[start : start + length]
+                self._consume(state, self._chunk(X, rows, features), np.asarray(y[rows], dtype=np.int8))
+                finite = np.isfinite(state.coef(n_features)).all(axis=0)
+                if not finite.all():
+                    live = live[finite]
+                    if len(live):
+                        state.keep(np.flatnonzero(finite))
+                start += len(rows)
+                longest = int(_CHUNK_SECONDS / self.seconds_per_row(n_features, n_nonzero, max(1, len(live))))
+                length = min(2 * length, max(_FIRST_CHUNK, min(longest, _LONGEST_CHUNK)))
+                if on_chunk is not None:
+                    on_chunk(start)
+        coef = np.full((X.shape[1], n_settings), np.nan)
+        if len(live):
+            coef[:, live] = 0.0
+            trained = slice(None) if features is None else features
+            coef[np.ix_(np.arange(X.shape[1])[trained], live)] = state.coef(n_features)
+        return coef
+
+    def _settings(self, grid: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Complete ``grid`` by this estimator's own values and check it."""
+        if unknown := sorted(set(grid) - set(self.grid_axes)):
+            raise ValueError(
+                f"{type(self).__name__}.fit_grid has the axes {', '.join(self.grid_axes)}; got {', '.join(unknown)}"
+            )
+        given = {axis: np.atleast_1d(np.asarray(values, dtype=float)) for axis, values in grid.items()}
+        lengths = {axis: len(values) for axis, values in given.items()}
+        if not given or len(set(lengths.values())) != 1 or 0 in lengths.values():
+            raise ValueError(f"fit_grid needs one value a setting on each axis; got lengths {lengths}")
+        n_settings = next(iter(lengths.values()))
+        return {axis: given.get(axis, np.full(n_settings, float(getattr(self, axis)))) for axis in self.grid_axes}
+
+    def _chunk(self, X, rows: np.ndarray, features: np.ndarray | None):
+        """Rows of ``X`` in the form that the kernel reads."""
+        chunk = X[rows]
+        if sparse.issparse(chunk):
+            return chunk if self._sparse_chunks else chunk.toarray()
+        if features is not None:
+            chunk = chunk[:, features]
+        chunk = np.ascontiguousarray(chunk, dtype=np.float64)
+        return sparse.csr_matrix(chunk) if self._sparse_chunks else chunk
+
+    # ------------------------------------------------------------------ scikit-learn
+
+    def fit(self, X, y):
+        """Train on the rows of ``X`` from first to last, forgetting everything before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes; ``classes_[1]``, the greater label, is the positive one.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are not exactly two classes.
+        DivergenceError
+            If the weights overflow.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        self._set_classes(y)
+        self._forget(X.shape[1])
+        return self._learn(X, y)
+
+    def partial_fit(self, X, y, classes=None):
+        """Go on training with more rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (2,), optional
+            Both labels; needed in the first call unless ``y`` has both.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are not exactly two classes, or a label that is neither.
+        DivergenceError
+            If the weights overflow.
+        """
+        first = not hasattr(self, "_state")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first)
+        if first:
+            self._set_classes(y if classes is None else np.asarray(classes))
+            self._forget(X.shape[1])
+        return self._learn(X, y)
+
+    def _set_classes(self, y) -> None:
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        classes = np.unique(y)
+        if len(classes) != 2:
+            raise ValueError(
+                f"{type(self).__name__} needs two classes to rank one above the other; got 1 class: {classes[0]!r}. "
+                "In partial_fit, name both with classes=..."
+            )
+        self.classes_ = classes
+
+    def _forget(self, n_features: int) -> None:
+        self._state = self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
+        self._class_counts = np.zeros(2)
+        self._class_sums = np.zeros((2, n_features))
+        self.n_samples_seen_ = 0
+
+    def _learn(self, X, y):
+        if strangers := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
+            raise ValueError(f"y has the labels {strangers}; the classes are {self.classes_.tolist()}")
+        positive = y == self.classes_[1]
+        signs = np.where(positive, 1, -1).astype(np.int8)
+        n_features = X.shape[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, X.shape[0], _LONGEST_CHUNK):
+                rows = np.arange(start, min(start + _LONGEST_CHUNK, X.shape[0]))
+                self._consume(self._state, self._chunk(X, rows, None), signs[rows])
+            weights = self._state.coef(n_features)[:, 0].copy()
+        for k, members in enumerate((positive, ~positive)):
+            self._class_counts[k] += np.count_nonzero(members)
+            self._class_sums[k] += np.asarray(X[members].sum(axis=0)).ravel()
+        self.n_samples_seen_ += X.shape[0]
+        if not np.isfinite(weights).all():
+            raise DivergenceError(
+                f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
+                f"({', '.join(f'{axis}={getattr(self, axis):g}' for axis in self.grid_axes)}): "
+                "take a smaller eta, or scale the features to [-1, 1]"
+            )
+        self.coef_ = weights[None, :]
+        self.intercept_ = np.array([self._intercept(weights)])
+        return self
+
+    def _intercept(self, weights: np.ndarray) -> float:
+        """Place the threshold of ``predict`` midway between the scores of the class means; AUC does not depend on it."""
+        means = self._class_sums / np.maximum(self._class_counts, 1.0)[:, None]
+        return -0.5 * float((means @ weights).sum())
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores of shape (n_samples,): the larger, the more likely ``classes_[1]``."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_[0]) + self.intercept_[0]
+
+    def predict(self, X) -> np.ndarray:
+        """Labels of shape (n_samples,)."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _features_in_use(X) -> np.ndarray | None:
+    """Columns of a dense ``X`` with any nonzero entry, or None if that is all of them (or ``X`` is sparse).
+
+    A feature that is zero in every row keeps a zero weight in each of our learners, so leaving it out changes nothing:
+    on mnist it saves a fifth of the work.
+    """
+    if sparse.issparse(X):
+        return None
+    used = np.zeros(X.shape[1], dtype=bool)
+    for start in range(0, X.shape[0], _LONGEST_CHUNK):
+        used |= (X[start : start + _LONGEST_CHUNK] != 0).any(axis=0)
+        if used.all():
+            return None
+    return np.flatnonzero(used)
