@@ -1,1 +1,44 @@
-from .opauc import OPAUC
+"""Learners: scikit-learn estimators that can train a whole grid of settings in one pass.
+
+``LEARNERS`` names the built-in ones; packages add theirs through the entry point group ``opauc_bench.learners``, and
+``path/to/file.py:Class`` works wherever a name does.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from .registry import LEARNERS, get_learner, learner_names, learner_parameters
+
+if TYPE_CHECKING:
+    from .base import DivergenceError, OnePassLearner
+    from .oam import OAMGra, OAMSeq
+    from .opauc import OPAUC
+    from .univariate import UniExp, UniLog, UniSqu
+
+__all__ = [
+    "LEARNERS",
+    "OPAUC",
+    "DivergenceError",
+    "OAMGra",
+    "OAMSeq",
+    "OnePassLearner",
+    "UniExp",
+    "UniLog",
+    "UniSqu",
+    "get_learner",
+    "learner_names",
+    "learner_parameters",
+]
+
+_HOMES = {"DivergenceError": "base", "OnePassLearner": "base"} | {
+    address.split(":")[1]: address.split(":")[0].rsplit(".", 1)[1] for address in LEARNERS.values()
+}
+
+
+def __getattr__(name: str):
+    # Compilers and scikit-learn are loaded by those who train, not by those who ask for help.
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,411 @@
+"""The contract of a learner, as checks that say what was expected and what came.
+
+``opauc-bench learners check NAME`` prints them, and the test suite runs them over every registered learner.
+A check is a function of a :class:`_Trial` (a learner to build and rows to train it on). It may return a note,
+or raise :class:`ContractBroken`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.estimator_checks import check_estimator
+
+from .base import DivergenceError, OnePassLearner
+
+__all__ = ["CheckResult", "ContractBroken", "check_learner"]
+
+_TOLERANCE = 1e-12  # of the largest weight of a setting
+_N_ROWS, _N_FEATURES = 400, 7
+
+
+class ContractBroken(AssertionError):
+    """A learner does not keep its contract; the message says what was expected and what came."""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What one check found.
+
+    Attributes
+    ----------
+    name : str
+        What the learner has to do.
+    passed : bool
+    detail : str
+        If it failed, what was expected and what came; otherwise a note, often empty.
+    """
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def check_learner(make: Callable[[], OnePassLearner]) -> list[CheckResult]:
+    """Check a learner against the contract.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a new learner at each call, with the parameters to be checked; the checks set its
+        ``random_state`` if it has one. A class attribute ``expected_failed_checks``, a dict of check name to
+        reason, declares the checks of scikit-learn that the learner cannot pass.
+
+    Returns
+    -------
+    results : list of CheckResult
+        One for each check, in a fixed order; a check that raises anything is one that failed.
+    """
+    results = []
+    for name, check in _CHECKS.items():
+        try:
+            results.append(CheckResult(name, True, check(_Trial(make)) or ""))
+        except ContractBroken as broken:
+            results.append(CheckResult(name, False, str(broken)))
+        except Exception as error:  # whatever a learner does, the other checks still have to run
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            said = f"raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+            results.append(CheckResult(name, False, said))
+    return results
+
+
+class _Trial:
+    """A learner to build, rows to train it on, and a few settings around its own.
+
+    Rows are in [-1, 1] with zeros among them; a third are positive; some equal rows have both labels.
+    Settings are all combinations of half, once and twice the learner's value (2^-6 for zero) on each axis.
+    """
+
+    def __init__(self, make):
+        self.make = make
+        rng = np.random.default_rng(0)
+        self.y = np.where(rng.random(_N_ROWS) < 1 / 3, 1, -1)
+        X = 0.5 * rng.standard_normal((_N_ROWS, _N_FEATURES)) + 0.5 * self.y[:, None]
+        X[rng.random(X.shape) < 0.2] = 0.0
+        self.X = np.clip(X, -1.0, 1.0)
+        self.X[300:320], self.y[300:320] = self.X[0], np.resize([1, -1], 20)
+        self.csr = sparse.csr_matrix(self.X)
+        self.axes = self.learner().grid_axes
+        _require(len(self.axes) > 0, "expected grid_axes to name at least one hyper-parameter; it is empty")
+        self.own = {axis: float(getattr(self.learner(), axis)) or 2.0**-6 for axis in self.axes}
+        factors = np.array(list(product((0.5, 1.0, 2.0), repeat=len(self.axes))))
+        self.grid = {axis: factors[:, k] * self.own[axis] for k, axis in enumerate(self.axes)}
+
+    def learner(self, **params) -> OnePassLearner:
+        """A new learner with a fixed seed, if it draws any random numbers."""
+        learner = self.make()
+        seed = {"random_state": 0} if "random_state" in learner.get_params() else {}
+        return learner.set_params(**(seed | params))
+
+    def fit_grid(self, X=None, y=None, grid=None, **options) -> np.ndarray:
+        """Weights of a new learner, by default on all rows and for all settings."""
+        X, y = self.X if X is None else X, self.y if y is None else y
+        return self.learner().fit_grid(X, y, self.grid if grid is None else grid, **options)
+
+    def fit(self, X=None, y=None, **params) -> np.ndarray:
+        """Weights of a new learner with ``params`` as a column, by default on all rows."""
+        X, y = self.X if X is None else X, self.y if y is None else y
+        return self.learner(**params).fit(X, y).coef_.T
+
+
+# ---------------------------------------------------------------------- the checks
+
+
+def _scikit_learn(trial: _Trial) -> str:
+    """scikit-learn's own checks pass, except those that the learner declares."""
+    learner = trial.make()
+    declared = getattr(learner, "expected_failed_checks", {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(learner, expected_failed_checks=declared, on_fail=None, on_skip=None)
+    failed = [f"{r['check_name']}: {r['exception']}" for r in results if r["status"] == "failed"]
+    _require(
+        not failed, f"expected scikit-learn's checks to pass; {len(failed)} failed:\n  " + "\n  ".join(failed)
+    )
+    n_passed = sum(r["status"] == "passed" for r in results)
+    excepted = [
+        f"not {r['check_name']}: {declared[r['check_name']]}" for r in results if r["status"] == "xfail"
+    ]
+    return "; ".join([f"{n_passed} checks", *excepted])
+
+
+def _ranks_positives_higher(trial: _Trial) -> str:
+    """Some setting around the learner's own ranks the examples of two well separated classes."""
+    scores = trial.X @ trial.fit_grid()
+    positive = trial.y > 0
+    auc = (scores[positive][:, None, :] > scores[~positive][None, :, :]).mean(axis=(0, 1)).max()
+    _require(
+        auc > 0.9,
+        "expected fit_grid to reach an AUC above 0.9 on its own training rows, whose classes hardly overlap; "
+        f"got {auc:.3f} (below 0.5 means that labels or signs are turned around)",
+    )
+    return f"AUC {auc:.3f}"
+
+
+def _grid_is_loop_of_fits(trial: _Trial) -> str:
+    """Each column of ``fit_grid`` is what ``fit`` gives for it, with classes mixed or one after the other."""
+    for rows in (np.arange(_N_ROWS), np.argsort(trial.y, kind="stable")):
+        X, y = trial.X[rows], trial.y[rows]
+        loop = np.hstack([trial.fit(X, y, **setting) for setting in _each(trial.grid)])
+        _require_close(trial.fit_grid(X, y), loop, "fit_grid", "fit of each setting alone", trial.grid)
+    return f"{loop.shape[1]} settings"
+
+
+def _dense_is_sparse(trial: _Trial) -> None:
+    """Dense and CSR rows give the same weights and the same scores."""
+    _require_close(trial.fit_grid(trial.csr), trial.fit_grid(), "CSR rows", "dense rows", trial.grid)
+    _require_close(trial.fit(trial.csr), trial.fit(), "fit with CSR rows", "fit with dense rows")
+    scores = trial.learner().fit(trial.X, trial.y).decision_function
+    _require_close(
+        scores(trial.csr)[:, None], scores(trial.X)[:, None], "scores of CSR rows", "scores of dense rows"
+    )
+
+
+def _same_seed_same_bits(trial: _Trial) -> None:
+    """Two passes with one ``random_state`` over one order agree in every bit."""
+    first, second = trial.fit_grid(), trial.fit_grid()
+    _require_close(second, first, "the second of two equal passes", "the first", trial.grid, tolerance=0.0)
+    learner = trial.learner()
+    first, second = (learner.fit(trial.X, trial.y).coef_.T for _ in range(2))
+    _require_close(second, first, "a second fit of one estimator", "its first fit", tolerance=0.0)
+
+
+def _input_untouched(trial: _Trial) -> None:
+    """Neither rows nor labels, order or grid are written to: they may be memory-mapped read-only."""
+    X, S, y, order = trial.X, trial.csr, trial.y, np.arange(_N_ROWS)[::-1].copy()
+    watched = {"X": X, "y": y, "order": order, "X.data": S.data, "X.indices": S.indices, "X.indptr": S.indptr}
+    watched |= {f"grid[{axis!r}]": values for axis, values in trial.grid.items()}
+    before = {name: array.copy() for name, array in watched.items()}
+    for writeable in (True, False):
+        for array in watched.values():
+            array.setflags(write=writeable)
+        for rows in (X, S):
+            trial.fit_grid(rows, order=order)
+            trial.fit(rows)
+        for name, array in watched.items():
+            _require(
+                np.array_equal(array, before[name]), f"expected {name} to be left as it was; it was changed"
+            )
+
+
+def _one_pass(trial: _Trial) -> None:
+    """``fit_grid`` reads each row of ``order`` once, in that order, and no other row."""
+    source = _CountingRows(trial.X)
+    order = np.random.default_rng(1).permutation(_N_ROWS)[:350]
+    trial.fit_grid(source, order=order)
+    times = np.bincount(source.rows_read, minlength=_N_ROWS)
+    wrong = np.flatnonzero(times != np.isin(np.arange(_N_ROWS), order))
+    if len(wrong):
+        row = wrong[0]
+        raise ContractBroken(
+            "expected the rows of order to be read once each, by X[rows], and no others; "
+            f"{len(wrong)} rows were not: row {row} was to be read {'once' if row in order else 'never'} "
+            f"and was read {times[row]} times"
+        )
+    _require(
+        np.array_equal(source.rows_read, order),
+        f"expected the rows to be read in the order {order[:5].tolist()}...; got {source.rows_read[:5]}...",
+    )
+
+
+def _rows_may_go(trial: _Trial) -> str:
+    """Rows may be overwritten when ``partial_fit`` returns; what a learner keeps does not grow with them."""
+    learner, buffer = trial.learner(), np.empty((50, _N_FEATURES))
+    for start in range(0, _N_ROWS, 50):
+        buffer[:] = trial.X[start : start + 50]
+        learner.partial_fit(buffer, trial.y[start : start + 50], classes=[-1, 1])
+        buffer.fill(1e6)
+    _require_close(
+        learner.coef_.T, trial.fit(), "partial_fit with rows that are overwritten afterwards", "fit"
+    )
+    sizes = []
+    for _ in range(2):
+        for _ in range(10):
+            learner.partial_fit(trial.X, trial.y)
+        sizes.append(len(pickle.dumps(learner)))
+    grown, given = sizes[1] - sizes[0], 10 * trial.X.nbytes
+    _require(
+        grown < 0.05 * given,
+        "expected the memory of the learner not to depend on the number of rows; "
+        f"it grew by {grown:,} bytes over rows of {given:,} bytes",
+    )
+    return f"{sizes[1]:,} bytes"
+
+
+def _chunks_change_nothing(trial: _Trial) -> None:
+    """``partial_fit`` in pieces of any length is ``fit``; the chunks of ``fit_grid`` make no difference."""
+    cuts = np.unique([0, 1, 3, *np.random.default_rng(2).integers(4, _N_ROWS, 8), _N_ROWS])
+    learner = trial.learner()
+    for start, stop in pairwise(cuts):
+        learner.partial_fit(trial.X[start:stop], trial.y[start:stop], classes=[-1, 1])
+    _require_close(learner.coef_.T, trial.fit(), f"partial_fit in pieces cut at {cuts.tolist()}", "fit")
+
+    consumed, slow = [], trial.learner()
+    slow.seconds_per_row = lambda *_: 1.0  # chunks as short as they get
+    in_short_chunks = slow.fit_grid(trial.X, trial.y, trial.grid, on_chunk=consumed.append)
+    _require_close(in_short_chunks, trial.fit_grid(), "short chunks", "chunks that grow", trial.grid)
+    _require(
+        len(consumed) > 1 and consumed[-1] == _N_ROWS and all(0 < a < b for a, b in pairwise(consumed)),
+        f"expected on_chunk to be called several times with growing counts up to {_N_ROWS}; got {consumed}",
+    )
+
+
+def _on_chunk_ends_the_pass(trial: _Trial) -> None:
+    """What ``on_chunk`` raises ends the pass: time limits and Ctrl-C depend on it."""
+
+    def stop(_):
+        raise InterruptedError
+
+    try:
+        trial.fit_grid(on_chunk=stop)
+    except InterruptedError:
+        return
+    raise ContractBroken("expected fit_grid to pass on what on_chunk raises; it went on and returned")
+
+
+def _overflow_is_nan(trial: _Trial) -> str:
+    """What overflows is NaN in ``fit_grid`` and DivergenceError in ``fit``; other settings do not notice."""
+    calm, notes = trial.fit_grid(), []
+    for axis in trial.axes:
+        wild = [trial.own | {axis: value} for value in (1e30, 1e200, np.finfo(float).max)]
+        alone = {name: np.array([setting[name] for setting in wild]) for name in trial.axes}
+        mixed = {name: np.insert(trial.grid[name], 1, alone[name]) for name in trial.axes}
+        coef = trial.fit_grid(grid=mixed)
+        _require_close(
+            coef[:, [0, *range(4, coef.shape[1])]], calm, f"beside huge {axis}", "alone", trial.grid
+        )
+        columns = np.hstack([coef[:, 1:4], trial.fit_grid(grid=alone)])
+        for setting, column in zip(2 * wild, columns.T):
+            bad = np.isnan(column)
+            _require(
+                bool(np.isfinite(column).all() or bad.all()),
+                f"expected weights that are all finite, or all NaN by overflow, for {setting}; got {column}",
+            )
+            _require_same_verdict(trial, setting, diverged=bool(bad.all()))
+        notes.append(f"{axis} can{'' if np.isnan(columns).any() else 'not'} overflow")
+    return ", ".join(notes)
+
+
+def _constant_features(trial: _Trial) -> None:
+    """Constant features give finite weights; one that is zero everywhere has weight 0 and changes nothing."""
+    with_zero, without = np.insert(trial.X, 3, 0.0, axis=1), trial.fit_grid()
+    for rows, form in ((with_zero, "dense"), (sparse.csr_matrix(with_zero), "CSR")):
+        coef = trial.fit_grid(rows)
+        _require(
+            (coef[3] == 0).all(), f"expected weight 0 for a feature of zeros in {form} rows; got {coef[3]}"
+        )
+        beside = f"weights beside a feature of zeros in {form} rows"
+        _require_close(np.delete(coef, 3, axis=0), without, beside, "weights without it", trial.grid)
+    constant = trial.X.copy()
+    constant[:, 2] = 0.5
+    zeros = np.zeros_like(constant)
+    for rows, what in (
+        (constant, "a constant feature"),
+        (zeros + 0.5, "equal rows"),
+        (zeros, "rows of zeros"),
+    ):
+        coef = trial.fit_grid(rows)
+        _require(np.isfinite(coef).all(), f"expected finite weights from {what}; got {coef}")
+    _require((coef == 0).all(), f"expected zero weights from rows of zeros; got {coef}")
+
+
+def _order_is_permutation(trial: _Trial) -> None:
+    """``order`` visits the rows as if they had been permuted, or chosen, beforehand."""
+    order = np.random.default_rng(3).permutation(_N_ROWS)
+    for chosen, what in ((order, "a permutation"), (order[:150], "some")):
+        taken = trial.fit_grid(trial.X[chosen], trial.y[chosen])
+        by_order = trial.fit_grid(order=chosen)
+        _require_close(by_order, taken, f"order={what} of the rows", "those rows in that order", trial.grid)
+
+
+def _pickles_midway(trial: _Trial) -> None:
+    """A learner that is pickled between two calls of ``partial_fit`` goes on as if nothing had happened."""
+    half = _N_ROWS // 2
+    learner = trial.learner().partial_fit(trial.X[:half], trial.y[:half], classes=[-1, 1])
+    revived = pickle.loads(pickle.dumps(learner))
+    went_on, revived = (
+        model.partial_fit(trial.X[half:], trial.y[half:]).coef_.T for model in (learner, revived)
+    )
+    _require_close(revived, went_on, "a learner that was pickled midway", "one that was not", tolerance=0.0)
+
+
+_CHECKS: dict[str, Callable[[_Trial], str | None]] = {
+    "scikit-learn's checks": _scikit_learn,
+    "positives rank higher": _ranks_positives_higher,
+    "grid == loop of single fits": _grid_is_loop_of_fits,
+    "dense == sparse": _dense_is_sparse,
+    "same seed, same bits": _same_seed_same_bits,
+    "input untouched": _input_untouched,
+    "really one pass": _one_pass,
+    "rows may go": _rows_may_go,
+    "chunking changes nothing": _chunks_change_nothing,
+    "on_chunk ends the pass": _on_chunk_ends_the_pass,
+    "overflow is NaN": _overflow_is_nan,
+    "constant features": _constant_features,
+    "order == permuted rows": _order_is_permutation,
+    "pickles midway": _pickles_midway,
+}
+
+
+# ---------------------------------------------------------------------- what they share
+
+
+class _CountingRows(sparse.csr_matrix):
+    """Rows that remember which of them have been read."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.rows_read: list[int] = []
+
+    def __getitem__(self, rows):
+        self.rows_read += np.atleast_1d(np.arange(self.shape[0])[rows]).tolist()
+        return sparse.csr_matrix(self)[rows]
+
+
+def _each(grid: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
+    for values in zip(*grid.values()):
+        yield {axis: float(value) for axis, value in zip(grid, values)}
+
+
+def _require(kept: bool, message: str) -> None:
+    if not kept:
+        raise ContractBroken(message)
+
+
+def _require_close(
+    got, want, got_is: str, want_is: str, grid: Mapping | None = None, tolerance=_TOLERANCE
+) -> None:
+    """Columns agree within ``tolerance`` of the largest entry of the wanted column, NaN with NaN."""
+    _require(
+        got.shape == want.shape, f"{got_is}: expected the shape {want.shape}, as {want_is}; got {got.shape}"
+    )
+    scale = np.abs(want).max(axis=0)
+    off = np.abs(got - want) / np.where(scale > 0, scale, 1.0)
+    off = np.where(np.isnan(got) & np.isnan(want), 0.0, np.where(np.isnan(off), np.inf, off))
+    if (off <= tolerance).all():
+        return
+    i, g = np.unravel_index(np.argmax(off), off.shape)
+    setting = "" if grid is None else f" of {list(_each(grid))[g]}"
+    n_wrong = int((off > tolerance).any(axis=0).sum())
+    raise ContractBroken(
+        f"{got_is}: expected what {want_is} gives, within {tolerance:g} of its largest entry; "
+        f"{n_wrong} of {off.shape[1]} columns differ. Worst, by {off[i, g]:.1e}: entry {i}{setting}, "
+        f"expected {want[i, g]:.17g}, got {got[i, g]:.17g}"
+    )
+
+
+def _require_same_verdict(trial: _Trial, setting: Mapping[str, float], diverged: bool) -> None:
+    """``fit`` raises DivergenceError for a setting exactly if ``fit_grid`` gives NaN for it."""
+    try:
+        trial.fit(**setting)
+    except DivergenceError as error:
+        _require(diverged, f"fit_grid gave finite weights for {setting}, but fit says: {error}")
+    else:
+        _require(not diverged, f"fit_grid says that {setting} overflows, but fit gave finite weights")
