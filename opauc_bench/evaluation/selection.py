@@ -1,0 +1,137 @@
+"""Inner cross-validation over a grid, one pass a fold for all settings, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from .auc import auc_columns
+from .splits import stratified_folds
+
+__all__ = ["Selection", "cross_validate", "ranking", "score_columns"]
+
+_BLOCK_BYTES = 64e6
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What inner cross-validation found.
+
+    Attributes
+    ----------
+    aucs : ndarray of shape (inner_folds, n_settings)
+        AUC on each held-out part; NaN where the setting diverged.
+    """
+
+    aucs: np.ndarray
+
+    @property
+    def mean_auc(self) -> np.ndarray:
+        """Mean over the inner folds, NaN if the setting diverged in any of them; shape (n_settings,)."""
+        return self.aucs.mean(axis=0)
+
+
+def cross_validate(
+    learner,
+    X,
+    y,
+    grid: dict[str, np.ndarray],
+    rows: np.ndarray,
+    *,
+    inner_folds: int,
+    stratified: bool,
+    seed: int,
+    on_chunk: Callable[[int], None] | None = None,
+    finished: dict[int, np.ndarray] | None = None,
+    on_fold: Callable[[int, np.ndarray], None] | None = None,
+) -> Selection:
+    """Score every setting of a grid by cross-validation inside a training set.
+
+    Parameters
+    ----------
+    learner : OnePassLearner
+    X, y : arrays
+        The whole dataset.
+    grid : dict of axis to ndarray of shape (n_settings,)
+    rows : ndarray of int
+        The training set in visiting order; inner training sets keep that order.
+    inner_folds : int
+    stratified : bool
+    seed : int
+        Of the outer fold.
+    on_chunk : callable, optional
+        Passed on to ``fit_grid``.
+    finished : dict of int to ndarray, optional
+        AUCs of inner folds that an interrupted run has left.
+    on_fold : callable, optional
+        Called with the number of an inner fold and its AUCs when it is done.
+
+    Returns
+    -------
+    Selection
+    """
+    labels = np.asarray(y[rows])
+    assigned = stratified_folds(labels, inner_folds, np.random.default_rng([seed, 1]), stratified)
+    aucs = dict(finished or {})
+    for fold in range(inner_folds):
+        if fold in aucs:
+            continue
+        held_out = assigned == fold
+        coef = learner.fit_grid(X, y, grid, order=rows[~held_out], on_chunk=on_chunk)
+        aucs[fold] = score_columns(X, labels[held_out], rows[held_out], coef)
+        if on_fold is not None:
+            on_fold(fold, aucs[fold])
+    return Selection(np.stack([aucs[fold] for fold in range(inner_folds)]))
+
+
+def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """AUC of each column of ``coef`` on some rows of ``X``, NaN for columns that are not finite.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    y : ndarray of shape (len(rows),)
+        Labels of those rows.
+    rows : ndarray of int
+    coef : ndarray of shape (n_features, n_settings)
+
+    Returns
+    -------
+    ndarray of shape (n_settings,)
+    """
+    aucs = np.full(coef.shape[1], np.nan)
+    finite = np.flatnonzero(np.isfinite(coef).all(axis=0))
+    if len(finite) == 0:
+        return aucs
+    weights = np.ascontiguousarray(coef[:, finite])
+    scores = np.empty((len(rows), len(finite)), order="F")
+    step = max(1, int(_BLOCK_BYTES / (8 * X.shape[1])))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(rows), step):
+            block = X[rows[start : start + step]]
+            product = block @ weights
+            scores[start : start + step] = product.toarray() if sparse.issparse(product) else product
+    aucs[finite] = auc_columns(y, scores)
+    return aucs
+
+
+def ranking(mean_auc: np.ndarray) -> np.ndarray:
+    """Settings from best to worst; those that diverged are left out.
+
+    AUCs of small validation sets tie often. They are compared after rounding to 12 decimals, and the setting that comes
+    first in the grid wins: the smallest step size, then the smallest regularisation.
+
+    Parameters
+    ----------
+    mean_auc : ndarray of shape (n_settings,)
+        NaN for settings that diverged.
+
+    Returns
+    -------
+    ndarray of int
+    """
+    alive = np.flatnonzero(np.isfinite(mean_auc))
+    return alive[np.argsort(-np.round(mean_auc[alive], 12), kind="stable")]
