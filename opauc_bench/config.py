@@ -1,0 +1,439 @@
+"""The experiment file: what to compare, on which data, by which protocol.
+
+`load_experiment` reads a YAML file into a frozen `Experiment`. It knows the schema only; which datasets and
+learners exist is told by the caller, so that mistakes in names come out together with all others.
+"""
+
+import os.path
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from .errors import ConfigError, LearnerError
+from .values import (
+    Scalar,
+    by_axis,
+    duration,
+    grid_values,
+    is_name,
+    line,
+    not_empty,
+    parameter,
+    plain_name,
+    repeated,
+    spell_axis,
+    unknown_names,
+)
+from .yamlio import Problem, Problems, read_model, show, suggest
+
+__all__ = ["Experiment", "LearnerEntry", "Limits", "Protocol", "Report", "find_config", "load_experiment"]
+
+LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
+KnownDatasets = Collection[str] | Callable[[Path | None], Collection[str]]
+
+_FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
+
+
+@dataclass
+class _Known:
+    """What names the caller knows, handed to the validators as their context."""
+
+    folder: Path
+    datasets: KnownDatasets | None = None
+    learner_parameters: LearnerParameters | None = None
+    published: Collection[str] | None = None
+    _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
+
+    def learner(self, text: str) -> tuple[list[str], list[str]] | LearnerError | None:
+        """Return parameters and grid axes of a learner, or why it has none, or None if nobody asked."""
+        if self.learner_parameters is None:
+            return None
+        if text not in self._seen:
+            try:
+                parameters, axes = self.learner_parameters(_absolute(text, self.folder))
+                self._seen[text] = (sorted({*parameters, *axes}), list(axes))
+            except LearnerError as error:
+                self._seen[text] = error
+        return self._seen[text]
+
+
+def _absolute(learner: str, folder: Path) -> str:
+    found = _FROM_FILE.fullmatch(learner)
+    return f"{(folder / found['file']).resolve()}:{found['name']}" if found else learner
+
+
+def _learner_names(info: ValidationInfo, learner: str | None) -> tuple[list[str], list[str]] | None:
+    known = info.context.learner(learner) if info.context and learner else None
+    return known if isinstance(known, tuple) else None
+
+
+Line = Annotated[str, AfterValidator(line)]
+Name = Annotated[str, AfterValidator(plain_name)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# ------------------------------------------------------------------ sections
+
+
+class LearnerEntry(_Section):
+    """One column of the table: a learner with its fixed parameters and its own grid."""
+
+    learner: str = Field(
+        description="Registry name, or path/to/file.py:Class relative to the experiment file."
+    )
+    name: Name = Field("", description="Key of the column, unique; by default the learner's name.")
+    title: Line = Field("", description="Heading in tables; by default the key of the column.")
+    params: dict[str, Scalar] = Field({}, description="Constructor parameters that are not tuned.")
+    grid: dict[str, tuple[float, ...]] = Field({}, description="Grid axes in place of those under grids.")
+
+    @property
+    def heading(self) -> str:
+        """The title, or the name where there is none."""
+        return self.title or self.name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = {"learner": value}
+        if not isinstance(value, Mapping):
+            raise ValueError(
+                f"expected a learner's name, or 'learner: name' with its settings, got {show(value)}"
+            )
+        learner = value.get("learner")
+        if isinstance(learner, str):
+            found = _FROM_FILE.fullmatch(learner)
+            name = found["name"] if found else learner
+            if is_name(name):
+                return {"name": name, **value}
+        return value
+
+    @field_validator("learner")
+    @classmethod
+    def _check_learner(cls, text: str, info: ValidationInfo) -> str:
+        if not is_name(text) and not _FROM_FILE.fullmatch(text):
+            raise ValueError(f"expected a learner's name or path/to/file.py:Class, got {show(text)}")
+        known = info.context.learner(text) if info.context else None
+        if isinstance(known, LearnerError):
+            raise ValueError("; ".join(filter(None, (known.message, known.hint))))
+        return text
+
+    @field_validator("params", mode="plain")
+    @classmethod
+    def _check_params(cls, value: Any, info: ValidationInfo) -> dict[str, Scalar]:
+        params = by_axis(value, parameter)
+        learner = info.data.get("learner")
+        known = _learner_names(info, learner)
+        if known and (problems := unknown_names(value, known[0], f"{learner} has no parameter")):
+            raise Problems(problems)
+        return params
+
+    @field_validator("grid", mode="plain")
+    @classmethod
+    def _check_grid(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
+        grid = by_axis(value, grid_values)
+        learner, params = info.data.get("learner"), info.data.get("params", {})
+        problems = [
+            Problem((key,), f"{key} is fixed under params and tuned here; keep one of them", at_key=True)
+            for key in value
+            if spell_axis(key) in params
+        ]
+        if known := _learner_names(info, learner):
+            problems += unknown_names(value, known[1], f"{learner} has no grid axis")
+        if problems:
+            raise Problems(problems)
+        return grid
+
+
+class Protocol(_Section):
+    """How a number is measured: repeated cross-validation with a grid search inside each training set."""
+
+    kind: Literal["cv"] = Field("cv", description="cv: repeated cross-validation.")
+    trials: int = Field(5, ge=1, description="Repetitions, each with new folds.")
+    folds: int = Field(5, ge=2, description="Outer folds; each is the test set once a trial.")
+    inner_folds: int = Field(5, ge=2, description="Folds of the grid search on the training set.")
+    stratified: bool = Field(True, description="Whether each fold has its share of positives.")
+    seed: int = Field(0, ge=0, description="Seed of all folds and orders.")
+
+
+class Limits(_Section):
+    """What one task may use; a task that needs more is recorded as such and prints N/A."""
+
+    seconds: Annotated[float | None, PlainValidator(duration)] = Field(
+        None, description="Wall-clock time of a task, in seconds or as text like 90s, 10m, 3h, 2d."
+    )
+    memory_gb: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="Memory of a task, in units of 10^9 bytes."
+    )
+
+
+class Report(_Section):
+    """How the table is rendered."""
+
+    reference: str | None = Field(
+        None, description="Column the others are tested against; default the first."
+    )
+    published: str | None = Field(None, description="Id of the published table to compare with.")
+    test: Literal["paired", "corrected"] = Field(
+        "paired",
+        description="paired: the papers' t-test; corrected: Nadeau and Bengio's variance correction.",
+    )
+
+    @field_validator("published")
+    @classmethod
+    def _check_published(cls, text: str | None, info: ValidationInfo) -> str | None:
+        known = info.context.published if info.context else None
+        if text is not None and known is not None and text not in known:
+            raise ValueError(
+                f"no published table '{text}'{suggest(text, known)}; known: {', '.join(sorted(known))}"
+            )
+        return text
+
+
+class Experiment(_Section):
+    """An experiment file, checked and frozen."""
+
+    title: Annotated[Line, AfterValidator(not_empty)] = Field(description="One line that says what this is.")
+    description: str = Field("", description="What a reader of the table should know.")
+    catalogue: str | None = Field(
+        None, description="Extra dataset catalogue, relative to the experiment file."
+    )
+    datasets: tuple[str, ...] = Field(min_length=1, description="Names in the catalogue: rows of the table.")
+    learners: tuple[LearnerEntry, ...] = Field(min_length=1, description="Columns of the table.")
+    grids: dict[str, tuple[float, ...]] = Field(
+        {}, description="Values tried on each axis: a list, or {pow2: [lowest, highest]} or [.., .., step]."
+    )
+    protocol: Protocol = Field(Protocol(), description="How a number is measured.")
+    limits: Limits = Field(Limits(), description="What one task may use.")
+    reuse: tuple[Name, ...] = Field(
+        (), description="Results folders beside the output whose records of the same tasks are taken over."
+    )
+    report: Report = Field(Report(), description="How the table is rendered.")
+
+    _path: Path = PrivateAttr(default=Path("experiment.yaml"))
+
+    @property
+    def path(self) -> Path:
+        """The file this came from."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The stem of the file name, which also names the results folder."""
+        return self._path.stem
+
+    @property
+    def catalogue_path(self) -> Path | None:
+        """The extra catalogue, seen from the working directory."""
+        return self._path.parent / self.catalogue if self.catalogue is not None else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys of the columns, in order."""
+        return tuple(entry.name for entry in self.learners)
+
+    @property
+    def reference(self) -> str:
+        """The column that the others are tested against."""
+        return self.report.reference or self.columns[0]
+
+    def learner_of(self, entry: LearnerEntry) -> str:
+        """Return the registry name of a column's learner, or ``/absolute/file.py:Class``."""
+        return _absolute(entry.learner, self._path.parent)
+
+    def grid_of(self, entry: LearnerEntry, axes: Collection[str]) -> dict[str, tuple[float, ...]]:
+        """Return the values that a column tries on each of its learner's axes.
+
+        Axes fixed under ``params`` are left out; the column's own ``grid`` goes before ``grids``.
+
+        Raises
+        ------
+        ConfigError
+            If an axis has no values.
+        """
+        if without := self._without_values(entry, axes):
+            raise ConfigError(f"{self._path}: {_no_values(entry, without)}")
+        grids = {**self.grids, **entry.grid}
+        return {axis: grids[axis] for axis in axes if axis not in entry.params}
+
+    def plain(self) -> dict[str, Any]:
+        """Return everything that the file says, defaults filled in, as JSON-ready lists, dicts and scalars.
+
+        Written as YAML beside the original, it loads with the same contents.
+        """
+        return self.model_dump(mode="json")
+
+    def _without_values(self, entry: LearnerEntry, axes: Collection[str]) -> list[str]:
+        return [axis for axis in axes if axis not in {**self.grids, **entry.grid, **entry.params}]
+
+    @field_validator("catalogue")
+    @classmethod
+    def _check_catalogue(cls, text: str | None, info: ValidationInfo) -> str | None:
+        if text is not None and info.context and not os.path.isfile(info.context.folder / text):
+            raise ValueError(f"no such file: {info.context.folder / text}")
+        return text
+
+    @field_validator("datasets")
+    @classmethod
+    def _check_datasets(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        problems = repeated(names)
+        known = info.context.datasets if info.context else None
+        if known is not None and "catalogue" in info.data:
+            text = info.data["catalogue"]
+            if callable(known):
+                known = known(None if text is None else info.context.folder / text)
+            listed = ", ".join(sorted(known))
+            problems += [
+                Problem((position,), f"unknown dataset '{name}'{suggest(name, known)}; known: {listed}")
+                for position, name in enumerate(names)
+                if name not in known
+            ]
+        if problems:
+            raise Problems(problems)
+        return names
+
+    @field_validator("learners")
+    @classmethod
+    def _check_columns(cls, entries: tuple[LearnerEntry, ...]) -> tuple[LearnerEntry, ...]:
+        names = [entry.name for entry in entries]
+        if problems := repeated(names, "; give one of these columns another name"):
+            raise Problems(problems)
+        return entries
+
+    @field_validator("grids", mode="plain")
+    @classmethod
+    def _check_grids(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
+        grids = by_axis(value, grid_values)
+        known = [_learner_names(info, entry.learner) for entry in info.data.get("learners", ())]
+        if known and all(known):
+            axes = list(dict.fromkeys(axis for _, learner_axes in known for axis in learner_axes))
+            if problems := unknown_names(value, axes, "no learner here has the axis"):
+                raise Problems(problems)
+        return grids
+
+    @field_validator("reuse")
+    @classmethod
+    def _check_reuse(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if problems := repeated(names):
+            raise Problems(problems)
+        return names
+
+    @field_validator("report")
+    @classmethod
+    def _check_reference(cls, report: Report, info: ValidationInfo) -> Report:
+        columns = [entry.name for entry in info.data.get("learners", ())]
+        if columns and report.reference is not None and report.reference not in columns:
+            message = f"no column '{report.reference}'{suggest(report.reference, columns)}"
+            raise Problems([Problem(("reference",), f"{message}; columns: {', '.join(columns)}")])
+        return report
+
+    @model_validator(mode="after")
+    def _check_axes(self, info: ValidationInfo) -> "Experiment":
+        problems = []
+        for position, entry in enumerate(self.learners):
+            _, axes = _learner_names(info, entry.learner) or ((), ())
+            if without := self._without_values(entry, axes):
+                problems.append(Problem(("learners", position), _no_values(entry, without)))
+        if problems:
+            raise Problems(problems)
+        return self
+
+
+def _no_values(entry: LearnerEntry, axes: Collection[str]) -> str:
+    return (
+        f"no values to try for {' and '.join(axes)} of {entry.name}; "
+        "give them under grids or under grid of this learner, or fix them under params"
+    )
+
+
+# ------------------------------------------------------------------ files
+
+
+def load_experiment(
+    path: str | Path,
+    *,
+    known_datasets: KnownDatasets | None = None,
+    learner_parameters: LearnerParameters | None = None,
+    known_published: Collection[str] | None = None,
+) -> Experiment:
+    """Read and check an experiment file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The YAML file.
+    known_datasets : collection of str, or callable, optional
+        Names that ``datasets`` may use. A callable gets the path of the extra catalogue (or None) and returns
+        the names; what it raises about that catalogue passes through.
+    learner_parameters : callable, optional
+        Given a registry name or ``/absolute/file.py:Class``, returns the names of the constructor parameters
+        and of the grid axes, or raises LearnerError.
+    known_published : collection of str, optional
+        Ids that ``report.published`` may use.
+
+    Returns
+    -------
+    Experiment
+
+    Raises
+    ------
+    ConfigError
+        All mistakes at once, each with ``file:line:column``, the key, what is allowed and what came.
+    """
+    path = Path(path)
+    known = _Known(path.parent, known_datasets, learner_parameters, known_published)
+    experiment = read_model(path, Experiment, context=known)
+    experiment._path = path
+    return experiment
+
+
+def find_config(text: str) -> Path:
+    """Return the experiment file meant by a path, or by a bare name such as ``table2``.
+
+    A path that exists goes first; then bare names are looked up in ``./configs`` and in the configs that come
+    with the package.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file; lists those there are.
+    """
+    path = Path(text)
+    if os.path.exists(path) and not os.path.isdir(
+        path
+    ):  # os.path: no error for names that no disk would take
+        return path
+    folders = [Path("configs"), _packaged_configs()]
+    if path.name == text:
+        for folder in folders:
+            for name in (text, f"{text}.yaml"):
+                if os.path.isfile(folder / name):
+                    return folder / name
+    names = sorted({found.stem for folder in folders for found in folder.glob("*.yaml")})
+    what = "this is a folder" if os.path.isdir(path) else "no such file"
+    raise ConfigError(
+        f"{text}: {what}; expected an experiment file or one of {', '.join(names)}{suggest(path.stem, names)}"
+    )
+
+
+def _packaged_configs() -> Path:
+    package = Path(__file__).parent
+    in_wheel = package / "configs"
+    return in_wheel if in_wheel.is_dir() else package.parent / "configs"

@@ -1,0 +1,172 @@
+"""Single values of an experiment file: names, durations, grids.
+
+Each function takes what YAML gave and returns what the experiment keeps, or raises ValueError (Problems,
+where the mistake is inside the value) with a sentence for the person who wrote the file.
+"""
+
+import math
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from .sentences import Problem, Problems, show, suggest
+
+__all__ = [
+    "Scalar",
+    "by_axis",
+    "duration",
+    "grid_values",
+    "is_name",
+    "line",
+    "not_empty",
+    "parameter",
+    "plain_name",
+    "repeated",
+    "spell_axis",
+    "unknown_names",
+]
+
+Scalar = str | int | float | bool | None
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SMALLEST_POWER, _LARGEST_POWER = -1074, 1023  # 2^k is positive and finite in float64
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can name a column or a folder: letters, digits, ``_ . -``, not starting with a dot."""
+    return _NAME.fullmatch(text) is not None
+
+
+def plain_name(text: str) -> str:
+    """Accept a name, see `is_name`."""
+    if not is_name(text):
+        raise ValueError(f"expected a name of letters, digits, '_', '.' and '-', got {show(text)}")
+    return text
+
+
+def line(text: str) -> str:
+    """Accept one line of text, without blanks around it."""
+    if "\n" in text.strip():
+        raise ValueError("expected one line of text, got several")
+    return text.strip()
+
+
+def not_empty(text: str) -> str:
+    """Accept any text but none."""
+    if not text:
+        raise ValueError("expected text, got nothing")
+    return text
+
+
+def duration(value: Any) -> float | None:
+    """Return seconds from a positive number, a text like 90s, 10m, 3h, 2d, or nothing."""
+    if isinstance(value, str):
+        found = _DURATION.fullmatch(value.strip())
+        value = float(found[1]) * _SECONDS[found[2]] if found else value
+    if value is not None and not _is_positive(value):
+        raise ValueError(f"expected seconds, or text like 90s, 10m, 3h, 2d; got {show(value)}")
+    return value if value is None else float(value)
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value <= sys.float_info.max  # a whole number may be too large for a float
+
+
+def grid_values(value: Any) -> tuple[float, ...]:
+    """Return the values of one grid axis: a list of positive numbers, or ``{pow2: [low, high]}`` expanded."""
+    if isinstance(value, Mapping):
+        return _powers_of_two(value)
+    if not isinstance(value, list | tuple):
+        raise ValueError(
+            f"expected a list of positive numbers or {{pow2: [lowest, highest]}}, got {show(value)}; "
+            "a single value that is not tuned belongs under params"
+        )
+    if not value:
+        raise ValueError("expected at least one value, got an empty list")
+    problems = [
+        Problem((position,), f"expected a positive finite number, got {show(item)}")
+        for position, item in enumerate(value)
+        if not _is_positive(item)
+    ]
+    if not problems:
+        values = tuple(float(item) for item in value)
+        problems = repeated(values)
+    if problems:
+        raise Problems(problems)
+    return values
+
+
+def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
+    if unknown := [key for key in value if key != "pow2"]:
+        raise Problems(
+            Problem((key,), f"unknown key{suggest(key, ['pow2'])}; allowed: pow2", True) for key in unknown
+        )
+    if "pow2" not in value:
+        raise ValueError("expected {pow2: [lowest, highest]}, got an empty mapping")
+    bounds = value["pow2"]
+    whole = isinstance(bounds, list | tuple) and all(type(bound) is int for bound in bounds)
+    if not whole or len(bounds) not in (2, 3):
+        message = "expected the lowest and the highest exponent and, if not 1, the step, all whole numbers"
+        raise Problems([Problem(("pow2",), f"{message}, as in [-12, 10, 2]; got {bounds!r}")])
+    low, high, step = (*bounds, 1)[:3]
+    if not _SMALLEST_POWER <= low <= high <= _LARGEST_POWER or step < 1:
+        message = f"expected {_SMALLEST_POWER} <= lowest <= highest <= {_LARGEST_POWER} and a step above 0"
+        raise Problems([Problem(("pow2",), f"{message}, got {bounds}")])
+    return tuple(2.0**exponent for exponent in range(low, high + 1, step))
+
+
+def by_axis(value: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:
+    """Convert each value of a mapping and spell ``lambda`` as ``lam``, reporting all mistakes at once."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected 'name: value' lines, got {show(value)}")
+    converted: dict[str, Any] = {}
+    problems = []
+    for key, item in value.items():
+        if spell_axis(key) in converted:
+            problems.append(Problem((key,), "lam and lambda are the same; keep one of them", at_key=True))
+        try:
+            converted[spell_axis(key)] = convert(item)
+        except Problems as error:
+            problems += [Problem((key, *below.loc), below.message, below.at_key) for below in error.problems]
+        except ValueError as error:
+            problems.append(Problem((key,), str(error)))
+    if problems:
+        raise Problems(problems)
+    return converted
+
+
+def spell_axis(axis: str) -> str:
+    """Return the name by which the code knows an axis or a parameter."""
+    return "lam" if axis == "lambda" else str(axis)
+
+
+def parameter(value: Any) -> Scalar:
+    """Accept the value of a constructor parameter: a scalar that JSON can write."""
+    if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(f"expected text, a finite number, true, false or null, got {show(value)}")
+    return value
+
+
+def unknown_names(keys: Collection[str], allowed: Collection[str], what: str) -> list[Problem]:
+    """Return a problem for each key that is not among ``allowed``."""
+    listed = ", ".join(allowed) or "none"
+    return [
+        Problem((key,), f"{what} '{key}'{suggest(key, allowed)}; known: {listed}", at_key=True)
+        for key in keys
+        if spell_axis(key) not in allowed
+    ]
+
+
+def repeated(values: Collection[str | float], advice: str = "") -> list[Problem]:
+    """Return a problem for each value that stood further up already."""
+    seen: set[str | float] = set()
+    problems = []
+    for position, value in enumerate(values):
+        if value in seen:
+            problems.append(Problem((position,), f"{show(value)} stands twice{advice}"))
+        seen.add(value)
+    return problems

@@ -1,0 +1,349 @@
+"""Strict YAML with positions.
+
+PyYAML reads YAML 1.1, where ``1e-3`` is text, ``on`` is a boolean, ``10:30`` is 630, ``010`` is 8, and the
+last of two equal keys wins silently. Each of these changes an experiment without a word, so here they are a
+number, text, text, text, and an error. What remains is the data model of JSON: mappings, lists, text,
+numbers, true, false and null, with anchors and merge keys as a convenience. Models are validated as strictly
+as JSON would be: the text ``"5"`` is not a number and ``yes`` is not a boolean.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from .errors import ConfigError
+from .sentences import Loc, Problem, Problems, problems_of, show, suggest
+
+__all__ = ["Document", "Problem", "Problems", "read_model", "read_yaml", "show", "suggest"]
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 100
+MAX_VALUES = 1_000_000  # after expanding aliases
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_TAG = "tag:yaml.org,2002:"
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+_FLOAT = re.compile(
+    r"[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.(?:inf|Inf|INF))\Z"
+    r"|\.(?:nan|NaN|NAN)\Z"
+)
+_BOOL = {"true": True, "false": False}
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader whose plain scalars are JSON's (numbers, true, false, null) or else text."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+# The order matters: a scalar takes the first tag whose pattern matches.
+_Loader.add_implicit_resolver(_TAG + "null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])
+_Loader.add_implicit_resolver(
+    _TAG + "bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")
+)
+_Loader.add_implicit_resolver(_TAG + "int", _INT, list("-+0123456789"))
+_Loader.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
+_Loader.add_implicit_resolver(_TAG + "merge", re.compile(r"<<\Z"), ["<"])
+_Loader.add_constructor(_TAG + "bool", lambda loader, node: _BOOL[node.value.lower()])
+_Loader.add_constructor(_TAG + "int", lambda loader, node: int(node.value))
+_Loader.add_constructor(_TAG + "float", lambda loader, node: float(re.sub(r"\.(?=[a-zA-Z])", "", node.value)))
+
+_SCALAR_TAGS = {_TAG + name for name in ("null", "bool", "int", "float", "str", "merge")}
+
+
+class _Finding(NamedTuple):
+    line: int
+    column: int
+    path: str
+    message: str
+
+
+def _config_error(path: Path, findings: Iterable[_Finding], hint: str = "") -> ConfigError:
+    lines = [
+        f"{path}:{found.line}:{found.column}: {found.path + ': ' if found.path else ''}{found.message}"
+        for found in sorted(dict.fromkeys(findings))
+    ]
+    return ConfigError("\n".join(lines), hint)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML file: its data, and where each piece stands.
+
+    Attributes
+    ----------
+    path : Path
+        The file, as the caller named it.
+    data : dict
+        Plain Python: dict, list, str, int, float, bool, None.
+    """
+
+    path: Path
+    data: dict[str | int, Any]
+    root: yaml.MappingNode = field(repr=False, compare=False)
+
+    def locate(self, loc: Loc, *, key: bool = False) -> tuple[int, int]:
+        """Return the line and column (from 1) of the value at ``loc``, or of its key.
+
+        Parts of ``loc`` that are not in the file (a missing field, pydantic's names of union branches) are
+        skipped, so the answer falls back to the nearest parent that is there.
+        """
+        found = (None, self.root)
+        for part in loc:
+            found = _child(found[1], part) or found
+        key_node, value_node = found
+        return _position(key_node if key and key_node is not None else value_node)
+
+    def where(self, loc: Loc, *, key: bool = False) -> str:
+        """Return ``file:line:column`` of the value at ``loc``, or of its key."""
+        line, column = self.locate(loc, key=key)
+        return f"{self.path}:{line}:{column}"
+
+    def error(self, problems: Iterable[Problem], hint: str = "") -> ConfigError:
+        """Return one ConfigError that lists all problems in the order of the file."""
+        findings = []
+        for problem in problems:
+            line, column = self.locate(problem.loc, key=problem.at_key)
+            findings.append(_Finding(line, column, _spell(problem.loc), problem.message))
+        return _config_error(self.path, findings, hint)
+
+    def validate(self, model: type[Model], *, context: Any = None) -> Model:
+        """Return ``data`` as an instance of a pydantic model; see `read_model`."""
+        try:
+            return model.model_validate_json(json.dumps(self.data), strict=True, context=context)
+        except ValidationError as error:
+            problems = problems_of(error, model, self.data)
+        raise self.error(problems)
+
+
+def read_yaml(path: str | Path) -> Document:
+    """Read one YAML file whose top level is a mapping.
+
+    Raises
+    ------
+    ConfigError
+        With ``file:line:column`` and a plain sentence: the file is missing, a folder, not UTF-8, empty, not
+        YAML, or not a mapping; a key stands twice; an alias contains itself.
+    """
+    path = Path(path)
+    text = _read_text(path)
+    loader = None
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+    except yaml.YAMLError as error:
+        raise _config_error(path, [_syntax_finding(text, error)]) from None
+    except RecursionError:
+        raise _config_error(path, [_Finding(1, 1, "", "this is nested too deeply")]) from None
+    if root is None:
+        raise _config_error(path, [_Finding(1, 1, "", "this file is empty; expected 'key: value' lines")])
+    if not isinstance(root, yaml.MappingNode):
+        came = "a list" if isinstance(root, yaml.SequenceNode) else show(root.value)
+        message = f"expected 'key: value' lines at the top level, got {came}"
+        raise _config_error(path, [_at(root, "", message)])
+    findings = _Structure(loader).findings(root)
+    if findings:
+        raise _config_error(path, findings)
+    try:
+        data = loader.construct_document(root)
+    except yaml.MarkedYAMLError as error:
+        raise _config_error(path, [_syntax_finding(text, error)]) from None
+    return Document(path, data, root)
+
+
+def read_model(path: str | Path, model: type[Model], *, context: Any = None) -> Model:
+    """Read a YAML file into a pydantic model.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    model : type of BaseModel
+        Validated as strictly as JSON: text is not a number, 1.0 is not a whole number, lists fill tuples.
+    context : object, optional
+        Handed to the model's validators as ``info.context``.
+
+    Raises
+    ------
+    ConfigError
+        All mistakes at once, each as ``file:line:column: key.path: sentence``, in the order of the file.
+    """
+    return read_yaml(path).validate(model, context=context)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; expected a YAML file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: this is a folder; expected a YAML file") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(
+            f"{path}: more than {MAX_BYTES:,} bytes; expected a YAML file, this looks like data"
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = _line_column(raw[: error.start].decode("utf-8-sig", errors="replace"))
+        message = f"this file is not UTF-8 text (byte 0x{raw[error.start]:02x})"
+        raise _config_error(path, [_Finding(line, column, "", message)]) from None
+
+
+def _line_column(before: str) -> tuple[int, int]:
+    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+
+# What PyYAML says, what it means, and whether the place where it began is more telling than where it ended.
+_SYNTAX: list[tuple[str, str, bool]] = [
+    (r"found character '\\t'", "a tab cannot stand here; indent with spaces", False),
+    (
+        r"mapping values are not allowed",
+        "a ':' cannot stand here; check the indentation, and quote text that contains ': '",
+        False,
+    ),
+    (r"could not find expected ':'", "expected 'key: value', found no ':'", True),
+    (r"found unexpected end of stream", "this quoted text is never closed", True),
+    (
+        r"expected ',' or ('[\]}]')",
+        r"a bracket is opened here and no ',' or \1 follows where it should",
+        True,
+    ),
+    (r"expected <block end>", "wrong indentation, or '- item' lines mixed with 'key: value' lines", False),
+    (r"found undefined alias '(.*)'", r"the alias *\1 has no anchor &\1 before it", False),
+    (r"expected a single document", "a second document begins here; expected one document a file", False),
+    (r"found duplicate anchor '([^']*)'", r"the anchor &\1 is defined twice", False),
+    (r"expected '<document start>', but found '(.*)'", r"did not expect \1 here", False),
+    (r"found character '(.)' that cannot start", r"a value cannot begin with \1; put it in quotes", False),
+]
+
+
+def _syntax_finding(text: str, error: yaml.YAMLError) -> _Finding:
+    if isinstance(error, yaml.reader.ReaderError):
+        line, column = _line_column(text[: error.position])
+        return _Finding(line, column, "", f"this file contains a control character (U+{error.character:04X})")
+    mark, message = error.problem_mark, f"this is not YAML: {error.problem}"
+    for pattern, sentence, from_start in _SYNTAX:
+        found = re.search(pattern, f"{error.context or ''}; {error.problem}")
+        if found:
+            message = found.expand(sentence)
+            mark = error.context_mark if from_start and error.context_mark else mark
+            break
+    return _Finding(mark.line + 1, mark.column + 1, "", message)
+
+
+def _at(node: yaml.Node, path: str, message: str) -> _Finding:
+    return _Finding(*_position(node), path, message)
+
+
+def _position(node: yaml.Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+class _Structure:
+    """Find in a node graph what PyYAML would accept silently, or would never finish with."""
+
+    def __init__(self, loader: _Loader):
+        self._loader = loader
+        self._sizes: dict[int, int] = {}  # id of a finished node -> values in it, aliases expanded
+        self._open: set[int] = set()
+        self._findings: list[_Finding] = []
+
+    def findings(self, root: yaml.Node) -> list[_Finding]:
+        size = self._visit(root, ())
+        if size > MAX_VALUES and not self._findings:
+            self._findings.append(_at(root, "", f"the aliases expand to more than {MAX_VALUES:,} values"))
+        return self._findings
+
+    def _visit(self, node: yaml.Node, loc: Loc) -> int:
+        if id(node) in self._sizes:
+            return self._sizes[id(node)]
+        if id(node) in self._open:
+            self._add(node, loc, "an alias here contains itself")
+            return 1
+        if len(loc) > MAX_DEPTH:
+            self._add(node, (), f"this is nested more than {MAX_DEPTH} levels deep")
+            return 1
+        self._open.add(id(node))
+        size = 1
+        if isinstance(node, yaml.ScalarNode):
+            self._check_scalar(node, loc)
+        else:
+            if node.tag not in (_TAG + "map", _TAG + "seq"):
+                self._add(node, loc, f"the tag {_short(node.tag)} has no meaning here")
+            for part, child in self._children(node, loc):
+                size += self._visit(child, (*loc, part))
+        self._open.discard(id(node))
+        self._sizes[id(node)] = size
+        return size
+
+    def _children(self, node: yaml.Node, loc: Loc) -> Iterator[tuple[str | int, yaml.Node]]:
+        if isinstance(node, yaml.SequenceNode):
+            yield from enumerate(node.value)
+            return
+        first: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag not in _KEY_TAGS:
+                self._add(key, loc, "a key must be text or a whole number; put it in quotes")
+                continue
+            name = _key_text(key)
+            if name in first and key.tag != _TAG + "merge":
+                line, column = _position(first[name])
+                self._add(key, (*loc, name), f"this key stands twice, first at {line}:{column}")
+            first.setdefault(name, key)
+            self._check_scalar(key, (*loc, name))
+            yield name, value
+
+    def _check_scalar(self, node: yaml.ScalarNode, loc: Loc) -> None:
+        if node.tag not in _SCALAR_TAGS:
+            self._add(node, loc, f"the tag {_short(node.tag)} has no meaning here")
+            return
+        try:
+            if node.tag != _TAG + "merge":
+                self._loader.construct_object(node)
+        except (ValueError, KeyError):  # an explicit tag such as `!!int five`, or a number of 5000 digits
+            self._add(node, loc, f"{show(node.value)} cannot be read as {_short(node.tag)}")
+        try:
+            node.value.encode()
+        except UnicodeEncodeError:
+            self._add(node, loc, r"half a character (\ud800 to \udfff); write the character itself")
+
+    def _add(self, node: yaml.Node, loc: Loc, message: str) -> None:
+        self._findings.append(_at(node, _spell(loc), message))
+
+
+_KEY_TAGS = {_TAG + "str", _TAG + "int", _TAG + "merge"}
+
+
+def _short(tag: str) -> str:
+    return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
+
+
+def _key_text(key: yaml.ScalarNode) -> str:
+    # The number 1 and the text "1" are one key in JSON, hence also here.
+    return str(int(key.value)) if key.tag == _TAG + "int" and _INT.match(key.value) else key.value
+
+
+def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
+    if isinstance(node, yaml.SequenceNode):
+        inside = isinstance(part, int) and 0 <= part < len(node.value)
+        return (None, node.value[part]) if inside else None
+    if isinstance(node, yaml.MappingNode):
+        for key, value in reversed(node.value):  # merged pairs come first and are overridden by later ones
+            if _key_text(key) == str(part):
+                return key, value
+    return None
+
+
+def _spell(loc: Loc) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return text.removeprefix(".")
