@@ -1,0 +1,277 @@
+"""Readers: from the bytes of a file to blocks of features and labels.
+
+Each reader takes checked files and yields blocks in the order of the rows, so that only one block of text is in
+memory at a time. They refuse what they do not understand, with file and line; nothing is guessed, and nothing
+skipped but blank lines.
+"""
+
+import io
+import math
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import DataError
+from .catalogue import Form
+from .content import chunks
+from .fetch import RawFile
+
+__all__ = ["Block", "read_blocks"]
+
+BLOCK = 8 << 20  # bytes of text parsed at once
+
+
+class Block(NamedTuple):
+    """Consecutive rows: ``X`` of shape (rows, n_features), dense or CSR, and their labels."""
+
+    X: Any
+    labels: np.ndarray
+
+
+class _Line(Exception):
+    """A line that cannot be read: its number and what is wrong with it."""
+
+    def __init__(self, number: int, problem: str):
+        super().__init__(number, problem)
+        self.number = number
+        self.problem = problem
+
+
+def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[Block]:
+    """Read the files of one form, one after the other.
+
+    Parameters
+    ----------
+    files : list of RawFile
+        Checked files, in the order of the form.
+    form : Form
+        Says which format, which column is the label, what to drop.
+    n_features : int
+        Declared width of the finished data.
+
+    Yields
+    ------
+    Block
+        Never empty. Features are finite.
+
+    Raises
+    ------
+    DataError
+        With file, line, what was expected and what came.
+    """
+    if form.format == "mnist_idx":
+        yield from _read_idx(*files, form)
+        return
+    parse = _PARSERS[form.format]
+    for file in files:
+        for first_line, text in _text_blocks(file):
+            try:
+                block = parse(text, first_line, form, n_features)
+            except _Line as line:
+                raise DataError(f"{file.path}:{line.number}: {line.problem}") from None
+            if len(block.labels):
+                yield block
+
+
+def _text_blocks(file: RawFile) -> Iterator[tuple[int, bytes]]:
+    """Yield pieces of about `BLOCK` bytes that end with a line, each with the number of its first line."""
+    first_line, pending, size = 1, [], 0
+    for piece in chunks(file.path, file.limit):
+        pending.append(piece)
+        size += len(piece)
+        if size >= BLOCK and b"\n" in piece:
+            text, _, rest = b"".join(pending).rpartition(b"\n")
+            yield first_line, text
+            first_line += text.count(b"\n") + 1
+            pending, size = [rest], len(rest)
+    if text := b"".join(pending):
+        yield first_line, text
+
+
+def _shown(token: bytes) -> str:
+    text = token.decode("utf-8", "replace")
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def _number(token: bytes, line: int, what: str) -> float:
+    try:
+        value = float(token) if b"_" not in token else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise _Line(line, f"expected {what} to be a number, got {_shown(token)}")
+    if not math.isfinite(value):
+        raise _Line(line, f"expected {what} to be finite, got {_shown(token)}")
+    return value
+
+
+# ------------------------------------------------------------------------------------ svmlight
+
+_PLAIN = b"0123456789+-.eE: \t\r\n"
+
+
+def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+    """Parse with scikit-learn's compiled loop; on any doubt, find the line with a slow and strict one.
+
+    The compiled loop accepts what it should not (``nan``, ``1_0``, ``qid:``); all of that needs characters
+    other than those of plain numbers, so a text without them can be believed once its values are finite.
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    doubt = bool(text.translate(None, _PLAIN))
+    if doubt:
+        _check_svmlight(text, first_line, n_features)
+    try:
+        X, labels = load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=False)
+    except (ValueError, OverflowError) as error:
+        _check_svmlight(text, first_line, n_features)
+        raise _Line(first_line, f"this block of lines cannot be read ({error})") from None
+    if not (np.isfinite(X.data).all() and np.isfinite(labels).all()):  # 1e999 is written in plain characters
+        _check_svmlight(text, first_line, n_features)
+    return Block(X, labels)
+
+
+def _check_svmlight(text: bytes, first_line: int, n_features: int) -> None:
+    for number, line in enumerate(text.split(b"\n"), first_line):
+        tokens = line.partition(b"#")[0].split()
+        if not tokens:
+            continue
+        if b":" in tokens[0]:
+            raise _Line(number, f"expected a label first, got {_shown(tokens[0])}")
+        _number(tokens[0], number, "the label")
+        previous = 0
+        for token in tokens[1:]:
+            index, colon, value = token.partition(b":")
+            if not colon or not index.isdigit():
+                raise _Line(number, f"expected index:value, got {_shown(token)}")
+            position = int(index)
+            if position == 0:
+                raise _Line(number, f"expected indices from 1, got {_shown(token)}; is the file zero-based?")
+            if position <= previous:
+                raise _Line(number, f"expected ascending indices, got {position} after {previous}")
+            if position > n_features:
+                raise _Line(number, f"expected indices up to {n_features}, got {position}")
+            _number(value, number, f"the value of feature {position}")
+            previous = position
+
+
+# ------------------------------------------------------------------------------------ tables
+
+
+def _cells(text: bytes, first_line: int, separator: bytes | None) -> tuple[np.ndarray, np.ndarray]:
+    """Split lines into byte strings of shape (rows, columns), and say which line each row was."""
+    rows, numbers = [], []
+    for number, line in enumerate(text.split(b"\n"), first_line):
+        if line.strip():
+            rows.append(line.rstrip(b"\r").split(separator))
+            numbers.append(number)
+    width = len(rows[0]) if rows else 0
+    for number, row in zip(numbers, rows):
+        if len(row) != width:
+            raise _Line(number, f"expected {width} columns as in the lines before, got {len(row)}")
+    cells = np.array(rows, dtype=np.bytes_)
+    return (np.char.strip(cells) if separator and len(cells) else cells), np.array(numbers)
+
+
+def _columns(cells: np.ndarray, numbers: np.ndarray, form: Form, expected: int) -> np.ndarray:
+    """Return which columns (from 0) are features, after checking the width."""
+    dropped = {column - 1 for column in form.drop_columns}
+    label = cells.shape[1] - 1 if form.label_column == -1 else form.label_column - 1
+    keep = np.array(
+        [column for column in range(cells.shape[1]) if column not in dropped | {label}], dtype=int
+    )
+    if len(keep) != expected or label >= cells.shape[1] or max(dropped, default=0) >= cells.shape[1]:
+        width = expected + len(dropped | {label})
+        raise _Line(int(numbers[0]), f"expected {width} columns, got {cells.shape[1]}")
+    return keep
+
+
+def _labels(cells: np.ndarray, numbers: np.ndarray, form: Form) -> np.ndarray:
+    column = cells[:, form.label_column if form.label_column == -1 else form.label_column - 1]
+    for number, token in zip(numbers, column):
+        if not token:
+            raise _Line(int(number), "expected a label, got nothing")
+    if not form.numeric_labels:
+        return np.char.decode(column, "utf-8", "replace")
+    return _floats(column[:, None], numbers, np.array([form.label_column]), "the label")[:, 0]
+
+
+def _floats(cells: np.ndarray, numbers: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:
+    try:
+        values = cells.astype(np.float64)
+    except ValueError:
+        values = None
+    if values is None or not np.isfinite(values).all() or (np.char.find(cells, b"_") >= 0).any():
+        for number, row in zip(numbers, cells):
+            for column, token in zip(columns, row):
+                _number(token, int(number), what or f"column {column + 1}")
+    return values
+
+
+def _parse_numbers(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+    cells, numbers = _cells(text, first_line, b"," if form.format == "csv" else None)
+    if not len(cells):
+        return Block(np.empty((0, n_features)), np.empty(0))
+    keep = _columns(cells, numbers, form, n_features)
+    return Block(_floats(cells[:, keep], numbers, keep, ""), _labels(cells, numbers, form))
+
+
+def _parse_tokens(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+    """One-hot: column j with the k-th token becomes feature j * len(tokens) + k."""
+    cells, numbers = _cells(text, first_line, b",")
+    if not len(cells):
+        return Block(np.empty((0, n_features), dtype=np.uint8), np.empty(0))
+    keep = _columns(cells, numbers, form, n_features // len(form.tokens))
+    tokens = np.array([token.encode() for token in form.tokens])
+    hot = cells[:, keep, None] == tokens
+    unknown = np.argwhere(~hot.any(axis=2))
+    if len(unknown):
+        row, column = unknown[0]
+        raise _Line(
+            int(numbers[row]),
+            f"expected column {keep[column] + 1} to be one of {', '.join(form.tokens)}, "
+            f"got {_shown(bytes(cells[row, keep[column]]))}",
+        )
+    return Block(hot.reshape(len(cells), -1).astype(np.uint8), _labels(cells, numbers, form))
+
+
+_PARSERS: dict[str, Callable[[bytes, int, Form, int], Block]] = {
+    "svmlight": _parse_svmlight,
+    "csv": _parse_numbers,
+    "table": _parse_numbers,
+    "csv_tokens": _parse_tokens,
+}
+
+
+# ------------------------------------------------------------------------------------ MNIST
+
+
+def _read_idx(images: RawFile, labels: RawFile, form: Form) -> Iterator[Block]:
+    """Read a pair of idx files (big-endian header; unsigned bytes), as described on the MNIST page."""
+    n_images, rows, columns, pixels = _idx(images, 3)
+    n_labels, classes = _idx(labels, 1)
+    if n_images != n_labels:
+        raise DataError(f"{labels.path}: expected {n_images} labels, one an image, got {n_labels}")
+    X = np.frombuffer(pixels, dtype=np.uint8).reshape(n_images, rows * columns)
+    X = np.delete(X, [column - 1 for column in form.drop_columns], axis=1)
+    y = np.frombuffer(classes, dtype=np.uint8).astype(np.float64)
+    step = max(1, BLOCK // max(1, X.shape[1]))
+    for start in range(0, n_images, step):
+        yield Block(X[start : start + step], y[start : start + step])
+
+
+def _idx(file: RawFile, dimensions: int) -> tuple[Any, ...]:
+    content = b"".join(chunks(file.path, file.limit))
+    header = struct.calcsize(f">{1 + dimensions}I")
+    magic = 0x0800 + dimensions  # unsigned bytes
+    if len(content) < header or struct.unpack_from(">I", content)[0] != magic:
+        raise DataError(
+            f"{file.path}: expected an idx file that begins with {magic:#010x}, got 0x{content[:4].hex()}"
+        )
+    shape = struct.unpack_from(f">{dimensions}I", content, 4)
+    expected = header + math.prod(shape)
+    if len(content) != expected:
+        raise DataError(f"{file.path}: expected {expected:,} bytes for shape {shape}, got {len(content):,}")
+    return (*shape, content[header:])

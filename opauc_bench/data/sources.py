@@ -1,0 +1,84 @@
+"""Where datasets come from and where they are kept."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from ..errors import ConfigError
+
+__all__ = ["Sources"]
+
+# A path separator that is ':' also stands inside addresses, behind the scheme and before the port.
+_MIRRORS = re.compile(
+    rf"(?:https?|file)://[^/{os.pathsep}]*(?::\d+)?[^{os.pathsep}]*|[^{os.pathsep}]+", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The cache, the mirrors in the order in which they are asked, and whether the network may be used.
+
+    Attributes
+    ----------
+    cache : Path
+        Folder of downloaded files and prepared arrays; created when needed.
+    mirrors : tuple of str
+        Folders, ``file://`` or ``http(s)://`` addresses, laid out ``<mirror>/<dataset>/<file>``.
+    offline : bool
+        If True, nothing is asked for over http.
+    """
+
+    cache: Path
+    mirrors: tuple[str, ...] = ()
+    offline: bool = False
+
+    @classmethod
+    def from_environment(cls, mirrors: tuple[str, ...] = (), offline: bool = False) -> "Sources":
+        """Add the mirrors of ``OPAUC_BENCH_MIRROR`` and the cache of ``OPAUC_BENCH_CACHE``.
+
+        Parameters
+        ----------
+        mirrors : tuple of str
+            Asked before those of the environment.
+        offline : bool
+            See `Sources`.
+
+        Raises
+        ------
+        ConfigError
+            A mirror that is an address of another kind than http, https and file.
+        """
+        found = [*mirrors, *_MIRRORS.findall(os.environ.get("OPAUC_BENCH_MIRROR", ""))]
+        for mirror in found:
+            scheme = re.match(r"(\w+)://", mirror)
+            if scheme and scheme[1].lower() not in ("http", "https", "file"):
+                raise ConfigError(f"mirror {mirror!r}: expected a folder, or an http, https or file address")
+        cache = os.environ.get("OPAUC_BENCH_CACHE")
+        return cls(
+            cache=Path(cache).expanduser().absolute() if cache else _default_cache(),
+            mirrors=tuple(dict.fromkeys(found)),
+            offline=offline,
+        )
+
+
+def _default_cache() -> Path:
+    checkout = Path(__file__).resolve().parents[2]
+    if (checkout / "pyproject.toml").exists() and (checkout / "datasets" / "catalogue.yaml").exists():
+        return checkout / "datasets" / "cache"
+    import pooch
+
+    return Path(pooch.os_cache("opauc-bench"))
+
+
+def is_remote(address: str) -> bool:
+    """Whether an address needs the network."""
+    return address.lower().startswith(("http://", "https://"))
+
+
+def local_path(address: str) -> Path:
+    """Return the path that a folder name or a ``file://`` address means."""
+    if address.lower().startswith("file://"):
+        return Path(unquote(urlparse(address).path))
+    return Path(address).expanduser()

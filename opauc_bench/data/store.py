@@ -1,0 +1,239 @@
+"""Prepared datasets on disk: arrays that worker processes map into memory, and what is known about them."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DataError
+from .catalogue import DatasetEntry, Form
+from .sources import Sources
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+__all__ = ["Dataset", "find_prepared", "open_folder", "open_prepared", "write_prepared"]
+
+PREPARE_VERSION = 1  # raise when the same files and the same entry would give other arrays
+META = "meta.json"
+ARRAYS = {"dense": ("X", "y"), "csr": ("data", "indices", "indptr", "y")}
+DTYPES = {"X": "<f8", "data": "<f8", "indices": "<i4", "indptr": "<i4", "y": "|i1"}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A prepared dataset; its arrays are read-only and mapped into memory.
+
+    Attributes
+    ----------
+    name : str
+        As in the catalogue.
+    X : np.memmap or scipy.sparse.csr_matrix
+        Shape (n_samples, n_features), float64; CSR has int32 indices. Rows are in the order of the files.
+    y : np.ndarray
+        Shape (n_samples,), int8, -1 or +1.
+    fingerprint : str
+        SHA-256 (hex) over kind, shape and bytes of the arrays: the identity of the data.
+    manifest : dict
+        Plain JSON: origin and hash of each file, counts, density, value range, binary rule, scaling.
+    folder : Path
+        Where the arrays are.
+    """
+
+    name: str
+    X: "np.memmap | csr_matrix"
+    y: np.ndarray
+    fingerprint: str
+    manifest: dict[str, Any]
+    folder: Path
+
+
+def prepared_folder(entry: DatasetEntry, sources: Sources) -> Path:
+    """Return the folder of a dataset's prepared arrays."""
+    return sources.cache / entry.name / "prepared"
+
+
+def recipe_key(entry: DatasetEntry, form: Form) -> str:
+    """Hash all of an entry that affects the arrays or what is asserted about them."""
+    recipe = {
+        "version": PREPARE_VERSION,
+        "form": form.model_dump(
+            mode="json", include=set(Form.model_fields) - {"files"} if form.files else set(Form.model_fields)
+        ),
+        "files": [[file.name, file.sha256, file.confirmed] for file in form.files],
+        "entry": entry.model_dump(
+            mode="json", include={"n_samples", "n_features", "n_positive", "scaling", "range"}
+        ),
+    }
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def content_key(hashes: list[str]) -> str:
+    """Hash the hashes of the raw files."""
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:8]
+
+
+def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
+    """Return what the cache holds ready for use, or None; asks no network and parses nothing.
+
+    A damaged prepared folder counts as absent here; `prepare` makes it again.
+    """
+    for form in entry.forms:
+        found = prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-*/{META}")
+        for meta in sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+            try:
+                return open_folder(meta.parent)
+            except DataError:
+                continue
+    return None
+
+
+def open_prepared(folder: Path, fingerprint: str) -> Dataset:
+    """Map a prepared dataset into memory.
+
+    Parameters
+    ----------
+    folder : Path
+        `Dataset.folder`.
+    fingerprint : str
+        `Dataset.fingerprint`.
+
+    Raises
+    ------
+    DataError
+        The folder is missing or damaged, or holds other data than the fingerprint says.
+    """
+    dataset = open_folder(Path(folder))
+    if dataset.fingerprint != fingerprint:
+        raise DataError(
+            f"{folder}: expected data with fingerprint {fingerprint}, got {dataset.fingerprint}",
+            f"opauc-bench data fetch {dataset.name} --fresh",
+        )
+    return dataset
+
+
+def open_folder(folder: Path) -> Dataset:
+    """Map whatever a prepared folder holds; see `open_prepared`."""
+    try:
+        meta = json.loads((folder / META).read_text("utf-8"))
+        name, kind, shape = meta["name"], meta["kind"], tuple(meta["shape"])
+        files, fingerprint, manifest = meta["files"], meta["fingerprint"], meta["manifest"]
+        arrays = ARRAYS[kind]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        name = folder.parent.parent.name
+        raise DataError(
+            f"{folder}: expected a prepared dataset, {META} cannot be read ({type(error).__name__})",
+            f"opauc-bench data fetch {name} --fresh",
+        ) from None
+    mend = f"opauc-bench data fetch {name} --fresh"
+    loaded = {}
+    for array in arrays:
+        path = folder / f"{array}.npy"
+        size = path.stat().st_size if path.exists() else -1
+        if size != files.get(path.name):
+            came = f"{size:,} bytes" if size >= 0 else "no such file"
+            raise DataError(f"{path}: expected {files.get(path.name):,} bytes, got {came}", mend)
+        try:
+            loaded[array] = np.load(path, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: cannot be read as an array ({error})", mend) from None
+    if kind == "dense":
+        X = loaded["X"]
+    else:
+        from scipy.sparse import csr_matrix
+
+        X = csr_matrix((loaded["data"], loaded["indices"], loaded["indptr"]), shape=shape, copy=False)
+    return Dataset(name, X, loaded["y"], fingerprint, manifest, folder)
+
+
+def fingerprint_of(folder: Path, kind: str, shape: tuple[int, int]) -> str:
+    """Hash prepared arrays as they are on disk."""
+    sha256 = hashlib.sha256(f"{kind} {shape[0]} {shape[1]}\n".encode())
+    for array in ARRAYS[kind]:
+        values = np.load(folder / f"{array}.npy", mmap_mode="r")
+        sha256.update(f"{array} {values.size}\n".encode())
+        flat = values.reshape(-1)
+        for start in range(0, flat.size, 1 << 20):
+            sha256.update(np.ascontiguousarray(flat[start : start + (1 << 20)]))
+    return sha256.hexdigest()
+
+
+def write_prepared(
+    entry: DatasetEntry,
+    key: str,
+    sources: Sources,
+    kind: str,
+    blocks: list[Any],
+    y: np.ndarray,
+    manifest: dict[str, Any],
+) -> Dataset:
+    """Write arrays to a new folder and move it into place; the caller holds the dataset's lock.
+
+    Parameters
+    ----------
+    key : str
+        Name of the folder.
+    kind : {"dense", "csr"}
+        How to store ``blocks``.
+    blocks : list of ndarray or csr_matrix
+        Rows of X; the list is emptied while it is written, to save memory.
+    """
+    shape = (len(y), entry.n_features)
+    parent = prepared_folder(entry, sources)
+    parent.mkdir(parents=True, exist_ok=True)
+    for leftover in parent.glob(".new-*"):  # of a killed process: nobody else holds the lock
+        shutil.rmtree(leftover)
+    new = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
+    try:
+        (_write_dense if kind == "dense" else _write_csr)(new, blocks, shape)
+        np.save(new / "y.npy", y.astype(DTYPES["y"]))
+        meta = {
+            "name": entry.name,
+            "kind": kind,
+            "shape": shape,
+            "fingerprint": fingerprint_of(new, kind, shape),
+            "files": {f"{array}.npy": (new / f"{array}.npy").stat().st_size for array in ARRAYS[kind]},
+            "manifest": manifest,
+        }
+        (new / META).write_text(json.dumps(meta, indent=1), "utf-8")
+        new.chmod(0o755)
+        final = parent / key
+        if final.exists():
+            os.rename(final, Path(tempfile.mkdtemp(prefix=".new-", dir=parent)) / "old")
+        os.rename(new, final)
+    finally:
+        for leftover in parent.glob(".new-*"):
+            shutil.rmtree(leftover)
+    return open_folder(final)
+
+
+def _write_dense(folder: Path, blocks: list[Any], shape: tuple[int, int]) -> None:
+    X = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype=DTYPES["X"], shape=shape)
+    for start, block in _drain(blocks):
+        X[start : start + block.shape[0]] = block if isinstance(block, np.ndarray) else block.toarray()
+    X.flush()
+
+
+def _write_csr(folder: Path, blocks: list[Any], shape: tuple[int, int]) -> None:
+    from scipy.sparse import csr_matrix, vstack
+
+    X = vstack([csr_matrix(block) for _, block in _drain(blocks)], format="csr", dtype=np.float64)
+    X.eliminate_zeros()
+    for array, values in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr)):
+        np.save(folder / f"{array}.npy", values.astype(DTYPES[array]))
+
+
+def _drain(blocks: list[Any]) -> Iterator[tuple[int, Any]]:
+    start = 0
+    blocks.reverse()
+    while blocks:
+        block = blocks.pop()
+        yield start, block
+        start += block.shape[0]
