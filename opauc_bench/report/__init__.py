@@ -1,0 +1,1 @@
+"""From finished folds to what a reader sees: result tables, and their comparison with published values."""

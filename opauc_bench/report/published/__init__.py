@@ -1,0 +1,185 @@
+"""Published tables: the numbers, the marks, and what is known to be odd about them.
+
+One YAML file a table, beside this module. The marks are kept as printed, so that counting code can be tested
+on them before any learner has run; notes say where a number is contradicted, ambiguous or cannot be met.
+"""
+
+import difflib
+from dataclasses import dataclass
+from importlib import resources
+from typing import Literal
+
+import yaml
+
+from ...errors import ConfigError
+from ...evaluation.significance import Verdict
+from ..table import Column
+
+__all__ = ["Note", "Published", "PublishedCell", "list_published", "load_published"]
+
+
+@dataclass(frozen=True)
+class PublishedCell:
+    """One printed cell; the reference column has no verdict, and N/A has neither mean nor std.
+
+    Attributes
+    ----------
+    mean, std : float or None
+        AUC in [0, 1] over the paper's 25 runs.
+    verdict : {'win', 'tie', 'loss'} or None
+        The printed mark, from the side of the table's reference column.
+    """
+
+    mean: float | None = None
+    std: float | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class Note:
+    """A known discrepancy of some published cells.
+
+    Attributes
+    ----------
+    text : str
+        What is known, in full sentences.
+    kind : {'explained', 'unexplained', 'mark'}
+        Whether a cause of other values is known, or is not, or the note is about the printed mark only.
+    datasets, columns : tuple of str
+        The cells it is about: those in any of `datasets` and any of `columns`; empty means all.
+    ours : {'higher', 'lower'} or None
+        The side of the printed value on which the note expects ours.
+    """
+
+    text: str
+    kind: Literal["explained", "unexplained", "mark"]
+    datasets: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    ours: Literal["higher", "lower"] | None = None
+
+    def concerns(self, dataset: str, column: str) -> bool:
+        """Say whether the note is about this cell."""
+        return (not self.datasets or dataset in self.datasets) and (
+            not self.columns or column in self.columns
+        )
+
+    def expects(self, difference: float) -> bool:
+        """Say whether the note speaks about values that differ by `difference` (ours minus published)."""
+        if self.kind == "mark":
+            return False
+        return self.ours is None or (difference > 0) == (self.ours == "higher")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published table.
+
+    Attributes
+    ----------
+    name : str
+        Its name here, such as ``aij2016_table2``.
+    title, source, table : str
+        The caption in short, the publication, and the table's number there.
+    reference : str
+        Key of the column from whose side the marks are given.
+    columns : tuple of Column
+        Learner registry names with the printed headings, reference first.
+    datasets : tuple of str
+        In printed order.
+    cells : dict of (dataset, column key) to PublishedCell
+        Complete: every dataset with every column.
+    win_tie_loss : dict of column key to (int, int, int)
+        The counts as printed; empty where the paper prints none.
+    not_available : str
+        Why cells are printed as N/A; empty where none is.
+    remarks : tuple of str
+        What holds for the table as a whole.
+    notes : tuple of Note
+        Known discrepancies.
+    """
+
+    name: str
+    title: str
+    source: str
+    table: str
+    reference: str
+    columns: tuple[Column, ...]
+    datasets: tuple[str, ...]
+    cells: dict[tuple[str, str], PublishedCell]
+    win_tie_loss: dict[str, tuple[int, int, int]]
+    not_available: str
+    remarks: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+    def notes_on(self, dataset: str, column: str) -> tuple[Note, ...]:
+        """Return the notes about one cell, in the file's order."""
+        return tuple(note for note in self.notes if note.concerns(dataset, column))
+
+
+def list_published() -> list[str]:
+    """Return the names of the published tables that `load_published` knows, sorted."""
+    files = resources.files(__name__).iterdir()
+    return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
+
+
+def load_published(name: str) -> Published:
+    """Read one published table from the package.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_published()`.
+
+    Returns
+    -------
+    Published
+
+    Raises
+    ------
+    ConfigError
+        If there is no such table.
+    """
+    known = list_published()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ConfigError(f"no published table {name!r}", f"{hint}known tables: {', '.join(known)}")
+    text = resources.files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return _published(name, yaml.safe_load(text))
+
+
+def _published(name: str, raw: dict) -> Published:
+    reference = raw["reference"]
+    cells = {
+        (dataset, column): _cell(value, is_reference=column == reference)
+        for dataset, row in raw["cells"].items()
+        for column, value in row.items()
+    }
+    return Published(
+        name=name,
+        title=raw["title"],
+        source=raw["source"],
+        table=raw["table"],
+        reference=reference,
+        columns=tuple(Column(key, title) for key, title in raw["columns"].items()),
+        datasets=tuple(raw["cells"]),
+        cells=cells,
+        win_tie_loss={key: tuple(counts) for key, counts in raw.get("win_tie_loss", {}).items()},
+        not_available=raw.get("not_available", ""),
+        remarks=tuple(raw["remarks"]),
+        notes=tuple(_note(note) for note in raw["notes"]),
+    )
+
+
+def _cell(value: list | str, is_reference: bool) -> PublishedCell:
+    if value == "N/A":
+        return PublishedCell()
+    mean, std, *mark = value
+    if is_reference:
+        return PublishedCell(mean, std)
+    return PublishedCell(mean, std, mark[0] if mark else "tie")
+
+
+def _note(raw: dict) -> Note:
+    lists = {key: tuple(raw.get(key, ())) for key in ("datasets", "columns")}
+    return Note(text=raw["text"], kind=raw["kind"], ours=raw.get("ours"), **lists)

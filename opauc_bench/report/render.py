@@ -1,0 +1,154 @@
+"""A table as Markdown, LaTeX and CSV; `html` and `terminal` hold the other two forms.
+
+The bytes depend on nothing but the table: no dates, no timings, LF newlines.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+
+from .style import Style, body_rows, foot_rows
+from .table import ResultTable
+from .text import superscript
+
+__all__ = ["CSV_FIELDS", "csv_text", "escape_markdown", "markdown_table", "to_csv", "to_latex", "to_markdown"]
+
+CSV_FIELDS = ("dataset", "column", "mean", "std", "n", "expected", "verdict", "p_value", "status")
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "--": "-{}-",
+    "±": r"$\pm$",
+    "•": r"$\bullet$",
+    "◦": r"$\circ$",
+    "…": r"\ldots{}",
+    **{symbol: "\\" + symbol for symbol in "&%$#_{}"},
+}
+_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
+
+
+def to_markdown(table: ResultTable) -> str:
+    """Render as a Markdown table (GitHub's pipe syntax) with its footnotes as a list.
+
+    Parameters
+    ----------
+    table : ResultTable
+
+    Returns
+    -------
+    str
+        Ends with a newline.
+    """
+    headers = ["datasets", *(escape_markdown(column.title) for column in table.columns)]
+    rows = body_rows(table, Style(escape_markdown, superscript)) + foot_rows(table)
+    notes = [f"- {superscript(i)} {escape_markdown(note)}" for i, note in enumerate(table.cell_notes, 1)]
+    notes += [f"- {escape_markdown(note)}" for note in table.footnotes]
+    title = f"**{escape_markdown(table.title)}**"
+    return "\n".join([title, "", markdown_table(headers, rows), "", *notes, ""])
+
+
+def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lay out escaped cells as a pipe table, left aligned."""
+    from tabulate import tabulate
+
+    left = ["left"] * len(headers)
+    return tabulate(rows, headers, tablefmt="pipe", disable_numparse=True, colalign=left)
+
+
+def escape_markdown(text: str) -> str:
+    """Make a text safe inside a Markdown table."""
+    return re.sub(r"([\\`*_|<>\[\]~])", r"\\\1", " ".join(text.split()))
+
+
+def to_latex(table: ResultTable) -> str:
+    r"""Render as a LaTeX table for the booktabs package, with the footnotes in small type below.
+
+    Parameters
+    ----------
+    table : ResultTable
+
+    Returns
+    -------
+    str
+        A ``table`` environment, marks as ``$\bullet$`` and ``$\circ$``; ends with a newline.
+    """
+    style = Style(
+        _escape_latex,
+        lambda number: f"$^{{{number}}}$",
+        plus_minus=r"$\pm$",
+        win=r"$\bullet$",
+        loss=r"$\circ$",
+        pending=r"\ldots{}",
+    )
+    headings = ["datasets", *(_escape_latex(column.title) for column in table.columns)]
+    notes = [f"$^{{{i}}}$ {_escape_latex(note)}" for i, note in enumerate(table.cell_notes, 1)]
+    notes += [_escape_latex(note) for note in table.footnotes]
+    foot = _latex_rows(foot_rows(table))
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_escape_latex(table.title)}}}",
+        rf"\begin{{tabular}}{{{'l' * len(headings)}}}",
+        r"\toprule",
+        *_latex_rows([headings]),
+        r"\midrule",
+        *_latex_rows(body_rows(table, style)),
+        *([r"\midrule", *foot] if foot else []),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\smallskip",
+        r"\begin{minipage}{\linewidth}\footnotesize",
+        " \\par\n".join(notes),
+        r"\end{minipage}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_rows(rows: list[list[str]]) -> list[str]:
+    return [" & ".join(row) + r" \\" for row in rows]
+
+
+def _escape_latex(text: str) -> str:
+    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match[0]], " ".join(text.split()))
+
+
+def to_csv(table: ResultTable) -> str:
+    """Render as CSV with one line a cell.
+
+    Parameters
+    ----------
+    table : ResultTable
+
+    Returns
+    -------
+    str
+        The fields `CSV_FIELDS`. Mean and std have all their digits and are empty unless the status is ``ok``;
+        the p-value has six, because its last digits belong to the library that computed it.
+    """
+    return csv_text(CSV_FIELDS, _csv_rows(table))
+
+
+def _csv_rows(table: ResultTable) -> Iterable[list]:
+    for dataset, entries in table.rows():
+        for column, entry in zip(table.columns, entries):
+            p_value = None if entry.p_value is None else f"{entry.p_value:.6g}"
+            numbers = [entry.mean, entry.std, entry.n, entry.expected]
+            yield [dataset, column.key, *numbers, entry.verdict, p_value, entry.status]
+
+
+def csv_text(fields: Sequence[str], rows: Iterable[Sequence]) -> str:
+    """Write CSV with LF newlines; None becomes an empty field, and floats keep all their digits."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(fields)
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,0 +1,295 @@
+"""The result table: per-fold AUC values in, means, verdicts and counts out. Rendering is `render`'s business.
+
+A cell shows a mean only when every expected fold has finished. Anything less is shown as what it is, in every
+format alike, without a mean: a mean over the folds that happened to finish is not what the column promises.
+
+* ``ok``: all folds finished.
+* ``pending``: folds are still to be run; shown as ``… 12/25``.
+* the names of its failures, such as ``timeout``: nothing is usable, or all folds ran and some failed; shown
+  as N/A with a footnote, the paper's way of printing what ran out of memory or time.
+
+Only ``ok`` cells beside an ``ok`` reference cell are tested and counted.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from ..errors import ResultsError
+from ..evaluation.significance import TestResult, Verdict, corrected_t_test, paired_t_test
+from .footnotes import about_test, failure_note, reading_note
+
+__all__ = ["Cell", "Column", "Entry", "ResultTable", "Tally", "build_table"]
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: a learner's key and the heading that is printed."""
+
+    key: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is on record for one dataset and one column.
+
+    Parameters
+    ----------
+    aucs : tuple of float
+        Test AUC of the folds that finished, ordered by (trial, fold).
+    folds : tuple of (int, int)
+        The (trial, fold) of each of them.
+    expected : int
+        Number of folds of the whole experiment, such as 25.
+    statuses : dict of str to int
+        How many folds ended in a status other than ok.
+    messages : tuple of str
+        What those folds said.
+
+    Raises
+    ------
+    ValueError
+        If folds are repeated or out of order, if there are more than expected, or if an AUC is not in [0, 1].
+    """
+
+    aucs: tuple[float, ...]
+    folds: tuple[tuple[int, int], ...]
+    expected: int
+    statuses: dict[str, int] = field(default_factory=dict)
+    messages: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if len(self.aucs) != len(self.folds):
+            raise ValueError(f"{len(self.aucs)} AUC values for {len(self.folds)} folds")
+        if list(self.folds) != sorted(set(self.folds)):
+            raise ValueError(f"folds are repeated or out of order: {self.folds}")
+        if not all(0 <= auc <= 1 for auc in self.aucs):
+            raise ValueError(f"an AUC lies in [0, 1], got {self.aucs}")
+        if self.expected < 1 or self.missing < 0:
+            raise ValueError(
+                f"{len(self.folds)} folds and {self.statuses} where {self.expected} are expected"
+            )
+
+    @property
+    def failed(self) -> int:
+        """Number of folds that ended in a status other than ok."""
+        return sum(self.statuses.values())
+
+    @property
+    def missing(self) -> int:
+        """Number of folds that are still to be run."""
+        return self.expected - len(self.folds) - self.failed
+
+    @property
+    def status(self) -> str:
+        """``ok``, ``pending``, or the names of the failures joined by ``+``; see the module's docstring."""
+        if len(self.folds) == self.expected:
+            return "ok"
+        if self.failed and (not self.folds or not self.missing):
+            return "+".join(sorted(status for status, count in self.statuses.items() if count))
+        return "pending"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell as the table shows it.
+
+    Attributes
+    ----------
+    status : str
+        ``ok``, ``pending``, or the names of the failures joined by ``+``.
+    n, expected : int
+        Folds that finished, folds of the whole experiment.
+    mean, std : float or None
+        Over the folds, std with n - 1 in the denominator; None unless ``ok`` (and no std of a single fold).
+    verdict : {'win', 'tie', 'loss'} or None
+        From the side of the reference column; None where nothing was tested.
+    p_value : float or None
+    note : int or None
+        Number of the footnote, from 1.
+    """
+
+    status: str
+    n: int
+    expected: int
+    mean: float | None = None
+    std: float | None = None
+    verdict: Verdict | None = None
+    p_value: float | None = None
+    note: int | None = None
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often the reference won, tied and lost against a column."""
+
+    win: int
+    tie: int
+    loss: int
+
+    @property
+    def counted(self) -> int:
+        """Number of datasets that entered."""
+        return self.win + self.tie + self.loss
+
+    def __str__(self) -> str:
+        return f"{self.win}/{self.tie}/{self.loss}"
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A table ready to be rendered; the reference is its first column.
+
+    Attributes
+    ----------
+    title : str
+    datasets : tuple of str
+    columns : tuple of Column
+    entries : dict of (dataset, column key) to Entry
+    reference : str
+        Key of the reference column.
+    test : {'paired', 'corrected'}
+    tallies : dict of column key to Tally
+        One for each column but the reference.
+    cell_notes : tuple of str
+        Footnotes of single cells; entry.note counts from 1.
+    footnotes : tuple of str
+        Footnotes of the whole table.
+    """
+
+    title: str
+    datasets: tuple[str, ...]
+    columns: tuple[Column, ...]
+    entries: dict[tuple[str, str], Entry]
+    reference: str
+    test: Literal["paired", "corrected"]
+    tallies: dict[str, Tally]
+    cell_notes: tuple[str, ...]
+    footnotes: tuple[str, ...]
+
+    def rows(self) -> Iterator[tuple[str, list[Entry]]]:
+        """Yield each dataset with its entries in the order of the columns."""
+        for dataset in self.datasets:
+            yield dataset, [self.entries[dataset, column.key] for column in self.columns]
+
+
+def build_table(
+    title: str,
+    datasets: list[str],
+    columns: list[Column],
+    cells: dict[tuple[str, str], Cell],
+    reference: str,
+    test: Literal["paired", "corrected"],
+    test_fraction: float,
+    footnotes: tuple[str, ...] = (),
+) -> ResultTable:
+    """Summarise the cells, test each column against the reference, count wins, ties and losses.
+
+    Parameters
+    ----------
+    title : str
+    datasets : list of str
+        Rows, in order.
+    columns : list of Column
+        In order; the reference is moved to the front, as the paper prints it.
+    cells : dict of (dataset, column key) to Cell
+        One for each dataset and column; a cell that has not been run has no folds.
+    reference : str
+        Key of the column that the others are tested against.
+    test : {'paired', 'corrected'}
+        The paper's paired t-test, or the corrected test of Nadeau and Bengio; both at the level 0.05.
+    test_fraction : float
+        Share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation; for the corrected test.
+    footnotes : tuple of str
+        Printed below the table, before the note about the test.
+
+    Returns
+    -------
+    ResultTable
+
+    Raises
+    ------
+    ValueError
+        If the reference is not a column, a name is repeated, a cell is absent, or there is no such test.
+    ResultsError
+        If two complete cells of a dataset come from different folds.
+    """
+    tests = {"paired": paired_t_test, "corrected": partial(corrected_t_test, test_fraction=test_fraction)}
+    if test not in tests:
+        raise ValueError(f"test must be one of {sorted(tests)}, got {test!r}")
+    _check_layout(datasets, columns, cells, reference)
+    columns = sorted(columns, key=lambda column: column.key != reference)
+    notes: list[str] = []
+    entries = {}
+    for dataset in datasets:
+        anchor = cells[dataset, reference]
+        for column in columns:
+            cell = cells[dataset, column.key]
+            result = None
+            if column.key != reference:
+                result = _tested(dataset, (reference, anchor), (column.key, cell), tests[test])
+            entries[dataset, column.key] = _entry(cell, result, notes)
+    heading = columns[0].title
+    return ResultTable(
+        title=title,
+        datasets=tuple(datasets),
+        columns=tuple(columns),
+        entries=entries,
+        reference=reference,
+        test=test,
+        tallies={column.key: _tally(entries, datasets, column.key) for column in columns[1:]},
+        cell_notes=tuple(notes),
+        footnotes=(reading_note(heading), *footnotes, about_test(test, ALPHA, test_fraction)),
+    )
+
+
+def _check_layout(datasets, columns, cells, reference) -> None:
+    keys = [column.key for column in columns]
+    if reference not in keys:
+        raise ValueError(f"the reference {reference!r} is not one of the columns {keys}")
+    if len(set(keys)) < len(keys) or len(set(datasets)) < len(datasets):
+        raise ValueError(f"datasets and columns must not repeat: {datasets}, {keys}")
+    absent = [(dataset, key) for dataset in datasets for key in keys if (dataset, key) not in cells]
+    if absent:
+        raise ValueError(f"no cell for {absent}")
+
+
+def _tested(
+    dataset: str, reference: tuple[str, Cell], other: tuple[str, Cell], test: Callable
+) -> TestResult | None:
+    (reference_key, a), (key, b) = reference, other
+    if not a.status == b.status == "ok":
+        return None
+    if a.folds != b.folds:
+        raise ResultsError(
+            f"{dataset}: {reference_key} has {len(a.folds)} folds and {key} has {len(b.folds)}, and they are "
+            "not the same (trial, fold) pairs: such columns cannot be compared",
+            "run both again with one protocol: opauc-bench run CONFIG --fresh",
+        )
+    return test(a.aucs, b.aucs) if a.expected > 1 else None
+
+
+def _entry(cell: Cell, result: TestResult | None, notes: list[str]) -> Entry:
+    note = None
+    if cell.failed:
+        text = failure_note(cell.statuses, len(cell.folds), cell.expected, cell.messages)
+        if text not in notes:
+            notes.append(text)
+        note = notes.index(text) + 1
+    if cell.status != "ok":
+        return Entry(cell.status, len(cell.folds), cell.expected, note=note)
+    # Exactly rounded, so the bytes of a table do not depend on how a machine orders its sums.
+    mean = statistics.fmean(cell.aucs)
+    std = statistics.stdev(cell.aucs) if cell.expected > 1 else None
+    tested = (result.verdict(ALPHA), result.p_value) if result else (None, None)
+    return Entry("ok", len(cell.folds), cell.expected, mean, std, *tested)
+
+
+def _tally(entries: dict[tuple[str, str], Entry], datasets: list[str], key: str) -> Tally:
+    verdicts = [entries[dataset, key].verdict for dataset in datasets]
+    return Tally(verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss"))
