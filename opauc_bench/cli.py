@@ -1,0 +1,257 @@
+"""The command line: one short function a command. Heavy modules are imported inside the commands that need them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import ConfigError, OpaucBenchError
+
+if TYPE_CHECKING:
+    from .data import Sources
+    from .runner.session import Session
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Reproduce the papers on one-pass AUC optimisation, and compare your own learners honestly.\n\n"
+    "Start with: opauc-bench run configs/quickstart.yaml",
+    epilog="Exit codes: 0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted.",
+)
+data_app = typer.Typer(no_args_is_help=True, help="Datasets: list, fetch, verify, describe.")
+learners_app = typer.Typer(no_args_is_help=True, help="Learners: list them, check your own.")
+app.add_typer(data_app, name="data")
+app.add_typer(learners_app, name="learners")
+
+Config = Annotated[str, typer.Argument(help="Experiment file, or the name of a bundled one such as table2.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Results folder [default: results/<name of the config>].")]
+OnlyData = Annotated[list[str] | None, typer.Option("--dataset", "-d", help="Only this dataset; repeatable.")]
+OnlyLearner = Annotated[list[str] | None, typer.Option("--learner", "-l", help="Only this column; repeatable.")]
+Mirror = Annotated[
+    list[str] | None,
+    typer.Option("--mirror", help="Folder or address with <dataset>/<file>; repeatable. Also: OPAUC_BENCH_MIRROR."),
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Never touch the network.")]
+Test = Annotated[str | None, typer.Option("--test", help="Significance test: paired (the papers') or corrected.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start anew instead of using what is there.")]
+
+
+def main() -> None:
+    """Run the command line; errors of the user's making are printed without a traceback."""
+    try:
+        code = app(standalone_mode=False)
+    except OpaucBenchError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  try: {error.hint}", file=sys.stderr)
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        print("interrupted", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        # The reader, such as head, has gone away; Python must not complain about it a second time at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        if not hasattr(error, "exit_code") or not hasattr(error, "show"):
+            raise
+        error.show()
+        code = error.exit_code
+    sys.exit(code or 0)
+
+
+@app.command()
+def run(
+    config: Config,
+    out: Out = None,
+    dataset: OnlyData = None,
+    learner: OnlyLearner = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes [default: all cores].")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything again.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute again what has failed.")] = False,
+    mirror: Mirror = None,
+    offline: Offline = False,
+    test: Test = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
+) -> int:
+    """Run an experiment and print its table.
+
+    What is already recorded is not computed again: after an interruption, the same command goes on.
+    """
+    from .runner.command import run_experiment
+
+    session = _session(config, out, dataset, learner, mirror, offline)
+    return run_experiment(session, jobs or _cores(), fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
+
+
+@app.command()
+def plan(
+    config: Config,
+    out: Out = None,
+    dataset: OnlyData = None,
+    learner: OnlyLearner = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes to reckon with.")] = None,
+    mirror: Mirror = None,
+    offline: Offline = False,
+) -> None:
+    """Show what a run would do: tasks, what is done, CPU time, memory, downloads. Starts nothing."""
+    from .runner.command import describe_plan
+
+    print(describe_plan(_session(config, out, dataset, learner, mirror, offline), jobs or _cores()))
+
+
+@app.command()
+def status(config: Config, out: Out = None) -> None:
+    """Count what is done, what has failed and what is missing."""
+    from .runner.command import describe_status
+
+    print(describe_status(_session(config, out)))
+
+
+@app.command()
+def report(config: Config, out: Out = None, test: Test = None) -> None:
+    """Print the table of what is recorded, and write it as Markdown, LaTeX, CSV and HTML."""
+    from .runner.command import print_report
+
+    print_report(_session(config, out), test)
+
+
+@app.command()
+def compare(config: Config, out: Out = None, test: Test = None) -> None:
+    """Set our values beside the published ones, cell by cell."""
+    from .runner.command import print_comparison
+
+    print_comparison(_session(config, out), test)
+
+
+@data_app.command("list")
+def data_list(mirror: Mirror = None, offline: Offline = False) -> None:
+    """List all datasets and where each can be had from."""
+    from .data import load_catalogue
+    from .runner.listings import list_datasets
+
+    print(list_datasets(load_catalogue(), _sources(mirror, offline)))
+
+
+@data_app.command("fetch")
+def data_fetch(
+    names: Annotated[list[str], typer.Argument(help="Datasets.")],
+    mirror: Mirror = None,
+    offline: Offline = False,
+    fresh: Fresh = False,
+) -> None:
+    """Download, verify and prepare datasets."""
+    from .data import prepare
+    from .runner.listings import find_entries
+
+    for entry in find_entries(names):
+        data = prepare(entry, _sources(mirror, offline), _say, fresh)
+        print(f"{entry.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, ready")
+
+
+@data_app.command("verify")
+def data_verify(
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets [default: all that are in the cache].")] = None,
+    mirror: Mirror = None,
+) -> int:
+    """Hash cached files and prepared arrays again and compare with the catalogue."""
+    from .runner.listings import verify_datasets
+
+    lines, good = verify_datasets(names or [], _sources(mirror, True))
+    print("\n".join(lines))
+    return 0 if good else 3
+
+
+@data_app.command("info")
+def data_info(
+    name: Annotated[str, typer.Argument(help="Dataset.")], mirror: Mirror = None, offline: Offline = False
+) -> None:
+    """Describe a dataset: origin, sizes, labels, scaling, files."""
+    from .runner.listings import describe_dataset, find_entries
+
+    print(describe_dataset(find_entries([name])[0], _sources(mirror, offline)))
+
+
+@learners_app.command("list")
+def learners_list() -> None:
+    """List all learners with their parameters and grid axes."""
+    from .runner.listings import list_learners
+
+    print(list_learners())
+
+
+@learners_app.command("check")
+def learners_check(
+    name: Annotated[str, typer.Argument(help="Name, or path/to/file.py:Class.")],
+) -> int:
+    """Run the contract suite over a learner: what the runner and its users rely on."""
+    from .learners import get_learner
+    from .learners.contract import check_learner
+
+    results = check_learner(get_learner(name))
+    for result in results:
+        print(f"{'ok  ' if result.passed else 'FAIL'}  {result.name}")
+        if not result.passed:
+            print(f"      {result.detail}")
+    failed = sum(not result.passed for result in results)
+    print(f"{len(results) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+@app.command()
+def doctor() -> int:
+    """Check this installation: versions, cache, mirrors, compilers, cores."""
+    from .runner.listings import examine
+
+    lines, good = examine(_sources(None, False))
+    print("\n".join(lines))
+    return 0 if good else 1
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from . import __version__
+
+        print(f"opauc-bench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _session(config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
+    from .config import find_config
+    from .runner.session import Session
+
+    return Session.open(
+        find_config(config),
+        out=out,
+        sources=_sources(mirror, offline),
+        datasets=tuple(datasets or ()),
+        learners=tuple(learners or ()),
+    )
+
+
+def _sources(mirror: list[str] | None, offline: bool) -> Sources:
+    from .data import Sources
+
+    return Sources.from_environment(tuple(mirror or ()), offline)
+
+
+def _say(text: str) -> Any:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

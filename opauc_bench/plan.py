@@ -1,0 +1,241 @@
+"""From an experiment to its list of tasks: a pure function, no files, no processes.
+
+A task is one outer fold of one dataset and one column: inner grid search, refit with the best setting, test AUC. Its
+``id`` is a hash of all that defines the number and of nothing else: not the order of tasks, the number of jobs, paths or
+library versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .config import Experiment, LearnerEntry
+from .errors import LearnerError
+
+__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"]
+
+# Part of every task's identity: raise it when the protocol itself gives other numbers.
+PROTOCOL_VERSION = 1
+_SECONDS_PER_AUC_ROW = 2.5e-8
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the plan needs to know of a dataset.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+    density : float
+        Share of nonzero entries.
+    fingerprint : str or None
+        Identity of the prepared arrays; None while the dataset is not at hand.
+    """
+
+    n_samples: int
+    n_features: int
+    density: float
+    fingerprint: str | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A learner as one experiment uses it.
+
+    Attributes
+    ----------
+    key, title : str
+        Name in records and heading in tables.
+    learner : str
+        Registry name, or ``/path/to/file.py:Class``.
+    identity : dict
+        What about the learner defines its numbers: name, version, parameters, grid.
+    params : dict
+        Constructor parameters that the experiment fixes.
+    grid : dict of str to tuple of float
+        Values of each tuned axis.
+    estimator : OnePassLearner
+        Unfitted, with ``params`` set.
+    """
+
+    key: str
+    title: str
+    learner: str
+    identity: dict[str, Any]
+    params: dict[str, Any]
+    grid: dict[str, tuple[float, ...]]
+    estimator: Any = field(repr=False, compare=False)
+
+    @property
+    def n_settings(self) -> int:
+        return math.prod(len(values) for values in self.grid.values())
+
+
+@dataclass(frozen=True)
+class Task:
+    """One number to compute: everything in here is small and can be sent anywhere.
+
+    Attributes
+    ----------
+    dataset, column, learner : str
+    trial, fold : int
+    fingerprint : str or None
+        Of the dataset's arrays; without it the task has no id yet.
+    identity : dict
+        All that defines the number.
+    params, grid, protocol : dict
+    seconds : float
+        Estimated CPU time on one core, before settings that overflow are dropped.
+    memory_bytes : float
+        Estimated, without the memory-mapped data.
+    """
+
+    dataset: str
+    column: str
+    learner: str
+    trial: int
+    fold: int
+    fingerprint: str | None
+    identity: dict[str, Any]
+    params: dict[str, Any]
+    grid: dict[str, tuple[float, ...]]
+    protocol: dict[str, Any]
+    seconds: float
+    memory_bytes: float
+
+    @property
+    def id(self) -> str | None:
+        if self.fingerprint is None:
+            return None
+        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        return f"{self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
+
+
+def expand_grid(grid: Mapping[str, tuple[float, ...]]) -> dict[str, np.ndarray]:
+    """All combinations of the axes' values, the last axis varying fastest; arrays of shape (n_settings,)."""
+    mesh = np.meshgrid(*(np.asarray(values, dtype=float) for values in grid.values()), indexing="ij")
+    return {axis: values.ravel() for axis, values in zip(grid, mesh)}
+
+
+def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) -> list[Column]:
+    """Resolve the learners of an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    find_learner : callable
+        From a name to a learner's class; raises LearnerError.
+
+    Raises
+    ------
+    LearnerError
+        If a learner does not take its parameters.
+    """
+    return [_column(experiment, entry, find_learner) for entry in experiment.learners]
+
+
+def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[[str], type]) -> Column:
+    learner = experiment.learner_of(entry)
+    class_ = find_learner(learner)
+    try:
+        estimator = class_(**entry.params)
+    except (TypeError, ValueError) as error:
+        raise LearnerError(f"learner {entry.learner!r} does not take {dict(entry.params)}: {error}") from error
+    grid = experiment.grid_of(entry, class_.grid_axes)
+    constructor = inspect.signature(class_.__init__).parameters
+    fixed = {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if name in constructor and name not in grid and name != "random_state"
+    }
+    identity = {
+        # A learner from a file is known by its class: the folder it lies in does not change its numbers.
+        "learner": learner.rpartition(":")[2],
+        "version": class_.version,
+        "params": fixed,
+        "grid": {axis: list(values) for axis, values in grid.items()},
+    }
+    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator)
+
+
+def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list[Column]) -> list[Task]:
+    """List the tasks of an experiment: cheap datasets first, and within a dataset the long tasks first.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    shapes : mapping of dataset name to Shape
+        Datasets that are not in here have no tasks.
+    columns : list of Column
+
+    Returns
+    -------
+    list of Task
+    """
+    protocol = experiment.protocol
+    plans = []
+    for dataset in experiment.datasets:
+        if dataset not in shapes:
+            continue
+        tasks = [
+            _task(dataset, shapes[dataset], column, protocol.model_dump(mode="json"), trial, fold)
+            for column in columns
+            for trial in range(protocol.trials)
+            for fold in range(protocol.folds)
+        ]
+        plans.append(sorted(tasks, key=lambda task: -task.seconds))
+    plans.sort(key=lambda tasks: sum(task.seconds for task in tasks))
+    return [task for tasks in plans for task in tasks]
+
+
+def _task(
+    dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], trial: int, fold: int
+) -> Task:
+    defining = {key: value for key, value in protocol.items() if key != "trials"}
+    seconds, memory = _cost(shape, column, protocol)
+    return Task(
+        dataset=dataset,
+        column=column.key,
+        learner=column.learner,
+        trial=trial,
+        fold=fold,
+        fingerprint=shape.fingerprint,
+        identity={
+            **column.identity,
+            "dataset": dataset,
+            "fingerprint": shape.fingerprint,
+            "protocol": {**defining, "version": PROTOCOL_VERSION},
+            "trial": trial,
+            "fold": fold,
+        },
+        params=column.params,
+        grid=column.grid,
+        protocol=protocol,
+        seconds=seconds,
+        memory_bytes=memory,
+    )
+
+
+def _cost(shape: Shape, column: Column, protocol: dict[str, Any]) -> tuple[float, float]:
+    train = shape.n_samples * (protocol["folds"] - 1) / protocol["folds"]
+    inner = train * (protocol["inner_folds"] - 1)
+    n_nonzero = shape.density * shape.n_features
+    per_row = column.estimator.seconds_per_row
+    selection = inner * per_row(shape.n_features, n_nonzero, column.n_settings)
+    scoring = _SECONDS_PER_AUC_ROW * train * column.n_settings * max(1.0, math.log10(train))
+    refit = train * per_row(shape.n_features, n_nonzero, 1)
+    held_out = train / protocol["inner_folds"]
+    memory = column.estimator.memory_bytes(shape.n_features, column.n_settings) + 16.0 * held_out * column.n_settings
+    return selection + scoring + refit, memory

@@ -1,0 +1,291 @@
+"""What the commands that work on an experiment do, from preparing data to printing the table."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from shutil import get_terminal_size
+from typing import Any
+
+from ..data import availability, download_size
+from ..errors import ConfigError, ResultsError
+from ..plan import Task
+from ..report.compare import Comparison, compare
+from ..report.compare_render import comparison_to_terminal
+from ..report.published import load_published
+from ..report.table import Cell, Column, ResultTable, build_table
+from ..report.terminal import to_terminal
+from ..report.write import write_report
+from .execute import make_executor
+from .progress import Estimate, Progress, duration
+from .session import Session, status_counts
+from .store import Store
+
+__all__ = ["describe_plan", "describe_status", "print_comparison", "print_report", "run_experiment"]
+
+
+
+def run_experiment(
+    session: Session, n_jobs: int, *, fresh: bool, retry_failed: bool, test: str | None, quiet: bool
+) -> int:
+    """Run what is missing, write and print the report; returns the exit code."""
+    _check_test(test)
+    with session.locked():
+        session.prepare_data((lambda text: None) if quiet else _say)
+        if not session.prepared:
+            first = next(iter(session.unavailable.values()))
+            raise type(first)(first.message, first.hint)
+        for name, error in session.unavailable.items():
+            _say(f"{name}: {error}")
+        session.write_manifest()
+        tasks = session.tasks()
+        todo, estimate = _to_do(session, tasks, fresh, retry_failed)
+        if not quiet and todo:
+            _say(
+                f"{len(todo)} of {len(tasks)} tasks to compute, "
+                f"up to {duration(estimate.seconds(todo) / n_jobs)} on {n_jobs} workers"
+            )
+        if todo:
+            _compute(session, todo, n_jobs, estimate, quiet)
+        print_report(session, test)
+        counts = status_counts(tasks, session.store)
+    failed = sum(counts.values()) - counts["ok"]
+    if failed:
+        words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
+        _say(f"{failed} of {len(tasks)} tasks have no number ({words}); --retry-failed computes them again")
+    return 3 if session.unavailable else 1 if failed else 0
+
+
+def _to_do(session: Session, tasks: list[Task], fresh: bool, retry_failed: bool) -> tuple[list[Task], Estimate]:
+    """Tasks to compute, and an estimate that knows what the others have taken."""
+    estimate, todo = Estimate(), []
+    if not fresh:
+        session.take_over(tasks)
+    for task in tasks:
+        if fresh:
+            session.store.partial_path(task).unlink(missing_ok=True)
+            session.store.record_path(task).unlink(missing_ok=True)
+        record = session.store.read(task)
+        if record is not None:
+            estimate.learn(task, record)
+        if record is None or (retry_failed and record["status"] != "ok"):
+            todo.append(task)
+    return todo, estimate
+
+
+def _compute(session: Session, todo: list[Task], n_jobs: int, estimate: Estimate, quiet: bool) -> None:
+    executor = make_executor(n_jobs)
+    with _terminable(), Progress(todo, n_jobs, estimate, quiet) as progress:
+        try:
+            for task, record in session.run(todo, executor):
+                progress.done(task, record)
+        except KeyboardInterrupt:
+            executor.stop()
+            progress.say("interrupted; what is finished is saved. To go on, give the same command again:")
+            progress.say(f"  {' '.join(['opauc-bench', *sys.argv[1:]])}")
+            raise
+        except BaseException:
+            executor.stop()
+            raise
+
+
+@contextmanager
+def _terminable():
+    """Let a polite kill save and explain like Ctrl-C."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+
+def print_report(session: Session, test: str | None = None) -> None:
+    """Write the report of what is recorded and print its table."""
+    table, comparison = _report(session, test)
+    write_report(session.folder, table, comparison)
+    print(to_terminal(table, _width()))
+    if comparison is not None:
+        print()
+        print(f"Beside {comparison.published.title}:")
+        print("\n".join(comparison.summary().sentences()))
+        print("Cell by cell: opauc-bench compare, or comparison.md")
+    print(f"\nwritten to {session.folder}/")
+
+
+def print_comparison(session: Session, test: str | None = None) -> None:
+    """Print our values beside the published ones."""
+    table, comparison = _report(session, test)
+    if comparison is None:
+        raise ConfigError(
+            f"{session.experiment.path}: names no published table to compare with",
+            "add e.g. 'report: {published: aij2016_table2}' to the config",
+        )
+    write_report(session.folder, table, comparison)
+    print(comparison_to_terminal(comparison, _width()))
+
+
+def _report(session: Session, test: str | None) -> tuple[ResultTable, Comparison | None]:
+    _check_test(test)
+    if not session.prepared:
+        session.find_data()
+    experiment = session.experiment
+    records = session.records()
+    if not any(record for rows in records.values() for _, record in rows):
+        raise ResultsError(
+            f"{session.folder}: no records of this experiment", f"opauc-bench run {experiment.path}"
+        )
+    expected = experiment.protocol.trials * experiment.protocol.folds
+    table = build_table(
+        title=experiment.title,
+        datasets=list(experiment.datasets),
+        columns=[Column(column.key, column.title) for column in session.columns],
+        cells={
+            key: _cell(rows, expected, session.unavailable.get(key[0]) is not None) for key, rows in records.items()
+        },
+        reference=experiment.reference,
+        test=test or experiment.report.test,
+        test_fraction=1.0 / experiment.protocol.folds,
+    )
+    published = experiment.report.published
+    return table, compare(table, load_published(published)) if published else None
+
+
+def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, unavailable: bool) -> Cell:
+    finished = [record for _, record in rows if record is not None]
+    good = [record for record in finished if record["status"] == "ok"]
+    statuses = Counter(record["status"] for record in finished if record["status"] != "ok")
+    if unavailable and not finished:
+        statuses["unavailable"] = expected
+    return Cell(
+        aucs=tuple(record["test_auc"] for record in good),
+        folds=tuple((record["trial"], record["fold"]) for record in good),
+        expected=expected,
+        statuses=dict(statuses),
+        messages=tuple(sorted({record["message"] for record in finished if record["message"]})),
+    )
+
+
+def _check_test(test: str | None) -> None:
+    if test not in (None, "paired", "corrected"):
+        raise ConfigError(f"--test {test}: expected paired or corrected")
+
+
+# ---------------------------------------------------------------------------------------------- overviews
+
+
+def describe_plan(session: Session, n_jobs: int) -> str:
+    """What a run would do, as text."""
+    from tabulate import tabulate
+
+    session.find_data()
+    tasks = session.tasks(everything=True)
+    estimate, todo = Estimate(), defaultdict(list)
+    done: Counter[str] = Counter()
+    others = [Store(session.folder.parent / name) for name in session.experiment.reuse]
+    for task in tasks:
+        record = session.store.read(task)
+        if record is None:
+            record = next((found for other in others if (found := other.find(task))), None)
+        if record is None:
+            todo[task.dataset].append(task)
+        else:
+            done[task.dataset] += 1
+            estimate.learn(task, record)
+    rows, missing, download = [], [], 0
+    for dataset in dict.fromkeys(task.dataset for task in tasks):
+        entry = session.catalogue[dataset]
+        where = availability(entry, session.sources)
+        size = download_size(entry, session.sources) if where == "download" else None
+        download += size or 0
+        left = todo[dataset]
+        rows.append(
+            [
+                dataset,
+                where + (f" {size / 1e6:.0f} MB" if size else ""),
+                done[dataset],
+                len(left),
+                duration(estimate.seconds(left)) if left else "-",
+                f"{max((task.memory_bytes for task in left), default=0) / 1e6:.0f} MB" if left else "-",
+            ]
+        )
+        if where == "unavailable":
+            missing.append(dataset)
+    left = [task for tasks_left in todo.values() for task in tasks_left if task.dataset not in missing]
+    headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
+    lines = [
+        f"{session.experiment.title}",
+        f"results: {session.folder}/",
+        "",
+        tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4)),
+        "",
+        f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(estimate.seconds(left))} of CPU "
+        f"time,",
+        f"{duration(estimate.seconds(left) / n_jobs)} on {n_jobs} workers. Settings that overflow are dropped on the",
+        "way, which often halves it; what has been measured corrects the estimate.",
+    ]
+    if download:
+        lines.append(f"To download: {download / 1e6:.0f} MB.")
+    if missing:
+        lines.append(f"Not available here and now: {', '.join(missing)}.")
+    lines += _too_large(session, left)
+    return "\n".join(lines)
+
+
+def _too_large(session: Session, tasks: list[Task]) -> list[str]:
+    limit = session.experiment.limits.memory_gb
+    over = {
+        (task.dataset, task.column): task.memory_bytes for task in tasks if limit and task.memory_bytes > limit * 1e9
+    }
+    return [
+        f"{dataset} {column} needs about {size / 1e9:.1f} GB, more than limits.memory_gb = {limit:g}."
+        for (dataset, column), size in over.items()
+    ]
+
+
+def describe_status(session: Session) -> str:
+    """What is recorded, as text."""
+    from tabulate import tabulate
+
+    session.find_data()
+    records = session.records()
+    rows = []
+    for dataset in session.experiment.datasets:
+        row = [dataset]
+        for column in session.columns:
+            tasks = records[dataset, column.key]
+            counts = Counter(record["status"] if record else "missing" for _, record in tasks)
+            failed = sum(count for status, count in counts.items() if status not in ("ok", "missing"))
+            row.append(f"{counts['ok']}/{len(tasks)}" + (f" {failed} failed" if failed else "") if tasks else "-")
+        rows.append(row)
+    table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
+    failures = Counter(
+        (task.dataset, task.column, record["status"], record["message"])
+        for tasks in records.values()
+        for task, record in tasks
+        if record and record["status"] != "ok"
+    )
+    lines = [f"{session.experiment.title}", f"results: {session.folder}/", "", table]
+    lines += [
+        f"{dataset} {column}: {count} x {status}: {message}"
+        for (dataset, column, status, message), count in failures.items()
+    ]
+    if any(not tasks for tasks in records.values()):
+        lines.append("-: the dataset is not prepared; opauc-bench plan tells where it can be had from")
+    return "\n".join(lines)
+
+
+def _width() -> int:
+    return get_terminal_size((80, 24)).columns
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,171 @@
+"""What the commands about data, learners and the installation print."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+
+from ..data import Check, DatasetEntry, Sources, availability, download_size, find_prepared, load_catalogue, verify
+from ..errors import DataError, LearnerError
+from ..learners import get_learner, learner_names, learner_parameters
+from ..yamlio import suggest
+
+__all__ = ["describe_dataset", "examine", "find_entries", "list_datasets", "list_learners", "verify_datasets"]
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "joblib", "pydantic", "typer", "pooch")
+
+
+def find_entries(names: list[str]) -> list[DatasetEntry]:
+    """Catalogue entries by name.
+
+    Raises
+    ------
+    DataError
+        If a dataset is not in the catalogue.
+    """
+    catalogue = load_catalogue()
+    for name in names:
+        if name not in catalogue:
+            raise DataError(
+                f"no dataset is called {name!r}{suggest(name, catalogue)}", "opauc-bench data list  # shows all names"
+            )
+    return [catalogue[name] for name in names]
+
+
+def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
+    """All datasets with their sizes and where they can be had from."""
+    from tabulate import tabulate
+
+    rows = []
+    for entry in catalogue.values():
+        where = availability(entry, sources)
+        size = download_size(entry, sources)
+        rows.append(
+            [
+                entry.name,
+                f"{entry.n_samples:,}",
+                f"{entry.n_features:,}",
+                "?" if entry.n_positive is None else f"{100 * entry.n_positive / entry.n_samples:.1f} %",
+                where + (f" (at most {size / 1e6:,.0f} MB)" if size else ""),
+            ]
+        )
+    return tabulate(
+        rows,
+        ["dataset", "rows", "features", "positive", "data"],
+        tablefmt="simple",
+        colalign=("left", "right", "right", "right", "left"),
+        disable_numparse=True,
+    )
+
+
+def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
+    """One dataset: what the catalogue says, and what was found when it was read."""
+    positive = "?" if entry.n_positive is None else f"{entry.n_positive:,}"
+    rule = "classes " + ", ".join(map(str, entry.positive)) if entry.positive else f"random half {entry.random_half}"
+    facts = [
+        ("dataset", entry.name),
+        ("title", entry.title),
+        ("origin", entry.origin),
+        ("licence", entry.licence or "see the origin"),
+        ("rows", f"{entry.n_samples:,}, {positive} of them positive"),
+        ("features", f"{entry.n_features:,}"),
+        ("positive", rule),
+        ("scaling", {"minmax": "each feature to [-1, 1]", "none": "as in the file"}[entry.scaling]),
+        ("data", availability(entry, sources)),
+    ]
+    for file in entry.files:
+        expected = file.sha256 or "unknown"
+        facts.append(("file", f"{file.name}, sha256 {expected}{'' if file.confirmed else ' (unconfirmed)'}"))
+        facts += [("", url) for url in file.urls]
+    if found := find_prepared(entry, sources):
+        manifest = found.manifest
+        low, high = manifest["value_range"]
+        facts += [
+            ("prepared", str(found.folder)),
+            ("fingerprint", found.fingerprint),
+            ("values", f"[{low:g}, {high:g}], {100 * manifest['density']:.3g} % nonzero, stored {manifest['storage']}"),
+        ]
+    return "\n".join(f"{name:12s}{text}" for name, text in facts)
+
+
+def verify_datasets(names: list[str], sources: Sources) -> tuple[list[str], bool]:
+    """Verify what the cache holds; returns lines to print and whether all is good."""
+    lines, good = [], True
+    for entry in find_entries(names) if names else load_catalogue().values():
+        checks: list[Check] = verify(entry, sources)
+        if names and not checks:
+            lines.append(f"{entry.name}: nothing in the cache; opauc-bench data fetch {entry.name}")
+        for check in checks:
+            lines.append(f"{'ok  ' if check.ok else 'BAD '} {entry.name} {check.item}: {check.detail}")
+            if not check.ok:
+                good = False
+                lines.append(f"     try: {check.hint}")
+    return lines or ["the cache is empty"], good
+
+
+def list_learners() -> str:
+    """All learners with their parameters."""
+    from tabulate import tabulate
+
+    rows = []
+    for name, address in learner_names().items():
+        try:
+            parameters, axes = learner_parameters(name)
+            summary = (get_learner(name).__doc__ or "").strip().splitlines()[0]
+        except LearnerError as error:
+            rows.append([name, "", "", f"cannot be loaded: {error.message}"])
+            continue
+        fixed = [parameter for parameter in parameters if parameter not in axes and parameter != "random_state"]
+        rows.append([name, ", ".join(axes), ", ".join(fixed), f"{summary} ({address.rpartition(':')[2]})"])
+    return tabulate(
+        rows,
+        ["learner", "tuned", "parameters", "what it is"],
+        tablefmt="simple",
+        maxcolwidths=[None, None, 16, 36],
+    )
+
+
+def examine(sources: Sources) -> tuple[list[str], bool]:
+    """Examine the installation; returns lines to print and whether all is good."""
+    lines, good = [f"python {sys.version.split()[0]} on {sys.platform}, {os.cpu_count()} cores"], True
+    for package in _PACKAGES:
+        try:
+            lines.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            good = False
+            lines.append(f"BAD  {package} is not installed; pip install {package}")
+    for what, check in (
+        (f"cache {sources.cache}", lambda: _writable(sources.cache)),
+        ("compiled kernels", _kernels_work),
+    ):
+        problem = check()
+        good = good and not problem
+        lines.append(f"{'BAD ' if problem else 'ok  '} {what}{': ' + problem if problem else ''}")
+    for mirror in sources.mirrors:
+        lines.append(f"     mirror {mirror}")
+    if not sources.mirrors:
+        lines.append("     no mirror (OPAUC_BENCH_MIRROR): datasets come from their official addresses")
+    return lines, good
+
+
+def _writable(folder) -> str:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return f"cannot be written ({error.strerror}); set OPAUC_BENCH_CACHE to another folder"
+
+
+def _kernels_work() -> str:
+    import numpy as np
+
+    from ..learners import OPAUC
+
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (50, 4)), np.array([1, -1] * 25)
+    one = OPAUC(eta=0.1, lam=0.1).fit(X, y).coef_[0]
+    grid = OPAUC().fit_grid(X, y, {"eta": [0.1, 0.2], "lam": [0.1, 0.1]})[:, 0]
+    return "" if np.allclose(one, grid, rtol=1e-10, atol=0) else "grid and single fits disagree; please report this"

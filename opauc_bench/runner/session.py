@@ -1,0 +1,284 @@
+"""One experiment in one results folder: what it consists of, what is done, and how the rest gets done."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..config import Experiment, load_experiment
+from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue, prepare
+from ..errors import DataError, OpaucBenchError, ResultsError
+from ..learners import get_learner, learner_parameters
+from ..plan import Column, Shape, Task, make_columns, make_plan
+from ..report.published import list_published
+from .execute import Executor
+from .store import Store, write_json
+from .task import Workplace, environment
+
+__all__ = ["Session"]
+
+Notify = Callable[[str], None]
+
+
+@dataclass
+class Session:
+    """An experiment, its datasets, and the folder of its results.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    catalogue : dict of str to DatasetEntry
+    columns : list of Column
+    sources : Sources
+    folder : Path
+    datasets, learners : tuple of str
+        What the command line restricts this run to; empty for everything.
+
+    Attributes
+    ----------
+    prepared : dict of str to Dataset
+        Datasets that are ready.
+    unavailable : dict of str to str
+        Why the others are not.
+    """
+
+    experiment: Experiment
+    catalogue: dict[str, DatasetEntry]
+    columns: list[Column]
+    sources: Sources
+    folder: Path
+    datasets: tuple[str, ...] = ()
+    learners: tuple[str, ...] = ()
+    prepared: dict[str, Dataset] = field(default_factory=dict)
+    unavailable: dict[str, OpaucBenchError] = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls,
+        config: Path,
+        *,
+        out: Path | None = None,
+        sources: Sources,
+        datasets: tuple[str, ...] = (),
+        learners: tuple[str, ...] = (),
+    ) -> Session:
+        """Read and check an experiment; nothing is fetched or computed.
+
+        Raises
+        ------
+        ConfigError
+            All mistakes of the file at once.
+        """
+        experiment = load_experiment(
+            config,
+            known_datasets=lambda extra: load_catalogue(extra),
+            learner_parameters=learner_parameters,
+            known_published=list_published(),
+        )
+        chosen = _chosen(datasets, experiment.datasets, "dataset"), _chosen(learners, experiment.columns, "learner")
+        return cls(
+            experiment=experiment,
+            catalogue=load_catalogue(experiment.catalogue_path),
+            columns=make_columns(experiment, get_learner),
+            sources=sources,
+            folder=out or Path("results") / experiment.name,
+            datasets=chosen[0],
+            learners=chosen[1],
+        )
+
+    @property
+    def store(self) -> Store:
+        return Store(self.folder)
+
+    def find_data(self) -> None:
+        """See which datasets are ready, without touching the network."""
+        for name in self.experiment.datasets:
+            if found := find_prepared(self.catalogue[name], self.sources):
+                self.prepared[name] = found
+
+    def prepare_data(self, notify: Notify) -> None:
+        """Get the chosen datasets ready; those that cannot be had are noted with the reason."""
+        self.find_data()
+        for name in self.datasets or self.experiment.datasets:
+            if name in self.prepared:
+                continue
+            try:
+                self.prepared[name] = prepare(self.catalogue[name], self.sources, notify)
+            except DataError as error:
+                self.unavailable[name] = error
+                notify(f"{name}: not available, the rest goes on")
+
+    def tasks(self, *, everything: bool = False) -> list[Task]:
+        """Tasks of the datasets that are ready; with ``everything``, of all datasets, as far as the catalogue knows.
+
+        Restricted to the datasets and learners chosen on the command line.
+        """
+        shapes = {name: _shape_of(data) for name, data in self.prepared.items()}
+        if everything:
+            absent = [name for name in self.experiment.datasets if name not in shapes]
+            shapes |= {name: _expected_shape(self.catalogue[name]) for name in absent}
+        return [
+            task
+            for task in make_plan(self.experiment, shapes, self.columns)
+            if (not self.datasets or task.dataset in self.datasets)
+            and (not self.learners or task.column in self.learners)
+        ]
+
+    def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
+        """All tasks of the experiment with their records, by dataset and column, ordered by trial and fold.
+
+        Datasets that are not at hand are looked up by what the manifest of the folder says of them, so a table can be
+        printed wherever its records are.
+        """
+        shapes = {name: _shape_of(data) for name, data in self.prepared.items()}
+        for name, fingerprint in _fingerprints(self.folder).items():
+            if name in self.catalogue and name not in shapes:
+                expected = _expected_shape(self.catalogue[name])
+                shapes[name] = Shape(expected.n_samples, expected.n_features, expected.density, fingerprint)
+        found: dict[tuple[str, str], list] = {
+            (dataset, column.key): [] for dataset in self.experiment.datasets for column in self.columns
+        }
+        store = self.store
+        for task in sorted(make_plan(self.experiment, shapes, self.columns), key=lambda t: (t.trial, t.fold)):
+            found[task.dataset, task.column].append((task, store.read(task)))
+        return found
+
+    def take_over(self, tasks: list[Task]) -> None:
+        """Copy finished records of the same tasks from the folders named under ``reuse``."""
+        for other in (Store(self.folder.parent / name) for name in self.experiment.reuse):
+            for task in tasks:
+                if self.store.read(task) is None and (record := other.find(task)) and record["status"] == "ok":
+                    self.store.write(task, record)
+
+    def write_manifest(self) -> None:
+        """Write what defines the results: the experiment, the data and the software."""
+        known = _read_manifest(self.folder).get("datasets", {})
+        datasets = {
+            name: {"fingerprint": data.fingerprint, **data.manifest} for name, data in self.prepared.items()
+        }
+        write_json(
+            self.folder / "manifest.json",
+            {
+                "experiment": self.experiment.plain(),
+                "config": self.experiment.path.name,
+                "opauc_bench": __version__,
+                "datasets": {
+                    name: datasets.get(name) or known.get(name) or {"unavailable": True}
+                    for name in self.experiment.datasets
+                },
+                "environment": environment(),
+            },
+        )
+
+    def run(self, tasks: list[Task], executor: Executor) -> Iterator[tuple[Task, dict[str, Any]]]:
+        """Compute tasks, yielding each with its record. The folder must be locked."""
+        limits = self.experiment.limits
+        workplace = Workplace(
+            results=self.folder.resolve(),
+            prepared={name: str(data.folder) for name, data in self.prepared.items()},
+            seconds=limits.seconds,
+            memory_bytes=limits.memory_gb * 1e9 if limits.memory_gb else None,
+        )
+        warm_up(self.columns, {task.column for task in tasks})
+        yield from executor.run(tasks, workplace)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out of the folder; the lock goes with the process, however it ends.
+
+        Raises
+        ------
+        ResultsError
+            If another run is at work there, or the folder cannot be written.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = open(self.folder / ".lock", "a+", encoding="ascii")  # noqa: SIM115 (held open on purpose)
+        except OSError as error:
+            raise ResultsError(
+                f"{self.folder} cannot be written: {error.strerror}", "choose another folder with --out"
+            ) from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                owner = file.read().strip() or "?"
+                raise ResultsError(
+                    f"{self.folder}: another run (process {owner}) is at work in this folder",
+                    "wait for it, or give this one a folder of its own with --out",
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            self.store.sweep()
+            yield
+
+
+def warm_up(columns: list[Column], keys: set[str]) -> None:
+    """Compile and cache the kernels once, before worker processes would all do it at the same time."""
+    import numpy as np
+    from scipy import sparse
+    from sklearn.base import clone
+
+    from ..evaluation import auc_score
+
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (20, 3)), np.array([1, -1] * 10, dtype=np.int8)
+    auc_score(y, X[:, 0])
+    for column in columns:
+        if column.key in keys:
+            learner = clone(column.estimator)
+            for n_settings in (1, 2):
+                grid = {axis: np.full(n_settings, values[0]) for axis, values in column.grid.items()}
+                learner.fit_grid(X, y, grid)
+                learner.fit_grid(sparse.csr_matrix(X), y, grid)
+
+
+def status_counts(tasks: list[Task], store: Store) -> Counter:
+    """How many tasks have which status; ``missing`` for those without a record."""
+    return Counter((store.read(task) or {"status": "missing"})["status"] for task in tasks)
+
+
+def _chosen(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    from ..errors import ConfigError
+    from ..yamlio import suggest
+
+    if strangers := [name for name in asked if name not in known]:
+        raise ConfigError(
+            f"--{what} {strangers[0]}: not in this experiment{suggest(strangers[0], known)}; it has {', '.join(known)}"
+        )
+    return tuple(name for name in known if name in asked)
+
+
+def _shape_of(data: Dataset) -> Shape:
+    manifest = data.manifest
+    return Shape(manifest["n_samples"], manifest["n_features"], manifest["density"], data.fingerprint)
+
+
+def _expected_shape(entry: DatasetEntry) -> Shape:
+    return Shape(entry.n_samples, entry.n_features, 1.0, None)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    import json
+
+    path = folder / "manifest.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read: {error}", f"rm '{path}'  # the next run writes it again") from error
+
+
+def _fingerprints(folder: Path) -> dict[str, str]:
+    datasets = _read_manifest(folder).get("datasets", {})
+    return {name: entry["fingerprint"] for name, entry in datasets.items() if "fingerprint" in entry}

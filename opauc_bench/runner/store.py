@@ -1,0 +1,170 @@
+"""Records on disk: one small JSON file a task, written to a temporary file and moved into place.
+
+    <results>/manifest.json                                    what was run, on which data
+    <results>/records/<dataset>/<column>/t<trial>-f<fold>-<id>.json
+    <results>/partial/<id>.json                                inner folds of a task under way
+
+A record is found by its path alone, so the folder can be copied, merged and versioned like any other. To compute a task
+again, delete its file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ..errors import ResultsError
+from ..plan import Task
+
+__all__ = ["SCHEMA", "STATUSES", "Store", "write_json"]
+
+SCHEMA = 1
+STATUSES = ("ok", "diverged", "timeout", "out_of_memory", "error")
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file, one key a line, so that a reader finds the old file or the new one, never a part.
+
+    Raises
+    ------
+    ResultsError
+        If the folder cannot be written.
+    """
+    lines = (f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items())
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise ResultsError(
+            f"{path} cannot be written: {error.strerror}", "free some space, or choose another folder with --out"
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+class Store:
+    """The records of one results folder.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def record_path(self, task: Task) -> Path:
+        name = f"t{task.trial + 1}-f{task.fold + 1}-{task.id}.json"
+        return self.folder / "records" / task.dataset / task.column / name
+
+    def partial_path(self, task: Task) -> Path:
+        return self.folder / "partial" / f"{task.id}.json"
+
+    def read(self, task: Task) -> dict[str, Any] | None:
+        """Return a task's record, or None if there is none.
+
+        Raises
+        ------
+        ResultsError
+            If there is a file which is not the record of this task.
+        """
+        if task.id is None:
+            return None
+        path = self.record_path(task)
+        record = _read_json(path)
+        if record is None:
+            return None
+        problem = _problem(record, task)
+        if problem:
+            raise ResultsError(f"{path} is not a record of this task: {problem}", f"rm '{path}'  # it is computed again")
+        return record
+
+    def write(self, task: Task, record: dict[str, Any]) -> None:
+        """Write a task's record and forget its inner folds."""
+        write_json(self.record_path(task), record)
+        self.partial_path(task).unlink(missing_ok=True)
+
+    def find(self, task: Task) -> dict[str, Any] | None:
+        """Return the record of the same task under whatever column, as if it were this task's own, or None."""
+        if task.id is None:
+            return None
+        pattern = f"*/t{task.trial + 1}-f{task.fold + 1}-{task.id}.json"
+        for path in sorted((self.folder / "records" / task.dataset).glob(pattern)):
+            record = {**(_read_json(path) or {}), "column": task.column}
+            if not _problem(record, task):
+                return record
+        return None
+
+    def read_partial(self, task: Task) -> dict[str, Any]:
+        """Inner folds that an interrupted run has left, or an empty dict; what is damaged is dropped."""
+        try:
+            partial = _read_json(self.partial_path(task))
+        except ResultsError:
+            return {}
+        return partial if partial and partial.get("id") == task.id else {}
+
+    def write_partial(self, task: Task, partial: dict[str, Any]) -> None:
+        write_json(self.partial_path(task), {"id": task.id, **partial})
+
+    def claim(self, task: Task, pid: int) -> None:
+        """Note that a worker has begun a task, so that it is known who was at work when one dies."""
+        write_json(self._claim_path(task), {"pid": pid})
+
+    def clear_claim(self, task: Task) -> bool:
+        """Remove the note; tell whether there was one."""
+        path = self._claim_path(task)
+        there = path.exists()
+        path.unlink(missing_ok=True)
+        return there
+
+    def _claim_path(self, task: Task) -> Path:
+        return self.folder / "partial" / f"{task.id}.claim"
+
+    def sweep(self) -> None:
+        """Remove what killed writers have left; call only while no one else writes."""
+        for place, pattern in (("records", ".*.tmp"), ("partial", ".*.tmp"), ("partial", "*.claim")):
+            for path in (self.folder / place).rglob(pattern):
+                path.unlink(missing_ok=True)
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read: {error}", f"rm '{path}'  # it is computed again") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _problem(record: dict[str, Any], task: Task) -> str:
+    """What is wrong with a record, or an empty string."""
+    expected = {"schema": SCHEMA, "id": task.id, "dataset": task.dataset, "column": task.column}
+    expected |= {"trial": task.trial, "fold": task.fold}
+    for key, value in expected.items():
+        if record.get(key) != value:
+            return f"{key} is {record.get(key)!r}, expected {value!r}"
+    if record.get("status") not in STATUSES:
+        return f"status is {record.get('status')!r}, expected one of {', '.join(STATUSES)}"
+    auc = record.get("test_auc")
+    if record["status"] == "ok" and not (isinstance(auc, float | int) and 0 <= auc <= 1):
+        return f"test_auc is {auc!r}, expected a number in [0, 1]"
+    return ""

@@ -1,0 +1,233 @@
+"""One task: inner grid search, refit with the best setting, test AUC. It never raises; it records."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import resource
+import time
+import traceback
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..data import Dataset, open_prepared
+from ..errors import OpaucBenchError
+from ..evaluation.selection import cross_validate, ranking, score_columns
+from ..evaluation.splits import outer_fold
+from ..learners import get_learner
+from ..plan import Task, expand_grid
+from .limits import Deadline, TimeLimitReached, memory_limit
+from .store import SCHEMA, Store
+
+__all__ = ["Workplace", "compute", "environment", "lost_record", "run_task"]
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a task finds its data and leaves its record, and what it may use.
+
+    Attributes
+    ----------
+    results : Path
+    prepared : dict of str to str
+        Folder of each dataset's prepared arrays.
+    seconds : float or None
+    memory_bytes : float or None
+    """
+
+    results: Path
+    prepared: dict[str, str]
+    seconds: float | None = None
+    memory_bytes: float | None = None
+
+
+def run_task(task: Task, workplace: Workplace) -> dict[str, Any]:
+    """Compute a task and write its record.
+
+    Returns
+    -------
+    dict
+        The record. Its status is ``ok``, or tells why there is no number.
+    """
+    store = Store(workplace.results)
+    start = time.monotonic()
+    try:
+        with threadpool_limits(1), memory_limit(workplace.memory_bytes):
+            outcome = compute(task, workplace, store)
+    except TimeLimitReached as reached:
+        outcome = {"status": "timeout", "message": str(reached)}
+    except MemoryError as error:
+        limit = workplace.memory_bytes
+        reason = f"memory limit of {limit / 1e9:g} GB reached" if limit else "out of memory"
+        outcome = {"status": "out_of_memory", "message": f"{reason}: {error}".rstrip(": ")}
+    except OpaucBenchError as error:
+        outcome = {"status": "error", "message": str(error)}
+    except Exception as error:
+        outcome = {
+            "status": "error",
+            "message": f"{type(error).__name__}: {error}",
+            "traceback": traceback.format_exc(limit=-4),
+        }
+    record = _record(task, outcome, time.monotonic() - start)
+    store.write(task, record)
+    return record
+
+
+def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dict[str, Any]:
+    """Do the work of a task.
+
+    Parameters
+    ----------
+    task : Task
+    workplace : Workplace
+    store : Store, optional
+        Where finished inner folds are kept; without it the task starts from nothing.
+
+    Returns
+    -------
+    dict
+        Status, test AUC, chosen setting and timings.
+    """
+    data = _dataset(workplace.prepared[task.dataset], task.fingerprint)
+    protocol = task.protocol
+    fold = outer_fold(
+        data.y,
+        trial=task.trial,
+        fold=task.fold,
+        folds=protocol["folds"],
+        stratified=protocol["stratified"],
+        seed=protocol["seed"],
+        dataset=task.dataset,
+    )
+    learner = get_learner(task.learner)(**task.params)
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=fold.seed)
+    grid = expand_grid(task.grid)
+    partial = store.read_partial(task) if store else {}
+    deadline = Deadline(workplace.seconds, partial.get("seconds", 0.0))
+    cpu_start = time.process_time() - partial.get("cpu_seconds", 0.0)
+    finished = {int(k): _from_json(aucs) for k, aucs in partial.get("inner_aucs", {}).items()}
+
+    def keep(inner_fold: int, aucs: np.ndarray) -> None:
+        finished[inner_fold] = aucs
+        if store and deadline.used > 5.0:
+            kept = {"inner_aucs": {k: _to_json(v) for k, v in finished.items()}}
+            store.write_partial(task, {**kept, "seconds": deadline.used, "cpu_seconds": time.process_time() - cpu_start})
+
+    selection = cross_validate(
+        learner,
+        data.X,
+        data.y,
+        grid,
+        fold.train,
+        inner_folds=protocol["inner_folds"],
+        stratified=protocol["stratified"],
+        seed=fold.seed,
+        on_chunk=deadline.check,
+        finished=dict(finished),
+        on_fold=keep,
+    )
+    selection_cpu = time.process_time() - cpu_start
+    mean_auc = selection.mean_auc
+    outcome = {
+        "status": "diverged",
+        "message": "no setting stayed finite",
+        "n_train": len(fold.train),
+        "n_test": len(fold.test),
+        "selection": {
+            "n_settings": len(mean_auc),
+            "n_diverged": int(np.isnan(mean_auc).sum()),
+            "mean_auc": _to_json(mean_auc),
+        },
+    }
+    refused = []
+    for setting in ranking(mean_auc):
+        chosen = {axis: float(values[setting]) for axis, values in grid.items()}
+        fit_cpu = time.process_time()
+        coef = learner.fit_grid(
+            data.X,
+            data.y,
+            {axis: np.array([value]) for axis, value in chosen.items()},
+            order=fold.train,
+            on_chunk=deadline.check,
+        )
+        fit_cpu = time.process_time() - fit_cpu
+        auc = score_columns(data.X, data.y[fold.test], fold.test, coef)[0]
+        if np.isfinite(auc):
+            outcome |= {"status": "ok", "message": "", "test_auc": float(auc), "chosen": chosen}
+            outcome["timing"] = {"selection_cpu_seconds": selection_cpu, "fit_cpu_seconds": fit_cpu}
+            break
+        # It stayed finite on every inner training set, but not on the larger outer one.
+        refused.append(chosen)
+    if refused:
+        outcome["diverged_in_refit"] = refused
+    return outcome
+
+
+def lost_record(task: Task) -> dict[str, Any]:
+    """The record of a task that brought down its worker twice, the second time with no other task under way."""
+    message = (
+        "the worker process died twice on this task, the second time alone: most likely the system ran out of memory; "
+        "see limits.memory_gb in the config"
+    )
+    return _record(task, {"status": "error", "message": message}, 0.0)
+
+
+@functools.lru_cache(maxsize=2)
+def _dataset(folder: str, fingerprint: str) -> Dataset:
+    return open_prepared(Path(folder), fingerprint)
+
+
+def _record(task: Task, outcome: dict[str, Any], seconds: float) -> dict[str, Any]:
+    timing = {"wall_seconds": seconds, "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    return {
+        "schema": SCHEMA,
+        "id": task.id,
+        "dataset": task.dataset,
+        "column": task.column,
+        "trial": task.trial,
+        "fold": task.fold,
+        **outcome,
+        "timing": {**outcome.get("timing", {}), **timing},
+        "identity": task.identity,
+        "environment": environment(),
+    }
+
+
+@functools.lru_cache(maxsize=1)
+def environment() -> dict[str, Any]:
+    """Versions and machine that a number was computed with."""
+    packages = ("opauc-bench", "numpy", "scipy", "scikit-learn", "numba", "llvmlite")
+    return {
+        "python": platform.python_version(),
+        **{name: version(name) for name in packages},
+        "platform": platform.platform(aliased=True, terse=True),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def _to_json(values: np.ndarray) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def _from_json(values: list[float | None]) -> np.ndarray:
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
