@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import ConfigError, OpaucBenchError
+from .errors import OpaucBenchError
 
 if TYPE_CHECKING:
     from .data import Sources
@@ -71,7 +71,9 @@ def run(
     out: Out = None,
     dataset: OnlyData = None,
     learner: OnlyLearner = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes [default: all cores].")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes [default: all cores].")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything again.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute again what has failed.")] = False,
     mirror: Mirror = None,

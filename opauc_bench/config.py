@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
     PrivateAttr,
     ValidationInfo,
     field_validator,
@@ -135,7 +135,7 @@ class LearnerEntry(_Section):
             raise ValueError("; ".join(filter(None, (known.message, known.hint))))
         return text
 
-    @field_validator("params", mode="plain")
+    @field_validator("params", mode="before")
     @classmethod
     def _check_params(cls, value: Any, info: ValidationInfo) -> dict[str, Scalar]:
         params = by_axis(value, parameter)
@@ -145,7 +145,7 @@ class LearnerEntry(_Section):
             raise Problems(problems)
         return params
 
-    @field_validator("grid", mode="plain")
+    @field_validator("grid", mode="before")
     @classmethod
     def _check_grid(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
         grid = by_axis(value, grid_values)
@@ -176,7 +176,7 @@ class Protocol(_Section):
 class Limits(_Section):
     """What one task may use; a task that needs more is recorded as such and prints N/A."""
 
-    seconds: Annotated[float | None, PlainValidator(duration)] = Field(
+    seconds: Annotated[float | None, BeforeValidator(duration)] = Field(
         None, description="Wall-clock time of a task, in seconds or as text like 90s, 10m, 3h, 2d."
     )
     memory_gb: float | None = Field(
@@ -312,12 +312,12 @@ class Experiment(_Section):
     @field_validator("learners")
     @classmethod
     def _check_columns(cls, entries: tuple[LearnerEntry, ...]) -> tuple[LearnerEntry, ...]:
-        names = [entry.name for entry in entries]
-        if problems := repeated(names, "; give one of these columns another name"):
-            raise Problems(problems)
+        problems = repeated([entry.name for entry in entries], "; give one of these columns another name")
+        if problems:
+            raise Problems(Problem((*problem.loc, "name"), problem.message) for problem in problems)
         return entries
 
-    @field_validator("grids", mode="plain")
+    @field_validator("grids", mode="before")
     @classmethod
     def _check_grids(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
         grids = by_axis(value, grid_values)

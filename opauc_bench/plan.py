@@ -1,8 +1,8 @@
 """From an experiment to its list of tasks: a pure function, no files, no processes.
 
 A task is one outer fold of one dataset and one column: inner grid search, refit with the best setting, test AUC. Its
-``id`` is a hash of all that defines the number and of nothing else: not the order of tasks, the number of jobs, paths or
-library versions.
+``id`` is a hash of all that defines the number and of nothing else: not the order of tasks, the number of jobs, paths
+or library versions.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ class Task:
     seconds: float
     memory_bytes: float
 
-    @property
+    @cached_property
     def id(self) -> str | None:
         if self.fingerprint is None:
             return None
@@ -200,9 +201,7 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     return [task for tasks in plans for task in tasks]
 
 
-def _task(
-    dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], trial: int, fold: int
-) -> Task:
+def _task(dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], trial: int, fold: int) -> Task:
     defining = {key: value for key, value in protocol.items() if key != "trials"}
     seconds, memory = _cost(shape, column, protocol)
     return Task(

@@ -135,7 +135,11 @@ def _faults(error: Mapping[str, Any], model: type[BaseModel]) -> list[_Fault]:
         return [_Fault((*loc, *p.loc), p.message, at_key=p.at_key) for p in context["error"].problems]
     if kind in ("value_error", "assertion_error"):
         return [_Fault(loc, str(context["error"]))]
-    expected = _BOUNDS[kind].format(**context) if kind in _BOUNDS else _EXPECTED.get(kind.split("_")[0], "")
+    if kind in _BOUNDS:
+        bounds = {name: f"{b:g}" if isinstance(b, float) else b for name, b in context.items()}
+        expected = _BOUNDS[kind].format(**bounds)
+    else:
+        expected = _EXPECTED.get(kind.split("_")[0], "")
     if not expected:
         return [_Fault(loc, f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {show(error['input'])}")]
     came = show(error["input"])

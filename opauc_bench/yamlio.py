@@ -100,11 +100,6 @@ class Document:
         key_node, value_node = found
         return _position(key_node if key and key_node is not None else value_node)
 
-    def where(self, loc: Loc, *, key: bool = False) -> str:
-        """Return ``file:line:column`` of the value at ``loc``, or of its key."""
-        line, column = self.locate(loc, key=key)
-        return f"{self.path}:{line}:{column}"
-
     def error(self, problems: Iterable[Problem], hint: str = "") -> ConfigError:
         """Return one ConfigError that lists all problems in the order of the file."""
         findings = []
@@ -133,7 +128,6 @@ def read_yaml(path: str | Path) -> Document:
     """
     path = Path(path)
     text = _read_text(path)
-    loader = None
     try:
         loader = _Loader(text)
         root = loader.get_single_node()

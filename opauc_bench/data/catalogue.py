@@ -63,9 +63,7 @@ class FileSpec(_Strict):
             )
         for position, url in enumerate(self.urls):
             if not url.startswith(SCHEMES):
-                problems.append(
-                    Problem(("urls", position), f"expected an http, https or file address, got {url!r}")
-                )
+                problems.append(Problem(("urls", position), f"expected an http, https or file address, got {url!r}"))
         if self.confirmed and self.sha256 is None:
             problems.append(Problem(("confirmed",), "a file without sha256 cannot be confirmed"))
         if problems:
@@ -201,9 +199,7 @@ class _Catalogue(_Strict):
         problems = []
         for key, entry in self.datasets.items():
             if not NAME.match(key):
-                problems.append(
-                    Problem(("datasets", key), "expected letters, digits, '.', '_' and '-'", at_key=True)
-                )
+                problems.append(Problem(("datasets", key), "expected letters, digits, '.', '_' and '-'", at_key=True))
             if entry.name:
                 problems.append(Problem(("datasets", key, "name"), "the key above is the name", at_key=True))
         if problems:

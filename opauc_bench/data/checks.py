@@ -5,10 +5,10 @@ from pathlib import Path
 
 from ..errors import DataError
 from .build import at_hand
-from .catalogue import DatasetEntry
-from .fetch import cached_file, check_cached
+from .catalogue import DatasetEntry, Form
+from .fetch import cached_file, check_cached, local_file
 from .sources import Sources, is_remote
-from .store import META, find_prepared, fingerprint_of, open_folder, prepared_folder
+from .store import find_prepared, fingerprint_of, open_folder, prepared_folder
 
 __all__ = ["Check", "availability", "download_size", "verify"]
 
@@ -19,8 +19,8 @@ def availability(entry: DatasetEntry, sources: Sources) -> str:
     Returns
     -------
     {"prepared", "cached", "mirror", "download", "unavailable"}
-        The arrays are ready; the files are in the cache (or inside scikit-learn); in mirror folders (or partly
-        in the cache); some must come over the network; or nobody is known to have some of them.
+        The arrays are ready; the files are in the cache (or inside scikit-learn); they are in mirror folders
+        (or partly in the cache); some must come over the network; nobody is known to have some of them.
     """
     if find_prepared(entry, sources):
         return "prepared"
@@ -30,10 +30,8 @@ def availability(entry: DatasetEntry, sources: Sources) -> str:
             return "cached"
         if at_hand(entry, form, sources):
             best = "mirror"
-        elif best != "mirror" and not sources.offline:
-            remote = any(is_remote(mirror) for mirror in sources.mirrors)
-            if all(file.urls or remote or cached_file(entry, file, sources) for file in form.files):
-                best = "download"
+        elif best != "mirror" and not sources.offline and _addressed(entry, form, sources):
+            best = "download"
     return best
 
 
@@ -43,6 +41,15 @@ def download_size(entry: DatasetEntry, sources: Sources) -> int | None:
         return 0
     sizes = [file.bytes for file in entry.files if not cached_file(entry, file, sources)]
     return None if None in sizes else sum(sizes)
+
+
+def _addressed(entry: DatasetEntry, form: Form, sources: Sources) -> bool:
+    """Whether each file that is not here has an address to ask (a remote mirror may have anything)."""
+    remote_mirror = any(is_remote(mirror) for mirror in sources.mirrors)
+    return remote_mirror or all(
+        cached_file(entry, file, sources) or local_file(entry, file, sources) or any(map(is_remote, file.urls))
+        for file in form.files
+    )
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
                 checks.append(Check(file.name, True, f"sha256 {check_cached(entry, file, path).sha256}"))
             except DataError as error:
                 checks.append(Check(file.name, False, error.message, mend))
-    for folder in sorted(path.parent for path in prepared_folder(entry, sources).glob(f"*/{META}")):
+    for folder in sorted(prepared_folder(entry, sources).glob("[!.]*")):
         checks.append(_check_arrays(folder, mend))
     return checks
 

@@ -53,9 +53,7 @@ def chunks(path: Path, limit: int) -> Iterator[bytes]:
             while piece := stream.read(CHUNK):
                 total += len(piece)
                 if total > limit:
-                    raise DataError(
-                        f"{path}: expected at most {limit:,} bytes of uncompressed content, got more"
-                    )
+                    raise DataError(f"{path}: expected at most {limit:,} bytes of uncompressed content, got more")
                 yield piece
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: the compressed file is truncated or damaged ({error})") from None

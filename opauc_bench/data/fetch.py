@@ -1,7 +1,7 @@
 """Get a dataset's files: from the cache, then from mirrors, then from the official addresses.
 
-A file keeps the compression in which it came. Nothing enters the cache before its content has been checked, and
-it enters by a rename, so that a killed process leaves either the old file or the new one.
+A file keeps the compression in which it came. Nothing enters the cache before its content has been checked,
+and it enters by a rename, so that a killed process leaves either the old file or the new one.
 """
 
 import contextlib
@@ -11,24 +11,19 @@ import os
 import shutil
 import tarfile
 import tempfile
-import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..errors import DataError, DataUnavailable
 from .catalogue import DatasetEntry, FileSpec, Form
-from .content import SUFFIXES, chunks, digest, suffix_of
+from .content import SUFFIXES, digest, suffix_of
+from .download import Notify, Unreachable, download
 from .sources import Sources, is_remote, local_path
 
-__all__ = ["RawFile", "cached_file", "fetch_form", "locked", "mirrored_file"]
-
-TIMEOUT = 30.0  # seconds without a byte
-TRIES = 3
-WAIT = 2.0  # seconds before the second try, doubled for each further one
-REPORT_EVERY = 5.0  # seconds between progress messages
-
-Notify = Callable[[str], None]
+__all__ = ["RawFile", "cached_file", "check_cached", "fetch_form", "local_file", "locked"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,8 @@ class RawFile:
     confirmed : bool
         Whether the content is known to be that of the official file.
     source : str
-        The official address, ``"mirror"``, or ``"unknown"`` for a file that somebody put into the cache.
+        The official address, ``"mirror"``, ``"file"`` (a local address of the catalogue), or ``"unknown"``
+        for a file that somebody put into the cache.
     """
 
     path: Path
@@ -60,7 +56,10 @@ class RawFile:
 
 
 class _Missing(Exception):
-    """A source does not have the file; the text says which and why."""
+    """A source does not have the file; the text says why."""
+
+
+# ------------------------------------------------------------------------------------------ what is where
 
 
 def raw_folder(entry: DatasetEntry, sources: Sources) -> Path:
@@ -74,6 +73,24 @@ def size_limit(entry: DatasetEntry, file: FileSpec) -> int:
     Four times the known size, else 32 bytes for each number of the table: more than any text format needs.
     """
     return 4 * file.bytes if file.bytes else 32 * entry.n_samples * (entry.n_features + 16) + 2**20
+
+
+def cached_file(entry: DatasetEntry, file: FileSpec, sources: Sources) -> Path | None:
+    """Return the cache's copy of a file, unchecked, or None."""
+    return _variant(raw_folder(entry, sources), file)
+
+
+def local_file(entry: DatasetEntry, file: FileSpec, sources: Sources) -> Path | None:
+    """Return a copy of a file in a mirror folder or at a ``file://`` address, unchecked, or None."""
+    folders = [local_path(mirror) / entry.name for mirror in sources.mirrors if not is_remote(mirror)]
+    found = [_variant(folder, file) for folder in folders]
+    found += [local_path(url) for url in file.urls if not is_remote(url) and local_path(url).is_file()]
+    return next(filter(None, found), None)
+
+
+def _variant(folder: Path, file: FileSpec) -> Path | None:
+    candidates = (folder / (file.name + suffix) for suffix in SUFFIXES)
+    return next((path for path in candidates if path.is_file()), None)
 
 
 @contextlib.contextmanager
@@ -90,24 +107,10 @@ def locked(entry: DatasetEntry, sources: Sources, notify: Notify) -> Iterator[No
         yield  # closing the file releases the lock
 
 
-def cached_file(entry: DatasetEntry, file: FileSpec, sources: Sources) -> Path | None:
-    """Return the cache's copy of a file, unchecked, or None."""
-    return _variant(raw_folder(entry, sources), file)
+# ------------------------------------------------------------------------------------------ fetching
 
 
-def mirrored_file(entry: DatasetEntry, file: FileSpec, mirror: str) -> Path | None:
-    """Return a file of a mirror folder, unchecked, or None."""
-    return None if is_remote(mirror) else _variant(local_path(mirror) / entry.name, file)
-
-
-def _variant(folder: Path, file: FileSpec) -> Path | None:
-    candidates = (folder / (file.name + suffix) for suffix in SUFFIXES)
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def fetch_form(
-    entry: DatasetEntry, form: Form, sources: Sources, notify: Notify, fresh: bool = False
-) -> list[RawFile]:
+def fetch_form(entry: DatasetEntry, form: Form, sources: Sources, notify: Notify, fresh: bool = False) -> list[RawFile]:
     """Bring all files of one form into the cache and check them.
 
     The caller holds the dataset's lock.
@@ -123,79 +126,7 @@ def fetch_form(
     folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob(".part-*"):  # of a killed process: nobody else holds the lock
         leftover.unlink()
-    return [_fetch_file(entry, file, sources, notify, fresh) for file in form.files]
-
-
-def _fetch_file(
-    entry: DatasetEntry, file: FileSpec, sources: Sources, notify: Notify, fresh: bool
-) -> RawFile:
-    attempts: list[str] = []
-    found_wrong = False
-    steps: list[tuple[str, Callable[[], RawFile]]] = []
-    if not fresh:
-        steps.append(("cache", lambda: _from_cache(entry, file, sources)))
-    for mirror in sources.mirrors:
-        if not is_remote(mirror):
-            steps.append((f"mirror {mirror}", lambda at=mirror: _from_folder(entry, file, at, sources)))
-        elif not sources.offline:
-            addresses = [f"{mirror.rstrip('/')}/{entry.name}/{file.name}{suffix}" for suffix in SUFFIXES]
-            steps.append(
-                (
-                    f"mirror {mirror}",
-                    lambda at=addresses: _from_web(entry, file, at, "mirror", sources, notify),
-                )
-            )
-        else:
-            attempts.append(f"mirror {mirror}: not asked, offline")
-    for url in file.urls:
-        if not is_remote(url):
-            steps.append((url, lambda at=url: _from_path(entry, file, local_path(at), sources)))
-        elif not sources.offline:
-            steps.append((url, lambda at=url: _from_web(entry, file, [at], at, sources, notify)))
-        else:
-            attempts.append(f"{url}: not asked, offline")
-    for place, step in steps:
-        try:
-            raw = step()
-        except _Missing as missing:
-            attempts.append(f"{place}: {missing}")
-        except DataError as error:
-            found_wrong = True
-            attempts.append(f"{place}: {error.message}")
-            notify(f"{entry.name}: {error.message}; looking further")
-        else:
-            if file.sha256 and raw.sha256 != file.sha256:
-                notify(
-                    f"{entry.name}: {file.name} has sha256 {raw.sha256}, the catalogue's unconfirmed copy "
-                    f"{file.sha256}; counts and ranges decide"
-                )
-            return raw
-    raise _nowhere(entry, file, sources, attempts, found_wrong)
-
-
-def _nowhere(
-    entry: DatasetEntry, file: FileSpec, sources: Sources, attempts: list[str], found_wrong: bool
-) -> DataError:
-    if not file.urls:
-        attempts.append("no official address is known")
-    asked = "".join(f"\n  - {attempt}" for attempt in attempts)
-    what = "no source has the expected content" if found_wrong else "not to be had"
-    message = f"{entry.name}: {file.name}: {what}{asked}"
-    if found_wrong:
-        return DataError(message, f"opauc-bench data fetch {entry.name} --fresh")
-    place = f"<folder>/{entry.name}/{file.name}"
-    hint = f"put the file at {place} (or .xz, .bz2, .gz) and pass --mirror <folder>"
-    return DataUnavailable(message, f"run without --offline, or {hint}" if sources.offline else hint)
-
-
-# ------------------------------------------------------------------------------------ sources
-
-
-def _from_cache(entry: DatasetEntry, file: FileSpec, sources: Sources) -> RawFile:
-    path = cached_file(entry, file, sources)
-    if path is None:
-        raise _Missing("not there")
-    return check_cached(entry, file, path)
+    return [_File(entry, file, sources, notify).fetch(fresh) for file in form.files]
 
 
 def check_cached(entry: DatasetEntry, file: FileSpec, path: Path) -> RawFile:
@@ -213,123 +144,133 @@ def check_cached(entry: DatasetEntry, file: FileSpec, path: Path) -> RawFile:
     return _raw(entry, file, path, sha256, note.get("source", "unknown"))
 
 
-def _from_folder(entry: DatasetEntry, file: FileSpec, mirror: str, sources: Sources) -> RawFile:
-    if not local_path(mirror).is_dir():
-        raise _Missing("no such folder")
-    path = mirrored_file(entry, file, mirror)
-    if path is None:
-        raise _Missing(f"no {entry.name}/{file.name}")
-    return _from_path(entry, file, path, sources, source="mirror")
+@dataclass(frozen=True)
+class _File:
+    """One file of one dataset on its way into the cache."""
 
+    entry: DatasetEntry
+    file: FileSpec
+    sources: Sources
+    notify: Notify
 
-def _from_path(
-    entry: DatasetEntry, file: FileSpec, path: Path, sources: Sources, source: str = "file"
-) -> RawFile:
-    if not path.is_file():
-        raise _Missing("no such file")
-    with _part(raw_folder(entry, sources)) as part:
-        try:
-            shutil.copyfile(path, part)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be copied ({error.strerror})") from None
-        return _accept(entry, file, part, source, shown=path)
-
-
-def _from_web(
-    entry: DatasetEntry, file: FileSpec, addresses: list[str], source: str, sources: Sources, notify: Notify
-) -> RawFile:
-    reasons: list[str] = []
-    for address in addresses:
-        with _part(raw_folder(entry, sources)) as part:
+    def fetch(self, fresh: bool) -> RawFile:
+        attempts: list[str] = []
+        found_wrong = False
+        for place, step in self._steps(fresh):
             try:
-                _download(address, part, size_limit(entry, file), f"{entry.name}: {file.name}", notify)
+                raw = step()
             except _Missing as missing:
-                reasons.append(str(missing))
-                continue
-            return _accept(entry, file, part, source, shown=address)
-    raise _Missing("; ".join(dict.fromkeys(reasons)))
+                attempts.append(f"{place}: {missing}")
+            except DataError as error:
+                found_wrong = True
+                attempts.append(f"{place}: {error.message}")
+                self.notify(f"{self.entry.name}: {error.message}; looking further")
+            else:
+                self._notice_other_content(raw)
+                return raw
+        raise self._failure(attempts, found_wrong)
 
+    def _steps(self, fresh: bool) -> Iterator[tuple[str, Callable[[], RawFile]]]:
+        if not fresh:
+            yield "cache", self._from_cache
+        for mirror in self.sources.mirrors:
+            base = f"{mirror.rstrip('/')}/{self.entry.name}/{self.file.name}"
+            if is_remote(mirror):
+                addresses = [base + suffix for suffix in SUFFIXES]
+                yield f"mirror {mirror}", partial(self._from_web, addresses, "mirror")
+            else:
+                yield f"mirror {mirror}", partial(self._from_mirror, local_path(mirror))
+        for url in self.file.urls:
+            if is_remote(url):
+                yield url, partial(self._from_web, [url], url)
+            else:
+                yield url, partial(self._from_path, local_path(url), "file")
 
-def _download(address: str, part: Path, limit: int, what: str, notify: Notify) -> None:
-    import requests
-    from pooch import HTTPDownloader
+    def _from_cache(self) -> RawFile:
+        path = cached_file(self.entry, self.file, self.sources)
+        if path is None:
+            raise _Missing("not there")
+        return check_cached(self.entry, self.file, path)
 
-    failure = ""
-    for attempt in range(TRIES):
-        if attempt:
-            time.sleep(WAIT * 2 ** (attempt - 1))
-        progress = _Progress(what, limit, notify)
+    def _from_mirror(self, mirror: Path) -> RawFile:
+        if not mirror.is_dir():
+            self.notify(f"{self.entry.name}: the mirror {mirror} is not a folder")
+            raise _Missing("no such folder")
+        path = _variant(mirror / self.entry.name, self.file)
+        if path is None:
+            raise _Missing(f"no {self.entry.name}/{self.file.name}")
+        return self._from_path(path, "mirror")
+
+    def _from_path(self, path: Path, source: str) -> RawFile:
+        if not path.is_file():
+            raise _Missing("no such file")
+        with _part(raw_folder(self.entry, self.sources)) as part:
+            try:
+                shutil.copyfile(path, part)
+            except PermissionError as error:
+                raise _Missing(f"{path}: {error.strerror}") from None
+            return self._accept(part, source, path)
+
+    def _from_web(self, addresses: list[str], source: str) -> RawFile:
+        if self.sources.offline:
+            raise _Missing("not asked, offline")
+        what = f"{self.entry.name}: {self.file.name}"
+        reasons: list[str] = []
+        for address in addresses:
+            with _part(raw_folder(self.entry, self.sources)) as part:
+                try:
+                    download(address, part, size_limit(self.entry, self.file), what, self.notify)
+                except Unreachable as error:
+                    reasons.append(str(error))
+                    if not error.answered:
+                        break
+                else:
+                    return self._accept(part, source, address)
+        raise _Missing("; ".join(dict.fromkeys(reasons)))
+
+    def _accept(self, part: Path, source: str, shown: Path | str) -> RawFile:
+        """Check a new file and move it to its place."""
         try:
-            HTTPDownloader(progressbar=progress, chunk_size=1 << 16, timeout=TIMEOUT)(address, part, None)
-            return
-        except requests.HTTPError as error:
-            status = error.response.status_code
-            failure = f"HTTP status {status}"
-            if status < 500 and status != 429:
-                break
-        except requests.Timeout:
-            failure = f"no answer in {TIMEOUT:g} s"
-        except requests.ConnectionError:
-            failure = "no connection"
-        except requests.RequestException as error:
-            failure = f"the transfer broke off ({type(error).__name__})"
-    raise _Missing(failure)
+            if self.file.member is not None:
+                _extract(part, self.file.member, size_limit(self.entry, self.file))
+            sha256 = _checked(part, self.entry, self.file)
+        except DataError as error:
+            raise DataError(error.message.replace(str(part), str(shown))) from None
+        target = part.parent / (self.file.name + suffix_of(part))
+        part.chmod(0o644)
+        os.replace(part, target)
+        for suffix in SUFFIXES:
+            other = part.parent / (self.file.name + suffix)
+            if other != target:
+                other.unlink(missing_ok=True)
+        _write_note(part.parent, self.file, {"sha256": sha256, "source": source})
+        return _raw(self.entry, self.file, target, sha256, source)
+
+    def _notice_other_content(self, raw: RawFile) -> None:
+        if self.file.sha256 and raw.sha256 != self.file.sha256:
+            self.notify(
+                f"{self.entry.name}: {raw.name} (from {raw.source}) is not the copy that the catalogue knows "
+                f"(sha256 {raw.sha256}, known {self.file.sha256}); nobody could confirm the official hash, "
+                "so counts and ranges decide"
+            )
+
+    def _failure(self, attempts: list[str], found_wrong: bool) -> DataError:
+        name, file = self.entry.name, self.file
+        if not file.urls:
+            attempts.append("no official address is known")
+        asked = "".join(f"\n  - {attempt}" for attempt in attempts)
+        if found_wrong:
+            return DataError(
+                f"{name}: {file.name}: no source has the expected content{asked}",
+                f"opauc-bench data fetch {name} --fresh (after mending the source that is wrong)",
+            )
+        hint = f"put the file at <folder>/{name}/{file.name} (or .xz, .bz2, .gz) and pass --mirror <folder>"
+        if self.sources.offline:
+            hint = f"run without --offline, or {hint}"
+        return DataUnavailable(f"{name}: {file.name}: not to be had{asked}", hint)
 
 
-class _Progress:
-    """Progress bar as pooch wants it: says now and then how far a download is, and stops a runaway one."""
-
-    def __init__(self, what: str, limit: int, notify: Notify):
-        self.total = 0
-        self._what, self._limit, self._notify = what, limit, notify
-        self._done, self._last = 0, time.monotonic()
-
-    def update(self, size: int) -> None:
-        self._done += size
-        if self._done > self._limit + (1 << 20):
-            raise DataError(f"{self._what}: expected a download of at most {self._limit:,} bytes, got more")
-        if time.monotonic() - self._last >= REPORT_EVERY:
-            self._last = time.monotonic()
-            of = f" of {self.total / 1e6:.1f}" if self.total else ""
-            self._notify(f"{self._what}: {self._done / 1e6:.1f}{of} MB")
-
-    def reset(self) -> None:
-        self._done = 0
-
-    def close(self) -> None:
-        self._done = 0
-
-
-# ------------------------------------------------------------------------------------ into the cache
-
-
-@contextlib.contextmanager
-def _part(folder: Path) -> Iterator[Path]:
-    handle, name = tempfile.mkstemp(prefix=".part-", dir=folder)
-    os.close(handle)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _accept(entry: DatasetEntry, file: FileSpec, part: Path, source: str, shown: Path | str) -> RawFile:
-    """Check a new file and move it to its place."""
-    try:
-        if file.member is not None:
-            _extract(part, file.member, size_limit(entry, file))
-        sha256 = _checked(part, entry, file)
-    except DataError as error:
-        raise DataError(error.message.replace(str(part), str(shown))) from None
-    target = part.parent / (file.name + suffix_of(part))
-    part.chmod(0o644)
-    os.replace(part, target)
-    for suffix in SUFFIXES:
-        other = part.parent / (file.name + suffix)
-        if other != target:
-            other.unlink(missing_ok=True)
-    _write_note(part.parent, file, {"sha256": sha256, "source": source})
-    return _raw(entry, file, target, sha256, source)
+# ------------------------------------------------------------------------------------------ checking
 
 
 def _checked(path: Path, entry: DatasetEntry, file: FileSpec) -> str:
@@ -338,6 +279,11 @@ def _checked(path: Path, entry: DatasetEntry, file: FileSpec) -> str:
         expected = f"sha256 {file.sha256}" + (f" ({file.bytes:,} bytes)" if file.bytes else "")
         raise DataError(f"{path}: expected {expected}, got {sha256} ({size:,} bytes)")
     return sha256
+
+
+def _raw(entry: DatasetEntry, file: FileSpec, path: Path, sha256: str, source: str) -> RawFile:
+    confirmed = file.confirmed and sha256 == file.sha256
+    return RawFile(path, file.name, sha256, size_limit(entry, file), confirmed, source)
 
 
 def _extract(part: Path, member: str, limit: int) -> None:
@@ -354,15 +300,23 @@ def _extract(part: Path, member: str, limit: int) -> None:
                 raise DataError(f"{part}: expected {member} of at most {limit:,} bytes, got {info.size:,}")
             shutil.copyfileobj(archive.extractfile(info), out)
         os.replace(bare, part)
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, zlib.error) as error:
         raise DataError(f"{part}: the archive is truncated or damaged ({error})") from None
     finally:
         bare.unlink(missing_ok=True)
 
 
-def _raw(entry: DatasetEntry, file: FileSpec, path: Path, sha256: str, source: str) -> RawFile:
-    confirmed = file.confirmed and sha256 == file.sha256
-    return RawFile(path, file.name, sha256, size_limit(entry, file), confirmed, source)
+# ------------------------------------------------------------------------------------------ small files
+
+
+@contextlib.contextmanager
+def _part(folder: Path) -> Iterator[Path]:
+    handle, name = tempfile.mkstemp(prefix=".part-", dir=folder)
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def _note_path(folder: Path, file: FileSpec) -> Path:
@@ -380,9 +334,5 @@ def _read_note(folder: Path, file: FileSpec) -> dict[str, str]:
 def _write_note(folder: Path, file: FileSpec, note: dict[str, str]) -> None:
     with _part(folder) as part:
         part.write_text(json.dumps(note), "utf-8")
+        part.chmod(0o644)
         os.replace(part, _note_path(folder, file))
-
-
-def read_pieces(raw: RawFile) -> Iterator[bytes]:
-    """Yield a checked file's uncompressed content piece by piece."""
-    return chunks(raw.path, raw.limit)

@@ -1,8 +1,8 @@
 """Readers: from the bytes of a file to blocks of features and labels.
 
-Each reader takes checked files and yields blocks in the order of the rows, so that only one block of text is in
-memory at a time. They refuse what they do not understand, with file and line; nothing is guessed, and nothing
-skipped but blank lines.
+Each reader takes checked files and yields blocks in the order of the rows, so that only one block of text
+is in memory at a time. They refuse what they do not understand, with file and line; nothing is guessed, and
+nothing skipped but blank lines.
 """
 
 import io
@@ -179,9 +179,7 @@ def _columns(cells: np.ndarray, numbers: np.ndarray, form: Form, expected: int) 
     """Return which columns (from 0) are features, after checking the width."""
     dropped = {column - 1 for column in form.drop_columns}
     label = cells.shape[1] - 1 if form.label_column == -1 else form.label_column - 1
-    keep = np.array(
-        [column for column in range(cells.shape[1]) if column not in dropped | {label}], dtype=int
-    )
+    keep = np.array([column for column in range(cells.shape[1]) if column not in dropped | {label}], dtype=int)
     if len(keep) != expected or label >= cells.shape[1] or max(dropped, default=0) >= cells.shape[1]:
         width = expected + len(dropped | {label})
         raise _Line(int(numbers[0]), f"expected {width} columns, got {cells.shape[1]}")
@@ -267,9 +265,7 @@ def _idx(file: RawFile, dimensions: int) -> tuple[Any, ...]:
     header = struct.calcsize(f">{1 + dimensions}I")
     magic = 0x0800 + dimensions  # unsigned bytes
     if len(content) < header or struct.unpack_from(">I", content)[0] != magic:
-        raise DataError(
-            f"{file.path}: expected an idx file that begins with {magic:#010x}, got 0x{content[:4].hex()}"
-        )
+        raise DataError(f"{file.path}: expected an idx file that begins with {magic:#010x}, got 0x{content[:4].hex()}")
     shape = struct.unpack_from(f">{dimensions}I", content, 4)
     expected = header + math.prod(shape)
     if len(content) != expected:

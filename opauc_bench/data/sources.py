@@ -11,9 +11,7 @@ from ..errors import ConfigError
 __all__ = ["Sources"]
 
 # A path separator that is ':' also stands inside addresses, behind the scheme and before the port.
-_MIRRORS = re.compile(
-    rf"(?:https?|file)://[^/{os.pathsep}]*(?::\d+)?[^{os.pathsep}]*|[^{os.pathsep}]+", re.IGNORECASE
-)
+_MIRRORS = re.compile(rf"(?:https?|file)://[^/{os.pathsep}]*(?::\d+)?[^{os.pathsep}]*|[^{os.pathsep}]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

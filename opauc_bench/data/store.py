@@ -68,9 +68,7 @@ def recipe_key(entry: DatasetEntry, form: Form) -> str:
             mode="json", include=set(Form.model_fields) - {"files"} if form.files else set(Form.model_fields)
         ),
         "files": [[file.name, file.sha256, file.confirmed] for file in form.files],
-        "entry": entry.model_dump(
-            mode="json", include={"n_samples", "n_features", "n_positive", "scaling", "range"}
-        ),
+        "entry": entry.model_dump(mode="json", include={"n_samples", "n_features", "n_positive", "scaling", "range"}),
     }
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -83,16 +81,24 @@ def content_key(hashes: list[str]) -> str:
 def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
     """Return what the cache holds ready for use, or None; asks no network and parses nothing.
 
-    A damaged prepared folder counts as absent here; `prepare` makes it again.
+    A damaged prepared folder counts as absent here; `prepare` makes it again. Where files without a known
+    hash gave several sets of arrays, the newest counts.
     """
     for form in entry.forms:
-        found = prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-*/{META}")
-        for meta in sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+        folders = prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-*")
+        for folder in sorted(folders, key=_age):
             try:
-                return open_folder(meta.parent)
+                return open_folder(folder)
             except DataError:
                 continue
     return None
+
+
+def _age(folder: Path) -> float:
+    try:
+        return -(folder / META).stat().st_mtime_ns
+    except OSError:  # another process may be replacing it
+        return 0.0
 
 
 def open_prepared(folder: Path, fingerprint: str) -> Dataset:
@@ -121,29 +127,17 @@ def open_prepared(folder: Path, fingerprint: str) -> Dataset:
 
 def open_folder(folder: Path) -> Dataset:
     """Map whatever a prepared folder holds; see `open_prepared`."""
+    mend = f"opauc-bench data fetch {folder.parent.parent.name} --fresh"
     try:
         meta = json.loads((folder / META).read_text("utf-8"))
         name, kind, shape = meta["name"], meta["kind"], tuple(meta["shape"])
-        files, fingerprint, manifest = meta["files"], meta["fingerprint"], meta["manifest"]
-        arrays = ARRAYS[kind]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        name = folder.parent.parent.name
+        fingerprint, manifest = meta["fingerprint"], meta["manifest"]
+        sizes = {array: int(meta["files"][f"{array}.npy"]) for array in ARRAYS[kind]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
-            f"{folder}: expected a prepared dataset, {META} cannot be read ({type(error).__name__})",
-            f"opauc-bench data fetch {name} --fresh",
+            f"{folder}: expected a prepared dataset, {META} cannot be read ({type(error).__name__})", mend
         ) from None
-    mend = f"opauc-bench data fetch {name} --fresh"
-    loaded = {}
-    for array in arrays:
-        path = folder / f"{array}.npy"
-        size = path.stat().st_size if path.exists() else -1
-        if size != files.get(path.name):
-            came = f"{size:,} bytes" if size >= 0 else "no such file"
-            raise DataError(f"{path}: expected {files.get(path.name):,} bytes, got {came}", mend)
-        try:
-            loaded[array] = np.load(path, mmap_mode="r")
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path}: cannot be read as an array ({error})", mend) from None
+    loaded = {array: _map(folder / f"{array}.npy", size, mend) for array, size in sizes.items()}
     if kind == "dense":
         X = loaded["X"]
     else:
@@ -151,6 +145,16 @@ def open_folder(folder: Path) -> Dataset:
 
         X = csr_matrix((loaded["data"], loaded["indices"], loaded["indptr"]), shape=shape, copy=False)
     return Dataset(name, X, loaded["y"], fingerprint, manifest, folder)
+
+
+def _map(path: Path, size: int, mend: str) -> np.ndarray:
+    try:
+        came = path.stat().st_size
+        if came != size:
+            raise DataError(f"{path}: expected {size:,} bytes, got {came:,}", mend)
+        return np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected an array, it cannot be read ({error})", mend) from None
 
 
 def fingerprint_of(folder: Path, kind: str, shape: tuple[int, int]) -> str:
@@ -188,8 +192,6 @@ def write_prepared(
     shape = (len(y), entry.n_features)
     parent = prepared_folder(entry, sources)
     parent.mkdir(parents=True, exist_ok=True)
-    for leftover in parent.glob(".new-*"):  # of a killed process: nobody else holds the lock
-        shutil.rmtree(leftover)
     new = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
     try:
         (_write_dense if kind == "dense" else _write_csr)(new, blocks, shape)
@@ -209,7 +211,7 @@ def write_prepared(
             os.rename(final, Path(tempfile.mkdtemp(prefix=".new-", dir=parent)) / "old")
         os.rename(new, final)
     finally:
-        for leftover in parent.glob(".new-*"):
+        for leftover in parent.glob(".new-*"):  # also of a killed process: nobody else holds the lock
             shutil.rmtree(leftover)
     return open_folder(final)
 

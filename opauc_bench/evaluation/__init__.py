@@ -1,16 +1,27 @@
 """Splits, selection, the exact AUC, and significance: arrays in, arrays out."""
 
-from .auc import auc_columns, auc_score
-from .selection import Selection, cross_validate, ranking
-from .splits import Fold, outer_folds, stratified_folds
+from importlib import import_module
 
-__all__ = [
-    "Fold",
-    "Selection",
-    "auc_columns",
-    "auc_score",
-    "cross_validate",
-    "outer_folds",
-    "ranking",
-    "stratified_folds",
-]
+_HOMES = {
+    "auc_columns": "auc",
+    "auc_score": "auc",
+    "Selection": "selection",
+    "cross_validate": "selection",
+    "ranking": "selection",
+    "Fold": "splits",
+    "outer_fold": "splits",
+    "outer_folds": "splits",
+    "stratified_folds": "splits",
+    "corrected_t_test": "significance",
+    "paired_t_test": "significance",
+    "verdict": "significance",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str):
+    # Printing a table needs the tests of significance, but no compiler.
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

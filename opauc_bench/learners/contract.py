@@ -126,13 +126,9 @@ def _scikit_learn(trial: _Trial) -> str:
         warnings.simplefilter("ignore")
         results = check_estimator(learner, expected_failed_checks=declared, on_fail=None, on_skip=None)
     failed = [f"{r['check_name']}: {r['exception']}" for r in results if r["status"] == "failed"]
-    _require(
-        not failed, f"expected scikit-learn's checks to pass; {len(failed)} failed:\n  " + "\n  ".join(failed)
-    )
+    _require(not failed, f"expected scikit-learn's checks to pass; {len(failed)} failed:\n  " + "\n  ".join(failed))
     n_passed = sum(r["status"] == "passed" for r in results)
-    excepted = [
-        f"not {r['check_name']}: {declared[r['check_name']]}" for r in results if r["status"] == "xfail"
-    ]
+    excepted = [f"not {r['check_name']}: {declared[r['check_name']]}" for r in results if r["status"] == "xfail"]
     return "; ".join([f"{n_passed} checks", *excepted])
 
 
@@ -163,9 +159,7 @@ def _dense_is_sparse(trial: _Trial) -> None:
     _require_close(trial.fit_grid(trial.csr), trial.fit_grid(), "CSR rows", "dense rows", trial.grid)
     _require_close(trial.fit(trial.csr), trial.fit(), "fit with CSR rows", "fit with dense rows")
     scores = trial.learner().fit(trial.X, trial.y).decision_function
-    _require_close(
-        scores(trial.csr)[:, None], scores(trial.X)[:, None], "scores of CSR rows", "scores of dense rows"
-    )
+    _require_close(scores(trial.csr)[:, None], scores(trial.X)[:, None], "scores of CSR rows", "scores of dense rows")
 
 
 def _same_seed_same_bits(trial: _Trial) -> None:
@@ -190,9 +184,7 @@ def _input_untouched(trial: _Trial) -> None:
             trial.fit_grid(rows, order=order)
             trial.fit(rows)
         for name, array in watched.items():
-            _require(
-                np.array_equal(array, before[name]), f"expected {name} to be left as it was; it was changed"
-            )
+            _require(np.array_equal(array, before[name]), f"expected {name} to be left as it was; it was changed")
 
 
 def _one_pass(trial: _Trial) -> None:
@@ -222,9 +214,7 @@ def _rows_may_go(trial: _Trial) -> str:
         buffer[:] = trial.X[start : start + 50]
         learner.partial_fit(buffer, trial.y[start : start + 50], classes=[-1, 1])
         buffer.fill(1e6)
-    _require_close(
-        learner.coef_.T, trial.fit(), "partial_fit with rows that are overwritten afterwards", "fit"
-    )
+    _require_close(learner.coef_.T, trial.fit(), "partial_fit with rows that are overwritten afterwards", "fit")
     sizes = []
     for _ in range(2):
         for _ in range(10):
@@ -278,9 +268,7 @@ def _overflow_is_nan(trial: _Trial) -> str:
         alone = {name: np.array([setting[name] for setting in wild]) for name in trial.axes}
         mixed = {name: np.insert(trial.grid[name], 1, alone[name]) for name in trial.axes}
         coef = trial.fit_grid(grid=mixed)
-        _require_close(
-            coef[:, [0, *range(4, coef.shape[1])]], calm, f"beside huge {axis}", "alone", trial.grid
-        )
+        _require_close(coef[:, [0, *range(4, coef.shape[1])]], calm, f"beside huge {axis}", "alone", trial.grid)
         columns = np.hstack([coef[:, 1:4], trial.fit_grid(grid=alone)])
         for setting, column in zip(2 * wild, columns.T):
             bad = np.isnan(column)
@@ -298,9 +286,7 @@ def _constant_features(trial: _Trial) -> None:
     with_zero, without = np.insert(trial.X, 3, 0.0, axis=1), trial.fit_grid()
     for rows, form in ((with_zero, "dense"), (sparse.csr_matrix(with_zero), "CSR")):
         coef = trial.fit_grid(rows)
-        _require(
-            (coef[3] == 0).all(), f"expected weight 0 for a feature of zeros in {form} rows; got {coef[3]}"
-        )
+        _require((coef[3] == 0).all(), f"expected weight 0 for a feature of zeros in {form} rows; got {coef[3]}")
         beside = f"weights beside a feature of zeros in {form} rows"
         _require_close(np.delete(coef, 3, axis=0), without, beside, "weights without it", trial.grid)
     constant = trial.X.copy()
@@ -330,9 +316,7 @@ def _pickles_midway(trial: _Trial) -> None:
     half = _N_ROWS // 2
     learner = trial.learner().partial_fit(trial.X[:half], trial.y[:half], classes=[-1, 1])
     revived = pickle.loads(pickle.dumps(learner))
-    went_on, revived = (
-        model.partial_fit(trial.X[half:], trial.y[half:]).coef_.T for model in (learner, revived)
-    )
+    went_on, revived = (model.partial_fit(trial.X[half:], trial.y[half:]).coef_.T for model in (learner, revived))
     _require_close(revived, went_on, "a learner that was pickled midway", "one that was not", tolerance=0.0)
 
 
@@ -379,13 +363,9 @@ def _require(kept: bool, message: str) -> None:
         raise ContractBroken(message)
 
 
-def _require_close(
-    got, want, got_is: str, want_is: str, grid: Mapping | None = None, tolerance=_TOLERANCE
-) -> None:
+def _require_close(got, want, got_is: str, want_is: str, grid: Mapping | None = None, tolerance=_TOLERANCE) -> None:
     """Columns agree within ``tolerance`` of the largest entry of the wanted column, NaN with NaN."""
-    _require(
-        got.shape == want.shape, f"{got_is}: expected the shape {want.shape}, as {want_is}; got {got.shape}"
-    )
+    _require(got.shape == want.shape, f"{got_is}: expected the shape {want.shape}, as {want_is}; got {got.shape}")
     scale = np.abs(want).max(axis=0)
     off = np.abs(got - want) / np.where(scale > 0, scale, 1.0)
     off = np.where(np.isnan(got) & np.isnan(want), 0.0, np.where(np.isnan(off), np.inf, off))

@@ -10,10 +10,10 @@ T_o seen ones: C_t = C max(1, T_o / N). With the pairwise hinge loss max(0, 1 - 
 
 where c is C_t, or C_t / 2 if the objective splits each pair between its two members.
 
-Buffers depend on neither C nor w, so one pass serves all values of C. The scores of x and of the whole buffer under all
-models are one matrix product. ``oam_seq`` then works in the coordinates of the buffer: a step on pair j changes the score
-of x_i by an inner product that stands in the buffer's Gram matrix, which changes one row at a time. A second product
-applies all steps of all models to the weights.
+Buffers depend on neither C nor w, so one pass serves all values of C. The scores of x and of the whole buffer under
+all models are one matrix product. ``oam_seq`` then works in the coordinates of the buffer: a step on pair j changes
+the score of x_i by an inner product that stands in the buffer's Gram matrix, which changes one row at a time. A second
+product applies all steps of all models to the weights.
 """
 
 from __future__ import annotations

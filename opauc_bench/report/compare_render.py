@@ -170,10 +170,10 @@ def _sections(comparison: Comparison) -> list[tuple[str, list[str]]]:
 def _about(comparison: Comparison, cell: ComparedCell) -> str:
     notes = [note for note in cell.notes if note.expects(cell.difference)]
     numbers = ", ".join(str(comparison.notes.index(note) + 1) for note in notes)
+    see = f", see note{'s' if len(notes) > 1 else ''} {numbers}" if notes else ""
     return (
         f"{cell.dataset}, {cell.column.title}: ours {_ours(cell)}, published {_published(cell)}, difference "
-        f"{_difference(cell)} ({_deviation(cell)} published stds): {cell.standing}"
-        + (f", see note {numbers}" if notes else "")
+        f"{_difference(cell)} ({_deviation(cell)} published stds): {cell.standing}{see}"
     )
 
 

@@ -37,15 +37,15 @@ def about_test(test: str, alpha: float, test_fraction: float) -> str:
         return (
             f"Test: two-sided paired t-test over the folds at the level {alpha}, as in the paper. The "
             "training sets of the folds overlap, so it rejects a true null far more often than that: in "
-            "27.8% of the cases in a simulation of two equal learners under five trials of 5-fold "
-            "cross-validation. With --test corrected the table has the corrected test."
+            "27.8% of the cases in one simulation of two equal learners under five trials of 5-fold "
+            "cross-validation, and more in others. With --test corrected the table has the corrected test."
         )
     return (
         f"Test: corrected resampled t-test (Nadeau and Bengio, 2003) at the level {alpha}, two-sided, with "
         f"variance factor 1/J + {test_fraction / (1 - test_fraction):.4g} and J - 1 degrees of freedom for J "
-        "folds. It rejected a true null in 0.8% of the cases in a simulation of two equal learners under "
-        "five trials of 5-fold cross-validation. With --test paired the table has the paper's uncorrected "
-        "test."
+        "folds. It rejected a true null in 0.8% of the cases where the paper's uncorrected test did so in "
+        "27.8% (one simulation of two equal learners under five trials of 5-fold cross-validation). With "
+        "--test paired the table has the uncorrected test."
     )
 
 

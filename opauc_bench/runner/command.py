@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from typing import Any
 
 from ..data import availability, download_size
-from ..errors import ConfigError, ResultsError
+from ..errors import ConfigError, DataError, ResultsError
 from ..plan import Task
 from ..report.compare import Comparison, compare
 from ..report.compare_render import comparison_to_terminal
@@ -19,12 +19,12 @@ from ..report.table import Cell, Column, ResultTable, build_table
 from ..report.terminal import to_terminal
 from ..report.write import write_report
 from .execute import make_executor
+from .folds import write_folds
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
 from .store import Store
 
 __all__ = ["describe_plan", "describe_status", "print_comparison", "print_report", "run_experiment"]
-
 
 
 def run_experiment(
@@ -34,13 +34,12 @@ def run_experiment(
     _check_test(test)
     with session.locked():
         session.prepare_data((lambda text: None) if quiet else _say)
-        if not session.prepared:
-            first = next(iter(session.unavailable.values()))
-            raise type(first)(first.message, first.hint)
-        for name, error in session.unavailable.items():
-            _say(f"{name}: {error}")
+        for error in session.unavailable.values():
+            _say(f"not available: {error}")
         session.write_manifest()
-        tasks = session.tasks()
+        tasks = [task for task in session.tasks() if task.dataset in session.prepared]
+        if not tasks:
+            raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
         if not quiet and todo:
             _say(
@@ -112,7 +111,9 @@ def print_report(session: Session, test: str | None = None) -> None:
     """Write the report of what is recorded and print its table."""
     table, comparison = _report(session, test)
     write_report(session.folder, table, comparison)
-    print(to_terminal(table, _width()))
+    write_folds(session.folder / "folds.csv", session.records())
+    shown, _ = _report(session, test, chosen_only=True) if session.datasets or session.learners else (table, None)
+    print(to_terminal(shown, _width()).rstrip("\n"))
     if comparison is not None:
         print()
         print(f"Beside {comparison.published.title}:")
@@ -133,24 +134,26 @@ def print_comparison(session: Session, test: str | None = None) -> None:
     print(comparison_to_terminal(comparison, _width()))
 
 
-def _report(session: Session, test: str | None) -> tuple[ResultTable, Comparison | None]:
+def _report(session: Session, test: str | None, chosen_only: bool = False) -> tuple[ResultTable, Comparison | None]:
+    """The table of what is recorded; of the chosen datasets and columns only, beside the reference, if so asked."""
     _check_test(test)
     if not session.prepared:
         session.find_data()
     experiment = session.experiment
-    records = session.records()
+    datasets, keys = experiment.datasets, experiment.columns
+    if chosen_only:
+        datasets = session.datasets or datasets
+        keys = [key for key in keys if key in (*(session.learners or keys), experiment.reference)]
+    not_to_be_had = session.not_to_be_had()
+    records = {(d, key): rows for (d, key), rows in session.records().items() if d in datasets and key in keys}
     if not any(record for rows in records.values() for _, record in rows):
-        raise ResultsError(
-            f"{session.folder}: no records of this experiment", f"opauc-bench run {experiment.path}"
-        )
+        raise ResultsError(f"{session.folder}: no records of this experiment", f"opauc-bench run {experiment.path}")
     expected = experiment.protocol.trials * experiment.protocol.folds
     table = build_table(
         title=experiment.title,
-        datasets=list(experiment.datasets),
-        columns=[Column(column.key, column.title) for column in session.columns],
-        cells={
-            key: _cell(rows, expected, session.unavailable.get(key[0]) is not None) for key, rows in records.items()
-        },
+        datasets=list(datasets),
+        columns=[Column(column.key, column.title) for column in session.columns if column.key in keys],
+        cells={key: _cell(rows, expected, key[0] in not_to_be_had) for key, rows in records.items()},
         reference=experiment.reference,
         test=test or experiment.report.test,
         test_fraction=1.0 / experiment.protocol.folds,
@@ -187,7 +190,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     from tabulate import tabulate
 
     session.find_data()
-    tasks = session.tasks(everything=True)
+    tasks = session.tasks()
     estimate, todo = Estimate(), defaultdict(list)
     done: Counter[str] = Counter()
     others = [Store(session.folder.parent / name) for name in session.experiment.reuse]
@@ -264,7 +267,7 @@ def describe_status(session: Session) -> str:
             tasks = records[dataset, column.key]
             counts = Counter(record["status"] if record else "missing" for _, record in tasks)
             failed = sum(count for status, count in counts.items() if status not in ("ok", "missing"))
-            row.append(f"{counts['ok']}/{len(tasks)}" + (f" {failed} failed" if failed else "") if tasks else "-")
+            row.append(f"{counts['ok']}/{len(tasks)}" + (f" {failed} failed" if failed else ""))
         rows.append(row)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
     failures = Counter(
@@ -278,8 +281,11 @@ def describe_status(session: Session) -> str:
         f"{dataset} {column}: {count} x {status}: {message}"
         for (dataset, column, status, message), count in failures.items()
     ]
-    if any(not tasks for tasks in records.values()):
-        lines.append("-: the dataset is not prepared; opauc-bench plan tells where it can be had from")
+    if stale := session.store.strangers([task for tasks in records.values() for task, _ in tasks]):
+        lines.append(
+            f"{len(stale)} records are of another definition (data, learner, grid or protocol have changed since) and "
+            f"are not used, such as {stale[0]}"
+        )
     return "\n".join(lines)
 
 

@@ -55,25 +55,21 @@ class LocalExecutor:
         self.n_jobs = n_jobs
 
     def run(self, tasks: list[Task], workplace: Workplace) -> Iterator[Done]:
-        waiting = list(tasks)
+        waiting = {task.id: task for task in tasks}
         while waiting:
-            before = len(waiting)
-            for done in self._pool(waiting, workplace, self.n_jobs):
-                waiting.remove(done[0])
-                yield done
-            if not waiting:
-                return
-            # The pool broke. Records that were written but not reported are found again by reading them.
+            for task, record in self._pool(list(waiting.values()), workplace, self.n_jobs):
+                del waiting[task.id]
+                yield task, record
+            # Tasks are left: the pool broke. What was recorded but not reported is found by reading it.
             store = Store(workplace.results)
-            for task in list(waiting):
+            for task in list(waiting.values()):
                 if (record := store.read(task)) is not None:
-                    waiting.remove(task)
+                    del waiting[task.id]
                     yield task, record
-            suspects = [task for task in waiting if store.clear_claim(task)]
-            if not suspects and len(waiting) == before:
-                suspects = waiting[:1]
-            for task in suspects:
-                waiting.remove(task)
+            suspects = [task for task in waiting.values() if store.clear_claim(task)]
+            # A worker that dies before it can claim its first task leaves no suspect; some task has to be the one.
+            for task in suspects or list(waiting.values())[:1]:
+                del waiting[task.id]
                 yield from self._alone(task, workplace, store)
 
     def _alone(self, task: Task, workplace: Workplace, store: Store) -> Iterator[Done]:

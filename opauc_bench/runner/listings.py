@@ -7,7 +7,16 @@ import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
 
-from ..data import Check, DatasetEntry, Sources, availability, download_size, find_prepared, load_catalogue, verify
+from ..data import (
+    Check,
+    DatasetEntry,
+    Sources,
+    availability,
+    download_size,
+    find_prepared,
+    load_catalogue,
+    verify,
+)
 from ..errors import DataError, LearnerError
 from ..learners import get_learner, learner_names, learner_parameters
 from ..yamlio import suggest
@@ -29,7 +38,8 @@ def find_entries(names: list[str]) -> list[DatasetEntry]:
     for name in names:
         if name not in catalogue:
             raise DataError(
-                f"no dataset is called {name!r}{suggest(name, catalogue)}", "opauc-bench data list  # shows all names"
+                f"no dataset is called {name!r}{suggest(name, catalogue)}",
+                "opauc-bench data list  # shows all names",
             )
     return [catalogue[name] for name in names]
 
@@ -85,7 +95,10 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
         facts += [
             ("prepared", str(found.folder)),
             ("fingerprint", found.fingerprint),
-            ("values", f"[{low:g}, {high:g}], {100 * manifest['density']:.3g} % nonzero, stored {manifest['storage']}"),
+            (
+                "values",
+                f"[{low:g}, {high:g}], {100 * manifest['density']:.3g} % nonzero, stored {manifest['storage']}",
+            ),
         ]
     return "\n".join(f"{name:12s}{text}" for name, text in facts)
 

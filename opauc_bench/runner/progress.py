@@ -1,4 +1,4 @@
-"""Progress of a run: a bar on a terminal, a line every few seconds elsewhere. The estimate goes by cost, not by count."""
+"""Progress of a run: a bar on a terminal, a line every few seconds elsewhere. Estimates go by cost, not by count."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Progress:
     """
 
     def __init__(self, tasks: list[Task], n_jobs: int, estimate: Estimate, quiet: bool = False):
-        self._left = {id(task): task for task in tasks}
+        self._left = {task.id: task for task in tasks}
         self._total = len(tasks)
         self._n_jobs = n_jobs
         self._estimate = estimate
@@ -73,7 +73,12 @@ class Progress:
         self._bar = None
 
     def __enter__(self) -> Progress:
-        if not self._quiet and sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
+        if (
+            not self._quiet
+            and sys.stderr.isatty()
+            and "NO_COLOR" not in os.environ
+            and os.environ.get("TERM") != "dumb"
+        ):
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
             from rich.progress import Progress as Bar
@@ -96,7 +101,7 @@ class Progress:
 
     def done(self, task: Task, record: dict[str, Any]) -> None:
         """Take note of a finished task."""
-        self._left = {key: other for key, other in self._left.items() if other != task}
+        self._left.pop(task.id, None)
         self._estimate.learn(task, record)
         failed = record["status"] != "ok"
         self._failed += failed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,13 +15,14 @@ from typing import Any
 from .. import __version__
 from ..config import Experiment, load_experiment
 from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue, prepare
-from ..errors import DataError, OpaucBenchError, ResultsError
+from ..errors import ConfigError, DataError, ResultsError
 from ..learners import get_learner, learner_parameters
 from ..plan import Column, Shape, Task, make_columns, make_plan
 from ..report.published import list_published
+from ..yamlio import suggest
 from .execute import Executor
 from .store import Store, write_json
-from .task import Workplace, environment
+from .task import Workplace, environment, warm_up
 
 __all__ = ["Session"]
 
@@ -45,8 +47,8 @@ class Session:
     ----------
     prepared : dict of str to Dataset
         Datasets that are ready.
-    unavailable : dict of str to str
-        Why the others are not.
+    unavailable : dict of str to DataError
+        Why others are not.
     """
 
     experiment: Experiment
@@ -57,7 +59,7 @@ class Session:
     datasets: tuple[str, ...] = ()
     learners: tuple[str, ...] = ()
     prepared: dict[str, Dataset] = field(default_factory=dict)
-    unavailable: dict[str, OpaucBenchError] = field(default_factory=dict)
+    unavailable: dict[str, DataError] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -82,7 +84,10 @@ class Session:
             learner_parameters=learner_parameters,
             known_published=list_published(),
         )
-        chosen = _chosen(datasets, experiment.datasets, "dataset"), _chosen(learners, experiment.columns, "learner")
+        chosen = (
+            _chosen(datasets, experiment.datasets, "dataset"),
+            _chosen(learners, experiment.columns, "learner"),
+        )
         return cls(
             experiment=experiment,
             catalogue=load_catalogue(experiment.catalogue_path),
@@ -113,42 +118,52 @@ class Session:
                 self.prepared[name] = prepare(self.catalogue[name], self.sources, notify)
             except DataError as error:
                 self.unavailable[name] = error
-                notify(f"{name}: not available, the rest goes on")
 
-    def tasks(self, *, everything: bool = False) -> list[Task]:
-        """Tasks of the datasets that are ready; with ``everything``, of all datasets, as far as the catalogue knows.
+    def shapes(self) -> dict[str, Shape]:
+        """What is known of each dataset.
 
-        Restricted to the datasets and learners chosen on the command line.
+        Sizes of datasets that are not at hand are the catalogue's, and their identity is the one that the folder's
+        manifest remembers: a table can be printed wherever its records are.
         """
-        shapes = {name: _shape_of(data) for name, data in self.prepared.items()}
-        if everything:
-            absent = [name for name in self.experiment.datasets if name not in shapes]
-            shapes |= {name: _expected_shape(self.catalogue[name]) for name in absent}
+        remembered = _read_manifest(self.folder).get("datasets", {})
+        shapes = {}
+        for name in self.experiment.datasets:
+            entry, data = self.catalogue[name], self.prepared.get(name)
+            known = {"fingerprint": data.fingerprint, **data.manifest} if data else remembered.get(name, {})
+            shapes[name] = Shape(
+                known.get("n_samples", entry.n_samples),
+                known.get("n_features", entry.n_features),
+                known.get("density", 1.0),
+                known.get("fingerprint"),
+            )
+        return shapes
+
+    def tasks(self) -> list[Task]:
+        """Tasks of the datasets and learners that were chosen, in the order in which they are computed."""
         return [
             task
-            for task in make_plan(self.experiment, shapes, self.columns)
+            for task in make_plan(self.experiment, self.shapes(), self.columns)
             if (not self.datasets or task.dataset in self.datasets)
             and (not self.learners or task.column in self.learners)
         ]
 
     def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
-        """All tasks of the experiment with their records, by dataset and column, ordered by trial and fold.
-
-        Datasets that are not at hand are looked up by what the manifest of the folder says of them, so a table can be
-        printed wherever its records are.
-        """
-        shapes = {name: _shape_of(data) for name, data in self.prepared.items()}
-        for name, fingerprint in _fingerprints(self.folder).items():
-            if name in self.catalogue and name not in shapes:
-                expected = _expected_shape(self.catalogue[name])
-                shapes[name] = Shape(expected.n_samples, expected.n_features, expected.density, fingerprint)
+        """All tasks of the experiment with their records, by dataset and column, ordered by trial and fold."""
         found: dict[tuple[str, str], list] = {
             (dataset, column.key): [] for dataset in self.experiment.datasets for column in self.columns
         }
         store = self.store
-        for task in sorted(make_plan(self.experiment, shapes, self.columns), key=lambda t: (t.trial, t.fold)):
+        tasks = make_plan(self.experiment, self.shapes(), self.columns)
+        for task in sorted(tasks, key=lambda task: (task.trial, task.fold)):
             found[task.dataset, task.column].append((task, store.read(task)))
         return found
+
+    def not_to_be_had(self) -> set[str]:
+        """Datasets that this run, or the last one of the folder, could not get."""
+        remembered = _read_manifest(self.folder).get("datasets", {})
+        return set(self.unavailable) | {
+            name for name, entry in remembered.items() if entry.get("unavailable") and name not in self.prepared
+        }
 
     def take_over(self, tasks: list[Task]) -> None:
         """Copy finished records of the same tasks from the folders named under ``reuse``."""
@@ -160,19 +175,15 @@ class Session:
     def write_manifest(self) -> None:
         """Write what defines the results: the experiment, the data and the software."""
         known = _read_manifest(self.folder).get("datasets", {})
-        datasets = {
-            name: {"fingerprint": data.fingerprint, **data.manifest} for name, data in self.prepared.items()
-        }
+        known |= {name: {"unavailable": True} for name in self.unavailable if "fingerprint" not in known.get(name, {})}
+        known |= {name: {"fingerprint": data.fingerprint, **data.manifest} for name, data in self.prepared.items()}
         write_json(
             self.folder / "manifest.json",
             {
                 "experiment": self.experiment.plain(),
                 "config": self.experiment.path.name,
                 "opauc_bench": __version__,
-                "datasets": {
-                    name: datasets.get(name) or known.get(name) or {"unavailable": True}
-                    for name in self.experiment.datasets
-                },
+                "datasets": {name: known[name] for name in self.experiment.datasets if name in known},
                 "environment": environment(),
             },
         )
@@ -186,7 +197,10 @@ class Session:
             seconds=limits.seconds,
             memory_bytes=limits.memory_gb * 1e9 if limits.memory_gb else None,
         )
-        warm_up(self.columns, {task.column for task in tasks})
+        # Compiled and cached once, before all worker processes would do it at the same time.
+        for column in self.columns:
+            if any(task.column == column.key for task in tasks):
+                warm_up(column.estimator)
         yield from executor.run(tasks, workplace)
 
     @contextmanager
@@ -222,35 +236,12 @@ class Session:
             yield
 
 
-def warm_up(columns: list[Column], keys: set[str]) -> None:
-    """Compile and cache the kernels once, before worker processes would all do it at the same time."""
-    import numpy as np
-    from scipy import sparse
-    from sklearn.base import clone
-
-    from ..evaluation import auc_score
-
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (20, 3)), np.array([1, -1] * 10, dtype=np.int8)
-    auc_score(y, X[:, 0])
-    for column in columns:
-        if column.key in keys:
-            learner = clone(column.estimator)
-            for n_settings in (1, 2):
-                grid = {axis: np.full(n_settings, values[0]) for axis, values in column.grid.items()}
-                learner.fit_grid(X, y, grid)
-                learner.fit_grid(sparse.csr_matrix(X), y, grid)
-
-
 def status_counts(tasks: list[Task], store: Store) -> Counter:
     """How many tasks have which status; ``missing`` for those without a record."""
     return Counter((store.read(task) or {"status": "missing"})["status"] for task in tasks)
 
 
 def _chosen(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[str, ...]:
-    from ..errors import ConfigError
-    from ..yamlio import suggest
-
     if strangers := [name for name in asked if name not in known]:
         raise ConfigError(
             f"--{what} {strangers[0]}: not in this experiment{suggest(strangers[0], known)}; it has {', '.join(known)}"
@@ -258,18 +249,7 @@ def _chosen(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[
     return tuple(name for name in known if name in asked)
 
 
-def _shape_of(data: Dataset) -> Shape:
-    manifest = data.manifest
-    return Shape(manifest["n_samples"], manifest["n_features"], manifest["density"], data.fingerprint)
-
-
-def _expected_shape(entry: DatasetEntry) -> Shape:
-    return Shape(entry.n_samples, entry.n_features, 1.0, None)
-
-
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    import json
-
     path = folder / "manifest.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -277,8 +257,3 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read: {error}", f"rm '{path}'  # the next run writes it again") from error
-
-
-def _fingerprints(folder: Path) -> dict[str, str]:
-    datasets = _read_manifest(folder).get("datasets", {})
-    return {name: entry["fingerprint"] for name, entry in datasets.items() if "fingerprint" in entry}

@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import ResultsError
 from ..plan import Task
 
-__all__ = ["SCHEMA", "STATUSES", "Store", "write_json"]
+__all__ = ["SCHEMA", "STATUSES", "Store", "write_json", "write_text"]
 
 SCHEMA = 1
 STATUSES = ("ok", "diverged", "timeout", "out_of_memory", "error")
@@ -34,7 +34,17 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
         If the folder cannot be written.
     """
     lines = (f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items())
-    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step; folders are made where they are missing.
+
+    Raises
+    ------
+    ResultsError
+        If the folder cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -50,7 +60,8 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
             raise
     except OSError as error:
         raise ResultsError(
-            f"{path} cannot be written: {error.strerror}", "free some space, or choose another folder with --out"
+            f"{path} cannot be written: {error.strerror}",
+            "free some space, or choose another folder with --out",
         ) from error
 
 
@@ -94,7 +105,9 @@ class Store:
             return None
         problem = _problem(record, task)
         if problem:
-            raise ResultsError(f"{path} is not a record of this task: {problem}", f"rm '{path}'  # it is computed again")
+            raise ResultsError(
+                f"{path} is not a record of this task: {problem}", f"rm '{path}'  # it is computed again"
+            )
         return record
 
     def write(self, task: Task, record: dict[str, Any]) -> None:
@@ -112,6 +125,11 @@ class Store:
             if not _problem(record, task):
                 return record
         return None
+
+    def strangers(self, tasks: list[Task]) -> list[Path]:
+        """Records in the folder that belong to none of these tasks: of another definition, or of another experiment."""
+        known = {self.record_path(task) for task in tasks if task.id is not None}
+        return sorted(path for path in self.folder.glob("records/*/*/*.json") if path not in known)
 
     def read_partial(self, task: Task) -> dict[str, Any]:
         """Inner folds that an interrupted run has left, or an empty dict; what is damaged is dropped."""

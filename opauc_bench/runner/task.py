@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import platform
 import resource
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset, open_prepared
@@ -25,7 +28,7 @@ from ..plan import Task, expand_grid
 from .limits import Deadline, TimeLimitReached, memory_limit
 from .store import SCHEMA, Store
 
-__all__ = ["Workplace", "compute", "environment", "lost_record", "run_task"]
+__all__ = ["Workplace", "compute", "environment", "lost_record", "run_task", "warm_up"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,11 @@ def run_task(task: Task, workplace: Workplace) -> dict[str, Any]:
     store = Store(workplace.results)
     start = time.monotonic()
     try:
-        with threadpool_limits(1), memory_limit(workplace.memory_bytes):
-            outcome = compute(task, workplace, store)
+        with threadpool_limits(1):
+            # Libraries are loaded and their buffers allocated before memory is short: BLAS waits for ever if it is.
+            _load(task.learner, json.dumps(task.params))
+            with memory_limit(workplace.memory_bytes):
+                outcome = compute(task, workplace, store)
     except TimeLimitReached as reached:
         outcome = {"status": "timeout", "message": str(reached)}
     except MemoryError as error:
@@ -118,7 +124,9 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
         finished[inner_fold] = aucs
         if store and deadline.used > 5.0:
             kept = {"inner_aucs": {k: _to_json(v) for k, v in finished.items()}}
-            store.write_partial(task, {**kept, "seconds": deadline.used, "cpu_seconds": time.process_time() - cpu_start})
+            store.write_partial(
+                task, {**kept, "seconds": deadline.used, "cpu_seconds": time.process_time() - cpu_start}
+            )
 
     selection = cross_validate(
         learner,
@@ -179,13 +187,37 @@ def lost_record(task: Task) -> dict[str, Any]:
     return _record(task, {"status": "error", "message": message}, 0.0)
 
 
+@functools.lru_cache(maxsize=64)
+def _load(learner: str, params: str) -> None:
+    warm_up(get_learner(learner)(**json.loads(params)))
+
+
+def warm_up(estimator) -> None:
+    """Load, and if need be compile, everything that a learner runs on, with a few rows of made-up data.
+
+    Parameters
+    ----------
+    estimator : OnePassLearner
+        It is not changed.
+    """
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (20, 3)), np.array([1, -1] * 10, dtype=np.int8)
+    for n_settings in (1, 2):
+        grid = {axis: np.full(n_settings, 1e-3) for axis in estimator.grid_axes}
+        for rows in (X, sparse.csr_matrix(X)):
+            score_columns(rows, y, np.arange(20), clone(estimator).fit_grid(rows, y, grid))
+
+
 @functools.lru_cache(maxsize=2)
 def _dataset(folder: str, fingerprint: str) -> Dataset:
     return open_prepared(Path(folder), fingerprint)
 
 
 def _record(task: Task, outcome: dict[str, Any], seconds: float) -> dict[str, Any]:
-    timing = {"wall_seconds": seconds, "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    timing = {
+        "wall_seconds": seconds,
+        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
     return {
         "schema": SCHEMA,
         "id": task.id,
