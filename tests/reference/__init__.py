@@ -1,0 +1,1 @@
+"""Slow, readable oracles: the papers' algorithms, one example at a time, in plain NumPy."""

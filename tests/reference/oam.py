@@ -1,0 +1,67 @@
+"""OAM of Zhao, Hoi, Jin and Yang (Online AUC maximization, ICML 2011) with its buffers written out."""
+
+import numpy as np
+
+
+def oam(X, y, C, buffer_size, slots, *, sequential, share=1.0):
+    """One pass of OAM_seq (``sequential``) or OAM_gra over the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+        Labels, -1 or +1.
+    C : float
+    buffer_size : int
+    slots : sequence of int or None
+        Slot of its class's buffer that each row takes; None leaves the buffer as it is.
+    sequential : bool
+    share : float
+        Part of C_t that a pair's step may have: 1, or 1/2 if the objective splits a pair between its members.
+
+    Returns
+    -------
+    w : ndarray of shape (n_features,)
+    """
+    w = np.zeros(X.shape[1])
+    buffers = {+1: {}, -1: {}}
+    seen = {+1: 0, -1: 0}
+    for x, label, slot in zip(X, y, slots):
+        seen[label] += 1
+        if slot is not None:
+            buffers[label][slot] = x
+        cap = share * C * max(1.0, seen[-label] / buffer_size)
+        opponents = [buffers[-label][k] for k in sorted(buffers[-label])]
+        step = passive_aggressive if sequential else one_gradient_step
+        w = step(w, x, label, opponents, cap)
+    return w
+
+
+def passive_aggressive(w, x, label, opponents, cap):
+    """The pairs one after the other, each with the weights that the one before left."""
+    for opponent in opponents:
+        z = label * (x - opponent)
+        hinge = max(0.0, 1.0 - w @ z)
+        if z.any():
+            w = w + min(cap, hinge / (z @ z)) * z
+    return w
+
+
+def one_gradient_step(w, x, label, opponents, cap):
+    """All pairs with the weights of before the step; a margin of exactly 1 counts as violated."""
+    pairs = [label * (x - opponent) for opponent in opponents]
+    return w + cap * sum((z for z in pairs if w @ z <= 1.0), np.zeros_like(w))
+
+
+def reservoir(y, buffer_size, uniforms):
+    """Slots by reservoir sampling (Vitter's algorithm R), from one uniform draw a row.
+
+    The T-th row of a class takes the next free slot while there is one, and from then on slot floor(u T) if
+    there is such a slot: it is kept with probability buffer_size / T, and any buffered row may have to go.
+    """
+    slots, seen = [], {+1: 0, -1: 0}
+    for label, u in zip(y, uniforms):
+        seen[label] += 1
+        slot = seen[label] - 1 if seen[label] <= buffer_size else int(u * seen[label])
+        slots.append(slot if slot < buffer_size else None)
+    return slots

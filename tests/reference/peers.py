@@ -1,0 +1,68 @@
+"""Numbers from independent programs: a fixture of this repository, and the larger file it was taken from."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "peers.json"
+
+
+def fixture_runs(algorithm):
+    """Runs of ``opauc`` or ``oam``: dicts of X, y (in the order of the visit), parameters and w."""
+    peers = json.loads(FIXTURE.read_text())
+    order = np.array(peers["order"])
+    X, y = np.array(peers["X"])[order], np.array(peers["y"])[order]
+    return [{**run, "X": np.abs(X) if run.get("absolute") else X, "y": y} for run in peers[algorithm]]
+
+
+def golden_runs(algorithm):
+    """The same from ``golden_peers.json`` in the folder that OPAUC_BENCH_GOLDEN names, or None without it."""
+    folder = os.environ.get("OPAUC_BENCH_GOLDEN")
+    if not folder:
+        return None
+    golden = json.loads((Path(folder) / "golden_peers.json").read_text())
+    order = np.array(golden["order"])
+    X, y = np.array(golden["X"])[order], np.array(golden["y"])[order]
+    return list((_opauc if algorithm == "opauc" else _oam)(golden, X, y))
+
+
+def _opauc(golden, X, y):
+    for name, run in golden["octave"]["results"].items():
+        if name in ("opauc", "opauc_b", "opauc_nonneg"):
+            rows = np.abs(X) if run["params"].get("input") == "abs(X)" else X
+            yield {
+                "name": name,
+                "X": rows,
+                "y": y,
+                "w": run["w"],
+                **{k: run["params"][k] for k in ("eta", "lam")},
+            }
+
+
+def _oam(golden, X, y):
+    for name, run in golden["oam"]["results"].items():
+        if name == "gra_published_buf100":  # its positive branch judges pairs with weights that have moved
+            continue
+        yield {
+            "name": name,
+            "X": X,
+            "y": y,
+            "w": run["w"],
+            "sequential": name.startswith("seq"),
+            "C": run["params"].get("C_paper", run["params"].get("C")),
+            "buffer_size": run["params"]["buffer"],
+            "slots": _numbered(run["slot"], y),
+        }
+
+
+def _numbered(slots, y):
+    """Slots with 'append' replaced by the number of the slot that it took."""
+    filled, numbered = {+1: 0, -1: 0}, []
+    for slot, label in zip(slots, y):
+        if slot == "append":
+            slot = filled[label]
+            filled[label] += 1
+        numbered.append(slot)
+    return numbered

@@ -1,0 +1,573 @@
+"""The experiment file: what it may say, what it means, and how its mistakes are told."""
+
+import json
+import math
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from opauc_bench import config
+from opauc_bench.config import Experiment, find_config, load_experiment
+from opauc_bench.errors import ConfigError, LearnerError
+from opauc_bench.learners import learner_parameters
+
+PAPER_ORDER = (
+    "diabetes, fourclass, german, splice, usps, letter, magic04, a9a, w8a, kddcup04, mnist, connect-4, "
+    "acoustic, ijcnn1, epsilon, covtype"
+)
+
+MINIMAL = "title: t\ndatasets: [german]\nlearners: [opauc]\ngrids: {eta: [1], lambda: [1]}\n"
+
+
+def parameters(name: str):
+    """A stand-in for the registry, so that these tests say what is known."""
+    known = {
+        "opauc": (("eta", "lam"), ("eta", "lam")),
+        "oam_seq": (("eta", "buffer_size", "step"), ("eta",)),
+        "uni_log": (("eta", "weights"), ("eta",)),
+    }
+    if name.endswith(":Mine"):
+        return {"eta", "depth"}, ("eta",)
+    if name not in known:
+        raise LearnerError(f"no learner is called '{name}'", f"known: {', '.join(known)}")
+    return known[name]
+
+
+@pytest.fixture(scope="module")
+def write(tmp_path_factory):
+    path = tmp_path_factory.mktemp("experiments") / "x.yaml"
+
+    def write(text):
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def complaints(write):
+    """Load a text with all names known and return the lines of the ConfigError."""
+
+    def complaints(text):
+        path = write(text)
+        with pytest.raises(ConfigError) as caught:
+            load_experiment(
+                path,
+                known_datasets=["german", "diabetes"],
+                learner_parameters=parameters,
+                known_published=["aij2016_table2"],
+            )
+        return caught.value.message.replace(f"{path.parent}/", "").split("\n")
+
+    return complaints
+
+
+# ------------------------------------------------------------------ what it means
+
+
+def test_defaults(write):
+    experiment = load_experiment(write(MINIMAL))
+    assert (experiment.name, experiment.path.name, experiment.title) == ("x", "x.yaml", "t")
+    assert experiment.datasets == ("german",)
+    assert experiment.columns == ("opauc",)
+    assert experiment.reference == "opauc"
+    assert experiment.learners[0].heading == "opauc"
+    assert experiment.catalogue_path is None
+    assert experiment.plain() == {
+        "title": "t",
+        "description": "",
+        "catalogue": None,
+        "datasets": ["german"],
+        "learners": [{"learner": "opauc", "name": "opauc", "title": "", "params": {}, "grid": {}}],
+        "grids": {"eta": [1.0], "lam": [1.0]},
+        "protocol": {
+            "kind": "cv",
+            "trials": 5,
+            "folds": 5,
+            "inner_folds": 5,
+            "stratified": True,
+            "seed": 0,
+        },
+        "limits": {"seconds": None, "memory_gb": None},
+        "reuse": [],
+        "report": {"reference": None, "published": None, "test": "paired"},
+    }
+
+
+def test_learner_entries(write):
+    text = """
+    title: t
+    datasets: [german]
+    learners:
+      - opauc
+      - learner: uni_log
+        name: uni_log_balanced
+        title: "Uni-Log (balanced)"
+        params: {weights: balanced, eta: 1e-3}
+      - {learner: opauc, name: fixed, params: {lambda: 0.5}, grid: {eta: {pow2: [0, 4, 2]}}}
+      - learner: own/mine.py:Mine
+    grids: {eta: [0.5, 1], lambda: [1]}
+    report: {reference: fixed}
+    """
+    path = write(text)
+    experiment = load_experiment(path, learner_parameters=parameters)
+    opauc, uni_log, fixed, mine = experiment.learners
+    assert experiment.columns == ("opauc", "uni_log_balanced", "fixed", "Mine")
+    assert experiment.reference == "fixed"
+    assert uni_log.heading == "Uni-Log (balanced)"
+    assert uni_log.params == {"weights": "balanced", "eta": 0.001}
+    assert fixed.params == {"lam": 0.5}
+    assert experiment.learner_of(uni_log) == "uni_log"
+    assert experiment.learner_of(mine) == f"{path.parent.resolve()}/own/mine.py:Mine"
+    assert experiment.grid_of(opauc, ("eta", "lam")) == {"eta": (0.5, 1.0), "lam": (1.0,)}
+    assert experiment.grid_of(uni_log, ("eta",)) == {}
+    assert experiment.grid_of(fixed, ("eta", "lam")) == {"eta": (1.0, 4.0, 16.0)}
+    with pytest.raises(ConfigError, match="no values to try for tau of opauc"):
+        experiment.grid_of(opauc, ("eta", "tau"))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("{pow2: [-12, 10]}", tuple(2.0**k for k in range(-12, 11))),
+        ("{pow2: [-12, 10, 2]}", tuple(2.0**k for k in range(-12, 11, 2))),
+        ("{pow2: [0, 5, 4]}", (1.0, 16.0)),
+        ("{pow2: [3, 3]}", (8.0,)),
+        ("{pow2: [-1074, -1074]}", (5e-324,)),
+        ("{pow2: [1023, 1023]}", (2.0**1023,)),
+        ("[1, 0.5, 1e-3]", (1.0, 0.5, 0.001)),
+    ],
+)
+def test_grid_values(write, text, values):
+    experiment = load_experiment(write(f"title: t\ndatasets: [a]\nlearners: [b]\ngrids: {{eta: {text}}}\n"))
+    assert experiment.grids == {"eta": values}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("36000", 36000),
+        ("1.5", 1.5),
+        ("90s", 90),
+        ("10m", 600),
+        ("3h", 10800),
+        ("2 d", 172800),
+        ("0.5h", 1800),
+    ],
+)
+def test_seconds(write, text, seconds):
+    experiment = load_experiment(write(f"{MINIMAL}limits: {{seconds: {text}, memory_gb: 8}}\n"))
+    assert (experiment.limits.seconds, experiment.limits.memory_gb) == (seconds, 8.0)
+
+
+positive = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+powers_of_two = st.builds(
+    lambda low, span, step: {"pow2": [low, min(low + span, 1023), *step]},
+    st.integers(-1074, 1023),
+    st.integers(0, 30),
+    st.just([]) | st.integers(1, 40).map(lambda step: [step]),
+)
+grids = st.lists(positive, min_size=1, max_size=8, unique=True) | powers_of_two
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(["eta", "lam", "tau"]), grids, min_size=1))
+def test_any_grid_survives_a_round_trip_through_yaml(write, written):
+    said = {
+        "title": "t",
+        "datasets": ["a"],
+        "learners": [{"learner": "b", "grid": written}],
+        "grids": written,
+    }
+    first = load_experiment(write(yaml.safe_dump(said)))
+    again = load_experiment(write(yaml.safe_dump(first.plain())))
+    assert again == first
+    for axis, values in first.grids.items():
+        assert first.learners[0].grid[axis] == values
+        assert all(0 < value < math.inf for value in values)
+        if isinstance(written[axis], list):
+            assert list(values) == written[axis]
+        else:
+            low, high, step = (*written[axis]["pow2"], 1)[:3]
+            assert [math.log2(value) for value in values] == list(range(low, high + 1, step))
+
+
+def test_plain_is_json_and_says_everything(write):
+    text = (
+        MINIMAL + "limits: {seconds: 3h}\nreuse: [table2]\nreport: {test: corrected}\nprotocol: {seed: 7}\n"
+    )
+    first = load_experiment(write(text))
+    again = load_experiment(write(json.dumps(first.plain())))
+    assert again == first
+    assert (again.limits.seconds, again.reuse, again.report.test, again.protocol.seed) == (
+        10800.0,
+        ("table2",),
+        "corrected",
+        7,
+    )
+
+
+def test_experiment_is_frozen_and_can_be_sent_to_workers(write):
+    experiment = load_experiment(write(MINIMAL))
+    with pytest.raises(ValidationError, match="frozen"):
+        experiment.title = "other"
+    with pytest.raises(ValidationError, match="frozen"):
+        experiment.protocol.seed = 1
+    copy = pickle.loads(pickle.dumps(experiment))
+    assert copy == experiment
+    assert copy.path == experiment.path
+
+
+def test_every_field_is_described():
+    models = [config.Experiment, config.LearnerEntry, config.Protocol, config.Limits, config.Report]
+    assert all(info.description for model in models for info in model.model_fields.values())
+
+
+# ------------------------------------------------------------------ mistakes
+
+
+def test_all_mistakes_at_once_with_positions(complaints):
+    text = """\
+titel: x
+datasets: [germann, diabetes, diabetes]
+learners:
+  - opaucc
+  - {learner: uni_log, params: {wieghts: none}, grid: {lambda: [1]}}
+  - 5
+  - learner: oam_seq
+    buffersize: 3
+    grid: {eta: [0, 1, x]}
+    params: {buffer_size: [1]}
+grids:
+  eta: {pow2: [-12, 1e1]}
+  lambda: {pow: [1, 2]}
+  lam: 0.5
+protocol: {kind: cvv, trials: 0, folds: five, stratified: yes, seed: -1, inner_folds: 5.0}
+limits: {seconds: 10 min, memory_gb: .inf}
+reuse: [a/b, c]
+report: {published: aij2016_table9, test: pared}
+"""
+    assert complaints(text) == [
+        "x.yaml:1:1: titel: unknown key (did you mean 'title'?); allowed: title, description, catalogue, "
+        "datasets, learners, grids, protocol, limits, reuse, report",
+        "x.yaml:1:1: title: this key is required and missing",
+        "x.yaml:2:12: datasets[0]: unknown dataset 'germann' (did you mean 'german'?); "
+        "known: diabetes, german",
+        "x.yaml:2:31: datasets[2]: 'diabetes' stands twice",
+        "x.yaml:4:5: learners[0]: no learner is called 'opaucc'; known: opauc, oam_seq, uni_log",
+        "x.yaml:5:33: learners[1].params.wieghts: uni_log has no parameter 'wieghts' (did you mean "
+        "'weights'?); known: eta, weights",
+        "x.yaml:5:56: learners[1].grid.lambda: uni_log has no grid axis 'lambda'; known: eta",
+        "x.yaml:6:5: learners[2]: expected a learner's name, or 'learner: name' with its settings, got 5",
+        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid",
+        "x.yaml:9:18: learners[3].grid.eta[0]: expected a positive finite number, got 0",
+        "x.yaml:9:24: learners[3].grid.eta[2]: expected a positive finite number, got 'x'",
+        "x.yaml:10:27: learners[3].params.buffer_size: expected text, a finite number, true, false or null, "
+        "got a list",
+        "x.yaml:12:15: grids.eta.pow2: expected the lowest and the highest exponent and, if not 1, the step, "
+        "all whole numbers, as in [-12, 10, 2]; got [-12, 10.0]",
+        "x.yaml:13:12: grids.lambda.pow: unknown key (did you mean 'pow2'?); allowed: pow2",
+        "x.yaml:14:8: grids.lam: expected a list of positive numbers or {pow2: [lowest, highest]}, got 0.5; "
+        "a single value that is not tuned belongs under params",
+        "x.yaml:15:18: protocol.kind: expected 'cv', got 'cvv' (did you mean 'cv'?)",
+        "x.yaml:15:31: protocol.trials: expected at least 1, got 0",
+        "x.yaml:15:41: protocol.folds: expected a whole number, got 'five'",
+        "x.yaml:15:59: protocol.stratified: expected true or false, got 'yes'",
+        "x.yaml:15:70: protocol.seed: expected at least 0, got -1",
+        "x.yaml:15:87: protocol.inner_folds: expected a whole number, got 5.0",
+        "x.yaml:16:19: limits.seconds: expected seconds, or text like 90s, 10m, 3h, 2d; got '10 min'",
+        "x.yaml:16:38: limits.memory_gb: expected a finite number, got inf",
+        "x.yaml:17:9: reuse[0]: expected a name of letters, digits, '_', '.' and '-', got 'a/b'",
+        "x.yaml:18:21: report.published: no published table 'aij2016_table9' (did you mean "
+        "'aij2016_table2'?); known: aij2016_table2",
+        "x.yaml:18:43: report.test: expected 'paired' or 'corrected', got 'pared' (did you mean 'paired'?)",
+    ]
+
+
+GIVEN = {
+    "title": "t",
+    "datasets": "[german]",
+    "learners": "[opauc]",
+    "grids": "{eta: [1], lambda: [1]}",
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "complaint"),
+    [
+        ("title", '"a\\nb"', "title: expected one line of text, got several"),
+        ("title", '" "', "title: expected text, got nothing"),
+        ("title", "5", "title: expected text, got 5"),
+        ("datasets", "[]", "datasets: expected at least 1 item(s), got an empty list"),
+        ("datasets", "german", "datasets: expected a list, got 'german'"),
+        ("catalogue", "no.yaml", "catalogue: no such file: no.yaml"),
+        ("catalogue", "x" * 5000, f"catalogue: no such file: {'x' * 5000}"),
+        ("learners", "[]", "learners: expected at least 1 item(s), got an empty list"),
+        ("learners", "opauc", "learners: expected a list, got 'opauc'"),
+        (
+            "learners",
+            "[opauc, opauc]",
+            "learners[1]: 'opauc' stands twice; give one of these columns another name",
+        ),
+        (
+            "learners",
+            "[opauc, {learner: uni_log, name: opauc}]",
+            "learners[1].name: 'opauc' stands twice; give one of these columns another name",
+        ),
+        (
+            "learners",
+            "[{learner: opauc, name: a b}]",
+            "learners[0].name: expected a name of letters, digits, '_', '.' and '-', got 'a b'",
+        ),
+        ("learners", "[a b]", "learners[0]: expected a learner's name or path/to/file.py:Class, got 'a b'"),
+        ("learners", "[{name: x}]", "learners[0].learner: this key is required and missing"),
+        (
+            "learners",
+            "[{learner: opauc, params: {lambda: 1}, grid: {lam: [1]}}]",
+            "learners[0].grid.lam: lam is fixed under params and tuned here; keep one of them",
+        ),
+        (
+            "learners",
+            "[{learner: opauc, grid: {lambda: [1], lam: [1]}}]",
+            "learners[0].grid.lam: lam and lambda are the same; keep one of them",
+        ),
+        (
+            "learners",
+            "[{learner: opauc, params: {eta: .nan}}]",
+            "learners[0].params.eta: expected text, a finite number, true, false or null, got nan",
+        ),
+        (
+            "learners",
+            "[{learner: own.py:Mine, params: {dept: 3}}]",
+            "learners[0].params.dept: own.py:Mine has no parameter 'dept' (did you mean 'depth'?); "
+            "known: depth, eta",
+        ),
+        (
+            "grids",
+            "{eta: [1]}",
+            "learners[0]: no values to try for lam of opauc; give them under grids or under grid of this "
+            "learner, or fix them under params",
+        ),
+        (
+            "grids",
+            "{eta: [1], lamda: [1]}",
+            "grids.lamda: no learner here has the axis 'lamda' (did you mean 'lam'?); known: eta, lam",
+        ),
+        ("grids", "[1]", "grids: expected 'name: value' lines, got a list"),
+        ("grids", "{eta: []}", "grids.eta: expected at least one value, got an empty list"),
+        ("grids", "{eta: [1, .inf]}", "grids.eta[1]: expected a positive finite number, got inf"),
+        ("grids", "{eta: [1, true]}", "grids.eta[1]: expected a positive finite number, got true"),
+        ("grids", "{eta: [1, '1']}", "grids.eta[1]: expected a positive finite number, got '1'"),
+        ("grids", "{eta: [2, 1, 1.0]}", "grids.eta[2]: 1.0 stands twice"),
+        ("grids", "{eta: {}}", "grids.eta: expected {pow2: [lowest, highest]}, got an empty mapping"),
+        (
+            "grids",
+            "{eta: {pow2: [2, 1]}}",
+            "grids.eta.pow2: expected -1074 <= lowest <= highest <= 1023 and a step above 0, got [2, 1]",
+        ),
+        (
+            "grids",
+            "{eta: {pow2: [1, 2000]}}",
+            "grids.eta.pow2: expected -1074 <= lowest <= highest <= 1023 and a step above 0, got [1, 2000]",
+        ),
+        (
+            "grids",
+            "{eta: {pow2: [1, 2, 0]}}",
+            "grids.eta.pow2: expected -1074 <= lowest <= highest <= 1023 and a step above 0, got [1, 2, 0]",
+        ),
+        (
+            "grids",
+            "{eta: {pow2: [1]}}",
+            "grids.eta.pow2: expected the lowest and the highest exponent and, if not 1, the step, all whole "
+            "numbers, as in [-12, 10, 2]; got [1]",
+        ),
+        ("protocol", "{folds: 1}", "protocol.folds: expected at least 2, got 1"),
+        ("protocol", "{inner_folds: 1}", "protocol.inner_folds: expected at least 2, got 1"),
+        ("limits", "{seconds: 0}", "limits.seconds: expected seconds, or text like 90s, 10m, 3h, 2d; got 0"),
+        (
+            "limits",
+            "{seconds: 10:30}",
+            "limits.seconds: expected seconds, or text like 90s, 10m, 3h, 2d; got '10:30'",
+        ),
+        ("limits", "{memory_gb: 0}", "limits.memory_gb: expected more than 0, got 0"),
+        ("limits", "", "limits: expected 'key: value' lines, got nothing"),
+        ("reuse", "[a, a]", "reuse[1]: 'a' stands twice"),
+        ("reuse", "['..']", "reuse[0]: expected a name of letters, digits, '_', '.' and '-', got '..'"),
+        (
+            "report",
+            "{reference: opuac}",
+            "report.reference: no column 'opuac' (did you mean 'opauc'?); columns: opauc",
+        ),
+    ],
+)
+def test_one_mistake(complaints, key, value, complaint):
+    text = "".join(f"{k}: {v}\n" for k, v in {**GIVEN, key: value}.items())
+    (line,) = complaints(text)
+    assert re.sub(r"^x\.yaml:\d+:\d+: ", "", line) == complaint
+
+
+def test_unreadable_extra_catalogue_speaks_for_itself(write):
+    path = write(MINIMAL + "catalogue: mine.yaml\n")
+    (path.parent / "mine.yaml").write_text("x: 1\n")
+    asked = []
+
+    def names(catalogue):
+        asked.append(catalogue)
+        if catalogue is not None:
+            raise ConfigError(f"{catalogue}:1:1: broken")
+        return {"german"}
+
+    with pytest.raises(ConfigError, match=r"mine\.yaml:1:1: broken"):
+        load_experiment(path, known_datasets=names)
+    assert asked == [path.parent / "mine.yaml"]
+    assert load_experiment(write(MINIMAL), known_datasets=names).datasets == ("german",)
+    assert asked[1:] == [None]
+
+
+def test_learners_are_looked_up_once_each_and_from_the_folder_of_the_file(write):
+    asked = []
+
+    def remember(name):
+        asked.append(name)
+        return parameters(name)
+
+    path = write(MINIMAL.replace("[opauc]", "[opauc, {learner: opauc, name: b}, own.py:Mine]"))
+    load_experiment(path, learner_parameters=remember)
+    assert asked == ["opauc", f"{path.parent.resolve()}/own.py:Mine"]
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.sampled_from(["opauc", "eta", "a"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["learner", "eta", "lambda", "pow2", "seed", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(Experiment.model_fields)), json_values)
+def test_whatever_stands_in_a_field_is_accepted_or_explained(write, key, value):
+    said = {"title": "t", "datasets": ["german"], "learners": ["opauc"], "grids": {"eta": [1], "lam": [1]}}
+    path = write(yaml.safe_dump({**said, key: value}, sort_keys=False))
+    try:
+        loaded = load_experiment(path, known_datasets=["german"], learner_parameters=parameters)
+    except ConfigError as error:
+        messages = error.message.split("\n")
+    else:
+        messages = []
+        assert json.loads(json.dumps(loaded.plain(), allow_nan=False)) == loaded.plain()
+    assert all(re.match(re.escape(str(path)) + r":\d+:\d+: ", message) for message in messages)
+
+
+# ------------------------------------------------------------------ what comes with the package
+
+
+@pytest.mark.parametrize("name", ["quickstart", "table2", "table2_balanced"])
+def test_shipped_experiments_fit_the_learners(name):
+    experiment = load_experiment(find_config(name), learner_parameters=learner_parameters)
+    assert experiment.name == name
+    assert experiment.protocol == config.Protocol(trials=5, folds=5, inner_folds=5, stratified=True, seed=0)
+    assert experiment.reference == "opauc"
+
+
+def test_table2_is_the_papers_protocol():
+    experiment = load_experiment(find_config("table2"))
+    assert ", ".join(experiment.datasets) == PAPER_ORDER
+    assert experiment.columns == ("opauc", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ")
+    assert experiment.grids["eta"] == tuple(2.0**k for k in range(-12, 11))
+    assert experiment.grids["lam"] == tuple(2.0**k for k in range(-10, 3))
+    assert [entry.params for entry in experiment.learners] == [
+        {},
+        {"buffer_size": 100, "step": "C"},
+        {"buffer_size": 100, "step": "C"},
+        *[{"weights": "none", "intercept": False}] * 3,
+    ]
+    assert experiment.limits == config.Limits(seconds=None, memory_gb=8.0)
+    assert experiment.report == config.Report(reference="opauc", published="aij2016_table2", test="paired")
+
+
+def test_table2_balanced_differs_from_table2_in_the_weights_only():
+    plain, balanced = (load_experiment(find_config(name)) for name in ("table2", "table2_balanced"))
+    for field in ("datasets", "grids", "protocol", "limits", "report"):
+        assert getattr(balanced, field) == getattr(plain, field)
+    assert balanced.reuse == ("table2",)
+    assert balanced.learners[0] == plain.learners[0]
+    ours = {entry.name: entry for entry in plain.learners}
+    for entry in balanced.learners[1:]:
+        assert entry.learner == ours[entry.name].learner
+        assert entry.params == {**ours[entry.name].params, "weights": "balanced"}
+
+
+def test_quickstart_says_that_its_grid_is_reduced():
+    experiment = load_experiment(find_config("quickstart"))
+    assert experiment.datasets == ("breast_cancer", "wine", "digits")
+    assert experiment.columns == ("opauc", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ")
+    assert experiment.grids["eta"] == tuple(2.0**k for k in range(-12, 11, 2))
+    assert experiment.grids["lam"] == tuple(2.0**k for k in range(-10, 3, 2))
+    assert "every second power of two" in experiment.title
+    assert experiment.report.published is None
+
+
+def test_find_config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    packaged = find_config("table2")
+    assert packaged.is_file()
+    assert packaged.is_absolute()
+    assert find_config("table2.yaml") == packaged
+
+    (tmp_path / "configs").mkdir()
+    for name in ("configs/table2.yaml", "configs/mine.yaml", "here.yml"):
+        (tmp_path / name).write_text("title: x\n")
+    assert find_config("table2") == Path("configs/table2.yaml")
+    assert find_config("mine") == Path("configs/mine.yaml")
+    assert find_config("here.yml") == Path("here.yml")
+    assert find_config(str(tmp_path / "here.yml")) == tmp_path / "here.yml"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            "tabel2",
+            "tabel2: no such file; expected an experiment file or one of quickstart, table2, table2_balanced "
+            "(did you mean 'table2'?)",
+        ),
+        (
+            "else/table2.yaml",
+            "else/table2.yaml: no such file; expected an experiment file or one of quickstart, "
+            "table2, table2_balanced (did you mean 'table2'?)",
+        ),
+        (
+            ".",
+            ".: this is a folder; expected an experiment file or one of quickstart, table2, table2_balanced",
+        ),
+    ],
+)
+def test_find_config_lists_what_there_is(tmp_path, monkeypatch, text, complaint):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(config, "_packaged_configs", lambda: tmp_path / "shipped")
+    (tmp_path / "shipped").mkdir()
+    for name in ("quickstart", "table2", "table2_balanced"):
+        (tmp_path / f"shipped/{name}.yaml").write_text("")
+    with pytest.raises(ConfigError) as caught:
+        find_config(text)
+    assert caught.value.message == complaint
+
+
+def test_find_config_with_a_name_that_no_disk_would_take():
+    with pytest.raises(ConfigError, match="no such file"):
+        find_config("x" * 5000)

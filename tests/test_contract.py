@@ -1,0 +1,280 @@
+"""Every registered learner keeps the contract, and a learner that breaks it is told how."""
+
+import re
+import tracemalloc
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from reference.examples import examples
+from scipy import sparse
+
+from opauc_bench.learners import LEARNERS, OPAUC, DivergenceError, OnePassLearner, UniLog, get_learner
+from opauc_bench.learners.base import State
+from opauc_bench.learners.contract import check_learner
+
+VARIANTS = [
+    *((name, {}) for name in LEARNERS),
+    ("oam_seq", {"buffer_size": 7, "step": "C/2"}),
+    ("oam_gra", {"buffer_size": 7, "step": "C/2"}),
+    *((name, {"weights": "balanced", "intercept": True}) for name in ("uni_exp", "uni_log", "uni_squ")),
+    ("uni_log", {"weights": "prior"}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), VARIANTS, ids=lambda value: str(value or "default"))
+def test_registered_learners_keep_the_contract(name, parameters):
+    results = check_learner(partial(get_learner(name), **parameters))
+    assert len(results) == 14
+    assert not [f"{result.name}: {result.detail}" for result in results if not result.passed]
+
+
+# ---------------------------------------------------------------------- learners that break it
+
+
+class Hebb(OnePassLearner):
+    """The sum of y x, times eta: a learner that keeps the contract."""
+
+    grid_axes = ("eta",)
+
+    def __init__(self, eta=0.01):
+        self.eta = eta
+
+    def _begin(self, n_features, settings):
+        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
+
+    def _consume(self, state, X, y):
+        state.W += np.outer(X.T @ y, state.settings["eta"])
+
+
+class SetsMoreThanParameters(Hebb):
+    def __init__(self, eta=0.01):
+        self.eta = eta
+        self.ready = True
+
+
+class TurnsLabelsAround(Hebb):
+    def _consume(self, state, X, y):
+        super()._consume(state, X, -y)
+
+
+class HasNoAxis(Hebb):
+    grid_axes = ()
+
+
+class GridIsOff(Hebb):
+    def fit_grid(self, X, y, grid, **options):
+        return super().fit_grid(X, y, grid, **options) * (1 + 1e-9)
+
+
+class SparseIsOff(Hebb):
+    def fit_grid(self, X, y, grid, **options):
+        return super().fit_grid(abs(X) if sparse.issparse(X) else X, y, grid, **options)
+
+
+class DrawsWithoutSeed(Hebb):
+    def _consume(self, state, X, y):
+        super()._consume(state, X, y)
+        state.W += np.random.default_rng().normal(scale=1e-15, size=state.W.shape)
+
+
+class WritesLabels(Hebb):
+    def fit_grid(self, X, y, grid, **options):
+        coef = super().fit_grid(X, y, grid, **options)
+        y[:] = np.maximum(y, 0)
+        return coef
+
+
+class WritesRowsBack(Hebb):
+    def fit_grid(self, X, y, grid, **options):
+        X *= 1.0
+        return super().fit_grid(X, y, grid, **options)
+
+
+class MakesTwoPasses(Hebb):
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        order = np.arange(X.shape[0]) if order is None else order
+        return super().fit_grid(X, y, grid, order=np.tile(order, 2), on_chunk=on_chunk)
+
+
+class SortsTheOrder(Hebb):
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        return super().fit_grid(X, y, grid, order=None if order is None else np.sort(order), on_chunk=on_chunk)
+
+
+class IgnoresTheOrder(Hebb):
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        return super().fit_grid(X, y, grid, on_chunk=on_chunk)
+
+
+class KeepsRows(Hebb):
+    def _consume(self, state, X, y):
+        super()._consume(state, X, y)
+        state.rows = [*getattr(state, "rows", []), X.copy()]
+
+
+class GoesBackToRows(Hebb):
+    def partial_fit(self, X, y, classes=None):
+        self.kept = [*getattr(self, "kept", []), (X, y)]
+        super().partial_fit(X, y, classes)
+        self.coef_ = self.eta * sum((rows.T @ labels for rows, labels in self.kept))[None, :]
+        return self
+
+
+class DependsOnChunks(Hebb):
+    def _consume(self, state, X, y):
+        state.W += np.outer(X.T @ y - 0.01, state.settings["eta"])
+
+
+class CannotBeStopped(Hebb):
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        return super().fit_grid(X, y, grid, order=order)
+
+
+class RaisesOnOverflow(Hebb):
+    def _consume(self, state, X, y):
+        super()._consume(state, X, y)
+        if not np.isfinite(state.W).all():
+            raise FloatingPointError("too large")
+
+
+class OverflowSpreads(Hebb):
+    def _consume(self, state, X, y):
+        super()._consume(state, X, y)
+        state.W += 0.0 * state.W.sum(axis=1, keepdims=True)
+
+
+class WeighsAbsentFeatures(Hebb):
+    def _consume(self, state, X, y):
+        super()._consume(state, X, y)
+        state.W += 1e-6
+
+
+class ForgetsWhenPickled(Hebb):
+    def __getstate__(self):
+        kept = super().__getstate__().copy()
+        if "_state" in kept:
+            kept["_state"] = self._begin(self.n_features_in_, self._state.settings)
+        return kept
+
+
+class DeclaresAnException(SetsMoreThanParameters):
+    expected_failed_checks: ClassVar = {
+        "check_no_attributes_set_in_init": "for this test",
+        "check_fit_idempotent": "which passes",
+    }
+
+
+BROKEN = [
+    (SetsMoreThanParameters, "scikit-learn's checks", r"failed:\n  check_\w+: .*ready"),
+    (TurnsLabelsAround, "positives rank higher", r"AUC above 0\.9 .* got 0\.0"),
+    (HasNoAxis, "grid == loop of single fits", "grid_axes to name at least one"),
+    (GridIsOff, "grid == loop of single fits", r"fit_grid: .* 3 of 3 columns differ\. Worst, by 1\.0e-09"),
+    (SparseIsOff, "dense == sparse", r"CSR rows: expected what dense rows gives.*\{'eta': 0\.0"),
+    (DrawsWithoutSeed, "same seed, same bits", "the second of two equal passes: .* within 0 "),
+    (WritesLabels, "input untouched", "expected y to be left as it was"),
+    (
+        WritesRowsBack,
+        "input untouched",
+        r"raised ValueError: output array is read-only .*test_contract\.py:\d+",
+    ),
+    (MakesTwoPasses, "really one pass", "350 rows were not: row 0 was to be read once and was read 2 times"),
+    (SortsTheOrder, "really one pass", r"expected the rows to be read in the order .* got \[0, 1, 3, 4, 5\]"),
+    (IgnoresTheOrder, "really one pass", "50 rows were not: row .* to be read never and was read 1 times"),
+    (IgnoresTheOrder, "order == permuted rows", "order=some of the rows: expected"),
+    (KeepsRows, "rows may go", "memory of the learner not to depend on the number of rows; it grew by 22"),
+    (GoesBackToRows, "rows may go", "rows that are overwritten afterwards: expected what fit gives"),
+    (
+        DependsOnChunks,
+        "chunking changes nothing",
+        r"in pieces cut at \[0, 1, 3, .* 400\]: expected what fit gives",
+    ),
+    (CannotBeStopped, "chunking changes nothing", r"growing counts up to 400; got \[\]"),
+    (CannotBeStopped, "on_chunk ends the pass", "expected fit_grid to pass on what on_chunk raises"),
+    (RaisesOnOverflow, "overflow is NaN", "raised FloatingPointError: too large"),
+    (OverflowSpreads, "overflow is NaN", "beside huge eta: expected what alone gives.* got nan"),
+    (WeighsAbsentFeatures, "constant features", "weight 0 for a feature of zeros in CSR rows"),
+    (ForgetsWhenPickled, "pickles midway", "a learner that was pickled midway: expected"),
+]
+
+
+def test_the_learner_that_the_broken_ones_derive_from_is_whole():
+    assert not [f"{result.name}: {result.detail}" for result in check_learner(Hebb) if not result.passed]
+
+
+@pytest.mark.parametrize(("learner", "check", "says"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
+def test_broken_learners_are_told(learner, check, says):
+    result = next(result for result in check_learner(learner) if result.name == check)
+    assert not result.passed
+    assert re.search(says, result.detail, re.DOTALL), result.detail
+
+
+def test_declared_exceptions_are_allowed_and_named():
+    result = check_learner(DeclaresAnException)[0]
+    assert result.passed
+    assert "not check_no_attributes_set_in_init: for this test" in result.detail
+    assert "which passes" not in result.detail
+
+
+# ---------------------------------------------------------------------- what learners inherit
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"eta": [0.1], "gamma": [1.0]}, "OPAUC.fit_grid has the axes eta, lam; got gamma"),
+        (
+            {"eta": [0.1, 0.2], "lam": [1.0]},
+            r"one value a setting on each axis; got lengths \{'eta': 2, 'lam': 1\}",
+        ),
+        ({"eta": []}, r"got lengths \{'eta': 0\}"),
+        ({}, r"got lengths \{\}"),
+    ],
+)
+def test_grids_that_make_no_sense(grid, message):
+    X, y = examples(20, 2)
+    with pytest.raises(ValueError, match=message):
+        OPAUC().fit_grid(X, y, grid)
+
+
+def test_divergence_names_the_setting():
+    X, y = examples(200, 3)
+    with pytest.raises(DivergenceError, match=r"OPAUC overflowed within 200 rows \(eta=1e\+100, lam=0.5\)"):
+        OPAUC(eta=1e100, lam=0.5).fit(X, y)
+
+
+def test_a_grid_that_diverges_as_a_whole_is_nan():
+    X, y = examples(200, 3)
+    assert np.isnan(OPAUC().fit_grid(X, y, {"eta": [1e100, 1e200]})).all()
+
+
+def test_the_greater_label_is_positive_whatever_the_labels():
+    X, y = examples(100, 3)
+    by_number = UniLog().fit(X, y)
+    by_name = UniLog().fit(X, np.where(y > 0, "rain", "fog"))
+    assert by_name.classes_.tolist() == ["fog", "rain"]
+    np.testing.assert_array_equal(by_name.decision_function(X), by_number.decision_function(X))
+    assert set(by_name.predict(X)) == {"fog", "rain"}
+
+
+def test_labels_that_partial_fit_was_not_told_of():
+    X, y = examples(100, 3)
+    learner = UniLog().partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"y has the labels \[0, 2\]; the classes are \[-1, 1\]"):
+        learner.partial_fit(X[:3], [0, 1, 2])
+    with pytest.raises(ValueError, match=r"got 1 class: .*name both with classes="):
+        UniLog().partial_fit(X[:3], [1, 1, 1])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_memory_of_a_pass_does_not_grow_with_the_rows(name):
+    """O(d^2 + d n_settings), beside a chunk of rows and their order."""
+    X, y = examples(32768, 20)
+    peaks = []
+    for n_rows in (8192, 32768):
+        tracemalloc.start()
+        get_learner(name)().fit_grid(X[:n_rows], y[:n_rows], {"eta": np.geomspace(1e-6, 1e-3, 5)})
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 0.2 * X[8192:].nbytes

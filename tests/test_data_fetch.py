@@ -1,0 +1,456 @@
+"""Where files come from, what is checked on the way, and that the cache stays good."""
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import tarfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pooch
+import pytest
+
+from opauc_bench.data import Sources, availability, find_prepared, prepare, verify
+from opauc_bench.data import download as download_module
+from opauc_bench.data.catalogue import DatasetEntry, FileSpec, Form
+from opauc_bench.errors import ConfigError, DataError, DataUnavailable
+
+TEXT = b"+1 1:0.5 2:1\n-1 1:-1\n+1 2:-0.25\n-1 1:0.125 2:1\n"
+SHA = hashlib.sha256(TEXT).hexdigest()
+PACKED = {"": TEXT, ".xz": lzma.compress(TEXT), ".bz2": bz2.compress(TEXT), ".gz": gzip.compress(TEXT)}
+OTHER = TEXT.replace(b"0.125", b"0.250")
+
+
+def entry_of(name: str = "toy", confirmed: bool = True, sha256: str | None = SHA, urls=(), **options) -> DatasetEntry:
+    file = FileSpec(name="toy.txt", sha256=sha256, confirmed=confirmed, urls=urls, **options)
+    return DatasetEntry(
+        name=name,
+        title="Toy",
+        format="svmlight",
+        files=(file,),
+        positive=(1,),
+        n_samples=4,
+        n_features=2,
+        n_positive=2,
+        scaling="none",
+    )
+
+
+def mirror_of(folder: Path, content: bytes, file: str = "toy.txt") -> str:
+    (folder / "toy").mkdir(parents=True, exist_ok=True)
+    (folder / "toy" / file).write_bytes(content)
+    return str(folder)
+
+
+def raw_files(sources: Sources) -> list[str]:
+    return sorted(path.name for path in (sources.cache / "toy" / "raw").glob("*") if path.name[0] != ".")
+
+
+def leftovers(sources: Sources) -> list[Path]:
+    return [*sources.cache.rglob(".part-*"), *sources.cache.rglob(".new-*")]
+
+
+class Server:
+    """A web server on this machine: path -> what to answer; counts what it is asked."""
+
+    def __init__(self):
+        self.answers: dict[str, tuple[int, bytes]] = {}
+        self.asked: list[str] = []
+        self.failures = 0  # first answers that are 503
+        self.claim = 0  # bytes that Content-Length promises beyond the body
+        self.released = threading.Event()
+        self.hang = False
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                outer.asked.append(self.path)
+                if outer.hang:
+                    outer.released.wait(10)
+                    return
+                status, body = outer.answers.get(self.path, (404, b"<html><body>no such page</body></html>"))
+                if outer.failures:
+                    outer.failures -= 1
+                    status, body = 503, b"busy"
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body) + outer.claim))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format, *args):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(download_module, "WAIT", 0.0)
+    running = Server()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+# ------------------------------------------------------------------------------------------ good ways
+
+
+@pytest.mark.parametrize("suffix", list(PACKED))
+def test_mirror_folder_in_each_compression(tmp_path, cache, suffix):
+    sources = Sources(cache, (mirror_of(tmp_path / "m", PACKED[suffix], "toy.txt" + suffix),), offline=True)
+    assert availability(entry_of(), sources) == "mirror"
+    dataset = prepare(entry_of(), sources)
+    assert raw_files(sources) == ["toy.txt" + suffix]
+    assert dataset.manifest["files"] == [{"name": "toy.txt", "sha256": SHA, "confirmed": True, "source": "mirror"}]
+    assert availability(entry_of(), sources) == "prepared"
+    assert not leftovers(sources)
+
+
+@pytest.mark.parametrize("suffix", list(PACKED))
+def test_web_mirror_in_each_compression(cache, server, suffix):
+    server.answers[f"/data/toy/toy.txt{suffix}"] = (200, PACKED[suffix])
+    sources = Sources(cache, (f"{server.url}/data/",))
+    assert prepare(entry_of(), sources).manifest["files"][0]["source"] == "mirror"
+    assert raw_files(sources) == ["toy.txt" + suffix]
+
+
+def test_compression_is_told_by_content_not_by_name(cache, server):
+    server.answers["/official"] = (200, PACKED[".bz2"])
+    sources = Sources(cache)
+    dataset = prepare(entry_of(urls=(f"{server.url}/official",)), sources)
+    assert dataset.manifest["files"][0]["source"] == f"{server.url}/official"
+    assert raw_files(sources) == ["toy.txt.bz2"]
+
+
+def test_file_address_works_offline(tmp_path, cache):
+    (tmp_path / "my data.txt").write_bytes(TEXT)
+    entry = entry_of(urls=(f"file://{tmp_path}/my%20data.txt",))
+    sources = Sources(cache, offline=True)
+    assert availability(entry, sources) == "mirror"
+    assert prepare(entry, sources).manifest["files"][0]["source"] == "file"
+
+
+def test_member_of_an_archive(cache, server):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in (("cup/readme", b"hello"), ("cup/toy.dat", TEXT)):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    server.answers["/cup.tar.gz"] = (200, buffer.getvalue())
+    urls = (f"{server.url}/cup.tar.gz",)
+    sources = Sources(cache)
+    assert prepare(entry_of(urls=urls, member="toy.dat"), sources).manifest["files"][0]["sha256"] == SHA
+    assert raw_files(sources) == ["toy.txt"]
+    with pytest.raises(DataError, match=r"expected a file other\.dat in the archive, found none"):
+        prepare(entry_of(urls=urls, member="other.dat"), Sources(cache.with_name("second")))
+    server.answers["/cup.tar.gz"] = (200, buffer.getvalue()[:-40])
+    with pytest.raises(DataError, match="truncated or damaged"):
+        prepare(entry_of(urls=urls, member="toy.dat"), Sources(cache.with_name("third")))
+
+
+def test_an_archive_with_a_huge_member(cache, server):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        info = tarfile.TarInfo("toy.dat")
+        info.size = 3 << 20
+        archive.addfile(info, io.BytesIO(bytes(info.size)))
+    server.answers["/cup.tar.gz"] = (200, buffer.getvalue())
+    with pytest.raises(DataError, match=r"expected toy\.dat of at most 1,050,880 bytes, got 3,145,728"):
+        prepare(
+            entry_of(sha256=None, confirmed=False, urls=(f"{server.url}/cup.tar.gz",), member="toy.dat"), Sources(cache)
+        )
+
+
+def test_a_form_on_this_machine_is_preferred_to_a_download(tmp_path, cache, server):
+    server.answers["/toy"] = (200, TEXT)
+    other = Form(format="csv", files=(FileSpec(name="toy.csv"),), positive=(1,))
+    entry = entry_of(urls=(f"{server.url}/toy",)).model_copy(update={"alternatives": (other,)})
+    mirror = mirror_of(tmp_path / "m", b"0.5,1,1\n-1,0,-1\n0,-0.25,1\n0.125,1,-1\n", "toy.csv")
+    here = prepare(entry, Sources(cache, (mirror,)))
+    assert server.asked == []
+    assert here.manifest["files"][0]["name"] == "toy.csv"
+    assert here.fingerprint == prepare(entry, Sources(cache.with_name("second"))).fingerprint
+    assert server.asked == ["/toy"]
+
+
+def test_temporary_failures_are_tried_again(cache, server):
+    server.answers["/toy"] = (200, TEXT)
+    server.failures = 2
+    prepare(entry_of(urls=(f"{server.url}/toy",)), Sources(cache))
+    assert server.asked == ["/toy"] * 3
+
+
+# ------------------------------------------------------------------------------------------ wrong content
+
+
+def test_a_wrong_hash_leads_to_the_next_source(tmp_path, cache, server):
+    server.answers["/toy"] = (200, TEXT)
+    said = []
+    sources = Sources(cache, (mirror_of(tmp_path / "m", OTHER),))
+    dataset = prepare(entry_of(urls=(f"{server.url}/toy",)), sources, said.append)
+    assert dataset.manifest["files"][0]["source"] == f"{server.url}/toy"
+    assert any(SHA in line and hashlib.sha256(OTHER).hexdigest() in line for line in said)
+
+
+def test_all_sources_wrong_lists_each_attempt(tmp_path, cache, server):
+    server.answers["/toy"] = (200, TEXT[:-5])
+    mirrors = (
+        mirror_of(tmp_path / "m", OTHER),
+        str(tmp_path / "absent"),
+        mirror_of(tmp_path / "e", b"", "x"),
+    )
+    sources = Sources(cache, mirrors)
+    with pytest.raises(DataError) as caught:
+        prepare(entry_of(urls=(f"{server.url}/toy",)), sources)
+    error = caught.value
+    assert not isinstance(error, DataUnavailable)
+    for part in (
+        "toy: toy.txt: no source has the expected content",
+        "cache: not there",
+        f"expected sha256 {SHA}, got {hashlib.sha256(OTHER).hexdigest()}",
+        f"mirror {tmp_path / 'absent'}: no such folder",
+        f"mirror {tmp_path / 'e'}: no toy/toy.txt",
+        f"{server.url}/toy: expected sha256 {SHA}, got {hashlib.sha256(TEXT[:-5]).hexdigest()}",
+    ):
+        assert part in error.message
+    assert "opauc-bench data fetch toy --fresh" in error.hint
+    assert raw_files(sources) == []
+    assert not leftovers(sources)
+
+
+def test_an_unconfirmed_hash_that_differs_is_told_and_recorded(tmp_path, cache):
+    said = []
+    sources = Sources(cache, (mirror_of(tmp_path / "m", OTHER),))
+    (file,) = prepare(entry_of(confirmed=False), sources, said.append).manifest["files"]
+    assert file == {
+        "name": "toy.txt",
+        "sha256": hashlib.sha256(OTHER).hexdigest(),
+        "confirmed": False,
+        "source": "mirror",
+    }
+    assert any(SHA in line and file["sha256"] in line for line in said)
+
+
+def test_an_unconfirmed_hash_that_agrees_is_still_unconfirmed(tmp_path, cache):
+    said = []
+    sources = Sources(cache, (mirror_of(tmp_path / "m", TEXT),))
+    assert prepare(entry_of(confirmed=False), sources, said.append).manifest["files"][0]["confirmed"] is False
+    assert said == ["toy: reading toy.txt"]
+
+
+@pytest.mark.parametrize("suffix", [".xz", ".bz2", ".gz"])
+@pytest.mark.parametrize("damage", ["truncated", "changed"])
+def test_damaged_archives(tmp_path, cache, suffix, damage):
+    content = bytearray(PACKED[suffix])
+    if damage == "truncated":
+        del content[-12:]
+    else:
+        content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
+    sources = Sources(cache, (mirror_of(tmp_path / "m", bytes(content), "toy.txt" + suffix),))
+    with pytest.raises(DataError, match="the compressed file is truncated or damaged") as caught:
+        prepare(entry_of(confirmed=False, sha256=None), sources)
+    assert str(tmp_path / "m" / "toy" / "toy.txt") in caught.value.message
+    assert raw_files(sources) == []
+
+
+def test_an_html_page_is_not_data(cache, server):
+    server.answers["/toy"] = (200, b"\n <!DOCTYPE HTML><html><body>Moved</body></html>")
+    sources = Sources(cache)
+    with pytest.raises(DataError, match=r"/toy: expected data, got an HTML page"):
+        prepare(entry_of(confirmed=False, sha256=None, urls=(f"{server.url}/toy",)), sources)
+    assert raw_files(sources) == []
+
+
+def test_an_empty_file_is_not_data(tmp_path, cache):
+    with pytest.raises(DataError, match="expected data, got an empty file"):
+        prepare(entry_of(confirmed=False), Sources(cache, (mirror_of(tmp_path / "m", b""),)))
+
+
+def test_a_small_file_that_unpacks_into_a_huge_one(tmp_path, cache):
+    bomb = gzip.compress(bytes(3 << 20))
+    sources = Sources(cache, (mirror_of(tmp_path / "m", bomb, "toy.txt.gz"),))
+    with pytest.raises(DataError, match=r"expected at most 1,050,880 bytes of uncompressed content, got more"):
+        prepare(entry_of(confirmed=False, sha256=None), sources)
+    with pytest.raises(DataError, match=r"expected at most 400 bytes of uncompressed content, got more"):
+        prepare(entry_of(confirmed=False, sha256=None, bytes=100), sources)
+
+
+def test_a_download_that_does_not_end(cache, server):
+    server.answers["/toy"] = (200, bytes(3 << 20))
+    with pytest.raises(DataError, match=r"expected a download of at most 400 bytes, got more"):
+        prepare(entry_of(urls=(f"{server.url}/toy",), bytes=100), Sources(cache))
+
+
+# ------------------------------------------------------------------------------------------ not to be had
+
+
+def test_missing_everywhere(cache, server):
+    with pytest.raises(DataUnavailable) as caught:
+        prepare(entry_of(urls=(f"{server.url}/toy",)), Sources(cache, (f"{server.url}/mirror",)))
+    assert f"mirror {server.url}/mirror: HTTP status 404" in caught.value.message
+    assert f"{server.url}/toy: HTTP status 404" in caught.value.message
+    assert "--mirror <folder>" in caught.value.hint
+    assert len(server.asked) == 5  # four spellings at the mirror, no second tries
+
+
+def test_a_server_that_never_answers(cache, server, monkeypatch):
+    monkeypatch.setattr(download_module, "TIMEOUT", 0.1)
+    monkeypatch.setattr(download_module, "TRIES", 2)
+    server.hang = True
+    start = time.monotonic()
+    with pytest.raises(DataUnavailable, match=r"no answer in 0.1 s"):
+        prepare(entry_of(urls=(f"{server.url}/toy",)), Sources(cache, (server.url,)))
+    assert time.monotonic() - start < 5
+    assert len(server.asked) == 4  # two tries each; the mirror is not asked for other spellings
+
+
+def test_a_transfer_that_breaks_off(cache, server):
+    server.answers["/toy"] = (200, TEXT)
+    server.claim = 10
+    with pytest.raises(DataUnavailable, match="the transfer broke off"):
+        prepare(entry_of(confirmed=False, urls=(f"{server.url}/toy",)), Sources(cache))
+
+
+def test_nobody_listens(cache, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(download_module, "WAIT", 0.0)
+    with pytest.raises(DataUnavailable, match=r"http://127.0.0.1:9/toy: no connection"):
+        prepare(entry_of(urls=("http://127.0.0.1:9/toy",)), Sources(cache))
+
+
+def test_offline_asks_no_server(tmp_path, cache, server):
+    server.answers["/toy"] = server.answers["/toy/toy.txt"] = (200, TEXT)
+    entry = entry_of(urls=(f"{server.url}/toy",))
+    with pytest.raises(DataUnavailable) as caught:
+        prepare(entry, Sources(cache, (server.url,), offline=True))
+    assert caught.value.message.count("not asked, offline") == 2
+    assert "--offline" in caught.value.hint
+    assert availability(entry, Sources(cache, (server.url,), offline=True)) == "unavailable"
+    assert availability(entry, Sources(cache, (server.url,))) == "download"
+    prepare(entry, Sources(cache, (server.url, mirror_of(tmp_path / "m", TEXT)), offline=True))
+    assert server.asked == []
+
+
+def test_no_address_is_known(cache):
+    assert availability(entry_of(), Sources(cache)) == "unavailable"
+    with pytest.raises(DataUnavailable, match="no official address is known"):
+        prepare(entry_of(), Sources(cache))
+
+
+def test_a_cache_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    sources = Sources(tmp_path / "file", (mirror_of(tmp_path / "m", TEXT),))
+    with pytest.raises(DataError, match=r"the cache .* cannot be used") as caught:
+        prepare(entry_of(), sources)
+    assert "OPAUC_BENCH_CACHE" in caught.value.hint
+
+
+# ------------------------------------------------------------------------------------------ the cache
+
+
+def test_a_damaged_cached_file_is_reported_and_replaced(tmp_path, cache):
+    sources = Sources(cache, (mirror_of(tmp_path / "m", TEXT),))
+    entry = entry_of(confirmed=False, sha256=None)  # only the hash noted at the time of fetching can tell
+    prepare(entry, sources)
+    assert all(check.ok for check in verify(entry, sources))
+    (cache / "toy" / "raw" / "toy.txt").write_bytes(OTHER)
+    bad = [check for check in verify(entry, sources) if not check.ok]
+    assert [check.item for check in bad] == ["toy.txt"]
+    assert SHA in bad[0].detail
+    assert "--fresh" in bad[0].hint
+    said = []
+    changed = entry.model_copy(update={"range": (-2.0, 2.0)})  # makes it read the raw file again
+    assert prepare(changed, sources, said.append).manifest["files"][0]["sha256"] == SHA
+    assert any("looking further" in line for line in said)
+    assert (cache / "toy" / "raw" / "toy.txt").read_bytes() == TEXT
+
+
+def test_fresh_fetches_again_and_failing_leaves_the_old(tmp_path, cache):
+    folder = tmp_path / "m"
+    sources = Sources(cache, (mirror_of(folder, TEXT),))
+    entry = entry_of(confirmed=False)
+    first = prepare(entry, sources)
+    (folder / "toy" / "toy.txt").unlink()
+    with pytest.raises(DataUnavailable):
+        prepare(entry, sources, fresh=True)
+    assert find_prepared(entry, sources).fingerprint == first.fingerprint
+    assert all(check.ok for check in verify(entry, sources))
+    mirror_of(folder, gzip.compress(OTHER), "toy.txt.gz")
+    assert prepare(entry, sources).fingerprint == first.fingerprint
+    second = prepare(entry, sources, fresh=True)
+    assert second.fingerprint != first.fingerprint
+    assert find_prepared(entry, sources).fingerprint == second.fingerprint
+    assert raw_files(sources) == ["toy.txt.gz"]
+
+
+def test_leftovers_of_a_killed_process_are_removed(tmp_path, cache):
+    sources = Sources(cache, (mirror_of(tmp_path / "m", TEXT),))
+    (cache / "toy" / "raw").mkdir(parents=True)
+    (cache / "toy" / "raw" / ".part-abc").write_bytes(b"half")
+    (cache / "toy" / "prepared" / ".new-abc").mkdir(parents=True)
+    (cache / "toy" / "prepared" / ".new-abc" / "X.npy").write_bytes(b"half")
+    prepare(entry_of(), sources)
+    assert not leftovers(sources)
+
+
+# ------------------------------------------------------------------------------------------ Sources
+
+
+@pytest.mark.parametrize(
+    ("value", "mirrors"),
+    [
+        ("/a/b", ("/a/b",)),
+        ("/a:rel/b", ("/a", "rel/b")),
+        ("https://h.org/x", ("https://h.org/x",)),
+        (
+            "/a:http://h.org:8000/x:file:///b:https://h.org",
+            ("/a", "http://h.org:8000/x", "file:///b", "https://h.org"),
+        ),
+        ("http://h.org:8000:/b", ("http://h.org:8000", "/b")),
+        ("", ()),
+        ("/a::/a", ("/a",)),
+    ],
+)
+def test_mirrors_of_the_environment(monkeypatch, tmp_path, value, mirrors):
+    monkeypatch.setenv("OPAUC_BENCH_MIRROR", value)
+    monkeypatch.setenv("OPAUC_BENCH_CACHE", str(tmp_path))
+    assert Sources.from_environment() == Sources(tmp_path, mirrors)
+    assert Sources.from_environment(("/first",), offline=True) == Sources(tmp_path, ("/first", *mirrors), True)
+
+
+def test_a_mirror_of_an_unknown_kind(monkeypatch):
+    monkeypatch.delenv("OPAUC_BENCH_MIRROR", raising=False)
+    with pytest.raises(ConfigError, match="ftp://x"):
+        Sources.from_environment(("ftp://x",))
+
+
+def test_the_cache_of_a_checkout_is_inside_it(monkeypatch):
+    monkeypatch.delenv("OPAUC_BENCH_CACHE", raising=False)
+    monkeypatch.delenv("OPAUC_BENCH_MIRROR", raising=False)
+    checkout = Path(__file__).resolve().parents[1]
+    assert Sources.from_environment().cache == checkout / "datasets" / "cache"
+
+
+def test_the_cache_of_an_installation_is_the_users(monkeypatch, tmp_path):
+    monkeypatch.delenv("OPAUC_BENCH_CACHE", raising=False)
+    monkeypatch.setattr("opauc_bench.data.sources.__file__", str(tmp_path / "a" / "b" / "c" / "sources.py"))
+    assert Sources.from_environment().cache == Path(pooch.os_cache("opauc-bench"))

@@ -1,0 +1,550 @@
+"""From entries to arrays: the catalogue, binary labels, scaling, what is asserted, and the prepared cache."""
+
+import fcntl
+import json
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.sparse import csr_matrix
+
+from opauc_bench.data import (
+    Sources,
+    availability,
+    download_size,
+    find_prepared,
+    load_catalogue,
+    open_prepared,
+    prepare,
+    read_original,
+    verify,
+)
+from opauc_bench.data.catalogue import DatasetEntry, packaged_catalogue
+from opauc_bench.data.transform import binary_labels, minmax
+from opauc_bench.errors import ConfigError, DataError
+
+DENSE = b"1 1:0.5 2:1\n2 1:-1\n3 2:-0.25\n1 1:0.125 2:1\n"
+SPARSE = b"".join(b"%d %d:1\n" % (row % 3, row % 10 + 1) for row in range(30)) + b"1\n"
+
+
+def entry_of(**changes) -> DatasetEntry:
+    values = {
+        "name": "toy",
+        "title": "Toy",
+        "format": "svmlight",
+        "files": [{"name": "toy.txt"}],
+        "positive": [1],
+        "n_samples": 4,
+        "n_features": 2,
+        "n_positive": 2,
+        "scaling": "none",
+    }
+    return DatasetEntry.model_validate(values | changes)
+
+
+SPARSE_ENTRY = {"n_samples": 31, "n_features": 10, "n_positive": 11, "range": (0, 1)}
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Return a cache and a mirror with one toy file, to be overwritten with `put`."""
+    put(tmp_path, DENSE)
+    return Sources(tmp_path / "cache", (str(tmp_path / "mirror"),), offline=True)
+
+
+def put(tmp_path: Path, content: bytes, name: str = "toy.txt") -> None:
+    (tmp_path / "mirror" / "toy").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "mirror" / "toy" / name).write_bytes(content)
+
+
+def is_mapped(array: np.ndarray) -> bool:
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
+# ------------------------------------------------------------------------------------------ arrays
+
+
+def test_dense_arrays_are_mapped_into_memory(sources):
+    dataset = prepare(entry_of(), sources)
+    assert isinstance(dataset.X, np.memmap)
+    assert dataset.X.dtype == np.float64
+    assert dataset.X.flags.c_contiguous
+    assert not dataset.X.flags.writeable
+    assert dataset.y.dtype == np.int8
+    np.testing.assert_array_equal(dataset.X, [[0.5, 1], [-1, 0], [0, -0.25], [0.125, 1]])
+    assert dataset.y.tolist() == [1, -1, -1, 1]
+    assert dataset.name == "toy"
+
+
+def test_sparse_arrays_are_mapped_into_memory(sources, tmp_path):
+    put(tmp_path, SPARSE)
+    X = prepare(entry_of(**SPARSE_ENTRY), sources).X
+    assert isinstance(X, csr_matrix)
+    assert X.shape == (31, 10)
+    assert (X.data.dtype, X.indices.dtype, X.indptr.dtype) == (np.float64, np.int32, np.int32)
+    assert all(map(is_mapped, (X.data, X.indices, X.indptr)))
+    assert X[[30]].nnz == 0  # a row with only a label is a row
+    np.testing.assert_array_equal(X[:30].toarray(), np.tile(np.eye(10), (3, 1)))
+
+
+def test_manifest_is_plain_json_without_local_paths(sources, tmp_path):
+    manifest = prepare(entry_of(), sources).manifest
+    assert str(tmp_path) not in json.dumps(manifest)
+    del manifest["files"]
+    assert manifest == {
+        "n_samples": 4,
+        "n_features": 2,
+        "n_positive": 2,
+        "density": 0.75,
+        "value_range": [-1.0, 1.0],
+        "binary": {"positive": ["1"]},
+        "scaling": "none",
+        "storage": "dense",
+    }
+
+
+def test_several_files_are_concatenated_in_order(sources, tmp_path):
+    put(tmp_path, b"2 1:1 2:1", "toy.t")  # no final newline
+    put(tmp_path, b"1 1:-1 2:.5\n", "toy.u")
+    entry = entry_of(files=[{"name": name} for name in ("toy.t", "toy.txt", "toy.u")], n_samples=6, n_positive=3)
+    dataset = prepare(entry, sources)
+    assert dataset.X[:, 0].tolist() == [1, 0.5, -1, 0, 0.125, -1]
+    assert dataset.y.tolist() == [-1, 1, -1, -1, 1, 1]
+    assert [file["name"] for file in dataset.manifest["files"]] == ["toy.t", "toy.txt", "toy.u"]
+
+
+def test_fingerprint_is_that_of_the_content(sources, tmp_path):
+    first = prepare(entry_of(), sources).fingerprint
+    assert re.fullmatch("[0-9a-f]{64}", first)
+    elsewhere = Sources(tmp_path / "elsewhere", sources.mirrors)
+    assert prepare(entry_of(title="Another title"), elsewhere).fingerprint == first
+    put(tmp_path, DENSE.replace(b"0.125", b"0.126"))
+    assert prepare(entry_of(), Sources(tmp_path / "third", sources.mirrors)).fingerprint != first
+    put(tmp_path, DENSE.replace(b"2 1:-1", b"1 1:-1"))
+    assert prepare(entry_of(n_positive=3), Sources(tmp_path / "4th", sources.mirrors)).fingerprint != first
+
+
+def test_scikit_learn_carries_the_quickstart(tmp_path):
+    catalogue, sources = load_catalogue(), Sources(tmp_path, offline=True)
+    for name in ("breast_cancer", "wine", "digits"):
+        assert availability(catalogue[name], sources) == "cached"
+        dataset = prepare(catalogue[name], sources)
+        assert dataset.manifest["value_range"] == [-1.0, 1.0]
+        assert dataset.manifest["files"][0]["source"] == "scikit-learn"
+        assert availability(catalogue[name], sources) == "prepared"
+
+
+# ------------------------------------------------------------------------------------------ what is asserted
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"n_samples": 5}, "toy: expected 5 rows, got 4"),
+        ({"n_features": 3}, "expected 3 features, got 2"),
+        ({"n_positive": 3}, "expected 3 positive rows, got 2"),
+        ({"n_samples": 5, "n_positive": 3}, "expected 5 rows, got 4; expected 3 positive rows, got 2"),
+        ({"n_features": 1}, "toy.txt:1: expected indices up to 1, got 2"),
+        ({"range": (0, 1)}, "expected values within [0.0, 1.0], got [-1.0, 1.0]"),
+        ({"positive": [1, 4]}, "expected the positive labels 1, 4, got the labels 1, 2, 3; 4 does not occur"),
+        ({"positive": [1, 2, 3]}, "expected two classes, got one: labels 1, 2, 3, positive 1, 2, 3"),
+    ],
+)
+def test_broken_promises(sources, changes, problem):
+    with pytest.raises(DataError) as caught:
+        prepare(entry_of(**changes), sources)
+    assert problem in caught.value.message
+    assert "toy.txt (from mirror)" in caught.value.message
+    assert "opauc-bench data fetch toy --fresh" in caught.value.hint
+    assert find_prepared(entry_of(**changes), sources) is None
+    assert prepare(entry_of(), sources).manifest["n_samples"] == 4
+
+
+def test_one_class_in_the_file(sources, tmp_path):
+    put(tmp_path, b"1 2:1\n1 2:2\n")
+    with pytest.raises(DataError, match="expected two classes, got one: labels 1, positive 1"):
+        prepare(entry_of(), sources)
+
+
+def test_a_file_of_blank_lines(sources, tmp_path):
+    put(tmp_path, b"\n \n\n")
+    with pytest.raises(DataError, match="expected rows of data, got none"):
+        prepare(entry_of(), sources)
+
+
+# ------------------------------------------------------------------------------------------ labels, scaling
+
+
+def test_text_labels(sources):
+    form = entry_of(format="csv", positive=["g"])
+    assert binary_labels(np.array(["h", "g", "i"]), form).tolist() == [-1, 1, -1]
+
+
+def test_numbers_are_compared_as_numbers(sources):
+    assert binary_labels(np.array([1.0, -1.0]), entry_of(format="csv", positive=[1])).tolist() == [1, -1]
+
+
+def test_random_half_is_seeded_balanced_and_the_same_everywhere():
+    labels = np.repeat(np.arange(10.0), 3)
+    halves = [tuple(binary_labels(labels, entry_of(positive=None, random_half={"seed": seed}))) for seed in range(20)]
+    assert all(sum(half) == 0 for half in halves)
+    assert len(set(halves)) > 15
+    first = binary_labels(np.arange(10.0), entry_of(positive=None, random_half={"seed": 0}))
+    # sorted(sorted(range(10), key=lambda k: sha256(f"0:{k}".encode()).digest())[:5])
+    assert np.flatnonzero(first == 1).tolist() == [3, 4, 7, 8, 9]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    X=hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 12), st.integers(1, 4)),
+        elements=st.floats(-1e6, 1e6) | st.just(0),
+    ),
+    cut=st.integers(0, 12),
+    sparse=st.booleans(),
+)
+def test_minmax_reaches_both_ends_and_keeps_the_order(X, cut, sparse):
+    blocks = [block for block in (X[:cut].copy(), X[cut:].copy()) if len(block)]
+    if sparse:
+        blocks[0] = csr_matrix(blocks[0])
+    minmax(blocks)
+    scaled = np.concatenate(blocks)
+    assert scaled.shape == X.shape
+    for before, after in zip(X.T, scaled.T):
+        if before.min() == before.max():
+            assert (after == 0).all()
+        else:
+            assert (after.min(), after.max()) == (-1, 1)
+            order = np.argsort(before, kind="stable")
+            assert (np.diff(after[order]) >= 0).all()
+
+
+def test_minmax_of_an_overflowing_range():
+    with pytest.raises(DataError, match=r"expected feature 2 to have a finite range, got -1e\+308 to 1e\+308"):
+        minmax([np.array([[0.0, -1e308], [1.0, 1e308]])])
+
+
+def test_minmax_makes_sparse_data_dense(sources, tmp_path):
+    put(tmp_path, SPARSE)
+    dataset = prepare(entry_of(**(SPARSE_ENTRY | {"scaling": "minmax", "range": (-1, 1)})), sources)
+    assert dataset.manifest["density"] == 1.0
+    assert dataset.X[0].tolist() == [1] + [-1] * 9
+
+
+def test_read_original_keeps_the_classes(sources):
+    X, labels = read_original(entry_of(scaling="minmax"), sources)
+    assert labels.tolist() == [1, 2, 3, 1]
+    np.testing.assert_allclose(X[:, 0], [1, -1, 1 / 3, 0.5])
+
+
+# ------------------------------------------------------------------------------------------ the prepared cache
+
+
+def test_prepared_data_needs_neither_files_nor_sources(sources, tmp_path):
+    first = prepare(entry_of(), sources)
+    (tmp_path / "mirror" / "toy" / "toy.txt").unlink()
+    (tmp_path / "cache" / "toy" / "raw" / "toy.txt").unlink()
+    said = []
+    again = prepare(entry_of(), Sources(sources.cache, offline=True), said.append)
+    assert again.fingerprint == first.fingerprint
+    assert again.manifest == first.manifest
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"positive": [2], "n_positive": 1}, {"scaling": "minmax"}, {"n_positive": None}, {"range": (-2, 2)}],
+)
+def test_a_changed_entry_is_prepared_again(sources, changes):
+    first = prepare(entry_of(), sources)
+    assert find_prepared(entry_of(**changes), sources) is None
+    said = []
+    second = prepare(entry_of(**changes), sources, said.append)
+    assert said == ["toy: reading toy.txt"]
+    assert second.folder != first.folder
+    assert open_prepared(first.folder, first.fingerprint).manifest == first.manifest
+
+
+@pytest.mark.parametrize("changes", [{"title": "Other"}, {"origin": "Elsewhere"}, {"licence": "Free"}])
+def test_words_do_not_matter(sources, changes):
+    assert prepare(entry_of(), sources).folder == find_prepared(entry_of(**changes), sources).folder
+
+
+def test_open_prepared(sources):
+    dataset = prepare(entry_of(), sources)
+    again = open_prepared(dataset.folder, dataset.fingerprint)
+    np.testing.assert_array_equal(again.X, dataset.X)
+    np.testing.assert_array_equal(again.y, dataset.y)
+    with pytest.raises(DataError, match=f"expected data with fingerprint {'0' * 64}, got {dataset.fingerprint}"):
+        open_prepared(dataset.folder, "0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("X.npy", b"short", r"X\.npy: expected 192 bytes, got 5"),
+        ("y.npy", None, r"y\.npy: expected an array, it cannot be read"),
+        ("X.npy", bytes(192), r"X\.npy: expected an array, it cannot be read"),
+        ("meta.json", b"{}", r"meta\.json cannot be read"),
+        ("meta.json", b"\xff", r"meta\.json cannot be read"),
+        ("meta.json", None, r"meta\.json cannot be read"),
+    ],
+)
+def test_damaged_arrays(sources, file, content, problem):
+    dataset = prepare(entry_of(), sources)
+    path = dataset.folder / file
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=problem) as caught:
+        open_prepared(dataset.folder, dataset.fingerprint)
+    assert caught.value.hint == "opauc-bench data fetch toy --fresh"
+    assert not all(check.ok for check in verify(entry_of(), sources))
+    assert find_prepared(entry_of(), sources) is None
+    mended = prepare(entry_of(), sources)
+    assert mended.fingerprint == dataset.fingerprint
+    assert all(check.ok for check in verify(entry_of(), sources))
+
+
+@pytest.mark.parametrize(("content", "changes", "array"), [(DENSE, {}, "X"), (SPARSE, SPARSE_ENTRY, "indices")])
+def test_verify_sees_a_flipped_bit(sources, tmp_path, content, changes, array):
+    put(tmp_path, content)
+    entry = entry_of(**changes)
+    dataset = prepare(entry, sources)
+    assert [check.item for check in verify(entry, sources)] == ["toy.txt", "arrays"]
+    assert all(check.ok for check in verify(entry, sources))
+    path = dataset.folder / f"{array}.npy"
+    damaged = bytearray(path.read_bytes())
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+    (bad,) = [check for check in verify(entry, sources) if not check.ok]
+    assert bad.item == "arrays"
+    assert dataset.fingerprint in bad.detail
+    assert bad.hint == "opauc-bench data fetch toy --fresh"
+
+
+def test_verify_of_nothing(sources):
+    assert verify(entry_of(), sources) == []
+
+
+def test_download_size(tmp_path):
+    sources = Sources(tmp_path)
+    file = {"name": "toy.txt", "urls": ["https://example.org/toy.txt"]}
+    assert download_size(entry_of(files=[file | {"bytes": 70}]), sources) == 70
+    assert download_size(entry_of(files=[file]), sources) is None
+    assert download_size(entry_of(files=[file]), Sources(tmp_path, offline=True)) == 0
+
+
+# ------------------------------------------------------------------------------------------ alternatives
+
+
+LOSS = {"format": "csv_tokens", "tokens": ["b", "x"], "positive": ["loss"], "files": [{"name": "game.csv"}]}
+
+
+def two_forms() -> DatasetEntry:
+    other = {"format": "svmlight", "files": [{"name": "game"}], "positive": [-1]}
+    return entry_of(**LOSS, alternatives=[other], n_samples=3, n_positive=1, range=(0, 1))
+
+
+def test_the_form_that_is_at_hand_is_taken(sources, tmp_path):
+    put(tmp_path, b"-1 1:1\n0 2:1\n1 2:1\n", "game")
+    assert availability(two_forms(), sources) == "mirror"
+    from_second = prepare(two_forms(), sources)
+    put(tmp_path, b"b,loss\nx,draw\nx,win\n", "game.csv")
+    assert find_prepared(two_forms(), sources).fingerprint == from_second.fingerprint
+    from_first = prepare(two_forms(), Sources(tmp_path / "new", sources.mirrors))
+    assert from_first.manifest["files"][0]["name"] == "game.csv"
+    assert from_first.fingerprint == from_second.fingerprint
+    np.testing.assert_array_equal(from_first.X, [[1, 0], [0, 1], [0, 1]])
+
+
+def test_no_form_is_at_hand(sources):
+    with pytest.raises(DataError) as caught:
+        prepare(two_forms(), sources)
+    assert "game.csv: not to be had" in caught.value.message
+    assert "toy: game: not to be had" in caught.value.message
+
+
+# ------------------------------------------------------------------------------------------ several processes
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from opauc_bench.data import Sources, load_catalogue, prepare
+entry = load_catalogue(Path(sys.argv[1]))["toy"]
+dataset = prepare(entry, Sources(Path(sys.argv[2]), (sys.argv[3],), offline=True), print)
+print("done", dataset.fingerprint, dataset.X.shape, flush=True)
+"""
+
+
+def test_processes_at_once_do_the_work_once(sources, tmp_path):
+    rows = 20_000
+    put(tmp_path, b"".join(b"%d 1:%d 2:1\n" % (row % 2, row) for row in range(rows)))
+    catalogue = tmp_path / "own.yaml"
+    catalogue.write_text(
+        "datasets: {toy: {title: Toy, format: svmlight, files: [{name: toy.txt}], positive: [1], "
+        f"n_samples: {rows}, n_features: 2, n_positive: {rows // 2}, scaling: minmax}}}}\n"
+    )
+    command = [sys.executable, "-c", PROGRAM, str(catalogue), str(sources.cache), *sources.mirrors]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [process.communicate(timeout=60)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0]
+    assert sum("reading" in text for text in said) == 1
+    assert len({text.splitlines()[-1] for text in said}) == 1
+    assert len(list((sources.cache / "toy" / "prepared").iterdir())) == 1
+
+
+def test_the_one_who_waits_says_so_and_finds_the_work_done(sources):
+    first = prepare(entry_of(), sources)
+    hidden = first.folder.rename(first.folder.with_name(".hidden"))
+    said, found = [], []
+    with (sources.cache / "toy" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = threading.Event()
+
+        def listen(text: str) -> None:
+            said.append(text)
+            waiting.set()
+
+        thread = threading.Thread(target=lambda: found.append(prepare(entry_of(), sources, listen)))
+        thread.start()
+        assert waiting.wait(10)
+        hidden.rename(first.folder)
+    thread.join(10)
+    assert said == ["toy: waiting for another process that prepares it"]
+    assert found[0].fingerprint == first.fingerprint
+
+
+# ------------------------------------------------------------------------------------------ the catalogue
+
+TABLE1 = {  # AIJ 2016, Table 1
+    "diabetes": (768, 8),
+    "fourclass": (862, 2),
+    "german": (1000, 24),
+    "splice": (3175, 60),
+    "usps": (9298, 256),
+    "letter": (15000, 16),
+    "magic04": (19020, 10),
+    "a9a": (32561, 123),
+    "w8a": (49749, 300),
+    "kddcup04": (50000, 65),
+    "mnist": (60000, 780),
+    "connect-4": (67557, 126),
+    "acoustic": (78823, 50),
+    "ijcnn1": (141691, 22),
+    "epsilon": (400000, 2000),
+    "covtype": (581012, 54),
+}
+
+
+def test_the_catalogue_has_table_1():
+    catalogue = load_catalogue()
+    assert {name: (catalogue[name].n_samples, catalogue[name].n_features) for name in TABLE1} == TABLE1
+    assert {name: entry.name for name, entry in catalogue.items()} == {name: name for name in catalogue}
+    for name in TABLE1:
+        forms = catalogue[name].forms
+        assert any(all(file.urls for file in form.files) for form in forms), f"{name} has no official address"
+
+
+def test_multi_class_halves_have_equally_many_classes():
+    catalogue = load_catalogue()
+    assert {name: len(catalogue[name].positive) for name in ("usps", "mnist", "letter")} == {
+        "usps": 5,
+        "mnist": 5,
+        "letter": 13,
+    }
+    assert catalogue["mnist"].alternatives[0].positive == catalogue["mnist"].positive
+
+
+def own_catalogue(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    return path
+
+
+OWN = """\
+datasets:
+  mine:
+    title: Mine
+    format: csv
+    files: [{name: mine.csv}]
+    positive: [yes]
+    n_samples: 4
+    n_features: 2
+    scaling: minmax
+"""
+
+
+def test_an_own_catalogue_is_added(tmp_path):
+    catalogue = load_catalogue(own_catalogue(tmp_path, OWN))
+    assert list(catalogue)[-1] == "mine"
+    assert catalogue["mine"].positive == ("yes",)
+    assert "german" in catalogue
+
+
+def test_an_own_entry_must_not_hide_ours(tmp_path):
+    with pytest.raises(ConfigError, match="already has german"):
+        load_catalogue(own_catalogue(tmp_path, OWN.replace("mine:", "german:")))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "where", "problem"),
+    [
+        ("scaling:", "scalling:", "9:5", "did you mean 'scaling'"),
+        ("scaling: minmax", "scaling: standard", "9:14", "'minmax' or 'none'"),
+        ("n_samples: 4", "n_samples: four", "7:16", "a whole number"),
+        ("n_samples: 4", "n_samples: 0", "7:16", "more than 0"),
+        ("name: mine.csv", "name: ../mine.csv", "5:20", "not a plain file name"),
+        ("name: mine.csv", "name: /mine.csv", "5:20", "not a plain file name"),
+        ("name: mine.csv", "name: .mine.csv", "5:20", "not a plain file name"),
+        ("name: mine.csv", 'name: "a\\\\b"', "5:20", "not a plain file name"),
+        ("name: mine.csv", "name: a, sha256: abc", "5:31", "text that matches"),
+        ("name: mine.csv", "name: a, confirmed: true", "5:34", "without sha256"),
+        ("name: mine.csv", "name: a, urls: ['ftp://x']", "5:30", "http, https or file"),
+        ("{name: mine.csv}", "{name: a}, {name: a}", "5:31", "'a' is listed twice"),
+        ("  mine:", "  ../mine:", "2:3", "letters, digits"),
+        ("format: csv", "format: svmlight", "6:15", "labels of this format are numbers"),
+        ("format: csv", "format: mnist_idx", "5:12", "two files"),
+        ("format: csv", "format: csv_tokens", "3:5", "tokens"),
+        ("positive: [yes]", "drop_columns: []", "3:5", "either 'positive' or 'random_half'"),
+        ("positive: [yes]", "positive: []", "6:15", "at least 1 item"),
+        ("positive: [yes]", "positive: [true]", "6:16", ""),
+        ("title: Mine", "title: Mine\n    name: mine", "4:5", "the key above is the name"),
+        ("format: csv", "source: {sklearn: load_wine}", "4:13", "either 'source', or"),
+        ("format: csv", "label_column: 0", "4:19", "expected a column from 1"),
+    ],
+)
+def test_catalogue_errors_say_where(tmp_path, before, after, where, problem):
+    assert before in OWN
+    path = own_catalogue(tmp_path, OWN.replace(before, after))
+    with pytest.raises(ConfigError) as caught:
+        load_catalogue(path)
+    assert problem in caught.value.message
+    assert f"{path}:{where}:" in caught.value.message
+
+
+def test_the_packaged_catalogue_is_found():
+    assert packaged_catalogue().name == "catalogue.yaml"
+    assert packaged_catalogue().exists()
+
+
+def test_importing_the_data_room_is_cheap():
+    code = (
+        "import sys, opauc_bench.data; heavy = {'numpy', 'scipy', 'sklearn', 'pooch', 'pydantic', 'pandas'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

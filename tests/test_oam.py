@@ -1,0 +1,183 @@
+"""OAM against buffers written out, what a passive-aggressive step minimises, and other people's numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import oam as paper
+from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal
+from reference.peers import fixture_runs, golden_runs
+from scipy import sparse
+
+from opauc_bench.learners import OAMGra, OAMSeq
+from opauc_bench.learners import oam as kernel
+
+LEARNERS = {True: OAMSeq, False: OAMGra}
+BOTH = pytest.mark.parametrize("sequential", [True, False], ids=["seq", "gra"])
+ETA = np.array([2.0**-8, 0.03, 0.5])
+SEED = 3
+
+
+def by_the_paper(X, y, buffer_size, sequential, share=1.0, eta=ETA):
+    slots = paper.reservoir(y, buffer_size, np.random.default_rng(SEED).random(len(y)))
+    runs = [paper.oam(X, y, C, buffer_size, slots, sequential=sequential, share=share) for C in eta]
+    return np.column_stack(runs)
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 17, 33])
+def test_grid_pass_is_the_papers_algorithm(d, arrangement, sequential):
+    X, y = examples(350, d, arrangement)
+    learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)
+    assert_close(learner.fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, 20, sequential))
+
+
+@BOTH
+@pytest.mark.parametrize(("step", "share"), [("C", 1.0), ("C/2", 0.5)])
+@pytest.mark.parametrize("buffer_size", [1, 2, 100, 1000])
+def test_buffers_and_steps_of_any_size(buffer_size, step, share, sequential):
+    X, y = examples(300, 4)
+    learner = LEARNERS[sequential](buffer_size=buffer_size, step=step, random_state=SEED)
+    assert_close(learner.fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, buffer_size, sequential, share))
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_single_setting_is_the_papers_algorithm(arrangement, sequential):
+    X, y = examples(350, 6, arrangement)
+    fitted = LEARNERS[sequential](eta=0.03, buffer_size=20, random_state=SEED).fit(X, y)
+    assert_close(fitted.coef_.T, by_the_paper(X, y, 20, sequential, eta=[0.03]))
+
+
+@BOTH
+def test_sparse_rows(sequential):
+    X, y = examples(300, 17, "sparse")
+    learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)
+    coef = learner.fit_grid(sparse.csr_matrix(X), y, {"eta": ETA})
+    assert_close(coef, by_the_paper(X, y, 20, sequential))
+
+
+@BOTH
+def test_equal_rows_of_both_classes(sequential):
+    """A pair of equal rows has no direction to step in."""
+    X, y = examples(200, 3)
+    X = np.round(X)
+    learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)
+    assert_close(learner.fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, 20, sequential))
+
+
+@BOTH
+@pytest.mark.parametrize("source", [fixture_runs, golden_runs])
+def test_other_programs(source, sequential, monkeypatch):
+    """Runs on 40 rows whose reservoir decisions were recorded."""
+    runs = source("oam")
+    if runs is None:
+        pytest.skip("OPAUC_BENCH_GOLDEN does not name the folder with golden_peers.json")
+    runs = [run for run in runs if run["sequential"] == sequential]
+    assert len(runs) == (3 if sequential else 2)
+    for run in runs:
+        slots = np.array([-1 if slot is None else slot for slot in run["slots"]])
+        monkeypatch.setattr(kernel, "_reservoir", lambda *_, slots=slots: slots)
+        learner = LEARNERS[sequential](eta=run["C"], buffer_size=run["buffer_size"], step="C/2")
+        assert_close(learner.fit(run["X"], run["y"]).coef_[0], run["w"])
+        arguments = (run["X"], run["y"], run["C"], run["buffer_size"], run["slots"])
+        assert_close(paper.oam(*arguments, sequential=sequential, share=0.5), run["w"])
+
+
+def test_passive_aggressive_step_minimises_its_objective():
+    """|w' - w|^2 / 2 + C hinge(w') is smallest at the step, whether its cap binds or not."""
+    rng = np.random.default_rng(0)
+    caps_that_bind = 0
+    for cap in (0.01, 0.1, 10.0):
+        for _ in range(20):
+            w, x, opponent = rng.standard_normal((3, 4))
+            stepped = paper.passive_aggressive(w, x, -1, [opponent], cap)
+            caps_that_bind += -stepped @ (x - opponent) < 1 - 1e-9
+
+            def objective(v, w=w, x=x, opponent=opponent, cap=cap):
+                return ((v - w) ** 2).sum() / 2 + cap * max(0.0, 1.0 + v @ (x - opponent))
+
+            around = stepped + 1e-3 * rng.standard_normal((50, 4))
+            assert min(map(objective, around)) > objective(stepped)
+    assert 0 < caps_that_bind < 60
+
+
+def test_gradient_step_descends_the_sum_of_hinges():
+    """The step against finite differences of the sum over the buffer."""
+    rng = np.random.default_rng(0)
+    w, x, opponents = rng.standard_normal(4), rng.standard_normal(4), rng.standard_normal((30, 4))
+
+    def total(v):
+        return np.maximum(0.0, 1.0 - (x - opponents) @ v).sum()
+
+    slopes = np.array([(total(w + e) - total(w - e)) / 2e-7 for e in 1e-7 * np.eye(4)])
+    step = paper.one_gradient_step(w, x, 1, opponents, 0.01) - w
+    assert_close(step, -0.01 * slopes, tolerance=1e-6)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(labels=st.lists(st.sampled_from([-1, 1]), min_size=1, max_size=80), size=st.integers(1, 12), cut=st.data())
+def test_reservoir_decides_row_by_row(labels, size, cut):
+    """The vectorised slots are those of the loop, however the rows are cut into chunks."""
+    y = np.array(labels, dtype=np.int8)
+    uniforms = np.random.default_rng(len(labels)).random(len(y))
+    start = cut.draw(st.integers(0, len(y)))
+    counts = np.array([np.count_nonzero(y[:start] > 0), np.count_nonzero(y[:start] < 0)], dtype=float)
+    first = kernel._reservoir(y[:start], np.zeros(2), size, uniforms[:start])
+    second = kernel._reservoir(y[start:], counts, size, uniforms[start:])
+    slots = [None if slot < 0 else slot for slot in [*first, *second]]
+    assert slots == paper.reservoir(labels, size, uniforms)
+
+
+def test_reservoir_keeps_every_row_equally_often():
+    rng = np.random.default_rng(0)
+    n_rows, size, n_runs = 12, 3, 8000
+    kept = np.zeros(n_rows)
+    for _ in range(n_runs):
+        buffer = {}
+        for row, slot in enumerate(paper.reservoir([1] * n_rows, size, rng.random(n_rows))):
+            if slot is not None:
+                buffer[slot] = row
+        kept[list(buffer.values())] += 1
+    share = size / n_rows
+    spread = np.sqrt(share * (1 - share) / n_runs)
+    assert np.abs(kept / n_runs - share).max() < 4 * spread
+
+
+@BOTH
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(2, 10))
+def test_rotating_and_shifting_rows_rotates_weights(sequential, seed, d):
+    """OAM knows differences of rows only."""
+    X, y = examples(80, d, seed=seed)
+    rng = np.random.default_rng(seed)
+    Q, shift = orthogonal(d, rng), rng.standard_normal(d)
+    learner = LEARNERS[sequential](buffer_size=7, random_state=SEED)
+    moved = learner.fit_grid((X + shift) @ Q.T, y, {"eta": ETA})
+    assert_close(moved, Q @ learner.fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)
+
+
+@BOTH
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), scale=st.floats(0.1, 10.0))
+def test_scaling_rows_is_scaling_the_step(sequential, seed, scale):
+    """With rows s x and step C / s^2, the weights are w / s."""
+    X, y = examples(80, 5, seed=seed)
+    learner = LEARNERS[sequential](buffer_size=7, random_state=SEED)
+    scaled = learner.fit_grid(scale * X, y, {"eta": ETA / scale**2})
+    assert_close(scaled * scale, learner.fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"step": "C/3"}, "step is one of C, C/2; got 'C/3'"),
+        ({"buffer_size": 0}, "buffer_size is a whole number of at least 1; got 0"),
+        ({"buffer_size": 2.5}, "buffer_size is a whole number of at least 1; got 2.5"),
+    ],
+)
+def test_parameters_that_make_no_sense(parameters, message):
+    X, y = examples(20, 2)
+    with pytest.raises(ValueError, match=message):
+        OAMSeq(**parameters).fit(X, y)

@@ -1,0 +1,94 @@
+"""Univariate losses against gradient descent on the losses as they are written."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import univariate as paper
+from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal
+from scipy import sparse
+
+from opauc_bench.learners import UniExp, UniLog, UniSqu
+
+LEARNERS = {"exp": UniExp, "log": UniLog, "squ": UniSqu}
+ALL = pytest.mark.parametrize("loss", LEARNERS)
+ETA = np.array([2.0**-9, 0.003, 2.0**-7])
+
+
+def by_the_paper(X, y, loss, **options):
+    return np.column_stack([paper.univariate(X, y, loss, eta, **options)[0] for eta in ETA])
+
+
+@ALL
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 17, 33])
+def test_grid_pass_is_gradient_descent(d, arrangement, loss):
+    X, y = examples(250, d, arrangement)
+    assert_close(LEARNERS[loss]().fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, loss))
+
+
+@ALL
+@pytest.mark.parametrize("weights", ["none", "balanced", "prior"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("arrangement", ["mixed", "late"])
+def test_weights_and_intercept(arrangement, intercept, weights, loss):
+    X, y = examples(250, 5, arrangement)
+    options = {"weights": weights, "intercept": intercept}
+    learner = LEARNERS[loss](eta=0.005, **options)
+    assert_close(learner.fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, loss, **options))
+    w, b = paper.univariate(X, y, loss, 0.005, **options)
+    assert_close(learner.fit(X, y).coef_[0], w)
+    if intercept:
+        assert_close(learner.intercept_, [b])
+
+
+@ALL
+def test_sparse_rows(loss):
+    X, y = examples(250, 17, "sparse")
+    coef = LEARNERS[loss]().fit_grid(sparse.csr_matrix(X), y, {"eta": ETA})
+    assert_close(coef, by_the_paper(X, y, loss))
+
+
+@ALL
+def test_derivative_is_that_of_the_loss(loss):
+    margins = np.linspace(-3, 3, 25)
+    h = 1e-5
+    slopes = (paper.LOSSES[loss](margins + h) - paper.LOSSES[loss](margins - h)) / (2 * h)
+    assert_close(paper.DERIVATIVES[loss](margins), slopes, tolerance=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "by_hand"),
+    [("none", [1, 1, 1, 1]), ("balanced", [1 / 2, 2 / 2, 3 / 4, 4 / 6]), ("prior", [2, 2 / 2, 4 / 3, 6 / 4])],
+)
+def test_class_weights_by_hand(weights, by_hand):
+    """Rows that share no feature all have the margin 0: their weights can be read off."""
+    X, y = np.eye(4), np.array([1, -1, -1, -1])
+    fitted = UniSqu(eta=1e-3, weights=weights).fit(X, y)
+    assert_close(fitted.coef_[0], 1e-3 * y * by_hand)
+
+
+@ALL
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(2, 10))
+def test_rotating_rows_rotates_weights(loss, seed, d):
+    X, y = examples(80, d, seed=seed)
+    Q = orthogonal(d, np.random.default_rng(seed))
+    rotated = LEARNERS[loss]().fit_grid(X @ Q.T, y, {"eta": ETA})
+    assert_close(rotated, Q @ LEARNERS[loss]().fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)
+
+
+@ALL
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), scale=st.floats(0.1, 10.0))
+def test_scaling_rows_is_scaling_the_step(loss, seed, scale):
+    """With rows s x and step eta / s^2, the weights are w / s."""
+    X, y = examples(80, 5, seed=seed)
+    scaled = LEARNERS[loss]().fit_grid(scale * X, y, {"eta": ETA / scale**2})
+    assert_close(scaled * scale, LEARNERS[loss]().fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)
+
+
+def test_weights_that_make_no_sense():
+    X, y = examples(20, 2)
+    with pytest.raises(ValueError, match="weights is one of none, balanced, prior; got 'equal'"):
+        UniLog(weights="equal").fit(X, y)
