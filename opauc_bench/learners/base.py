@@ -290,7 +290,8 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
                 "take a smaller eta, or scale the features to [-1, 1]"
             )
         self.coef_ = weights[None, :]
-        self.intercept_ = np.array([self._intercept(weights)])
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.intercept_ = np.array([self._intercept(weights)])
         return self
 
     def _intercept(self, weights: np.ndarray) -> float:

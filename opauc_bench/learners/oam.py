@@ -28,6 +28,7 @@ from .base import OnePassLearner, State
 __all__ = ["OAMGra", "OAMSeq"]
 
 _STEPS = {"C": 1.0, "C/2": 0.5}
+_EQUAL = 1e-14  # squared distance, relative to the squared norm, that rounding leaves between equal rows
 
 
 @dataclass
@@ -182,10 +183,10 @@ def _one_after_another(scores, m, sign, cap, products, gram):
     own_score, total = scores[m], 0.0
     for j in range(m):
         loss = 1.0 - sign * (own_score - scores[j])
-        if loss <= 0.0:
+        distance = products[m] - 2.0 * products[j] + gram[j, j]
+        if loss <= 0.0 or distance <= _EQUAL * products[m]:  # equal rows have no direction to step in
             scores[j] = 0.0
             continue
-        distance = products[m] - 2.0 * products[j] + gram[j, j]
         step = sign * (cap if cap * distance <= loss else loss / distance)
         own_score += step * (products[m] - products[j])
         row = gram[j]
