@@ -80,6 +80,8 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
     version = 1
     grid_axes: tuple[str, ...] = ()
     _sparse_chunks = False
+    # Whether a dense X is looked through first, so that features that are zero in every row need not be carried.
+    _skips_zero_features = False
 
     def _begin(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
         """Allocate the state for ``n_features`` and the given settings."""
@@ -144,7 +146,7 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
         settings = self._settings(grid)
         n_settings = len(next(iter(settings.values())))
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
-        features = _features_in_use(X)
+        features = _features_in_use(X) if self._skips_zero_features else None
         n_features = X.shape[1] if features is None else len(features)
         state = self._begin(n_features, settings)
         live = np.arange(n_settings)
@@ -320,7 +322,7 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
 def _features_in_use(X) -> np.ndarray | None:
     """Columns of a dense ``X`` with any nonzero entry, or None if that is all of them (or ``X`` is sparse).
 
-    A feature that is zero in every row keeps a zero weight in each of our learners, so leaving it out changes nothing:
+    Where a feature that is zero in every row keeps a zero weight, leaving it out changes nothing: with O(d^2) a step,
     on mnist it saves a seventh of the work.
     """
     if sparse.issparse(X):

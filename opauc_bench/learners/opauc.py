@@ -88,6 +88,7 @@ class OPAUC(OnePassLearner):
     """
 
     grid_axes = ("eta", "lam")
+    _skips_zero_features = True
 
     def __init__(self, eta=2**-6, lam=2**-8):
         self.eta = eta
@@ -122,7 +123,7 @@ class OPAUC(OnePassLearner):
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         d = _padded(n_features, 4)
-        return 3e-7 + d * d * (2.5e-10 + (4e-11 * n_settings if n_settings > 1 else 3e-10))
+        return 3e-7 + d * d * (2.2e-10 if n_settings == 1 else 1e-9 + 2.2e-11 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
         d = _padded(n_features, 4)

@@ -68,7 +68,7 @@ class _UnivariateLearner(OnePassLearner):
         return float(self._state.intercepts[0]) if self.intercept else super()._intercept(weights)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
-        return 2e-7 + 8e-9 * n_settings + n_nonzero * (2e-9 + 2.5e-10 * n_settings)
+        return 2e-7 + 8e-9 * n_settings + n_nonzero * (3e-9 + 6e-10 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
         return 8.0 * n_features * n_settings
