@@ -95,9 +95,7 @@ class _Section(BaseModel):
 class LearnerEntry(_Section):
     """One column of the table: a learner with its fixed parameters and its own grid."""
 
-    learner: str = Field(
-        description="Registry name, or path/to/file.py:Class relative to the experiment file."
-    )
+    learner: str = Field(description="Registry name, or path/to/file.py:Class relative to the experiment file.")
     name: Name = Field("", description="Key of the column, unique; by default the learner's name.")
     title: Line = Field("", description="Heading in tables; by default the key of the column.")
     params: dict[str, Scalar] = Field({}, description="Constructor parameters that are not tuned.")
@@ -114,9 +112,7 @@ class LearnerEntry(_Section):
         if isinstance(value, str):
             value = {"learner": value}
         if not isinstance(value, Mapping):
-            raise ValueError(
-                f"expected a learner's name, or 'learner: name' with its settings, got {show(value)}"
-            )
+            raise ValueError(f"expected a learner's name, or 'learner: name' with its settings, got {show(value)}")
         learner = value.get("learner")
         if isinstance(learner, str):
             found = _FROM_FILE.fullmatch(learner)
@@ -187,9 +183,7 @@ class Limits(_Section):
 class Report(_Section):
     """How the table is rendered."""
 
-    reference: str | None = Field(
-        None, description="Column the others are tested against; default the first."
-    )
+    reference: str | None = Field(None, description="Column the others are tested against; default the first.")
     published: str | None = Field(None, description="Id of the published table to compare with.")
     test: Literal["paired", "corrected"] = Field(
         "paired",
@@ -201,9 +195,7 @@ class Report(_Section):
     def _check_published(cls, text: str | None, info: ValidationInfo) -> str | None:
         known = info.context.published if info.context else None
         if text is not None and known is not None and text not in known:
-            raise ValueError(
-                f"no published table '{text}'{suggest(text, known)}; known: {', '.join(sorted(known))}"
-            )
+            raise ValueError(f"no published table '{text}'{suggest(text, known)}; known: {', '.join(sorted(known))}")
         return text
 
 
@@ -212,9 +204,7 @@ class Experiment(_Section):
 
     title: Annotated[Line, AfterValidator(not_empty)] = Field(description="One line that says what this is.")
     description: str = Field("", description="What a reader of the table should know.")
-    catalogue: str | None = Field(
-        None, description="Extra dataset catalogue, relative to the experiment file."
-    )
+    catalogue: str | None = Field(None, description="Extra dataset catalogue, relative to the experiment file.")
     datasets: tuple[str, ...] = Field(min_length=1, description="Names in the catalogue: rows of the table.")
     learners: tuple[LearnerEntry, ...] = Field(min_length=1, description="Columns of the table.")
     grids: dict[str, tuple[float, ...]] = Field(
@@ -416,9 +406,7 @@ def find_config(text: str) -> Path:
         If there is no such file; lists those there are.
     """
     path = Path(text)
-    if os.path.exists(path) and not os.path.isdir(
-        path
-    ):  # os.path: no error for names that no disk would take
+    if os.path.exists(path) and not os.path.isdir(path):  # os.path: no error for names that no disk would take
         return path
     folders = [Path("configs"), _packaged_configs()]
     if path.name == text:

@@ -237,9 +237,7 @@ def _step(kind: Any, part: str | int) -> list[Any]:
         if part in _branch_names(kind):
             return [kind]
         return [
-            info.annotation
-            for name, info in kind.model_fields.items()
-            if str(part) in _spellings(kind, name, info)
+            info.annotation for name, info in kind.model_fields.items() if str(part) in _spellings(kind, name, info)
         ]
     arguments = [argument for argument in get_args(kind) if argument is not Ellipsis]
     if not arguments:

@@ -102,9 +102,7 @@ def grid_values(value: Any) -> tuple[float, ...]:
 
 def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
     if unknown := [key for key in value if key != "pow2"]:
-        raise Problems(
-            Problem((key,), f"unknown key{suggest(key, ['pow2'])}; allowed: pow2", True) for key in unknown
-        )
+        raise Problems(Problem((key,), f"unknown key{suggest(key, ['pow2'])}; allowed: pow2", True) for key in unknown)
     if "pow2" not in value:
         raise ValueError("expected {pow2: [lowest, highest]}, got an empty mapping")
     bounds = value["pow2"]

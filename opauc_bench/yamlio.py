@@ -44,9 +44,7 @@ class _Loader(yaml.SafeLoader):
 _Loader.yaml_implicit_resolvers = {}
 # The order matters: a scalar takes the first tag whose pattern matches.
 _Loader.add_implicit_resolver(_TAG + "null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])
-_Loader.add_implicit_resolver(
-    _TAG + "bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")
-)
+_Loader.add_implicit_resolver(_TAG + "bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF"))
 _Loader.add_implicit_resolver(_TAG + "int", _INT, list("-+0123456789"))
 _Loader.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
 _Loader.add_implicit_resolver(_TAG + "merge", re.compile(r"<<\Z"), ["<"])
@@ -182,9 +180,7 @@ def _read_text(path: Path) -> str:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(raw) > MAX_BYTES:
-        raise ConfigError(
-            f"{path}: more than {MAX_BYTES:,} bytes; expected a YAML file, this looks like data"
-        )
+        raise ConfigError(f"{path}: more than {MAX_BYTES:,} bytes; expected a YAML file, this looks like data")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -15,6 +15,7 @@ _CSS = """\
 .opauc-table th, .opauc-table td { padding: 0.15em 0.8em; text-align: left; white-space: nowrap; }
 .opauc-table th { font-weight: 500; }
 .opauc-table thead, .opauc-table tfoot { border-block: 1px solid currentColor; }
+.opauc-table sup { line-height: 0; }
 .opauc-table ol, .opauc-table p { font-size: 0.85em; max-width: 75ch; margin: 0.5em 0; }"""
 
 

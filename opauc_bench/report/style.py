@@ -40,8 +40,7 @@ class Style:
 def body_rows(table: ResultTable, style: Style) -> list[list[str]]:
     """Return the table's body: the dataset, then `.8309 ± .0350 •`, `… 12/25` or `N/A¹` for each column."""
     return [
-        [style.escape(dataset), *(cell_text(entry, style) for entry in entries)]
-        for dataset, entries in table.rows()
+        [style.escape(dataset), *(cell_text(entry, style) for entry in entries)] for dataset, entries in table.rows()
     ]
 
 

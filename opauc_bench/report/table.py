@@ -71,9 +71,7 @@ class Cell:
         if not all(0 <= auc <= 1 for auc in self.aucs):
             raise ValueError(f"an AUC lies in [0, 1], got {self.aucs}")
         if self.expected < 1 or self.missing < 0:
-            raise ValueError(
-                f"{len(self.folds)} folds and {self.statuses} where {self.expected} are expected"
-            )
+            raise ValueError(f"{len(self.folds)} folds and {self.statuses} where {self.expected} are expected")
 
     @property
     def failed(self) -> int:
@@ -259,9 +257,7 @@ def _check_layout(datasets, columns, cells, reference) -> None:
         raise ValueError(f"no cell for {absent}")
 
 
-def _tested(
-    dataset: str, reference: tuple[str, Cell], other: tuple[str, Cell], test: Callable
-) -> TestResult | None:
+def _tested(dataset: str, reference: tuple[str, Cell], other: tuple[str, Cell], test: Callable) -> TestResult | None:
     (reference_key, a), (key, b) = reference, other
     if not a.status == b.status == "ok":
         return None

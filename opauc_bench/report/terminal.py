@@ -35,9 +35,7 @@ def to_terminal(table: ResultTable, width: int = 80) -> str:
         chosen = [widths[i] for i in block]
         rule = "-" * (sum(chosen) + GAP * (len(chosen) - 1))
         sections = [
-            columns_text([[row[i] for i in block] for row in rows], chosen)
-            for rows in (headings, body, foot)
-            if rows
+            columns_text([[row[i] for i in block] for row in rows], chosen) for rows in (headings, body, foot) if rows
         ]
         parts.append(f"\n{rule}\n".join("\n".join(lines) for lines in sections))
     notes = [paragraph(note, width, f"{superscript(i)} ") for i, note in enumerate(table.cell_notes, 1)]

@@ -15,9 +15,7 @@ __all__ = ["write_report"]
 _COMPARISON_FILES = ("comparison.md", "comparison.csv")
 
 
-def write_report(
-    folder: str | os.PathLike, table: ResultTable, comparison: Comparison | None = None
-) -> list[Path]:
+def write_report(folder: str | os.PathLike, table: ResultTable, comparison: Comparison | None = None) -> list[Path]:
     """Write the table, and the comparison if there is one, into a folder.
 
     A comparison that an earlier report left there is removed if there is none now: it would stand beside a

@@ -59,9 +59,7 @@ class Note:
 
     def concerns(self, dataset: str, column: str) -> bool:
         """Say whether the note is about this cell."""
-        return (not self.datasets or dataset in self.datasets) and (
-            not self.columns or column in self.columns
-        )
+        return (not self.datasets or dataset in self.datasets) and (not self.columns or column in self.columns)
 
     def expects(self, difference: float) -> bool:
         """Say whether the note speaks about values that differ by `difference` (ours minus published)."""
