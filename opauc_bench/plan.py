@@ -162,12 +162,13 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         if name in constructor and name not in grid and name != "random_state"
     }
     identity = {
-        # A learner from a file is known by its class: the folder it lies in does not change its numbers.
         "learner": learner.rpartition(":")[2],
         "version": class_.version,
         "params": fixed,
         "grid": {axis: list(values) for axis, values in grid.items()},
     }
+    if class_.source_hash:
+        identity["source"] = class_.source_hash
     return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator)
 
 

@@ -148,7 +148,7 @@ def _not_as_promised(entry: DatasetEntry, raw: list[RawFile], error: DataError) 
     files = ", ".join(f"{file.path} (from {file.source})" for file in raw)
     return DataError(
         f"{entry.name}: {error.message}" + (f"\n  in {files}" if files else ""),
-        f"opauc-bench data fetch {entry.name} --fresh; or correct the catalogue, if that is wrong",
+        f"{entry.fetch_command}  # or correct the catalogue, if that is wrong",
     )
 
 

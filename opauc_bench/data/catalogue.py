@@ -1,10 +1,11 @@
 """The catalogue: one YAML entry per dataset says what its files are and what must come out of them."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from ..errors import ConfigError
 from ..yamlio import Problem, Problems, read_model
@@ -185,6 +186,14 @@ class DatasetEntry(Form):
     range: tuple[float, float] = (-1.0, 1.0)
     alternatives: tuple[Form, ...] = ()
 
+    _file: Path | None = PrivateAttr(default=None)
+
+    @property
+    def fetch_command(self) -> str:
+        """The command that fetches and prepares the dataset anew."""
+        place = () if self._file is None else ("--catalogue", str(self._file))
+        return shlex.join(["opauc-bench", "data", "fetch", self.name, "--fresh", *place])
+
     @property
     def forms(self) -> tuple[Form, ...]:
         """The entry's own form and its alternatives, in order of preference."""
@@ -241,6 +250,8 @@ def load_catalogue(extra: Path | None = None) -> dict[str, DatasetEntry]:
                 f"{extra}: the packaged catalogue already has {', '.join(taken)}",
                 "give your entry another name",
             )
+        for entry in own.values():
+            entry._file = Path(extra)
         entries |= own
     return entries
 

@@ -82,7 +82,7 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
     list of Check
         One for each file and each set of prepared arrays; empty if the cache has nothing.
     """
-    mend = f"opauc-bench data fetch {entry.name} --fresh"
+    mend = entry.fetch_command
     checks = []
     for file in [file for form in entry.forms for file in form.files]:
         path = cached_file(entry, file, sources)

@@ -262,7 +262,7 @@ class _File:
         if found_wrong:
             return DataError(
                 f"{name}: {file.name}: no source has the expected content{asked}",
-                f"opauc-bench data fetch {name} --fresh (after mending the source that is wrong)",
+                f"{self.entry.fetch_command}  # after mending the source that is wrong",
             )
         hint = f"put the file at <folder>/{name}/{file.name} (or .xz, .bz2, .gz) and pass --mirror <folder>"
         if self.sources.offline:

@@ -48,20 +48,22 @@ def get_learner(name: str, folder: Path | None = None) -> type:
     """
     path, _, class_name = name.rpartition(":")
     if path.endswith(".py"):
-        module = _module_from_file((folder or Path.cwd()) / path)
-    else:
-        known = learner_names()
-        if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            raise LearnerError(
-                f"no learner is called {name!r}" + (f" (did you mean {close[0]!r}?)" if close else ""),
-                f"known: {', '.join(sorted(known))}; or path/to/file.py:Class for one of your own",
-            )
-        module_name, _, class_name = known[name].partition(":")
-        try:
-            module = importlib.import_module(module_name)
-        except ImportError as error:
-            raise LearnerError(f"learner {name!r} cannot be imported from {module_name}: {error}") from error
+        file = ((folder or Path.cwd()) / path).resolve()
+        learner = _class_in(_module_from_file(file), class_name, name)
+        learner.source_hash = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        return learner
+    known = learner_names()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, 1)
+        raise LearnerError(
+            f"no learner is called {name!r}" + (f" (did you mean {close[0]!r}?)" if close else ""),
+            f"known: {', '.join(sorted(known))}; or path/to/file.py:Class for one of your own",
+        )
+    module_name, _, class_name = known[name].partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise LearnerError(f"learner {name!r} cannot be imported from {module_name}: {error}") from error
     return _class_in(module, class_name, name)
 
 
@@ -79,7 +81,6 @@ def learner_parameters(name: str, folder: Path | None = None) -> tuple[tuple[str
 
 
 def _module_from_file(path: Path):
-    path = path.resolve()
     if not path.is_file():
         raise LearnerError(f"no file {path}", "write a learner as path/to/file.py:Class, relative to the config")
     # The same file under the same name in every process, so that its estimators can be pickled.

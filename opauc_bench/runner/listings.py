@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from ..data import (
     Check,
@@ -26,22 +27,22 @@ __all__ = ["describe_dataset", "examine", "find_entries", "list_datasets", "list
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "joblib", "pydantic", "typer", "pooch")
 
 
-def find_entries(names: list[str]) -> list[DatasetEntry]:
-    """Catalogue entries by name.
+def find_entries(names: list[str], extra: Path | None = None) -> list[DatasetEntry]:
+    """Entries by name, of the packaged catalogue and a user's own; all of them where no name is given.
 
     Raises
     ------
     DataError
         If a dataset is not in the catalogue.
     """
-    catalogue = load_catalogue()
+    catalogue = load_catalogue(extra)
     for name in names:
         if name not in catalogue:
             raise DataError(
                 f"no dataset is called {name!r}{suggest(name, catalogue)}",
-                "opauc-bench data list  # shows all names",
+                "opauc-bench data list  # shows all names; --catalogue FILE adds those of your own",
             )
-    return [catalogue[name] for name in names]
+    return [catalogue[name] for name in names] if names else list(catalogue.values())
 
 
 def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
@@ -103,13 +104,13 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
     return "\n".join(f"{name:12s}{text}" for name, text in facts)
 
 
-def verify_datasets(names: list[str], sources: Sources) -> tuple[list[str], bool]:
+def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> tuple[list[str], bool]:
     """Verify what the cache holds; returns lines to print and whether all is good."""
     lines, good = [], True
-    for entry in find_entries(names) if names else load_catalogue().values():
+    for entry in find_entries(names, extra):
         checks: list[Check] = verify(entry, sources)
         if names and not checks:
-            lines.append(f"{entry.name}: nothing in the cache; opauc-bench data fetch {entry.name}")
+            lines.append(f"{entry.name}: nothing in the cache; {entry.fetch_command}")
         for check in checks:
             lines.append(f"{'ok  ' if check.ok else 'BAD '} {entry.name} {check.item}: {check.detail}")
             if not check.ok:
