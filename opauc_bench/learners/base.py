@@ -79,7 +79,7 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
 
     version = 1
     grid_axes: tuple[str, ...] = ()
-    # Set where a learner comes from a file of the user's, which is still being worked on: every edit may change numbers.
+    # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
     source_hash: str | None = None
     _sparse_chunks = False
     # Whether a dense X is looked through first, so that features that are zero in every row need not be carried.
