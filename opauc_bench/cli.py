@@ -38,13 +38,19 @@ Mirror = Annotated[
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Never touch the network.")]
 Test = Annotated[str | None, typer.Option("--test", help="Significance test: paired (the papers') or corrected.")]
+Catalogue = Annotated[
+    Path | None, typer.Option("--catalogue", help="A dataset catalogue of your own, beside the packaged one.")
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start anew instead of using what is there.")]
 
 
 def main() -> None:
     """Run the command line; errors of the user's making are printed without a traceback."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.reconfigure(errors="replace")  # a terminal that has no ± prints a question mark
     try:
         code = app(standalone_mode=False)
+        print(end="", flush=True)  # here, and not at exit, it is found out that the reader has gone away
     except OpaucBenchError as error:
         print(f"error: {error.message}", file=sys.stderr)
         if error.hint:
@@ -53,8 +59,11 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         code = 130
-    except BrokenPipeError:
-        # The reader, such as head, has gone away; Python must not complain about it a second time at exit.
+    except (BrokenPipeError, SystemExit) as error:
+        # The reader, such as head, has gone away, which typer turns into an exit with 1.
+        if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        # Python must not complain about it a second time at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:
@@ -132,17 +141,18 @@ def compare(config: Config, out: Out = None, test: Test = None) -> None:
 
 
 @data_app.command("list")
-def data_list(mirror: Mirror = None, offline: Offline = False) -> None:
+def data_list(catalogue: Catalogue = None, mirror: Mirror = None, offline: Offline = False) -> None:
     """List all datasets and where each can be had from."""
     from .data import load_catalogue
     from .runner.listings import list_datasets
 
-    print(list_datasets(load_catalogue(), _sources(mirror, offline)))
+    print(list_datasets(load_catalogue(catalogue), _sources(mirror, offline)))
 
 
 @data_app.command("fetch")
 def data_fetch(
     names: Annotated[list[str], typer.Argument(help="Datasets.")],
+    catalogue: Catalogue = None,
     mirror: Mirror = None,
     offline: Offline = False,
     fresh: Fresh = False,
@@ -151,7 +161,7 @@ def data_fetch(
     from .data import prepare
     from .runner.listings import find_entries
 
-    for entry in find_entries(names):
+    for entry in find_entries(names, catalogue):
         data = prepare(entry, _sources(mirror, offline), _say, fresh)
         print(f"{entry.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, ready")
 
@@ -159,24 +169,28 @@ def data_fetch(
 @data_app.command("verify")
 def data_verify(
     names: Annotated[list[str] | None, typer.Argument(help="Datasets [default: all that are in the cache].")] = None,
+    catalogue: Catalogue = None,
     mirror: Mirror = None,
 ) -> int:
     """Hash cached files and prepared arrays again and compare with the catalogue."""
     from .runner.listings import verify_datasets
 
-    lines, good = verify_datasets(names or [], _sources(mirror, True))
+    lines, good = verify_datasets(names or [], catalogue, _sources(mirror, True))
     print("\n".join(lines))
     return 0 if good else 3
 
 
 @data_app.command("info")
 def data_info(
-    name: Annotated[str, typer.Argument(help="Dataset.")], mirror: Mirror = None, offline: Offline = False
+    name: Annotated[str, typer.Argument(help="Dataset.")],
+    catalogue: Catalogue = None,
+    mirror: Mirror = None,
+    offline: Offline = False,
 ) -> None:
     """Describe a dataset: origin, sizes, labels, scaling, files."""
     from .runner.listings import describe_dataset, find_entries
 
-    print(describe_dataset(find_entries([name])[0], _sources(mirror, offline)))
+    print(describe_dataset(find_entries([name], catalogue)[0], _sources(mirror, offline)))
 
 
 @learners_app.command("list")

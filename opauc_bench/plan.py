@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .config import Experiment, LearnerEntry
-from .errors import LearnerError
+from .errors import ConfigError
 
 __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"]
 
@@ -141,7 +141,7 @@ def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) ->
 
     Raises
     ------
-    LearnerError
+    ConfigError
         If a learner does not take its parameters.
     """
     return [_column(experiment, entry, find_learner) for entry in experiment.learners]
@@ -152,8 +152,13 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     class_ = find_learner(learner)
     try:
         estimator = class_(**entry.params)
+        # Constructors only store: estimating a cost is what first works with the parameters.
+        estimator.seconds_per_row(1, 1.0, 1)
+        estimator.memory_bytes(1, 1)
     except (TypeError, ValueError) as error:
-        raise LearnerError(f"learner {entry.learner!r} does not take {dict(entry.params)}: {error}") from error
+        raise ConfigError(
+            f"{experiment.path}: learner {entry.name!r} does not take {dict(entry.params)}: {error}"
+        ) from error
     grid = experiment.grid_of(entry, class_.grid_axes)
     constructor = inspect.signature(class_.__init__).parameters
     fixed = {

@@ -56,8 +56,8 @@ def auc_columns(y, scores) -> np.ndarray:
     classes = np.unique(y)
     if len(classes) != 2:
         raise ValueError(f"AUC needs rows of two classes; got the labels {classes.tolist()[:5]}")
-    if y.shape[:1] != scores.shape[:1]:
-        raise ValueError(f"{len(y)} labels for {len(scores)} rows of scores")
+    if y.ndim != 1 or scores.ndim != 2 or len(y) != len(scores):
+        raise ValueError(f"expected labels of shape (n,) and scores of shape (n, k); got {y.shape} and {scores.shape}")
     positive = y == classes[1]
     # A column at a time: sorting is what costs, and NumPy sorts contiguous numbers with vector instructions.
     aucs = np.full(scores.shape[1], np.nan)

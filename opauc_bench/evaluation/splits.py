@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Fold", "outer_folds", "seed_for", "stratified_folds"]
+__all__ = ["Fold", "outer_fold", "outer_folds", "seed_for", "stratified_folds"]
 
 
 def seed_for(*parts) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
+import textwrap
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from shutil import get_terminal_size
@@ -59,19 +61,23 @@ def run_experiment(
 
 def _to_do(session: Session, tasks: list[Task], fresh: bool, retry_failed: bool) -> tuple[list[Task], Estimate]:
     """Tasks to compute, and an estimate that knows what the others have taken."""
-    estimate, todo = Estimate(), []
+    store = session.store
+    for task in tasks:
+        if fresh or (retry_failed and _has_failed(store.read(task))):
+            store.discard(task)
     if not fresh:
         session.take_over(tasks)
+    estimate, todo = Estimate(), []
     for task in tasks:
-        if fresh:
-            session.store.partial_path(task).unlink(missing_ok=True)
-            session.store.record_path(task).unlink(missing_ok=True)
-        record = session.store.read(task)
-        if record is not None:
-            estimate.learn(task, record)
-        if record is None or (retry_failed and record["status"] != "ok"):
+        if (record := store.read(task)) is None:
             todo.append(task)
+        else:
+            estimate.learn(task, record)
     return todo, estimate
+
+
+def _has_failed(record: dict[str, Any] | None) -> bool:
+    return record is not None and record["status"] != "ok"
 
 
 def _compute(session: Session, todo: list[Task], n_jobs: int, estimate: Estimate, quiet: bool) -> None:
@@ -82,8 +88,10 @@ def _compute(session: Session, todo: list[Task], n_jobs: int, estimate: Estimate
                 progress.done(task, record)
         except KeyboardInterrupt:
             executor.stop()
-            progress.say("interrupted; what is finished is saved. To go on, give the same command again:")
-            progress.say(f"  {' '.join(['opauc-bench', *sys.argv[1:]])}")
+            # These two have done their part when a run begins; given again, they would undo what is finished.
+            again = [argument for argument in sys.argv[1:] if argument not in ("--fresh", "--retry-failed")]
+            progress.say("interrupted; what is finished is saved. To go on:")
+            progress.say(f"  {shlex.join(['opauc-bench', *again])}")
             raise
         except BaseException:
             executor.stop()
@@ -116,9 +124,8 @@ def print_report(session: Session, test: str | None = None) -> None:
     print(to_terminal(shown, _width()).rstrip("\n"))
     if comparison is not None:
         print()
-        print(f"Beside {comparison.published.title}:")
-        print("\n".join(comparison.summary().sentences()))
-        print("Cell by cell: opauc-bench compare, or comparison.md")
+        sentences = [f"Beside {comparison.published.title}:", *comparison.summary().sentences()]
+        print("\n".join(map(_wrapped, [*sentences, "Cell by cell: opauc-bench compare, or comparison.md"])))
     print(f"\nwritten to {session.folder}/")
 
 
@@ -147,7 +154,7 @@ def _report(session: Session, test: str | None, chosen_only: bool = False) -> tu
     not_to_be_had = session.not_to_be_had()
     records = {(d, key): rows for (d, key), rows in session.records().items() if d in datasets and key in keys}
     if not any(record for rows in records.values() for _, record in rows):
-        raise ResultsError(f"{session.folder}: no records of this experiment", f"opauc-bench run {experiment.path}")
+        raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
     expected = experiment.protocol.trials * experiment.protocol.folds
     table = build_table(
         title=experiment.title,
@@ -192,16 +199,18 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     session.find_data()
     tasks = session.tasks()
     estimate, todo = Estimate(), defaultdict(list)
-    done: Counter[str] = Counter()
+    done, failed = Counter(), 0
     others = [Store(session.folder.parent / name) for name in session.experiment.reuse]
     for task in tasks:
         record = session.store.read(task)
         if record is None:
-            record = next((found for other in others if (found := other.find(task))), None)
+            found = (other.find(task) for other in others)
+            record = next((record for record in found if record and record["status"] == "ok"), None)
         if record is None:
             todo[task.dataset].append(task)
         else:
             done[task.dataset] += 1
+            failed += _has_failed(record)
             estimate.learn(task, record)
     rows, missing, download = [], [], 0
     for dataset in dict.fromkeys(task.dataset for task in tasks):
@@ -224,23 +233,21 @@ def describe_plan(session: Session, n_jobs: int) -> str:
             missing.append(dataset)
     left = [task for tasks_left in todo.values() for task in tasks_left if task.dataset not in missing]
     headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
-    lines = [
-        f"{session.experiment.title}",
-        f"results: {session.folder}/",
-        "",
-        tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4)),
-        "",
-        f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(estimate.seconds(left))} of CPU "
-        f"time,",
-        f"{duration(estimate.seconds(left) / n_jobs)} on {n_jobs} workers. Settings that overflow are dropped on the",
-        "way, which often halves it; what has been measured corrects the estimate.",
+    cpu = estimate.seconds(left)
+    notes = [
+        f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
+        f"{duration(cpu / n_jobs)} on {n_jobs} workers. Settings that overflow are dropped on the way, which often "
+        "halves it; what has been measured corrects the estimate."
     ]
+    if failed:
+        notes.append(f"{failed} of those done have failed: they are computed again with --retry-failed.")
     if download:
-        lines.append(f"To download: {download / 1e6:.0f} MB.")
+        notes.append(f"To download: {download / 1e6:.0f} MB.")
     if missing:
-        lines.append(f"Not available here and now: {', '.join(missing)}.")
-    lines += _too_large(session, left)
-    return "\n".join(lines)
+        notes.append(f"Not available here and now: {', '.join(missing)}.")
+    notes += _too_large(session, left)
+    table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4))
+    return "\n".join([*_heading(session), table, "", *map(_wrapped, notes)])
 
 
 def _too_large(session: Session, tasks: list[Task]) -> list[str]:
@@ -265,9 +272,9 @@ def describe_status(session: Session) -> str:
         row = [dataset]
         for column in session.columns:
             tasks = records[dataset, column.key]
-            counts = Counter(record["status"] if record else "missing" for _, record in tasks)
-            failed = sum(count for status, count in counts.items() if status not in ("ok", "missing"))
-            row.append(f"{counts['ok']}/{len(tasks)}" + (f" {failed} failed" if failed else ""))
+            failed = sum(_has_failed(record) for _, record in tasks)
+            good = sum(record is not None for _, record in tasks) - failed
+            row.append(f"{good}/{len(tasks)}" + (f" !{failed}" if failed else ""))
         rows.append(row)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
     failures = Counter(
@@ -276,17 +283,26 @@ def describe_status(session: Session) -> str:
         for task, record in tasks
         if record and record["status"] != "ok"
     )
-    lines = [f"{session.experiment.title}", f"results: {session.folder}/", "", table]
-    lines += [
+    notes = ["!n: n tasks have failed"] if failures else []
+    notes += [
         f"{dataset} {column}: {count} x {status}: {message}"
         for (dataset, column, status, message), count in failures.items()
     ]
     if stale := session.store.strangers([task for tasks in records.values() for task, _ in tasks]):
-        lines.append(
+        notes.append(
             f"{len(stale)} records are of another definition (data, learner, grid or protocol have changed since) and "
             f"are not used, such as {stale[0]}"
         )
-    return "\n".join(lines)
+    return "\n".join([*_heading(session), table, *map(_wrapped, notes)])
+
+
+def _heading(session: Session) -> list[str]:
+    return [_wrapped(session.experiment.title), f"results: {session.folder}/", ""]
+
+
+def _wrapped(text: str) -> str:
+    """Break a text into lines that fit the terminal, but no path."""
+    return textwrap.fill(text, _width(), break_long_words=False, break_on_hyphens=False)
 
 
 def _width() -> int:

@@ -8,12 +8,16 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from ..plan import Task
 from .store import Store
-from .task import Workplace, lost_record, run_task
+from .task import Workplace, load_learner, lost_record, run_task
 
 __all__ = ["Executor", "LocalExecutor", "make_executor"]
 
@@ -26,6 +30,7 @@ _THREAD_VARIABLES = (
     "BLIS_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class Executor(Protocol):
@@ -53,27 +58,38 @@ class LocalExecutor:
 
     def __init__(self, n_jobs: int):
         self.n_jobs = n_jobs
+        self._pool = None
 
     def run(self, tasks: list[Task], workplace: Workplace) -> Iterator[Done]:
-        waiting = {task.id: task for task in tasks}
+        self._load_learners(tasks)
+        store = Store(workplace.results)
+        # Two columns may be one and the same computation, under the same id.
+        waiting = {(task.id, task.column): task for task in tasks}
         while waiting:
-            for task, record in self._pool(list(waiting.values()), workplace, self.n_jobs):
-                del waiting[task.id]
+            for task, record in self._compute(list(waiting.values()), workplace, self.n_jobs):
+                del waiting[task.id, task.column]
                 yield task, record
             # Tasks are left: the pool broke. What was recorded but not reported is found by reading it.
-            store = Store(workplace.results)
             for task in list(waiting.values()):
                 if (record := store.read(task)) is not None:
-                    del waiting[task.id]
+                    del waiting[task.id, task.column]
                     yield task, record
             suspects = [task for task in waiting.values() if store.clear_claim(task)]
             # A worker that dies before it can claim its first task leaves no suspect; some task has to be the one.
             for task in suspects or list(waiting.values())[:1]:
-                del waiting[task.id]
+                del waiting[task.id, task.column]
                 yield from self._alone(task, workplace, store)
 
+    def _load_learners(self, tasks: list[Task]) -> None:
+        """Let one worker compile the kernels and cache them on disk, before all would do it at the same time.
+
+        A learner that fails here, or even brings down its worker, does so again in its tasks, where it is recorded.
+        """
+        for task in {(task.learner, str(task.params)): task for task in tasks}.values():
+            _submit(self._open(self.n_jobs), load_learner, task).exception()
+
     def _alone(self, task: Task, workplace: Workplace, store: Store) -> Iterator[Done]:
-        done = list(self._pool([task], workplace, 1))
+        done = list(self._compute([task], workplace, 1))
         if not done:
             store.clear_claim(task)
             record = store.read(task)
@@ -83,18 +99,18 @@ class LocalExecutor:
             done = [(task, record)]
         yield from done
 
-    def _pool(self, tasks: list[Task], workplace: Workplace, n_jobs: int) -> Iterator[Done]:
+    def _compute(self, tasks: list[Task], workplace: Workplace, n_jobs: int) -> Iterator[Done]:
         """Run tasks in worker processes until all are done or a worker dies."""
-        from joblib.externals.loky import get_reusable_executor, wait
+        from joblib.externals.loky import wait
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
-        pool = get_reusable_executor(n_jobs, timeout=600, env=dict.fromkeys(_THREAD_VARIABLES, "1"))
+        pool = self._open(n_jobs)
         waiting, running = iter(tasks), set()
         try:
             while True:
                 # A few tasks ahead keep the workers busy; more would only be lost together.
                 for task in itertools.islice(waiting, 2 * n_jobs - len(running)):
-                    running.add(pool.submit(_work, task, workplace))
+                    running.add(_submit(pool, _work, task, workplace))
                 if not running:
                     return
                 finished, running = wait(running, return_when="FIRST_COMPLETED")
@@ -103,10 +119,25 @@ class LocalExecutor:
         except BrokenProcessPool:
             return
 
-    def stop(self) -> None:
+    def _open(self, n_jobs: int):
+        """Worker processes that stand ready: those there are, or new ones."""
         from joblib.externals.loky import get_reusable_executor
 
-        get_reusable_executor(max_workers=1, reuse=True, kill_workers=True).shutdown(wait=True, kill_workers=True)
+        # Were Python's own resource tracker to start together with the workers, it would undo the next line.
+        resource_tracker.ensure_running()
+        with _interrupts_held_back():
+            self._pool = get_reusable_executor(
+                n_jobs,
+                timeout=600,
+                initializer=_end_with,
+                initargs=(os.getpid(),),
+                env=dict.fromkeys(_THREAD_VARIABLES, "1"),
+            )
+        return self._pool
+
+    def stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)
 
 
 def make_executor(n_jobs: int) -> Executor:
@@ -114,9 +145,33 @@ def make_executor(n_jobs: int) -> Executor:
     return LocalExecutor(max(1, n_jobs))
 
 
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let processes that start in here inherit that they get no Ctrl-C: what it means is for the parent to decide."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _submit(pool, function, *arguments):
+    with _interrupts_held_back():  # workers are started when there is work
+        return pool.submit(function, *arguments)
+
+
+def _end_with(parent: int) -> None:
+    """End this worker when its parent is gone: a parent that is killed cannot, and another run may take its place."""
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
+
+
 def _work(task: Task, workplace: Workplace) -> Done:
-    # Ctrl-C reaches the whole process group; the parent alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     store = Store(workplace.results)
     store.claim(task, os.getpid())
     record = run_task(task, workplace)

@@ -63,7 +63,7 @@ class Progress:
     """
 
     def __init__(self, tasks: list[Task], n_jobs: int, estimate: Estimate, quiet: bool = False):
-        self._left = {task.id: task for task in tasks}
+        self._left = {(task.id, task.column): task for task in tasks}
         self._total = len(tasks)
         self._n_jobs = n_jobs
         self._estimate = estimate
@@ -101,7 +101,7 @@ class Progress:
 
     def done(self, task: Task, record: dict[str, Any]) -> None:
         """Take note of a finished task."""
-        self._left.pop(task.id, None)
+        self._left.pop((task.id, task.column), None)
         self._estimate.learn(task, record)
         failed = record["status"] != "ok"
         self._failed += failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from ..report.published import list_published
 from ..yamlio import suggest
 from .execute import Executor
 from .store import Store, write_json
-from .task import Workplace, environment, warm_up
+from .task import Workplace, environment
 
 __all__ = ["Session"]
 
@@ -93,7 +94,7 @@ class Session:
             catalogue=load_catalogue(experiment.catalogue_path),
             columns=make_columns(experiment, get_learner),
             sources=sources,
-            folder=out or Path("results") / experiment.name,
+            folder=out or _usual_folder(experiment),
             datasets=chosen[0],
             learners=chosen[1],
         )
@@ -119,13 +120,18 @@ class Session:
             except DataError as error:
                 self.unavailable[name] = error
 
+    def command(self, name: str) -> str:
+        """A command about this experiment and folder, as a user would type it."""
+        place = () if self.folder == _usual_folder(self.experiment) else ("--out", str(self.folder))
+        return shlex.join(["opauc-bench", name, str(self.experiment.path), *place])
+
     def shapes(self) -> dict[str, Shape]:
         """What is known of each dataset.
 
         Sizes of datasets that are not at hand are the catalogue's, and their identity is the one that the folder's
         manifest remembers: a table can be printed wherever its records are.
         """
-        remembered = _read_manifest(self.folder).get("datasets", {})
+        remembered = _remembered(self.folder)
         shapes = {}
         for name in self.experiment.datasets:
             entry, data = self.catalogue[name], self.prepared.get(name)
@@ -160,7 +166,7 @@ class Session:
 
     def not_to_be_had(self) -> set[str]:
         """Datasets that this run, or the last one of the folder, could not get."""
-        remembered = _read_manifest(self.folder).get("datasets", {})
+        remembered = _remembered(self.folder)
         return set(self.unavailable) | {
             name for name, entry in remembered.items() if entry.get("unavailable") and name not in self.prepared
         }
@@ -174,7 +180,7 @@ class Session:
 
     def write_manifest(self) -> None:
         """Write what defines the results: the experiment, the data and the software."""
-        known = _read_manifest(self.folder).get("datasets", {})
+        known = _remembered(self.folder)
         known |= {name: {"unavailable": True} for name in self.unavailable if "fingerprint" not in known.get(name, {})}
         known |= {name: {"fingerprint": data.fingerprint, **data.manifest} for name, data in self.prepared.items()}
         write_json(
@@ -197,10 +203,6 @@ class Session:
             seconds=limits.seconds,
             memory_bytes=limits.memory_gb * 1e9 if limits.memory_gb else None,
         )
-        # Compiled and cached once, before all worker processes would do it at the same time.
-        for column in self.columns:
-            if any(task.column == column.key for task in tasks):
-                warm_up(column.estimator)
         yield from executor.run(tasks, workplace)
 
     @contextmanager
@@ -249,11 +251,21 @@ def _chosen(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[
     return tuple(name for name in known if name in asked)
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _usual_folder(experiment: Experiment) -> Path:
+    return Path("results") / experiment.name
+
+
+def _remembered(folder: Path) -> dict[str, dict[str, Any]]:
+    """What a folder's manifest says of the datasets, by name."""
     path = folder / "manifest.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        datasets = json.loads(path.read_text(encoding="utf-8"))["datasets"]
+        if not all(isinstance(entry, dict) for entry in datasets.values()):
+            raise TypeError("an entry of a dataset is not a mapping")
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path} cannot be read: {error}", f"rm '{path}'  # the next run writes it again") from error
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ResultsError(
+            f"{path} is not the manifest of a run: {error}", f"rm '{path}'  # the next run writes it again"
+        ) from error
+    return datasets

@@ -115,6 +115,11 @@ class Store:
         write_json(self.record_path(task), record)
         self.partial_path(task).unlink(missing_ok=True)
 
+    def discard(self, task: Task) -> None:
+        """Forget a task's record and its inner folds, so that it is computed again."""
+        self.record_path(task).unlink(missing_ok=True)
+        self.partial_path(task).unlink(missing_ok=True)
+
     def find(self, task: Task) -> dict[str, Any] | None:
         """Return the record of the same task under whatever column, as if it were this task's own, or None."""
         if task.id is None:
@@ -154,7 +159,7 @@ class Store:
         return there
 
     def _claim_path(self, task: Task) -> Path:
-        return self.folder / "partial" / f"{task.id}.claim"
+        return self.folder / "partial" / f"{task.id}-{task.column}.claim"
 
     def sweep(self) -> None:
         """Remove what killed writers have left; call only while no one else writes."""
@@ -166,7 +171,7 @@ class Store:
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read: {error}", f"rm '{path}'  # it is computed again") from error
@@ -183,6 +188,12 @@ def _problem(record: dict[str, Any], task: Task) -> str:
     if record.get("status") not in STATUSES:
         return f"status is {record.get('status')!r}, expected one of {', '.join(STATUSES)}"
     auc = record.get("test_auc")
-    if record["status"] == "ok" and not (isinstance(auc, float | int) and 0 <= auc <= 1):
+    if record["status"] == "ok" and not (isinstance(auc, float) and 0 <= auc <= 1):
         return f"test_auc is {auc!r}, expected a number in [0, 1]"
+    parts = {"message": str, "timing": dict}
+    if record["status"] == "ok":
+        parts |= {"chosen": dict, "selection": dict}
+    for key, kind in parts.items():
+        if not isinstance(record.get(key), kind):
+            return f"{key} is {record.get(key)!r}, expected a {kind.__name__}"
     return ""

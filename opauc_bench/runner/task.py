@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -19,6 +20,7 @@ from scipy import sparse
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from .. import __version__
 from ..data import Dataset, open_prepared
 from ..errors import OpaucBenchError
 from ..evaluation.selection import cross_validate, ranking, score_columns
@@ -28,7 +30,7 @@ from ..plan import Task, expand_grid
 from .limits import Deadline, TimeLimitReached, memory_limit
 from .store import SCHEMA, Store
 
-__all__ = ["Workplace", "compute", "environment", "lost_record", "run_task", "warm_up"]
+__all__ = ["Workplace", "compute", "environment", "load_learner", "lost_record", "run_task"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def run_task(task: Task, workplace: Workplace) -> dict[str, Any]:
     try:
         with threadpool_limits(1):
             # Libraries are loaded and their buffers allocated before memory is short: BLAS waits for ever if it is.
-            _load(task.learner, json.dumps(task.params))
+            load_learner(task)
             with memory_limit(workplace.memory_bytes):
                 outcome = compute(task, workplace, store)
     except TimeLimitReached as reached:
@@ -74,7 +76,7 @@ def run_task(task: Task, workplace: Workplace) -> dict[str, Any]:
         outcome = {"status": "out_of_memory", "message": f"{reason}: {error}".rstrip(": ")}
     except OpaucBenchError as error:
         outcome = {"status": "error", "message": str(error)}
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         outcome = {
             "status": "error",
             "message": f"{type(error).__name__}: {error}",
@@ -114,7 +116,8 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     learner = get_learner(task.learner)(**task.params)
     if "random_state" in learner.get_params():
         learner.set_params(random_state=fold.seed)
-    grid = expand_grid(task.grid)
+    # Where the experiment fixes every axis, the grid is that one setting.
+    grid = expand_grid(task.grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
     partial = store.read_partial(task) if store else {}
     deadline = Deadline(workplace.seconds, partial.get("seconds", 0.0))
     cpu_start = time.process_time() - partial.get("cpu_seconds", 0.0)
@@ -187,25 +190,25 @@ def lost_record(task: Task) -> dict[str, Any]:
     return _record(task, {"status": "error", "message": message}, 0.0)
 
 
-@functools.lru_cache(maxsize=64)
-def _load(learner: str, params: str) -> None:
-    warm_up(get_learner(learner)(**json.loads(params)))
+def load_learner(task: Task) -> None:
+    """Load, and if need be compile, everything that a task's learner runs on.
 
-
-def warm_up(estimator) -> None:
-    """Load, and if need be compile, everything that a learner runs on, with a few rows of made-up data.
-
-    Parameters
-    ----------
-    estimator : OnePassLearner
-        It is not changed.
+    It is fed a few rows of made-up data, which it need not be able to learn from: what matters fails again in the task.
     """
+    setting = {axis: values[0] for axis, values in task.grid.items()}
+    _load(task.learner, json.dumps(task.params), json.dumps(setting))
+
+
+@functools.lru_cache(maxsize=64)
+def _load(learner: str, params: str, setting: str) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (20, 3)), np.array([1, -1] * 10, dtype=np.int8)
-    for n_settings in (1, 2):
-        grid = {axis: np.full(n_settings, 1e-3) for axis in estimator.grid_axes}
-        for rows in (X, sparse.csr_matrix(X)):
-            score_columns(rows, y, np.arange(20), clone(estimator).fit_grid(rows, y, grid))
+    with contextlib.suppress(Exception, SystemExit):
+        estimator = get_learner(learner)(**json.loads(params)).set_params(**json.loads(setting))
+        for n_settings in (1, 2):
+            grid = {axis: np.full(n_settings, getattr(estimator, axis)) for axis in estimator.grid_axes}
+            for rows in (X, sparse.csr_matrix(X)):
+                score_columns(rows, y, np.arange(20), clone(estimator).fit_grid(rows, y, grid))
 
 
 @functools.lru_cache(maxsize=2)
@@ -235,9 +238,10 @@ def _record(task: Task, outcome: dict[str, Any], seconds: float) -> dict[str, An
 @functools.lru_cache(maxsize=1)
 def environment() -> dict[str, Any]:
     """Versions and machine that a number was computed with."""
-    packages = ("opauc-bench", "numpy", "scipy", "scikit-learn", "numba", "llvmlite")
+    packages = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite")
     return {
         "python": platform.python_version(),
+        "opauc-bench": __version__,
         **{name: version(name) for name in packages},
         "platform": platform.platform(aliased=True, terse=True),
         "machine": platform.machine(),

@@ -1,0 +1,552 @@
+"""The command line from the outside: what it prints, what it writes, how it ends, and no traceback for any mistake."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from opauc_bench import __version__
+from opauc_bench.cli import main as main_of_the_script
+from opauc_bench.learners import LEARNERS
+
+SMALL = """
+title: A small experiment on scikit-learn's datasets, to see that everything works
+datasets: [wine, breast_cancer, digits]
+learners: [opauc, oam_seq, uni_log, {learner: uni_squ, title: "squared loss"}]
+grids: {eta: {pow2: [-10, 0, 5]}, lambda: {pow2: [-10, 0, 10]}}
+protocol: {trials: 1, folds: 3, inner_folds: 3}
+"""
+
+COMPARED = """
+title: Two of the papers' datasets, which are not here
+datasets: [wine, german]
+learners: [opauc, uni_log]
+grids: {eta: [0.25], lambda: [0.5]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+report: {published: aij2016_table2}
+"""
+
+TABLES = ["folds.csv", "table.csv", "table.html", "table.md", "table.tex"]
+
+
+def squeezed(text):
+    """Return a text without line breaks and runs of blanks."""
+    return " ".join(text.split())
+
+
+def widest(text):
+    """Return the lines that do not fit 80 columns, but for those that only hold a path or a hash."""
+    return [line for line in text.splitlines() if len(line) > 80 and not re.search(r"/|[0-9a-f]{64}", line)]
+
+
+@pytest.fixture(scope="module")
+def small(bench, tmp_path_factory):
+    """Return the folder of a small experiment that was run from the outside, and what that printed."""
+    desk = tmp_path_factory.mktemp("small")
+    (desk / "small.yaml").write_text(SMALL)
+    done = bench("run", "small.yaml", "--offline", "--jobs", 2, cwd=desk)
+    assert done.returncode == 0, done.stderr
+    return desk, done
+
+
+# ---------------------------------------------------------------------- help
+
+
+COMMANDS = [
+    "run",
+    "plan",
+    "status",
+    "report",
+    "compare",
+    "doctor",
+    "data",
+    "data list",
+    "data fetch",
+    "data verify",
+    "data info",
+    "learners",
+    "learners list",
+    "learners check",
+]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_explains_itself(command, tmp_path, name, flag):
+    done = command(*name.split(), flag, cwd=tmp_path)
+    assert done.returncode == 0
+    assert re.search(rf"Usage: \S+ {name} ", done.stdout)
+    assert widest(done.stdout) == []
+    assert done.stderr == ""
+
+
+def test_help_lists_all_commands_and_exit_codes(bench, tmp_path):
+    done = bench("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert all(re.search(rf"\b{name}\b", done.stdout) for name in COMMANDS if " " not in name)
+    assert "0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted" in squeezed(done.stdout)
+
+
+def test_help_loads_nothing_heavy(environment, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "opauc_bench", "--help"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert {"opauc_bench", "typer"} <= loaded
+    assert not loaded & {"numpy", "scipy", "sklearn", "numba", "pandas", "joblib", "pydantic", "pooch", "yaml"}
+
+
+def test_the_installed_script_is_the_same_program(environment, tmp_path):
+    script = shutil.which("opauc-bench", path=f"{sys.prefix}/bin")
+    assert script, "the package has to be installed: pip install -e ."
+    done = subprocess.run([script, "--version"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"opauc-bench {__version__}\n")
+
+
+def test_without_a_command_there_is_help_and_an_error(command, tmp_path):
+    done = command(cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Usage:" in done.stdout + done.stderr
+
+
+# ---------------------------------------------------------------------- a run from end to end
+
+
+def test_a_run_prints_its_table_and_nothing_else_on_standard_output(small):
+    done = small[1]
+    assert squeezed(done.stdout).startswith("A small experiment on scikit-learn's datasets, to see that everything")
+    for name in ("wine", "breast_cancer", "digits", "squared loss", "win/tie/loss"):
+        assert name in done.stdout
+    assert done.stdout.endswith("\nwritten to results/small/\n")
+    assert "36 of 36 tasks to compute" in done.stderr
+    assert "N/A" not in done.stdout
+    assert widest(done.stdout + done.stderr) == []
+
+
+def test_a_run_writes_tables_records_and_a_manifest(small):
+    folder = small[0] / "results" / "small"
+    assert sorted(path.name for path in folder.glob("*.*") if not path.name.startswith(".")) == sorted(
+        [*TABLES, "manifest.json"]
+    )
+    assert len(list(folder.glob("records/*/*/*.json"))) == 36
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["config"] == "small.yaml"
+    assert manifest["opauc_bench"] == __version__
+    assert set(manifest["datasets"]) == {"wine", "breast_cancer", "digits"}
+    assert manifest["datasets"]["wine"]["n_samples"] == 178
+    assert manifest["experiment"]["protocol"]["trials"] == 1
+
+
+def test_folds_csv_has_a_row_for_each_record(small):
+    folder = small[0] / "results" / "small"
+    with open(folder / "folds.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 36
+    for row in rows:
+        name = f"t{row['trial']}-f{row['fold']}-{row['id']}.json"
+        record = json.loads((folder / "records" / row["dataset"] / row["column"] / name).read_text())
+        assert float(row["test_auc"]) == record["test_auc"]
+        assert row["chosen"] == " ".join(f"{axis}={value}" for axis, value in record["chosen"].items())
+        assert (row["status"], row["n_diverged"]) == ("ok", str(record["selection"]["n_diverged"]))
+
+
+def test_the_numbers_of_the_table_are_those_of_the_records(small):
+    folder = small[0] / "results" / "small"
+    aucs = [json.loads(path.read_text())["test_auc"] for path in folder.glob("records/wine/opauc/*.json")]
+    with open(folder / "table.csv", newline="") as file:
+        (row,) = [row for row in csv.DictReader(file) if (row["dataset"], row["column"]) == ("wine", "opauc")]
+    assert float(row["mean"]) == pytest.approx(sum(aucs) / 3, abs=1e-12)
+    assert 0.95 < float(row["mean"]) <= 1.0
+
+
+def test_learners_do_better_than_chance(small):
+    with open(small[0] / "results" / "small" / "folds.csv", newline="") as file:
+        assert min(float(row["test_auc"]) for row in csv.DictReader(file)) > 0.6
+
+
+def test_a_second_run_says_the_same_and_computes_nothing(small, command):
+    desk, done = small
+    folder = desk / "results" / "small"
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("records/*/*/*.json")}
+    texts = {name: (folder / name).read_bytes() for name in TABLES}
+    again = command("run", "small.yaml", "--offline", cwd=desk)
+    assert again.returncode == 0
+    assert again.stdout == done.stdout
+    assert again.stderr == ""
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("records/*/*/*.json")} == before
+    assert {name: (folder / name).read_bytes() for name in TABLES} == texts
+
+
+def test_report_prints_what_the_run_printed(small, command):
+    desk, done = small
+    assert command("report", "small.yaml", cwd=desk).stdout == done.stdout
+
+
+def test_report_with_the_other_test_says_so(small, command):
+    desk, _ = small
+    shutil.copytree(desk, desk.with_name("corrected"))
+    corrected = command("report", "small.yaml", "--test", "corrected", cwd=desk.with_name("corrected"))
+    assert corrected.returncode == 0
+    assert "corrected" in squeezed(corrected.stdout)
+    assert "--test paired" in squeezed(corrected.stdout)
+
+
+def test_a_run_of_a_part_shows_that_part_beside_the_reference(small, command):
+    desk, _ = small
+    done = command("run", "small.yaml", "--offline", "-d", "wine", "-l", "uni_log", cwd=desk)
+    assert done.returncode == 0
+    assert "wine" in done.stdout
+    assert "uni_log" in done.stdout
+    assert "opauc" in done.stdout
+    assert "digits" not in done.stdout
+    assert "squared loss" not in done.stdout
+    assert "digits" in (desk / "results" / "small" / "table.md").read_text(), "the files have all there is"
+
+
+def test_a_part_computes_that_part_only_and_the_rest_is_missing(small, command, tmp_path):
+    shutil.copy(small[0] / "small.yaml", tmp_path)
+    chosen = ("--dataset", "wine", "--learner", "uni_log", "--learner", "opauc")
+    plan = command("plan", "small.yaml", "--offline", "--jobs", 3, *chosen, cwd=tmp_path)
+    assert "0 tasks done, 6 to do" in plan.stdout
+    assert "on 3 workers" in squeezed(plan.stdout)
+    assert not (tmp_path / "results").exists(), "a plan starts and writes nothing"
+    done = command("run", "small.yaml", "--offline", "--jobs", 2, "--out", "elsewhere", *chosen, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "6 of 6 tasks to compute" in done.stderr
+    assert not (tmp_path / "results").exists()
+    found = {path.relative_to(tmp_path / "elsewhere").parts[1:3] for path in tmp_path.rglob("t?-f?-*.json")}
+    assert found == {("wine", "opauc"), ("wine", "uni_log")}
+    status = command("status", "small.yaml", "--out", "elsewhere", cwd=tmp_path).stdout.splitlines()
+    assert [line.split() for line in status[-3:]] == [
+        ["wine", "3/3", "0/3", "3/3", "0/3"],
+        ["breast_cancer", "0/3", "0/3", "0/3", "0/3"],
+        ["digits", "0/3", "0/3", "0/3", "0/3"],
+    ]
+
+
+def test_quiet_prints_only_the_table(small, command, tmp_path):
+    shutil.copy(small[0] / "small.yaml", tmp_path)
+    done = command("run", "small.yaml", "--offline", "-q", "-d", "wine", "-l", "uni_log", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout
+
+
+def test_a_table_can_be_printed_where_only_its_records_are(small, bench, environment, command, tmp_path):
+    """Without the data, the manifest tells which data the records are of."""
+    desk, done = small
+    shutil.copytree(desk / "results", tmp_path / "results")
+    shutil.copy(desk / "small.yaml", tmp_path)
+    alone = subprocess.run(
+        [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
+        cwd=tmp_path,
+        env={**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "empty")},
+        capture_output=True,
+        text=True,
+    )
+    assert (alone.returncode, alone.stderr) == (0, "")
+    assert alone.stdout == done.stdout
+    assert not (tmp_path / "empty").exists()
+
+
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+def test_a_reader_that_goes_away_is_no_error(small, environment, buffering):
+    kept = {name: value for name, value in environment.items() if name != "PYTHONUNBUFFERED"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
+        cwd=small[0],
+        env=kept | buffering,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 0
+
+
+def test_a_terminal_without_the_signs_gets_question_marks(small, environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
+        cwd=small[0],
+        env={**environment, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b" ? ." in done.stdout
+
+
+def test_standard_output_may_be_closed(small, environment):
+    closed = f"'{sys.executable}' -m opauc_bench report small.yaml >&-"
+    done = subprocess.run(["bash", "-c", closed], cwd=small[0], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ---------------------------------------------------------------------- data that is not there, and comparing
+
+
+def test_a_dataset_that_cannot_be_had_costs_only_its_row(command, tmp_path):
+    (tmp_path / "compared.yaml").write_text(COMPARED)
+    done = command("run", "compared.yaml", "--offline", "--jobs", 2, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "not available: german" in done.stderr
+    assert "4 of 4 tasks to compute" in done.stderr
+    (row,) = [line for line in done.stdout.splitlines() if line.startswith("german")]
+    assert "N/A" in row
+    assert "Beside Table 2" in done.stdout
+    assert widest(done.stdout) == []
+    folder = tmp_path / "results" / "compared"
+    assert "german" in (folder / "comparison.md").read_text()
+    compared = command("compare", "compared.yaml", cwd=tmp_path)
+    assert compared.returncode == 0
+    assert "german" in compared.stdout
+    assert widest(compared.stdout) == []
+    report = command("report", "compared.yaml", cwd=tmp_path)
+    assert report.returncode == 0
+    assert row in report.stdout, "the manifest remembers that it could not be had"
+    plan = command("plan", "compared.yaml", "--offline", cwd=tmp_path)
+    assert "Not available here and now: german." in plan.stdout
+
+
+def test_where_nothing_can_be_had_the_run_ends_with_3(command, tmp_path):
+    (tmp_path / "compared.yaml").write_text(COMPARED)
+    done = command("run", "compared.yaml", "--offline", "-d", "german", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "error: none of the datasets can be had here and now" in done.stderr
+    assert done.stdout == ""
+
+
+# ---------------------------------------------------------------------- data, learners, doctor
+
+
+def test_data_list_names_every_dataset_and_where_it_is(small, command, tmp_path):
+    done = command("data", "list", "--offline", cwd=tmp_path)
+    assert done.returncode == 0
+    rows = {line.split()[0]: line for line in done.stdout.splitlines()[2:]}
+    assert rows["wine"].split()[1:3] == ["178", "13"]
+    assert rows["wine"].endswith("prepared")
+    assert rows["german"].endswith("unavailable")
+    assert len(rows) >= 19
+    assert widest(done.stdout) == []
+    online = command("data", "list", cwd=tmp_path).stdout
+    assert re.search(r"^german .* download", online, re.MULTILINE)
+
+
+def test_data_info_describes_a_dataset(small, command, tmp_path):
+    done = command("data", "info", "wine", "--offline", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "178, 59 of them positive" in done.stdout
+    assert "each feature to [-1, 1]" in done.stdout
+    assert re.search(r"fingerprint +[0-9a-f]{64}", done.stdout)
+    assert "sha256" in command("data", "info", "german", "--offline", cwd=tmp_path).stdout
+
+
+def test_data_are_fetched_verified_and_mended(environment, bench, tmp_path):
+    cache = tmp_path / "cache"
+    own = {**environment, "OPAUC_BENCH_CACHE": str(cache)}
+
+    def data(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "opauc_bench", "data", *arguments], env=own, capture_output=True, text=True
+        )
+
+    assert "the cache is empty" in data("verify").stdout
+    fetched = data("fetch", "wine", "--offline")
+    assert (fetched.returncode, fetched.stdout) == (0, "wine: 178 rows, 13 features, ready\n")
+    (array,) = cache.glob("wine/prepared/*/X.npy")
+    content = bytearray(array.read_bytes())
+    content[-1] ^= 1
+    array.write_bytes(content)
+    bad = data("verify", "wine")
+    assert bad.returncode == 3
+    assert bad.stdout.startswith("BAD  wine arrays: ")
+    assert "try: opauc-bench data fetch wine --fresh" in bad.stdout
+    assert data("fetch", "wine", "--offline", "--fresh").returncode == 0
+    good = data("verify")
+    assert good.returncode == 0
+    assert good.stdout.startswith("ok   wine arrays: fingerprint ")
+
+
+def test_learners_list_names_every_learner(command, tmp_path):
+    done = command("learners", "list", cwd=tmp_path)
+    assert done.returncode == 0
+    assert all(re.search(rf"^{name} ", done.stdout, re.MULTILINE) for name in LEARNERS)
+    assert widest(done.stdout) == []
+
+
+def test_learners_check_tells_a_good_one_from_a_bad_one(command, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from opauc_bench.learners import UniSqu\n"
+        "class Mine(UniSqu):\n    pass\n"
+        "class Bad(UniSqu):\n"
+        "    def fit_grid(self, X, y, grid, **options):\n"
+        "        return -super().fit_grid(X, y, grid, **options)\n"
+    )
+    good = command("learners", "check", "mine.py:Mine", cwd=tmp_path)
+    assert good.returncode == 0
+    assert good.stdout.endswith(" passed, 0 failed\n")
+    bad = command("learners", "check", "mine.py:Bad", cwd=tmp_path)
+    assert bad.returncode == 1
+    assert "FAIL  grid == loop of single fits" in bad.stdout
+
+
+def test_doctor_finds_this_installation_in_order(command, tmp_path):
+    done = command("doctor", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "ok   compiled kernels" in done.stdout
+    assert "BAD" not in done.stdout
+    assert "no mirror" in done.stdout
+
+
+def test_doctor_finds_a_cache_that_cannot_be_written(environment, tmp_path):
+    (tmp_path / "file").write_text("")
+    own = {**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "file" / "cache"), "OPAUC_BENCH_MIRROR": "/somewhere"}
+    done = subprocess.run([sys.executable, "-m", "opauc_bench", "doctor"], env=own, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "cannot be written" in done.stdout
+    assert "mirror /somewhere" in done.stdout
+    assert done.stderr == ""
+
+
+# ---------------------------------------------------------------------- mistakes
+
+
+def changed(before, after):
+    assert before in SMALL
+    return SMALL.replace(before, after)
+
+
+MISTAKES = {
+    "no such file": (["run", "nothing.yaml"], 2, "nothing.yaml: no such file"),
+    "a folder": (["run", "."], 2, "this is a folder"),
+    "no such bundled config": (["run", "tabel2"], 2, "did you mean"),
+    "no config": (["run"], 2, "Missing argument"),
+    "unknown command": (["ran"], 2, "No such command"),
+    "unknown option": (["run", "good.yaml", "--fast"], 2, "No such option"),
+    "no workers": (["run", "good.yaml", "--jobs", "0"], 2, "--jobs"),
+    "workers in words": (["run", "good.yaml", "--jobs", "two"], 2, "--jobs"),
+    "no such test": (["run", "good.yaml", "--offline", "--test", "nonsense"], 2, "expected paired or corrected"),
+    "no such test of a report": (["report", "good.yaml", "--test", "nonsense"], 2, "expected paired or corrected"),
+    "a dataset not in it": (["run", "good.yaml", "-d", "german"], 2, "--dataset german: not in this experiment"),
+    "a learner not in it": (["plan", "good.yaml", "-l", "opaac"], 2, "did you mean"),
+    "a mirror of another kind": (["run", "good.yaml", "--mirror", "ftp://a/b"], 2, "expected a folder, or an http"),
+    "nothing to report": (["report", "good.yaml"], 1, "no records of this experiment"),
+    "nothing to compare": (["compare", "good.yaml"], 1, "no records of this experiment"),
+    "out is a file": (["run", "good.yaml", "--offline", "--out", "good.yaml"], 1, "good.yaml cannot be written"),
+    "out is in a file": (["run", "good.yaml", "--offline", "--out", "good.yaml/x"], 1, "cannot be written"),
+    "report of a file": (["report", "good.yaml", "--out", "good.yaml"], 1, "no records of this experiment"),
+    "info of no dataset": (["data", "info", "wyne"], 3, "no dataset is called 'wyne'"),
+    "fetch of no dataset": (["data", "fetch", "wine", "wyne"], 3, "did you mean"),
+    "fetch of nothing": (["data", "fetch"], 2, "Missing argument"),
+    "fetch without sources": (["data", "fetch", "german", "--offline"], 3, "german"),
+    "verify of no dataset": (["data", "verify", "wyne"], 3, "no dataset is called 'wyne'"),
+    "check of no learner": (["learners", "check", "opaac"], 1, "no learner is called 'opaac'"),
+    "check of no file": (["learners", "check", "nowhere.py:Mine"], 1, "no file"),
+    "check of no class": (["learners", "check", "mine.py:Yours"], 1, "defines no 'Yours'"),
+    "check of another class": (["learners", "check", "mine.py:Path"], 1, "has to be a subclass"),
+    "check of broken code": (["learners", "check", "broken.py:Mine"], 1, "cannot be imported: SyntaxError"),
+    "unknown key": (changed("protocol", "protocoll"), 2, "bad.yaml:6:1: protocoll: "),
+    "unknown dataset": (changed("wine", "wyne"), 2, "bad.yaml:3:12: datasets[0]: unknown dataset 'wyne'"),
+    "unknown learner": (changed("oam_seq", "oam_sec"), 2, "bad.yaml:4:19: learners[1]"),
+    "unknown parameter": (changed('title: "squared loss"', "params: {size: 3}"), 2, "uni_squ has no parameter"),
+    "parameter of another type": (
+        changed("oam_seq", "{learner: oam_seq, params: {buffer_size: many}}"),
+        2,
+        "learner 'oam_seq' does not take {'buffer_size': 'many'}",
+    ),
+    "number as text": (changed("{pow2: [-10, 0, 5]}", '["1e-3"]'), 2, "bad.yaml:5:15: grids.eta[0]"),
+    "duplicate key": (changed("trials: 1,", "trials: 1, trials: 2,"), 2, "bad.yaml:6:"),
+    "no values": (changed("lambda: {pow2: [-10, 0, 10]}", ""), 2, "no values to try for lam of opauc"),
+    "a learner from no file": (changed("oam_seq", '"nowhere.py:Mine"'), 2, "nowhere.py"),
+    "a learner from broken code": (changed("oam_seq", '"broken.py:Mine"'), 2, "cannot be imported: SyntaxError"),
+    "a published table that is not there": (SMALL + "report: {published: aij2016_table1}\n", 2, "aij2016_table1"),
+    "no YAML": ("title: [", 2, "bad.yaml:1:"),
+    "no text": ("\0", 2, "bad.yaml"),
+    "nothing": ("", 2, "bad.yaml"),
+    "a list": ("- wine\n", 2, "bad.yaml:1:1"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_explained_without_a_traceback(command, tmp_path, mistake):
+    arguments, code, message = MISTAKES[mistake]
+    (tmp_path / "good.yaml").write_text(SMALL)
+    (tmp_path / "mine.py").write_text("from pathlib import Path\n")
+    (tmp_path / "broken.py").write_text("class Mine(:\n")
+    if isinstance(arguments, str):
+        (tmp_path / "bad.yaml").write_text(arguments)
+        arguments = ["run", "bad.yaml", "--offline"]
+    done = command(*arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in squeezed(done.stderr.replace("│", ""))
+    assert done.stdout == ""
+    assert not (tmp_path / "results").exists()
+
+
+def test_all_mistakes_of_a_config_come_at_once(command, tmp_path):
+    text = changed("wine", "wyne").replace("trials: 1", "trials: one").replace("uni_log", "uni_lag")
+    (tmp_path / "bad.yaml").write_text(text)
+    done = command("run", "bad.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    places = re.findall(r"bad\.yaml:(\d+):\d+: ", done.stderr)
+    assert places == ["3", "4", "6"]
+
+
+def test_comparing_needs_a_published_table(small, command):
+    done = command("compare", "small.yaml", cwd=small[0])
+    assert done.returncode == 2
+    assert "names no published table to compare with" in done.stderr
+    assert "published: aij2016_table2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", "{}", '{"datasets": []}', '{"datasets": {"wine": 3}}', "\0"], ids=repr
+)
+@pytest.mark.parametrize("name", ["run", "report", "status", "plan"])
+def test_a_damaged_manifest_is_named_with_what_mends_it(small, command, tmp_path, name, text):
+    shutil.copy(small[0] / "small.yaml", tmp_path)
+    manifest = tmp_path / "results" / "small" / "manifest.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(text)
+    done = command(name, "small.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "manifest.json is not the manifest of a run" in done.stderr
+    assert "try: rm 'results/small/manifest.json'" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}'], ids=repr)
+def test_a_damaged_record_is_named_with_what_mends_it(small, command, tmp_path, text):
+    shutil.copytree(small[0], tmp_path / "copy")
+    record = sorted((tmp_path / "copy").glob("results/small/records/wine/opauc/*.json"))[1]
+    whole = record.read_text()
+    record.write_text(text)
+    for name in ("run", "report", "status", "plan"):
+        done = command(name, "small.yaml", cwd=tmp_path / "copy")
+        assert done.returncode == 1
+        assert str(record.relative_to(tmp_path / "copy")) in done.stderr
+    (hint,) = [line for line in done.stderr.splitlines() if line.startswith("  try: rm ")]
+    subprocess.run(["bash", "-c", hint.removeprefix("  try: ")], cwd=tmp_path / "copy", check=True)
+    mended = command("run", "small.yaml", "--offline", "--jobs", 2, cwd=tmp_path / "copy")
+    assert mended.returncode == 0
+    assert "1 of 36 tasks to compute" in mended.stderr
+    assert mended.stdout == small[1].stdout
+    assert json.loads(record.read_text())["test_auc"] == json.loads(whole)["test_auc"]
+
+
+def test_a_bug_of_ours_keeps_its_traceback(monkeypatch):
+    def broken(**options):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("opauc_bench.cli.app", broken)
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        main_of_the_script()

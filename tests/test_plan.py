@@ -1,0 +1,300 @@
+"""The plan: which tasks there are, in which order, and what makes two of them the same."""
+
+import copy
+import itertools
+import json
+import random
+
+import numpy as np
+import pytest
+
+from opauc_bench.config import Experiment, find_config, load_experiment
+from opauc_bench.errors import ConfigError
+from opauc_bench.learners import get_learner
+from opauc_bench.learners.oam import OAMSeq
+from opauc_bench.plan import Shape, expand_grid, make_columns, make_plan
+
+SHAPES = {
+    "german": Shape(1000, 24, 1.0, "a" * 64),
+    "a9a": Shape(32561, 123, 0.11, "b" * 64),
+    "wine": Shape(178, 13, 1.0, "c" * 64),
+}
+
+
+def experiment(**changes):
+    content = {
+        "title": "A plan",
+        "datasets": ["german", "a9a", "wine"],
+        "learners": ["opauc", "oam_seq", "uni_log"],
+        "grids": {"eta": [0.125, 0.25, 0.5], "lambda": [0.5, 1.0]},
+        "protocol": {"trials": 2, "folds": 3, "inner_folds": 4, "seed": 0},
+    }
+    return Experiment.model_validate({**content, **changes})
+
+
+def plan_of(shapes=SHAPES, find_learner=get_learner, **changes):
+    made = experiment(**changes)
+    return make_plan(made, shapes, make_columns(made, find_learner))
+
+
+def ids(tasks):
+    return {(task.dataset, task.column, task.trial, task.fold): task.id for task in tasks}
+
+
+BASE = ids(plan_of())
+
+
+# ---------------------------------------------------------------------- which tasks, in which order
+
+
+def test_a_task_is_one_outer_fold_of_one_dataset_and_column():
+    assert set(BASE) == {
+        (dataset, column, trial, fold)
+        for dataset in SHAPES
+        for column in ("opauc", "oam_seq", "uni_log")
+        for trial in range(2)
+        for fold in range(3)
+    }
+    assert len(set(BASE.values())) == 3 * 3 * 2 * 3
+
+
+def test_a_table_of_sixteen_datasets():
+    shapes = {f"d{i}": Shape(10_000 * i, 10 * i, 1.0, str(i) * 64) for i in range(1, 17)}
+    learners = ["opauc", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ"]
+    tasks = plan_of(shapes, datasets=list(shapes), learners=learners, protocol={"trials": 5, "folds": 5})
+    assert len(tasks) == 2400
+    assert len({task.id for task in tasks}) == 2400
+
+
+def test_datasets_that_are_not_known_have_no_tasks():
+    tasks = plan_of({"wine": SHAPES["wine"]})
+    assert {task.dataset for task in tasks} == {"wine"}
+    assert len(tasks) == 18
+
+
+def test_cheap_datasets_come_first_and_within_them_the_long_tasks():
+    tasks = plan_of()
+    order = list(dict.fromkeys(task.dataset for task in tasks))
+    costs = [sum(task.seconds for task in tasks if task.dataset == dataset) for dataset in order]
+    assert order == ["wine", "german", "a9a"]
+    assert costs == sorted(costs)
+    for dataset in order:
+        seconds = [task.seconds for task in tasks if task.dataset == dataset]
+        assert seconds == sorted(seconds, reverse=True)
+    assert len([1 for a, b in itertools.pairwise(tasks) if a.dataset != b.dataset]) == 2
+
+
+def test_equal_costs_keep_trials_and_folds_in_order():
+    tasks = [task for task in plan_of() if (task.dataset, task.column) == ("wine", "opauc")]
+    assert [(task.trial, task.fold) for task in tasks] == [(t, f) for t in range(2) for f in range(3)]
+
+
+def test_tasks_are_small_and_plain():
+    for task in plan_of():
+        assert len(json.dumps([task.identity, task.params, task.grid, task.protocol])) < 2000
+    assert plan_of()[0].label == "wine oam_seq trial 1 fold 1"
+
+
+# ---------------------------------------------------------------------- a pure function
+
+
+def test_it_reads_no_files_and_changes_nothing(monkeypatch):
+    made, shapes = experiment(), copy.deepcopy(SHAPES)
+    columns = make_columns(made, get_learner)
+    before = made.plain()
+    first = make_plan(made, shapes, columns)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a plan has nothing to do with files")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("io.open", refuse)
+    assert make_plan(made, shapes, columns) == first
+    assert made.plain() == before
+    assert shapes == SHAPES
+
+
+# ---------------------------------------------------------------------- identity
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"title": "Another title", "description": "and more words"},
+        {"datasets": ["wine", "a9a", "german"]},
+        {"learners": ["uni_log", "opauc", "oam_seq"]},
+        {"learners": ["opauc", "uni_exp", "oam_seq", {"learner": "uni_log", "title": "logistic"}]},
+        {"limits": {"seconds": 5, "memory_gb": 1}},
+        {"report": {"reference": "uni_log", "test": "corrected"}},
+        {"reuse": ["elsewhere"]},
+        {"protocol": {"trials": 5, "folds": 3, "inner_folds": 4, "seed": 0}},
+        {"learners": ["opauc", "uni_log", {"learner": "oam_seq", "params": {"buffer_size": 100, "step": "C"}}]},
+        {"learners": ["oam_seq", "uni_log", {"learner": "opauc", "grid": {"eta": [0.125, 0.25, 0.5]}}]},
+    ],
+    ids=lambda changes: "+".join(changes),
+)
+def test_what_does_not_change_a_number_does_not_change_its_id(changes):
+    changed = ids(plan_of(**changes))
+    assert {key: changed[key] for key in BASE} == BASE
+
+
+def test_shapes_and_costs_do_not_enter_only_the_fingerprint_does():
+    others = {name: Shape(1, 1, 0.5, shape.fingerprint) for name, shape in SHAPES.items()}
+    assert ids(plan_of(others)) == BASE
+
+
+def test_the_order_of_keys_does_not_matter():
+    grids = {"lambda": [0.5, 1.0], "eta": [0.125, 0.25, 0.5]}
+    assert ids(plan_of(grids=grids)) == BASE
+
+
+@pytest.mark.parametrize(
+    ("changes", "changed_columns"),
+    [
+        ({"grids": {"eta": [0.125, 0.25], "lambda": [0.5, 1.0]}}, {"opauc", "oam_seq", "uni_log"}),
+        ({"grids": {"eta": [0.5, 0.25, 0.125], "lambda": [0.5, 1.0]}}, {"opauc", "oam_seq", "uni_log"}),
+        ({"grids": {"eta": [0.125, 0.25, 0.5], "lambda": [0.5]}}, {"opauc"}),
+        ({"learners": ["opauc", "uni_log", {"learner": "oam_seq", "params": {"buffer_size": 99}}]}, {"oam_seq"}),
+        ({"learners": ["opauc", "uni_log", {"learner": "oam_gra", "name": "oam_seq"}]}, {"oam_seq"}),
+        ({"learners": ["oam_seq", "uni_log", {"learner": "opauc", "params": {"lambda": 0.5}}]}, {"opauc"}),
+        ({"protocol": {"trials": 2, "folds": 3, "inner_folds": 4, "seed": 1}}, {"opauc", "oam_seq", "uni_log"}),
+        ({"protocol": {"trials": 2, "folds": 3, "inner_folds": 5, "seed": 0}}, {"opauc", "oam_seq", "uni_log"}),
+        ({"protocol": {"trials": 2, "folds": 4, "inner_folds": 4, "seed": 0}}, {"opauc", "oam_seq", "uni_log"}),
+        (
+            {"protocol": {"trials": 2, "folds": 3, "inner_folds": 4, "stratified": False}},
+            {"opauc", "oam_seq", "uni_log"},
+        ),
+    ],
+)
+def test_what_changes_a_number_changes_its_id(changes, changed_columns):
+    changed = ids(plan_of(**changes))
+    assert {key[1] for key in BASE if changed[key] != BASE[key]} == changed_columns
+    assert {key[1] for key in BASE if changed[key] == BASE[key]} == {"opauc", "oam_seq", "uni_log"} - changed_columns
+
+
+def test_other_data_are_other_tasks():
+    changed = ids(plan_of({**SHAPES, "wine": Shape(178, 13, 1.0, "d" * 64)}))
+    assert {key[0] for key in BASE if changed[key] != BASE[key]} == {"wine"}
+
+
+def test_the_same_data_under_another_name_are_other_tasks():
+    """The name decides the folds."""
+    a = plan_of({"wine": SHAPES["wine"]}, datasets=["wine"])
+    b = plan_of({"german": SHAPES["wine"]}, datasets=["german"])
+    assert not {task.id for task in a} & {task.id for task in b}
+
+
+def test_a_new_version_of_a_learner_makes_its_tasks_new():
+    class Newer(OAMSeq):
+        version = OAMSeq.version + 1
+
+    changed = ids(plan_of(find_learner=lambda name: Newer if name == "oam_seq" else get_learner(name)))
+    assert {key[1] for key in BASE if changed[key] != BASE[key]} == {"oam_seq"}
+
+
+def test_a_seed_that_the_runner_sets_is_no_part_of_a_learners_identity():
+    (column,) = make_columns(experiment(learners=["oam_seq"]), get_learner)
+    assert column.identity["params"] == {"buffer_size": 100, "step": "C"}
+
+
+def test_two_columns_of_one_computation_share_ids():
+    tasks = plan_of(learners=["uni_log", {"learner": "uni_log", "name": "again"}])
+    assert len({task.id for task in tasks}) == len(tasks) / 2
+
+
+def test_a_learner_from_a_file_is_known_by_its_class_wherever_the_file_lies(tmp_path):
+    code = "from opauc_bench.learners import UniLog\nclass Mine(UniLog):\n    pass\n"
+    found = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        (folder / "mine.py").write_text(code)
+        (folder / "plan.yaml").write_text(
+            "title: mine\ndatasets: [wine]\nlearners: ['mine.py:Mine']\ngrids: {eta: [0.5]}\n"
+        )
+        made = load_experiment(folder / "plan.yaml")
+        found.append(ids(make_plan(made, SHAPES, make_columns(made, get_learner))))
+    assert found[0] == found[1]
+
+
+def test_without_data_there_is_no_id_but_a_task():
+    tasks = plan_of({"german": Shape(1000, 24, 1.0, None)})
+    assert {task.id for task in tasks} == {None}
+    assert all(task.seconds > 0 for task in tasks)
+
+
+def test_ids_are_the_same_for_ever():
+    """Recorded results are found by them: a change here computes everything anew and has to be meant."""
+    made = load_experiment(find_config("table2"))
+    german = Shape(1000, 24, 1.0, "e8aced71c73eaf5dc9bc37d35e8f77ed480de09b08b2ba7c67b067d970331f05")
+    tasks = make_plan(made, {"german": german}, make_columns(made, get_learner))
+    assert {task.column: task.id for task in tasks if (task.trial, task.fold) == (0, 0)} == {
+        "opauc": "297785c0a34d5e99",
+        "oam_seq": "674588c3ca4a1f82",
+        "oam_gra": "fce6e6e2d7426361",
+        "uni_exp": "1c56367580fa99c6",
+        "uni_log": "504d2cf5067bc040",
+        "uni_squ": "e2e2def96bbade0d",
+    }
+
+
+# ---------------------------------------------------------------------- columns and grids
+
+
+@pytest.mark.parametrize(("learner", "params"), [("opauc", {"colour": 1}), ("oam_seq", {"buffer_size": "many"})])
+def test_a_learner_that_does_not_take_its_parameters_is_an_error(learner, params):
+    with pytest.raises(ConfigError) as caught:
+        make_columns(experiment(learners=[{"learner": learner, "params": params}]), get_learner)
+    assert f"experiment.yaml: learner '{learner}' does not take {params}" in caught.value.message
+
+
+def test_columns_know_their_grid_and_their_parameters():
+    entry = {"learner": "opauc", "name": "mine", "title": "My own", "params": {"lambda": 0.5}}
+    (column,) = make_columns(experiment(learners=[entry]), get_learner)
+    assert (column.key, column.title, column.learner) == ("mine", "My own", "opauc")
+    assert column.grid == {"eta": (0.125, 0.25, 0.5)}
+    assert column.n_settings == 3
+    assert column.params == {"lam": 0.5}
+    assert column.estimator.lam == 0.5
+
+
+def test_a_grid_expands_to_all_combinations_the_last_axis_fastest():
+    grid = expand_grid({"eta": (1.0, 2.0), "lam": (3.0, 4.0, 5.0)})
+    assert grid["eta"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert grid["lam"].tolist() == [3, 4, 5, 3, 4, 5]
+    assert expand_grid({"eta": (1.0, 2.0)})["eta"].tolist() == [1, 2]
+
+
+# ---------------------------------------------------------------------- costs
+
+
+@pytest.mark.parametrize("learner", ["opauc", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ"])
+def test_more_work_costs_more(learner):
+    def cost(n=1000, d=24, settings=2, **protocol):
+        protocol = {"trials": 1, "folds": 5, "inner_folds": 5, **protocol}
+        grids = {"eta": list(np.arange(1, settings + 1) / 8), "lambda": [1.0]}
+        tasks = plan_of(
+            {"wine": Shape(n, d, 1.0, "c" * 64)},
+            datasets=["wine"],
+            learners=[learner],
+            grids=grids,
+            protocol=protocol,
+        )
+        return tasks[0].seconds, tasks[0].memory_bytes
+
+    seconds, memory = cost()
+    assert 0 < seconds < cost(n=2000)[0]
+    assert seconds < cost(d=48)[0]
+    assert seconds < cost(settings=20)[0]
+    assert seconds < cost(inner_folds=10)[0]
+    assert seconds < cost(folds=10)[0]
+    assert seconds == cost(trials=7)[0]
+    assert 0 < memory < cost(d=48)[1]
+    assert memory < cost(settings=20)[1]
+
+
+def test_a_shuffled_experiment_costs_the_same():
+    tasks = plan_of()
+    shuffled = random.Random(3).sample(list(SHAPES), 3)
+    again = plan_of(datasets=shuffled)
+    assert sum(task.seconds for task in again) == pytest.approx(sum(task.seconds for task in tasks))
+    assert [task.id for task in again] == [task.id for task in tasks]
