@@ -83,11 +83,13 @@ class SVMPerf(BatchLearner):
         program = self._find_engine()
         path = hinge_path(X, y, lam, gap=self.gap, tick=tick)
         if program is None:
-            self._provenance = {"engine": "native"}
+            self._provenance = {"engine": "native", "note": "our own cutting-plane solver of SVM-perf's problem"}
             return path.coef, None
         coef = run_program(program, X, y, C, self.eps, tick)
         excess = self._excess(X, y, coef, lam, path.objective - path.gap)
-        self._provenance = {"engine": "program", **describe_program(program), "largest_excess": excess}
+        told = describe_program(program)
+        note = f"the program {told['program']} (sha256 {told['sha256'][:12]}...) with -l 10 -w 3 -e {self.eps:g}"
+        self._provenance = {"engine": "program", "note": note, **told, "largest_excess": excess}
         return coef, None
 
     def _find_engine(self):
