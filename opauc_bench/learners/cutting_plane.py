@@ -255,7 +255,7 @@ class _Planes:
             idle = np.flatnonzero(~in_use)
             recent = idle[np.argsort(-self.last_used[idle], kind="stable")[: len(idle) // 2]]
             keep = np.sort(np.concatenate([np.flatnonzero(in_use), recent]))
-        size = 2 * len(self.b) if len(keep) > len(self.b) // 2 else len(self.b)
+        size = len(self.b) if len(keep) <= 0.75 * len(self.b) else 2 * len(self.b)
         n = len(keep)
         for name in ("A", "b", "alpha", "last_used"):
             old = getattr(self, name)
