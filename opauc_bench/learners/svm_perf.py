@@ -21,6 +21,7 @@ __all__ = ["SVMPerf"]
 
 _ENGINES = ("auto", "native", "program")
 _PER_UNIT = {"percent": 100.0, "mean": 1.0}
+_GAP_OF_CHECK = 1e-4  # of the lower bounds that the program's answers are compared with
 
 
 class SVMPerf(BatchLearner):
@@ -81,7 +82,8 @@ class SVMPerf(BatchLearner):
         C = settings["C"] * (_PER_UNIT[self.loss_scale] / 100.0)
         lam = 1.0 / (settings["C"] * _PER_UNIT[self.loss_scale])
         program = self._find_engine()
-        path = hinge_path(X, y, lam, gap=self.gap, tick=tick)
+        gap = self.gap if program is None else min(self.gap, _GAP_OF_CHECK)
+        path = hinge_path(X, y, lam, gap=gap, tick=tick)
         if program is None:
             self._provenance = {"engine": "native", "note": "our own cutting-plane solver of SVM-perf's problem"}
             return path.coef, None
@@ -111,7 +113,7 @@ class SVMPerf(BatchLearner):
         if blank := [f"{value:g}" for value, w, least in zip(lam, coef.T, lower) if not w.any() and least < 1.0 - 1e-9]:
             raise LearnerError(f"svm_perf_learn's weights are all zero for lam={', '.join(blank)}, which is no minimum")
         # Its stopping rule leaves eps percentage points; weights have eight digits and come from float32 features.
-        allowed = 2.0 * self.eps / 100.0 + self.gap + 1e-5
+        allowed = 2.0 * self.eps / 100.0 + _GAP_OF_CHECK
         if not excess[worst] <= allowed:
             raise LearnerError(
                 f"svm_perf_learn's weights are no solution: for lam={lam[worst]:g} their objective lies "
