@@ -199,9 +199,7 @@ def test_any_grid_survives_a_round_trip_through_yaml(write, written):
 
 
 def test_plain_is_json_and_says_everything(write):
-    text = (
-        MINIMAL + "limits: {seconds: 3h}\nreuse: [table2]\nreport: {test: corrected}\nprotocol: {seed: 7}\n"
-    )
+    text = MINIMAL + "limits: {seconds: 3h}\nreuse: [table2]\nreport: {test: corrected}\nprotocol: {seed: 7}\n"
     first = load_experiment(write(text))
     again = load_experiment(write(json.dumps(first.plain())))
     assert again == first
@@ -257,8 +255,7 @@ report: {published: aij2016_table9, test: pared}
         "x.yaml:1:1: titel: unknown key (did you mean 'title'?); allowed: title, description, catalogue, "
         "datasets, learners, grids, protocol, limits, reuse, report",
         "x.yaml:1:1: title: this key is required and missing",
-        "x.yaml:2:12: datasets[0]: unknown dataset 'germann' (did you mean 'german'?); "
-        "known: diabetes, german",
+        "x.yaml:2:12: datasets[0]: unknown dataset 'germann' (did you mean 'german'?); known: diabetes, german",
         "x.yaml:2:31: datasets[2]: 'diabetes' stands twice",
         "x.yaml:4:5: learners[0]: no learner is called 'opaucc'; known: opauc, oam_seq, uni_log",
         "x.yaml:5:33: learners[1].params.wieghts: uni_log has no parameter 'wieghts' (did you mean "
@@ -268,8 +265,7 @@ report: {published: aij2016_table9, test: pared}
         "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, max_train",
         "x.yaml:9:18: learners[3].grid.eta[0]: expected a positive finite number, got 0",
         "x.yaml:9:24: learners[3].grid.eta[2]: expected a positive finite number, got 'x'",
-        "x.yaml:10:27: learners[3].params.buffer_size: expected text, a finite number, true, false or null, "
-        "got a list",
+        "x.yaml:10:27: learners[3].params.buffer_size: expected text, a finite number, true, false or null, got a list",
         "x.yaml:12:15: grids.eta.pow2: expected the lowest and the highest exponent and, if not 1, the step, "
         "all whole numbers, as in [-12, 10, 2]; got [-12, 10.0]",
         "x.yaml:13:12: grids.lambda.pow: unknown key (did you mean 'pow2'?); allowed: pow2",
@@ -345,8 +341,7 @@ GIVEN = {
         (
             "learners",
             "[{learner: own.py:Mine, params: {dept: 3}}]",
-            "learners[0].params.dept: own.py:Mine has no parameter 'dept' (did you mean 'depth'?); "
-            "known: depth, eta",
+            "learners[0].params.dept: own.py:Mine has no parameter 'dept' (did you mean 'depth'?); known: depth, eta",
         ),
         (
             "grids",
@@ -443,16 +438,10 @@ def test_learners_are_looked_up_once_each_and_from_the_folder_of_the_file(write)
 
 
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.sampled_from(["opauc", "eta", "a"]),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(["opauc", "eta", "a"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["learner", "eta", "lambda", "pow2", "seed", "x"]), inner, max_size=3
-        )
+        | st.dictionaries(st.sampled_from(["learner", "eta", "lambda", "pow2", "seed", "x"]), inner, max_size=3)
     ),
     max_leaves=8,
 )
@@ -476,7 +465,7 @@ def test_whatever_stands_in_a_field_is_accepted_or_explained(write, key, value):
 # ------------------------------------------------------------------ what comes with the package
 
 
-@pytest.mark.parametrize("name", ["quickstart", "table2", "table2_balanced"])
+@pytest.mark.parametrize("name", ["quickstart", "table2", "table2_balanced", "table3", "table3_balanced"])
 def test_shipped_experiments_fit_the_learners(name):
     experiment = load_experiment(find_config(name), learner_parameters=learner_parameters)
     assert experiment.name == name
@@ -512,6 +501,34 @@ def test_table2_balanced_differs_from_table2_in_the_weights_only():
         assert entry.params == {**ours[entry.name].params, "weights": "balanced"}
 
 
+def test_table3_is_the_papers_protocol():
+    experiment, table2 = (load_experiment(find_config(name)) for name in ("table3", "table2"))
+    for field in ("datasets", "protocol", "limits"):
+        assert getattr(experiment, field) == getattr(table2, field)
+    assert experiment.report == config.Report(reference="opauc", published="aij2016_table3", test="paired")
+    assert experiment.reuse == ("table2",)
+    assert experiment.columns == ("opauc", "svm_perf", "svm_or", "ls_svm", "batch_uni_log", "batch_uni_squ")
+    opauc, *batch = experiment.learners
+    assert experiment.grid_of(opauc, ("eta", "lam")) == table2.grid_of(table2.learners[0], ("eta", "lam"))
+    assert opauc.max_train is None
+    for entry in batch:
+        axis = "C" if entry.learner == "svm_perf" else "lam"
+        assert experiment.grid_of(entry, (axis,)) == {axis: tuple(2.0**k for k in range(-10, 11))}
+        assert (entry.max_train_on("mnist"), entry.max_train_on("epsilon")) == (8000, 2000)
+
+
+def test_table3_balanced_differs_from_table3_in_the_weights_only():
+    plain, balanced = (load_experiment(find_config(name)) for name in ("table3", "table3_balanced"))
+    for field in ("datasets", "grids", "protocol", "limits", "report"):
+        assert getattr(balanced, field) == getattr(plain, field)
+    assert balanced.reuse == ("table2", "table3")
+    ours = {entry.name: entry for entry in plain.learners}
+    for entry in balanced.learners:
+        weights = {"weights": "balanced"} if "weights" in ours[entry.name].params else {}
+        assert entry.params == {**ours[entry.name].params, **weights}
+        assert entry.max_train == ours[entry.name].max_train
+
+
 def test_quickstart_says_that_its_grid_is_reduced():
     experiment = load_experiment(find_config("quickstart"))
     assert experiment.datasets == ("breast_cancer", "wine", "digits")
@@ -543,17 +560,18 @@ def test_find_config(tmp_path, monkeypatch):
     [
         (
             "tabel2",
-            "tabel2: no such file; expected an experiment file or one of quickstart, table2, table2_balanced "
-            "(did you mean 'table2'?)",
+            "tabel2: no such file; expected an experiment file or one of quickstart, table2, table2_balanced, "
+            "table3, table3_balanced (did you mean 'table2'?)",
         ),
         (
             "else/table2.yaml",
             "else/table2.yaml: no such file; expected an experiment file or one of quickstart, "
-            "table2, table2_balanced (did you mean 'table2'?)",
+            "table2, table2_balanced, table3, table3_balanced (did you mean 'table2'?)",
         ),
         (
             ".",
-            ".: this is a folder; expected an experiment file or one of quickstart, table2, table2_balanced",
+            ".: this is a folder; expected an experiment file or one of quickstart, table2, table2_balanced, "
+            "table3, table3_balanced",
         ),
     ],
 )
