@@ -45,8 +45,9 @@ class BatchUniLog(BatchUnivariate):
         steps = 10 + 2 * n_settings
         if n_features > _EXPLICIT:
             return 30 * steps * n_rows * n_nonzero * 4e-9, 8.0 * (10 * n_features + 4 * n_rows * n_nonzero)
-        hessian = min(n_rows * n_features**2 / 1e10, 3e-9 * n_rows * n_nonzero**2) + n_features**3 / 2e10
-        seconds = steps * (3 * n_rows * (1e-8 * 10 + 1e-9 * n_nonzero) + 0.4 * hessian)
+        product = min(n_rows * n_features**2 / 1e10, 3e-9 * n_rows * n_nonzero**2)
+        seconds = 10 * product + (10 + n_settings) * n_features**3 / 4e10
+        seconds += 3 * steps * n_rows * (1e-7 + 1e-9 * n_nonzero)
         return seconds, 8.0 * (3 * n_features**2 + 2 * n_rows * n_nonzero)
 
 

@@ -101,7 +101,7 @@ class BatchUniSqu(BatchUnivariate):
 def _cost(n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
     small = min(n_rows, n_features)
     product = min(n_rows * n_features * small / 1e10, 3e-9 * n_rows * n_nonzero * min(n_nonzero, n_rows))
-    seconds = 1e-3 + product + small**3 / 4e8 + 4e-10 * n_features * small * n_settings
+    seconds = 1e-3 + product + small**3 / 6e9 + 4e-10 * n_features * small * n_settings
     return seconds, 8.0 * (3 * small**2 + 2 * n_rows * n_nonzero + n_features * n_settings)
 
 
