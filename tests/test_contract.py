@@ -198,7 +198,7 @@ BROKEN = [
     (CannotBeStopped, "on_chunk ends the pass", "expected fit_grid to pass on what on_chunk raises"),
     (RaisesOnOverflow, "overflow is NaN", "raised FloatingPointError: too large"),
     (OverflowSpreads, "overflow is NaN", "beside huge eta: expected what alone gives.* got nan"),
-    (WeighsAbsentFeatures, "constant features", "weight 0 for a feature of zeros in CSR rows"),
+    (WeighsAbsentFeatures, "constant features", "weight 0 for a feature of zeros in dense rows"),
     (ForgetsWhenPickled, "pickles midway", "a learner that was pickled midway: expected"),
 ]
 
