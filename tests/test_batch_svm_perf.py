@@ -12,10 +12,13 @@ import pytest
 from reference.examples import assert_close, examples
 from scipy import sparse
 
+from opauc_bench.data import Sources
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import SVMPerf
 from opauc_bench.learners.cutting_plane import hinge_path
 from opauc_bench.learners.svm_perf_program import ENVIRONMENT, PROGRAM, find_program, read_model
+from opauc_bench.report.footnotes import origin_notes
+from opauc_bench.runner.listings import examine
 
 CS = np.array([0.01, 1.0, 8.0])
 X, Y = examples(60, 5)
@@ -282,3 +285,35 @@ def test_nothing_that_it_started_stays_behind(stand_in, tmp_path, hangs):
     assert wait_until(lambda: all(ended(pid) for pid in pids))
     [(_, folder, _)] = stand_in.calls()
     assert not os.path.exists(folder)
+
+
+# ---------------------------------------------------------------------- who is told
+
+
+def test_doctor_says_which_engine_there_is(stand_in, tmp_path, monkeypatch):
+    def said():
+        lines, good = examine(Sources(cache=tmp_path / "cache"))
+        return next(line for line in lines if "svm_perf: " in line), good
+
+    program = stand_in().program
+    monkeypatch.setenv("PATH", "")
+    assert said() == (
+        "     svm_perf: our own solver, since there is no svm_perf_learn on PATH or in " + ENVIRONMENT,
+        True,
+    )
+    monkeypatch.setenv(ENVIRONMENT, program)
+    assert said() == (f"     svm_perf: the program {Path(program).resolve()}", True)
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    line, good = said()
+    assert line.startswith(f"BAD  svm_perf: {ENVIRONMENT} is")
+    assert not good
+
+
+def test_the_footnote_tells_engines_apart():
+    native, program = "our own solver", "the program svm_perf_learn"
+    assert origin_notes("SVM-perf", []) == []
+    assert origin_notes("SVM-perf", [native] * 25) == ["SVM-perf: our own solver."]
+    assert origin_notes("SVM-perf", [native] * 5 + [program] * 20) == [
+        "SVM-perf: our own solver (5 folds).",
+        "SVM-perf: the program svm_perf_learn (20 folds).",
+    ]
