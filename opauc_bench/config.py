@@ -35,6 +35,7 @@ from .values import (
     parameter,
     plain_name,
     repeated,
+    row_cap,
     spell_axis,
     unknown_names,
 )
@@ -100,11 +101,20 @@ class LearnerEntry(_Section):
     title: Line = Field("", description="Heading in tables; by default the key of the column.")
     params: dict[str, Scalar] = Field({}, description="Constructor parameters that are not tuned.")
     grid: dict[str, tuple[float, ...]] = Field({}, description="Grid axes in place of those under grids.")
+    max_train: Annotated[int | dict[str, int] | None, BeforeValidator(row_cap)] = Field(
+        None, description="Rows of a training set at most, drawn at random; or by dataset, with 'default' for the rest."
+    )
 
     @property
     def heading(self) -> str:
         """The title, or the name where there is none."""
         return self.title or self.name
+
+    def max_train_on(self, dataset: str) -> int | None:
+        """Rows of a training set of this dataset at most, or None for all of them."""
+        if isinstance(self.max_train, dict):
+            return self.max_train.get(dataset, self.max_train.get("default"))
+        return self.max_train
 
     @model_validator(mode="before")
     @classmethod
@@ -341,6 +351,12 @@ class Experiment(_Section):
             _, axes = _learner_names(info, entry.learner) or ((), ())
             if without := self._without_values(entry, axes):
                 problems.append(Problem(("learners", position), _no_values(entry, without)))
+            if isinstance(entry.max_train, dict):
+                unknown = unknown_names(entry.max_train, ("default", *self.datasets), "this experiment has no dataset")
+                problems += [
+                    Problem(("learners", position, "max_train", *below.loc), below.message, below.at_key)
+                    for below in unknown
+                ]
         if problems:
             raise Problems(problems)
         return self

@@ -63,8 +63,10 @@ class Column:
         Constructor parameters that the experiment fixes.
     grid : dict of str to tuple of float
         Values of each tuned axis.
-    estimator : OnePassLearner
+    estimator : LinearRanker
         Unfitted, with ``params`` set.
+    max_train : dict of str to int
+        Training rows at most, for the datasets on which they are limited.
     """
 
     key: str
@@ -74,6 +76,7 @@ class Column:
     params: dict[str, Any]
     grid: dict[str, tuple[float, ...]]
     estimator: Any = field(repr=False, compare=False)
+    max_train: dict[str, int] = field(default_factory=dict)
 
     @property
     def n_settings(self) -> int:
@@ -97,6 +100,8 @@ class Task:
         Estimated CPU time on one core, before settings that overflow are dropped.
     memory_bytes : float
         Estimated, without the memory-mapped data.
+    max_train : int or None
+        Training rows at most: the first ones of the fold, which are in random order.
     """
 
     dataset: str
@@ -111,6 +116,7 @@ class Task:
     protocol: dict[str, Any]
     seconds: float
     memory_bytes: float
+    max_train: int | None = None
 
     @cached_property
     def id(self) -> str | None:
@@ -164,7 +170,7 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     fixed = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
-        if name in constructor and name not in grid and name != "random_state"
+        if name in constructor and name not in grid and name not in class_.not_identity
     }
     identity = {
         "learner": learner.rpartition(":")[2],
@@ -174,7 +180,8 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     }
     if class_.source_hash:
         identity["source"] = class_.source_hash
-    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator)
+    caps = {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
+    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps)
 
 
 def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list[Column]) -> list[Task]:
@@ -209,7 +216,8 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
 
 def _task(dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], trial: int, fold: int) -> Task:
     defining = {key: value for key, value in protocol.items() if key != "trials"}
-    seconds, memory = _cost(shape, column, protocol)
+    max_train = column.max_train.get(dataset)
+    seconds, memory = _cost(shape, column, protocol, max_train)
     return Task(
         dataset=dataset,
         column=column.key,
@@ -224,23 +232,27 @@ def _task(dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], 
             "protocol": {**defining, "version": PROTOCOL_VERSION},
             "trial": trial,
             "fold": fold,
+            **({} if max_train is None else {"max_train": max_train}),
         },
         params=column.params,
         grid=column.grid,
         protocol=protocol,
         seconds=seconds,
         memory_bytes=memory,
+        max_train=max_train,
     )
 
 
-def _cost(shape: Shape, column: Column, protocol: dict[str, Any]) -> tuple[float, float]:
+def _cost(shape: Shape, column: Column, protocol: dict[str, Any], max_train: int | None) -> tuple[float, float]:
     train = shape.n_samples * (protocol["folds"] - 1) / protocol["folds"]
-    inner = train * (protocol["inner_folds"] - 1)
+    train = train if max_train is None else min(train, max_train)
     n_nonzero = shape.density * shape.n_features
-    per_row = column.estimator.seconds_per_row
-    selection = inner * per_row(shape.n_features, n_nonzero, column.n_settings)
+    inner_folds = protocol["inner_folds"]
+    inner = train * (inner_folds - 1) / inner_folds
+    cost = column.estimator.cost
+    selection, memory = cost(inner, shape.n_features, n_nonzero, column.n_settings)
+    refit, memory_of_refit = cost(train, shape.n_features, n_nonzero, 1)
     scoring = _SECONDS_PER_AUC_ROW * train * column.n_settings * max(1.0, math.log10(train))
-    refit = train * per_row(shape.n_features, n_nonzero, 1)
-    held_out = train / protocol["inner_folds"]
-    memory = column.estimator.memory_bytes(shape.n_features, column.n_settings) + 16.0 * held_out * column.n_settings
-    return selection + scoring + refit, memory
+    held_out = train / inner_folds
+    memory = max(memory + 16.0 * held_out * column.n_settings, memory_of_refit)
+    return inner_folds * selection + scoring + refit, memory

@@ -23,6 +23,7 @@ __all__ = [
     "parameter",
     "plain_name",
     "repeated",
+    "row_cap",
     "spell_axis",
     "unknown_names",
 ]
@@ -115,6 +116,29 @@ def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
         message = f"expected {_SMALLEST_POWER} <= lowest <= highest <= {_LARGEST_POWER} and a step above 0"
         raise Problems([Problem(("pow2",), f"{message}, got {bounds}")])
     return tuple(2.0**exponent for exponent in range(low, high + 1, step))
+
+
+def row_cap(value: Any) -> int | dict[str, int] | None:
+    """Return a number of rows, or numbers by dataset with ``default`` for the others, or nothing."""
+    if not isinstance(value, Mapping):
+        return value if value is None else _rows(value)
+    if not value:
+        raise ValueError("expected 'default: rows' or 'dataset: rows' lines, got an empty mapping")
+    caps, problems = {}, []
+    for key, rows in value.items():
+        try:
+            caps[str(key)] = _rows(rows)
+        except ValueError as error:
+            problems.append(Problem((key,), str(error)))
+    if problems:
+        raise Problems(problems)
+    return caps
+
+
+def _rows(value: Any) -> int:
+    if type(value) is not int or value < 2:
+        raise ValueError(f"expected a whole number of rows of at least 2, got {show(value)}")
+    return value
 
 
 def by_axis(value: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def test_defaults(write):
         "description": "",
         "catalogue": None,
         "datasets": ["german"],
-        "learners": [{"learner": "opauc", "name": "opauc", "title": "", "params": {}, "grid": {}}],
+        "learners": [{"learner": "opauc", "name": "opauc", "title": "", "params": {}, "grid": {}, "max_train": None}],
         "grids": {"eta": [1.0], "lam": [1.0]},
         "protocol": {
             "kind": "cv",
@@ -265,7 +265,7 @@ report: {published: aij2016_table9, test: pared}
         "'weights'?); known: eta, weights",
         "x.yaml:5:56: learners[1].grid.lambda: uni_log has no grid axis 'lambda'; known: eta",
         "x.yaml:6:5: learners[2]: expected a learner's name, or 'learner: name' with its settings, got 5",
-        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid",
+        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, max_train",
         "x.yaml:9:18: learners[3].grid.eta[0]: expected a positive finite number, got 0",
         "x.yaml:9:24: learners[3].grid.eta[2]: expected a positive finite number, got 'x'",
         "x.yaml:10:27: learners[3].params.buffer_size: expected text, a finite number, true, false or null, "
@@ -476,7 +476,7 @@ def test_whatever_stands_in_a_field_is_accepted_or_explained(write, key, value):
 # ------------------------------------------------------------------ what comes with the package
 
 
-@pytest.mark.parametrize("name", ["quickstart", "table2", "table2_balanced"])
+@pytest.mark.parametrize("name", ["quickstart", "table2", "table2_balanced", "table3", "table3_balanced"])
 def test_shipped_experiments_fit_the_learners(name):
     experiment = load_experiment(find_config(name), learner_parameters=learner_parameters)
     assert experiment.name == name
@@ -510,6 +510,34 @@ def test_table2_balanced_differs_from_table2_in_the_weights_only():
     for entry in balanced.learners[1:]:
         assert entry.learner == ours[entry.name].learner
         assert entry.params == {**ours[entry.name].params, "weights": "balanced"}
+
+
+def test_table3_is_the_papers_protocol():
+    experiment, table2 = (load_experiment(find_config(name)) for name in ("table3", "table2"))
+    for field in ("datasets", "protocol", "limits"):
+        assert getattr(experiment, field) == getattr(table2, field)
+    assert experiment.report == config.Report(reference="opauc", published="aij2016_table3", test="paired")
+    assert experiment.reuse == ("table2",)
+    assert experiment.columns == ("opauc", "svm_perf", "svm_or", "ls_svm", "batch_uni_log", "batch_uni_squ")
+    opauc, *batch = experiment.learners
+    assert experiment.grid_of(opauc, ("eta", "lam")) == table2.grid_of(table2.learners[0], ("eta", "lam"))
+    assert opauc.max_train is None
+    for entry in batch:
+        axis = "C" if entry.learner == "svm_perf" else "lam"
+        assert experiment.grid_of(entry, (axis,)) == {axis: tuple(2.0**k for k in range(-10, 11))}
+        assert (entry.max_train_on("mnist"), entry.max_train_on("epsilon")) == (8000, 2000)
+
+
+def test_table3_balanced_differs_from_table3_in_the_weights_only():
+    plain, balanced = (load_experiment(find_config(name)) for name in ("table3", "table3_balanced"))
+    for field in ("datasets", "grids", "protocol", "limits", "report"):
+        assert getattr(balanced, field) == getattr(plain, field)
+    assert balanced.reuse == ("table2", "table3")
+    ours = {entry.name: entry for entry in plain.learners}
+    for entry in balanced.learners:
+        weights = {"weights": "balanced"} if "weights" in ours[entry.name].params else {}
+        assert entry.params == {**ours[entry.name].params, **weights}
+        assert entry.max_train == ours[entry.name].max_train
 
 
 def test_quickstart_says_that_its_grid_is_reduced():

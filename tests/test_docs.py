@@ -14,7 +14,7 @@ from reference.examples import examples
 from opauc_bench import cli, errors
 from opauc_bench.config import Experiment, LearnerEntry, Limits, Protocol, Report, find_config, load_experiment
 from opauc_bench.data import load_catalogue
-from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
+from opauc_bench.learners import LEARNERS, BatchLearner, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
@@ -201,7 +201,7 @@ def test_the_learner_of_the_readme_keeps_the_contract_that_the_docs_list(folder)
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_is_documented(name):
-    page = read("docs/learners.md")
+    page = page_of(name)
     learner = get_learner(name)
     row = re.search(rf"^\| `{name}` \|.*$", page, re.MULTILINE)
     assert row, f"{name} is not in the first table"
@@ -215,10 +215,14 @@ def test_every_learner_is_documented(name):
     assert name in README
 
 
+def page_of(name):
+    return read("docs/batch_learners.md" if issubclass(get_learner(name), BatchLearner) else "docs/learners.md")
+
+
 def test_defaults_of_learners():
-    page = read("docs/learners.md")
-    spelled = {2**-6: "2^-6", 2**-8: "2^-8", None: "none", False: "`false`", 100: "100"}
+    spelled = {2**-6: "2^-6", 2**-7: "2^-7", 2**-8: "2^-8", None: "none", False: "`false`", 100: "100"}
     for name in LEARNERS:
+        page = page_of(name)
         for parameter in inspect.signature(get_learner(name)).parameters.values():
             default = spelled.get(parameter.default, f"`{parameter.default}`")
             assert f"| `{parameter.name}` | {default} |" in page

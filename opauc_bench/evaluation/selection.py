@@ -52,7 +52,7 @@ def cross_validate(
 
     Parameters
     ----------
-    learner : OnePassLearner
+    learner : LinearRanker
     X, y : arrays
         The whole dataset.
     grid : dict of axis to ndarray of shape (n_settings,)

@@ -1,4 +1,4 @@
-"""Learners: scikit-learn estimators that can train a whole grid of settings in one pass.
+"""Learners: scikit-learn estimators that can train a whole grid of settings at once.
 
 ``LEARNERS`` names the built-in ones; packages add theirs through the entry point group ``opauc_bench.learners``, and
 ``path/to/file.py:Class`` works wherever a name does.
@@ -12,18 +12,31 @@ from typing import TYPE_CHECKING
 from .registry import LEARNERS, get_learner, learner_names, learner_parameters
 
 if TYPE_CHECKING:
-    from .base import DivergenceError, OnePassLearner
+    from .base import OnePassLearner
+    from .batch_base import BatchLearner
+    from .batch_logistic import BatchUniLog
+    from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
+    from .ranker import DivergenceError, LinearRanker
+    from .svm import SVMOR
+    from .svm_perf import SVMPerf
     from .univariate import UniExp, UniLog, UniSqu
 
 __all__ = [
     "LEARNERS",
+    "LSSVM",
     "OPAUC",
+    "SVMOR",
+    "BatchLearner",
+    "BatchUniLog",
+    "BatchUniSqu",
     "DivergenceError",
+    "LinearRanker",
     "OAMGra",
     "OAMSeq",
     "OnePassLearner",
+    "SVMPerf",
     "UniExp",
     "UniLog",
     "UniSqu",
@@ -32,9 +45,12 @@ __all__ = [
     "learner_parameters",
 ]
 
-_HOMES = {"DivergenceError": "base", "OnePassLearner": "base"} | {
-    address.split(":")[1]: address.split(":")[0].rsplit(".", 1)[1] for address in LEARNERS.values()
-}
+_HOMES = {
+    "BatchLearner": "batch_base",
+    "DivergenceError": "ranker",
+    "LinearRanker": "ranker",
+    "OnePassLearner": "base",
+} | {address.split(":")[1]: address.split(":")[0].rsplit(".", 1)[1] for address in LEARNERS.values()}
 
 
 def __getattr__(name: str):

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
+
+from .ranker import DivergenceError, LinearRanker
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
@@ -29,10 +29,6 @@ _CHUNK_SECONDS = 0.25
 # Most settings that overflow do so at once: short first chunks get rid of them early.
 _FIRST_CHUNK = 16
 _LONGEST_CHUNK = 4096
-
-
-class DivergenceError(ArithmeticError):
-    """The weights of a single model overflowed: the step size is too large for the data."""
 
 
 @dataclass
@@ -64,23 +60,12 @@ class State:
         self.W = np.ascontiguousarray(self.W[:, columns])
 
 
-class OnePassLearner(ClassifierMixin, BaseEstimator):
+class OnePassLearner(LinearRanker):
     """Base class of linear learners that see every example once.
 
     Subclasses store hyper-parameters in ``__init__`` and implement ``_begin`` and ``_consume``.
-
-    Attributes
-    ----------
-    version : int
-        Part of the identity of every recorded number: raise it when the learner's results change.
-    grid_axes : tuple of str
-        Names of the hyper-parameters that ``fit_grid`` accepts one value a setting for.
     """
 
-    version = 1
-    grid_axes: tuple[str, ...] = ()
-    # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
-    source_hash: str | None = None
     _sparse_chunks = False
     # Whether a dense X is looked through first, so that features that are zero in every row need not be carried.
     _skips_zero_features = False
@@ -108,6 +93,10 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
     def memory_bytes(self, n_features: int, n_settings: int) -> float:
         """Rough size of the state, in bytes."""
         return 8.0 * n_features * n_settings * 2
+
+    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        seconds = n_rows * self.seconds_per_row(n_features, n_nonzero, n_settings)
+        return seconds, self.memory_bytes(n_features, n_settings)
 
     # ------------------------------------------------------------------ the whole grid in one pass
 
@@ -175,19 +164,6 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
             coef[np.ix_(np.arange(X.shape[1])[trained], live)] = state.coef(n_features)
         return coef
 
-    def _settings(self, grid: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Complete ``grid`` by this estimator's own values and check it."""
-        if unknown := sorted(set(grid) - set(self.grid_axes)):
-            raise ValueError(
-                f"{type(self).__name__}.fit_grid has the axes {', '.join(self.grid_axes)}; got {', '.join(unknown)}"
-            )
-        given = {axis: np.atleast_1d(np.asarray(values, dtype=float)) for axis, values in grid.items()}
-        lengths = {axis: len(values) for axis, values in given.items()}
-        if not given or len(set(lengths.values())) != 1 or 0 in lengths.values():
-            raise ValueError(f"fit_grid needs one value a setting on each axis; got lengths {lengths}")
-        n_settings = next(iter(lengths.values()))
-        return {axis: given.get(axis, np.full(n_settings, float(getattr(self, axis)))) for axis in self.grid_axes}
-
     def _chunk(self, X, rows: np.ndarray, features: np.ndarray | None):
         """Rows of ``X`` in the form that the kernel reads."""
         chunk = X[rows]
@@ -253,19 +229,6 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
             self._forget(X.shape[1])
         return self._learn(X, y)
 
-    def _set_classes(self, y) -> None:
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-        classes = np.unique(y)
-        if len(classes) != 2:
-            raise ValueError(
-                f"{type(self).__name__} needs two classes to rank one above the other; got 1 class: {classes[0]!r}. "
-                "In partial_fit, name both with classes=..."
-            )
-        self.classes_ = classes
-
     def _forget(self, n_features: int) -> None:
         self._state = self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
         self._class_counts = np.zeros(2)
@@ -299,26 +262,7 @@ class OnePassLearner(ClassifierMixin, BaseEstimator):
         return self
 
     def _intercept(self, weights: np.ndarray) -> float:
-        """Place the threshold of ``predict`` midway between the scores of the class means; no AUC depends on it."""
-        means = self._class_sums / np.maximum(self._class_counts, 1.0)[:, None]
-        return -0.5 * float((means @ weights).sum())
-
-    def decision_function(self, X) -> np.ndarray:
-        """Scores of shape (n_samples,): the larger, the more likely ``classes_[1]``."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_[0]) + self.intercept_[0]
-
-    def predict(self, X) -> np.ndarray:
-        """Labels of shape (n_samples,)."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int)]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
+        return self._threshold(weights, self._class_sums, self._class_counts)
 
 
 def _features_in_use(X) -> np.ndarray | None:

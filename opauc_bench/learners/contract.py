@@ -7,6 +7,7 @@ or raise :class:`ContractBroken`.
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import traceback
 import warnings
@@ -18,11 +19,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.estimator_checks import check_estimator
 
-from .base import DivergenceError, OnePassLearner
+from .batch_base import BatchLearner
+from .ranker import DivergenceError, LinearRanker
 
 __all__ = ["CheckResult", "ContractBroken", "check_learner"]
 
-_TOLERANCE = 1e-12  # of the largest weight of a setting
+_TOLERANCE = 1e-12  # of the largest weight of a setting, for learners whose every step is fixed by the rows
 _N_ROWS, _N_FEATURES = 400, 7
 
 
@@ -48,7 +50,7 @@ class CheckResult:
     detail: str
 
 
-def check_learner(make: Callable[[], OnePassLearner]) -> list[CheckResult]:
+def check_learner(make: Callable[[], LinearRanker]) -> list[CheckResult]:
     """Check a learner against the contract.
 
     Parameters
@@ -56,7 +58,8 @@ def check_learner(make: Callable[[], OnePassLearner]) -> list[CheckResult]:
     make : callable
         Returns a new learner at each call, with the parameters to be checked; the checks set its
         ``random_state`` if it has one. A class attribute ``expected_failed_checks``, a dict of check name to
-        reason, declares the checks of scikit-learn that the learner cannot pass.
+        reason, declares the checks of scikit-learn that the learner cannot pass. Batch learners are spared the checks
+        on passes over the rows, and compared within their ``path_tolerance``, with their ``exact_params``.
 
     Returns
     -------
@@ -64,7 +67,10 @@ def check_learner(make: Callable[[], OnePassLearner]) -> list[CheckResult]:
         One for each check, in a fixed order; a check that raises anything is one that failed.
     """
     results = []
+    skipped = _PASSES if _is_batch(make) else ()
     for name, check in _CHECKS.items():
+        if name in skipped:
+            continue
         try:
             results.append(CheckResult(name, True, check(_Trial(make)) or ""))
         except ContractBroken as broken:
@@ -74,6 +80,12 @@ def check_learner(make: Callable[[], OnePassLearner]) -> list[CheckResult]:
             said = f"raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
             results.append(CheckResult(name, False, said))
     return results
+
+
+def _is_batch(make) -> bool:
+    with contextlib.suppress(Exception):  # a learner that cannot be made is told so by the checks
+        return isinstance(make(), BatchLearner)
+    return False
 
 
 class _Trial:
@@ -98,16 +110,21 @@ class _Trial:
         factors = np.array(list(product((0.5, 1.0, 2.0), repeat=len(self.axes))))
         self.grid = {axis: factors[:, k] * self.own[axis] for k, axis in enumerate(self.axes)}
 
-    def learner(self, **params) -> OnePassLearner:
-        """A new learner with a fixed seed, if it draws any random numbers."""
+    def learner(self, **params) -> LinearRanker:
+        """A new learner as exact as it gets, with a fixed seed, if it draws any random numbers."""
         learner = self.make()
         seed = {"random_state": 0} if "random_state" in learner.get_params() else {}
-        return learner.set_params(**(seed | params))
+        return learner.set_params(**(seed | getattr(learner, "exact_params", {}) | params))
 
     def fit_grid(self, X=None, y=None, grid=None, **options) -> np.ndarray:
         """Weights of a new learner, by default on all rows and for all settings."""
         X, y = self.X if X is None else X, self.y if y is None else y
         return self.learner().fit_grid(X, y, self.grid if grid is None else grid, **options)
+
+    def require_close(self, got, want, got_is, want_is, grid=None, tolerance=None) -> None:
+        """Columns agree within ``tolerance``, by default the learner's own."""
+        tolerance = getattr(self.make(), "path_tolerance", _TOLERANCE) if tolerance is None else tolerance
+        _require_close(got, want, got_is, want_is, grid, tolerance)
 
     def fit(self, X=None, y=None, **params) -> np.ndarray:
         """Weights of a new learner with ``params`` as a column, by default on all rows."""
@@ -121,6 +138,7 @@ class _Trial:
 def _scikit_learn(trial: _Trial) -> str:
     """scikit-learn's own checks pass, except those that the learner declares."""
     learner = trial.make()
+    learner.set_params(**getattr(learner, "exact_params", {}))
     declared = getattr(learner, "expected_failed_checks", {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -150,25 +168,27 @@ def _grid_is_loop_of_fits(trial: _Trial) -> str:
     for rows in (np.arange(_N_ROWS), np.argsort(trial.y, kind="stable")):
         X, y = trial.X[rows], trial.y[rows]
         loop = np.hstack([trial.fit(X, y, **setting) for setting in _each(trial.grid)])
-        _require_close(trial.fit_grid(X, y), loop, "fit_grid", "fit of each setting alone", trial.grid)
+        trial.require_close(trial.fit_grid(X, y), loop, "fit_grid", "fit of each setting alone", trial.grid)
     return f"{loop.shape[1]} settings"
 
 
 def _dense_is_sparse(trial: _Trial) -> None:
     """Dense and CSR rows give the same weights and the same scores."""
-    _require_close(trial.fit_grid(trial.csr), trial.fit_grid(), "CSR rows", "dense rows", trial.grid)
-    _require_close(trial.fit(trial.csr), trial.fit(), "fit with CSR rows", "fit with dense rows")
+    trial.require_close(trial.fit_grid(trial.csr), trial.fit_grid(), "CSR rows", "dense rows", trial.grid)
+    trial.require_close(trial.fit(trial.csr), trial.fit(), "fit with CSR rows", "fit with dense rows")
     scores = trial.learner().fit(trial.X, trial.y).decision_function
-    _require_close(scores(trial.csr)[:, None], scores(trial.X)[:, None], "scores of CSR rows", "scores of dense rows")
+    trial.require_close(
+        scores(trial.csr)[:, None], scores(trial.X)[:, None], "scores of CSR rows", "scores of dense rows"
+    )
 
 
 def _same_seed_same_bits(trial: _Trial) -> None:
     """Two passes with one ``random_state`` over one order agree in every bit."""
     first, second = trial.fit_grid(), trial.fit_grid()
-    _require_close(second, first, "the second of two equal passes", "the first", trial.grid, tolerance=0.0)
+    trial.require_close(second, first, "the second of two equal passes", "the first", trial.grid, tolerance=0.0)
     learner = trial.learner()
     first, second = (learner.fit(trial.X, trial.y).coef_.T for _ in range(2))
-    _require_close(second, first, "a second fit of one estimator", "its first fit", tolerance=0.0)
+    trial.require_close(second, first, "a second fit of one estimator", "its first fit", tolerance=0.0)
 
 
 def _input_untouched(trial: _Trial) -> None:
@@ -214,7 +234,7 @@ def _rows_may_go(trial: _Trial) -> str:
         buffer[:] = trial.X[start : start + 50]
         learner.partial_fit(buffer, trial.y[start : start + 50], classes=[-1, 1])
         buffer.fill(1e6)
-    _require_close(learner.coef_.T, trial.fit(), "partial_fit with rows that are overwritten afterwards", "fit")
+    trial.require_close(learner.coef_.T, trial.fit(), "partial_fit with rows that are overwritten afterwards", "fit")
     sizes = []
     for _ in range(2):
         for _ in range(10):
@@ -235,12 +255,12 @@ def _chunks_change_nothing(trial: _Trial) -> None:
     learner = trial.learner()
     for start, stop in pairwise(cuts):
         learner.partial_fit(trial.X[start:stop], trial.y[start:stop], classes=[-1, 1])
-    _require_close(learner.coef_.T, trial.fit(), f"partial_fit in pieces cut at {cuts.tolist()}", "fit")
+    trial.require_close(learner.coef_.T, trial.fit(), f"partial_fit in pieces cut at {cuts.tolist()}", "fit")
 
     consumed, slow = [], trial.learner()
     slow.seconds_per_row = lambda *_: 1.0  # chunks as short as they get
     in_short_chunks = slow.fit_grid(trial.X, trial.y, trial.grid, on_chunk=consumed.append)
-    _require_close(in_short_chunks, trial.fit_grid(), "short chunks", "chunks that grow", trial.grid)
+    trial.require_close(in_short_chunks, trial.fit_grid(), "short chunks", "chunks that grow", trial.grid)
     _require(
         len(consumed) > 1 and consumed[-1] == _N_ROWS and all(0 < a < b for a, b in pairwise(consumed)),
         f"expected on_chunk to be called several times with growing counts up to {_N_ROWS}; got {consumed}",
@@ -268,7 +288,7 @@ def _overflow_is_nan(trial: _Trial) -> str:
         alone = {name: np.array([setting[name] for setting in wild]) for name in trial.axes}
         mixed = {name: np.insert(trial.grid[name], 1, alone[name]) for name in trial.axes}
         coef = trial.fit_grid(grid=mixed)
-        _require_close(coef[:, [0, *range(4, coef.shape[1])]], calm, f"beside huge {axis}", "alone", trial.grid)
+        trial.require_close(coef[:, [0, *range(4, coef.shape[1])]], calm, f"beside huge {axis}", "alone", trial.grid)
         columns = np.hstack([coef[:, 1:4], trial.fit_grid(grid=alone)])
         for setting, column in zip(2 * wild, columns.T):
             bad = np.isnan(column)
@@ -288,7 +308,7 @@ def _constant_features(trial: _Trial) -> None:
         coef = trial.fit_grid(rows)
         _require((coef[3] == 0).all(), f"expected weight 0 for a feature of zeros in {form} rows; got {coef[3]}")
         beside = f"weights beside a feature of zeros in {form} rows"
-        _require_close(np.delete(coef, 3, axis=0), without, beside, "weights without it", trial.grid)
+        trial.require_close(np.delete(coef, 3, axis=0), without, beside, "weights without it", trial.grid)
     constant = trial.X.copy()
     constant[:, 2] = 0.5
     zeros = np.zeros_like(constant)
@@ -308,7 +328,7 @@ def _order_is_permutation(trial: _Trial) -> None:
     for chosen, what in ((order, "a permutation"), (order[:150], "some")):
         taken = trial.fit_grid(trial.X[chosen], trial.y[chosen])
         by_order = trial.fit_grid(order=chosen)
-        _require_close(by_order, taken, f"order={what} of the rows", "those rows in that order", trial.grid)
+        trial.require_close(by_order, taken, f"order={what} of the rows", "those rows in that order", trial.grid)
 
 
 def _pickles_midway(trial: _Trial) -> None:
@@ -317,8 +337,11 @@ def _pickles_midway(trial: _Trial) -> None:
     learner = trial.learner().partial_fit(trial.X[:half], trial.y[:half], classes=[-1, 1])
     revived = pickle.loads(pickle.dumps(learner))
     went_on, revived = (model.partial_fit(trial.X[half:], trial.y[half:]).coef_.T for model in (learner, revived))
-    _require_close(revived, went_on, "a learner that was pickled midway", "one that was not", tolerance=0.0)
+    trial.require_close(revived, went_on, "a learner that was pickled midway", "one that was not", tolerance=0.0)
 
+
+# What makes sense only for learners that go through the rows one after the other.
+_PASSES = ("really one pass", "rows may go", "chunking changes nothing", "pickles midway")
 
 _CHECKS: dict[str, Callable[[_Trial], str | None]] = {
     "scikit-learn's checks": _scikit_learn,
@@ -363,7 +386,7 @@ def _require(kept: bool, message: str) -> None:
         raise ContractBroken(message)
 
 
-def _require_close(got, want, got_is: str, want_is: str, grid: Mapping | None = None, tolerance=_TOLERANCE) -> None:
+def _require_close(got, want, got_is: str, want_is: str, grid: Mapping | None, tolerance: float) -> None:
     """Columns agree within ``tolerance`` of the largest entry of the wanted column, NaN with NaN."""
     _require(got.shape == want.shape, f"{got_is}: expected the shape {want.shape}, as {want_is}; got {got.shape}")
     scale = np.abs(want).max(axis=0)

@@ -22,6 +22,11 @@ LEARNERS = {
     "uni_exp": "opauc_bench.learners.univariate:UniExp",
     "uni_log": "opauc_bench.learners.univariate:UniLog",
     "uni_squ": "opauc_bench.learners.univariate:UniSqu",
+    "svm_perf": "opauc_bench.learners.svm_perf:SVMPerf",
+    "svm_or": "opauc_bench.learners.svm:SVMOR",
+    "ls_svm": "opauc_bench.learners.least_squares:LSSVM",
+    "batch_uni_log": "opauc_bench.learners.batch_logistic:BatchUniLog",
+    "batch_uni_squ": "opauc_bench.learners.least_squares:BatchUniSqu",
 }
 
 
@@ -99,14 +104,14 @@ def _module_from_file(path: Path):
 
 
 def _class_in(module, class_name: str, name: str) -> type:
-    from .base import OnePassLearner
+    from .ranker import LinearRanker
 
     learner = getattr(module, class_name, None)
     if learner is None:
         raise LearnerError(f"learner {name!r}: {module.__file__} defines no {class_name!r}")
-    if not (inspect.isclass(learner) and issubclass(learner, OnePassLearner)):
+    if not (inspect.isclass(learner) and issubclass(learner, LinearRanker)):
         raise LearnerError(
-            f"learner {name!r}: {class_name} has to be a subclass of opauc_bench.learners.OnePassLearner",
+            f"learner {name!r}: {class_name} has to be a OnePassLearner or a BatchLearner of opauc_bench.learners",
             "see docs/learners.md, or copy opauc_bench/learners/univariate.py",
         )
     return learner

@@ -1,6 +1,9 @@
 """The sentences below a table: why a cell has no number, how to read the marks, which test gave them."""
 
-__all__ = ["about_test", "failure_note", "reading_note"]
+from collections import Counter
+from collections.abc import Iterable
+
+__all__ = ["about_test", "failure_note", "origin_notes", "reading_note"]
 
 _STATUS_WORDS = {
     "timeout": "time limit reached",
@@ -20,6 +23,13 @@ def failure_note(statuses: dict[str, int], finished: int, expected: int, message
     if distinct:
         text += f": {distinct[0]}"
     return text + (f" (and {len(distinct) - 1} more)" if len(distinct) > 1 else "")
+
+
+def origin_notes(heading: str, notes: Iterable[str]) -> list[str]:
+    """Tell what the records of a column say about how they were computed, counting folds if they differ."""
+    counts = Counter(notes)
+    several = len(counts) > 1
+    return [f"{heading}: {_one_line(note)}{f' ({counts[note]} folds)' if several else ''}." for note in sorted(counts)]
 
 
 def reading_note(reference: str) -> str:

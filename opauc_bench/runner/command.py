@@ -7,6 +7,7 @@ import signal
 import sys
 import textwrap
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from typing import Any
@@ -16,6 +17,7 @@ from ..errors import ConfigError, DataError, ResultsError
 from ..plan import Task
 from ..report.compare import Comparison, compare
 from ..report.compare_render import comparison_to_terminal
+from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, build_table
 from ..report.terminal import to_terminal
@@ -164,9 +166,18 @@ def _report(session: Session, test: str | None, chosen_only: bool = False) -> tu
         reference=experiment.reference,
         test=test or experiment.report.test,
         test_fraction=1.0 / experiment.protocol.folds,
+        footnotes=tuple(_origins(session, records)),
     )
     published = experiment.report.published
     return table, compare(table, load_published(published)) if published else None
+
+
+def _origins(session: Session, records) -> Iterator[str]:
+    """What records tell of how a column was computed, such as by which program."""
+    for column in session.columns:
+        kept = (record for (_, key), rows in records.items() if key == column.key for _, record in rows if record)
+        told = (record.get("learner_info", {}).get("note") for record in kept)
+        yield from origin_notes(column.title, filter(None, told))
 
 
 def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, unavailable: bool) -> Cell:

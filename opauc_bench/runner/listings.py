@@ -157,6 +157,11 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
         problem = check()
         good = good and not problem
         lines.append(f"{'BAD ' if problem else 'ok  '} {what}{': ' + problem if problem else ''}")
+    try:
+        lines.append(f"     svm_perf: {_svm_perf_engine()}")
+    except LearnerError as error:
+        good = False
+        lines.append(f"BAD  svm_perf: {error.message}")
     for mirror in sources.mirrors:
         lines.append(f"     mirror {mirror}")
     if not sources.mirrors:
@@ -171,6 +176,15 @@ def _writable(folder) -> str:
             return ""
     except OSError as error:
         return f"cannot be written ({error.strerror}); set OPAUC_BENCH_CACHE to another folder"
+
+
+def _svm_perf_engine() -> str:
+    from ..learners.svm_perf_program import ENVIRONMENT, PROGRAM, find_program
+
+    program = find_program()
+    if program is None:
+        return f"our own solver, since there is no {PROGRAM} on PATH or in {ENVIRONMENT}"
+    return f"the program {program}"
 
 
 def _kernels_work() -> str:

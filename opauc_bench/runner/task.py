@@ -113,6 +113,8 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
         seed=protocol["seed"],
         dataset=task.dataset,
     )
+    # Rows of a fold are in random order, so the first ones are a random sample.
+    train = fold.train[: task.max_train]
     learner = get_learner(task.learner)(**task.params)
     if "random_state" in learner.get_params():
         learner.set_params(random_state=fold.seed)
@@ -136,7 +138,7 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
         data.X,
         data.y,
         grid,
-        fold.train,
+        train,
         inner_folds=protocol["inner_folds"],
         stratified=protocol["stratified"],
         seed=fold.seed,
@@ -149,7 +151,7 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     outcome = {
         "status": "diverged",
         "message": "no setting stayed finite",
-        "n_train": len(fold.train),
+        "n_train": len(train),
         "n_test": len(fold.test),
         "selection": {
             "n_settings": len(mean_auc),
@@ -165,7 +167,7 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
             data.X,
             data.y,
             {axis: np.array([value]) for axis, value in chosen.items()},
-            order=fold.train,
+            order=train,
             on_chunk=deadline.check,
         )
         fit_cpu = time.process_time() - fit_cpu
@@ -173,6 +175,8 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
         if np.isfinite(auc):
             outcome |= {"status": "ok", "message": "", "test_auc": float(auc), "chosen": chosen}
             outcome["timing"] = {"selection_cpu_seconds": selection_cpu, "fit_cpu_seconds": fit_cpu}
+            if info := learner.provenance():
+                outcome["learner_info"] = info
             break
         # It stayed finite on every inner training set, but not on the larger outer one.
         refused.append(chosen)

@@ -1,0 +1,118 @@
+"""What all learners share: linear scores, checked settings and classes, scikit-learn's conventions.
+
+:class:`opauc_bench.learners.OnePassLearner` sees every example once; :class:`opauc_bench.learners.BatchLearner` has the
+whole training set at hand. Everything else in the project only knows what is declared here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["DivergenceError", "LinearRanker"]
+
+
+class DivergenceError(ArithmeticError):
+    """The weights of a single model overflowed: the step size is too large for the data."""
+
+
+class LinearRanker(ClassifierMixin, BaseEstimator):
+    """A linear scoring function ``w'x``, trained for a whole grid of settings at once.
+
+    Attributes
+    ----------
+    version : int
+        Part of the identity of every recorded number: raise it when the learner's results change.
+    grid_axes : tuple of str
+        Names of the hyper-parameters that ``fit_grid`` accepts one value a setting for.
+    not_identity : tuple of str
+        Parameters that say how or where a number is computed, not which: they are no part of its identity.
+    """
+
+    version = 1
+    grid_axes: tuple[str, ...] = ()
+    # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
+    source_hash: ClassVar[str | None] = None
+    not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
+
+    def fit_grid(
+        self,
+        X,
+        y,
+        grid: Mapping[str, np.ndarray],
+        *,
+        order: np.ndarray | None = None,
+        on_chunk: Callable[[int], None] | None = None,
+    ) -> np.ndarray:
+        """Train every setting of a grid on the rows ``order``; weights of shape (n_features, n_settings)."""
+        raise TypeError(f"{type(self).__name__} has to define fit_grid")
+
+    def cost(self, n_rows: int, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
+        """Rough CPU seconds of ``fit_grid`` on one core, and the bytes it needs beside the data, for ``plan``.
+
+        Parameters
+        ----------
+        n_rows, n_features : int
+        n_nonzero : float
+            Nonzero features of an average row.
+        n_settings : int
+        """
+        raise TypeError(f"{type(self).__name__} has to define cost")
+
+    def provenance(self) -> dict[str, Any]:
+        """What a record should tell about the last training beside the parameters; JSON-ready, by default nothing."""
+        return {}
+
+    def _settings(self, grid: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Complete ``grid`` by this estimator's own values and check it."""
+        if unknown := sorted(set(grid) - set(self.grid_axes)):
+            raise ValueError(
+                f"{type(self).__name__}.fit_grid has the axes {', '.join(self.grid_axes)}; got {', '.join(unknown)}"
+            )
+        given = {axis: np.atleast_1d(np.asarray(values, dtype=float)) for axis, values in grid.items()}
+        lengths = {axis: len(values) for axis, values in given.items()}
+        if not given or len(set(lengths.values())) != 1 or 0 in lengths.values():
+            raise ValueError(f"fit_grid needs one value a setting on each axis; got lengths {lengths}")
+        n_settings = next(iter(lengths.values()))
+        return {axis: given.get(axis, np.full(n_settings, float(getattr(self, axis)))) for axis in self.grid_axes}
+
+    def _set_classes(self, y) -> None:
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        classes = np.unique(y)
+        if len(classes) != 2:
+            advice = ". In partial_fit, name both with classes=..." if hasattr(self, "partial_fit") else ""
+            raise ValueError(
+                f"{type(self).__name__} needs two classes to rank one above the other; "
+                f"got 1 class: {classes[0]!r}{advice}"
+            )
+        self.classes_ = classes
+
+    def _threshold(self, weights: np.ndarray, class_sums: np.ndarray, class_counts: np.ndarray) -> float:
+        """Place the threshold of ``predict`` midway between the scores of the class means; no AUC depends on it."""
+        means = class_sums / np.maximum(class_counts, 1.0)[:, None]
+        return -0.5 * float((means @ weights).sum())
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores of shape (n_samples,): the larger, the more likely ``classes_[1]``."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_[0]) + self.intercept_[0]
+
+    def predict(self, X) -> np.ndarray:
+        """Labels of shape (n_samples,)."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,95 @@
+"""Batch learners on rows that are hardly rows: finite weights over the paper's grid, and the right ones."""
+
+import numpy as np
+import pytest
+from reference.examples import assert_close, examples
+from scipy import sparse
+
+from opauc_bench.evaluation import auc_score
+from opauc_bench.learners import LEARNERS, BatchLearner, get_learner
+
+GRID = 2.0 ** np.arange(-10, 11)
+BATCH = [name for name in LEARNERS if issubclass(get_learner(name), BatchLearner)]
+FORMS = [np.asarray, sparse.csr_matrix]
+
+
+@pytest.fixture(params=BATCH)
+def learner(request):
+    made = get_learner(request.param)()
+    return made.set_params(engine="native") if request.param == "svm_perf" else made
+
+
+@pytest.fixture(params=FORMS, ids=["dense", "sparse"])
+def form(request):
+    return request.param
+
+
+def path(learner, X, y):
+    return learner.fit_grid(X, y, {learner.grid_axes[0]: GRID})
+
+
+def test_one_sample_a_class(learner, form):
+    X, y = np.array([[0.5, -1.0, 0.25], [-0.5, 0.5, 0.25]]), np.array([1, -1])
+    coef = path(learner, form(X), y)
+    assert np.isfinite(coef).all()
+    assert ((X[0] - X[1]) @ coef > 0).all()
+
+
+def test_equal_class_means(learner, form):
+    """The classes are the same rows: nothing is to be learned, and zero is the best that the pairwise losses have."""
+    X, _ = examples(30, 4)
+    X, y = np.vstack([X, X]), np.repeat([1, -1], 30)
+    coef = path(learner, form(X), y)
+    assert np.isfinite(coef).all()
+    assert np.abs(coef).max() < 1e-9
+
+
+def test_separable_classes(learner, form):
+    X, y = examples(100, 4)
+    X[:, 0] = y * np.maximum(np.abs(X[:, 0]), 0.2)
+    coef = path(learner, form(X), y)
+    best = max(auc_score(y, X @ w) for w in coef.T)
+    assert best > 0.99
+
+
+def test_constant_features_do_not_matter_to_pairs(learner):
+    X, y = examples(80, 4)
+    X[:, 1] = 0.7
+    learner.set_params(**learner.exact_params)
+    coef = path(learner, X, y)
+    assert np.isfinite(coef).all()
+    if "weights" not in learner.get_params():
+        assert np.abs(coef[1]).max() < 1e-9 * np.abs(coef).max()
+        rest = path(learner, np.delete(X, 1, axis=1), y)
+        assert_close(np.delete(coef, 1, axis=0), rest, 1e-5)
+
+
+def test_more_features_than_rows(learner, form):
+    X, y = examples(25, 60)
+    coef = path(learner, form(X), y)
+    assert np.isfinite(coef).all()
+    # Weights are combinations of rows.
+    assert_close(X.T @ np.linalg.lstsq(X.T, coef, rcond=None)[0], coef, 1e-8)
+
+
+def test_one_class_is_refused(learner):
+    X, y = examples(20, 3)
+    with pytest.raises(ValueError, match=r"needs training rows of both classes; all have the label -1"):
+        learner.fit_grid(X, y, {learner.grid_axes[0]: GRID}, order=np.flatnonzero(y < 0))
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])
+def test_regularisation_has_to_be_positive(learner, value):
+    X, y = examples(20, 3)
+    with pytest.raises(ValueError, match=rf"needs {learner.grid_axes[0]} > 0 and finite"):
+        learner.fit_grid(X, y, {learner.grid_axes[0]: [1.0, value]})
+
+
+def test_rows_that_are_not_asked_for_are_not_looked_at(learner):
+    X, y = examples(60, 4)
+    order = np.random.default_rng(0).permutation(60)[:40]
+    learner.set_params(**learner.exact_params)
+    want = path(learner, X[np.sort(order)], y[np.sort(order)])
+    others = np.setdiff1d(np.arange(60), order)
+    X[others], y[others] = np.nan, 1
+    assert_close(learner.fit_grid(X, y, {learner.grid_axes[0]: GRID}, order=order), want, 1e-5)

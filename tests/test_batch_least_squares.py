@@ -1,0 +1,73 @@
+"""Batch least squares: closed forms against explicit pairs and examples."""
+
+import numpy as np
+import pytest
+from reference.batch import pairwise_squared_minimiser, slopes, univariate_objective
+from reference.examples import assert_close, examples
+from scipy import sparse
+
+from opauc_bench.learners import LSSVM, BatchUniSqu
+
+LAMBDAS = 2.0 ** np.arange(-10, 11, 4)
+
+
+@pytest.mark.parametrize("arrangement", ["mixed", "sparse"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("shape", [(40, 5), (30, 60)], ids=["tall", "wide"])
+def test_ls_svm_is_least_squares_over_all_pairs(shape, form, arrangement):
+    X, y = examples(*shape, arrangement)
+    coef = LSSVM().fit_grid(form(X), y, {"lam": LAMBDAS})
+    for lam, w in zip(LAMBDAS, coef.T):
+        assert_close(w, pairwise_squared_minimiser(X, y, lam), 1e-11)
+
+
+@pytest.mark.parametrize("loss_scale", ["mean", "sum"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weights", ["none", "balanced", "prior"])
+@pytest.mark.parametrize("shape", [(40, 5), (20, 30)], ids=["tall", "wide"])
+def test_uni_squ_is_where_the_objective_is_flat(shape, weights, intercept, loss_scale):
+    X, y = examples(*shape)
+    model = BatchUniSqu(lam=0.3, weights=weights, intercept=intercept, loss_scale=loss_scale).fit(X, y)
+
+    def objective(point):
+        b = point[-1] if intercept else 0.0
+        return univariate_objective("squared", point[: X.shape[1]], b, X, y, 0.3, weights, loss_scale)
+
+    found = np.append(model.coef_[0], model.intercept_ if intercept else [])
+    scale = np.abs(slopes(objective, np.zeros(len(found)))).max()
+    assert np.abs(slopes(objective, found)).max() < 1e-7 * scale
+
+
+@pytest.mark.parametrize("shape", [(300, 7), (20, 50)], ids=["tall", "wide"])
+def test_balanced_uni_squ_with_intercept_has_the_direction_of_ls_svm(shape):
+    X, y = examples(*shape)
+    pairwise = LSSVM().fit_grid(X, y, {"lam": 2 * LAMBDAS})
+    univariate = BatchUniSqu(weights="balanced", intercept=True).fit_grid(X, y, {"lam": LAMBDAS})
+    assert_close(univariate / np.linalg.norm(univariate, axis=0), pairwise / np.linalg.norm(pairwise, axis=0))
+
+
+def test_other_weights_and_no_intercept_have_other_directions():
+    """The classes differ in their variances, and zero lies outside of them."""
+    X, y = examples(300, 7)
+    X[y > 0, :3] *= 3
+    X += 0.5
+    direction = LSSVM(lam=0.2).fit(X, y).coef_[0]
+    for parameters in ({"weights": "balanced"}, {"weights": "none", "intercept": True}):
+        other = BatchUniSqu(lam=0.1, **parameters).fit(X, y).coef_[0]
+        cosine = direction @ other / np.linalg.norm(direction) / np.linalg.norm(other)
+        assert 0.3 < cosine < 0.999
+
+
+def test_a_trained_intercept_is_used_by_predict():
+    X, y = examples(300, 4)
+    model = BatchUniSqu(lam=1e-3, intercept=True).fit(X + 0.5, y)
+    assert np.mean(model.predict(X + 0.5) == y) > 0.6
+    scores = model.decision_function(X + 0.5)
+    assert abs(np.mean(scores - y)) < 1e-12
+
+
+@pytest.mark.parametrize("parameters", [{"weights": "equal"}, {"loss_scale": "median"}])
+def test_parameters_that_make_no_sense(parameters):
+    X, y = examples(20, 2)
+    with pytest.raises(ValueError, match=r"(weights|loss_scale) is one of .*; got '(equal|median)'"):
+        BatchUniSqu(**parameters).fit(X, y)

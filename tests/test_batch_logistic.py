@@ -1,0 +1,76 @@
+"""Batch Uni-Log: against scikit-learn, finite differences, and its own other ways of solving."""
+
+import numpy as np
+import pytest
+from reference.batch import slopes, univariate_objective
+from reference.examples import assert_close, examples
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from opauc_bench.learners import BatchUniLog, batch_logistic
+
+LAMBDAS = 2.0 ** np.arange(-10, 11, 2)
+WEIGHTS = {
+    "none": lambda y: np.ones(len(y)),
+    "balanced": lambda y: len(y) / (2.0 * np.where(y > 0, np.sum(y > 0), np.sum(y < 0))),
+    "prior": lambda y: 2.0 * np.where(y > 0, np.sum(y > 0), np.sum(y < 0)) / len(y),
+}
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weights", list(WEIGHTS))
+@pytest.mark.parametrize("loss_scale", ["mean", "sum"])
+def test_the_path_is_scikit_learns_value_by_value(weights, intercept, loss_scale):
+    X, y = examples(400, 6)
+    learner = BatchUniLog(weights=weights, intercept=intercept, loss_scale=loss_scale)
+    coef = learner.fit_grid(X, y, {"lam": LAMBDAS})
+    for lam, w in zip(LAMBDAS, coef.T):
+        C = 1.0 / (lam * (len(y) if loss_scale == "mean" else 1))
+        other = LogisticRegression(C=C, fit_intercept=intercept, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+        assert_close(w, other.fit(X, y, sample_weight=WEIGHTS[weights](y)).coef_[0], 1e-6)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_objective_is_flat_at_the_solution(intercept):
+    X, y = examples(60, 4)
+    model = BatchUniLog(lam=0.01, weights="balanced", intercept=intercept).fit(X, y)
+
+    def objective(point):
+        b = point[-1] if intercept else 0.0
+        return univariate_objective("logistic", point[:4], b, X, y, 0.01, "balanced", "mean")
+
+    found = np.append(model.coef_[0], model.intercept_ if intercept else [])
+    assert np.abs(slopes(objective, found)).max() < 1e-8 * np.abs(slopes(objective, np.zeros(len(found)))).max() + 1e-10
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_conjugate_gradients_find_the_same(monkeypatch, form, intercept):
+    X, y = examples(50, 80, "sparse")
+    learner = BatchUniLog(intercept=intercept, weights="balanced")
+    want = learner.fit_grid(form(X), y, {"lam": LAMBDAS})
+    monkeypatch.setattr(batch_logistic, "_EXPLICIT", 10)
+    assert_close(learner.fit_grid(form(X), y, {"lam": LAMBDAS}), want, 1e-8)
+
+
+def test_separable_rows_with_hardly_any_regularisation():
+    """Full Newton steps from zero overshoot here; weights grow by orders of magnitude along the path."""
+    X, y = examples(200, 5)
+    X = X + y[:, None] * np.array([2.0, 0, 0, 0, 0])
+    lam = 2.0 ** -np.arange(0, 40, 3)
+    ticks = []
+    coef = BatchUniLog().fit_grid(X, y, {"lam": lam}, on_chunk=ticks.append)
+    gradient = lam * coef - X.T @ (y[:, None] / (1 + np.exp(y[:, None] * (X @ coef)))) / len(y)
+    assert np.abs(gradient).max() < 1e-9
+    assert np.linalg.norm(coef[:, -1]) > 10 * np.linalg.norm(coef[:, 0])
+    assert len(ticks) < 300
+
+
+def test_a_start_far_from_the_solution_is_mended_by_shorter_steps():
+    X, y = examples(100, 3)
+    problem = batch_logistic._Problem(X, y.astype(float), np.full(100, 0.01), np.ones(3))
+    far = np.array([300.0, -500.0, 200.0])
+    problem.look_again(X @ far)
+    found = batch_logistic._minimise(problem, far, 1e-3, lambda: None)
+    want = BatchUniLog(lam=1e-3).fit(X, y).coef_[0]
+    assert_close(found, want, 1e-6)
