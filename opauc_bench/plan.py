@@ -158,9 +158,9 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     class_ = find_learner(learner)
     try:
         estimator = class_(**entry.params)
-        # Constructors only store: estimating a cost is what first works with the parameters.
-        estimator.seconds_per_row(1, 1.0, 1)
-        estimator.memory_bytes(1, 1)
+        # Constructors only store.
+        estimator.check_params()
+        estimator.cost(1, 1, 1.0, 1)
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f"{experiment.path}: learner {entry.name!r} does not take {dict(entry.params)}: {error}"

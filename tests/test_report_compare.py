@@ -65,8 +65,7 @@ def cell(mean, seed=0, std=0.01):
 def table_of(means, test="paired", reference="opauc"):
     """Build a table from a mean for each (dataset, column); None stands for a cell that is not computed."""
     cells = {
-        key: Cell((), (), 25) if mean is None else cell(mean, seed)
-        for seed, (key, mean) in enumerate(means.items())
+        key: Cell((), (), 25) if mean is None else cell(mean, seed) for seed, (key, mean) in enumerate(means.items())
     }
     datasets = list(dict.fromkeys(dataset for dataset, _ in means))
     return build_table("Our table", datasets, list(COLUMNS), cells, reference, test, 0.2)
@@ -116,9 +115,7 @@ def test_verdicts_agree_or_not_or_cannot(comparison):
     agree = {key: cell.agrees for key, cell in by_key(comparison).items()}
     assert agree["german", "oam_seq"] is False
     assert agree["splice", "oam_seq"] is True
-    assert [agree[key] for key in agree if key not in {("german", "oam_seq"), ("splice", "oam_seq")}] == [
-        None
-    ] * 6
+    assert [agree[key] for key in agree if key not in {("german", "oam_seq"), ("splice", "oam_seq")}] == [None] * 6
 
 
 def test_the_summary_counts(comparison):
@@ -155,9 +152,7 @@ def test_cells_outside_our_experiment_are_counted():
 
 def test_tables_without_a_common_cell_are_refused():
     table = table_of({("magic04", "opauc"): 0.8, ("magic04", "oam_seq"): 0.8})
-    with pytest.raises(
-        ResultsError, match="no dataset and learner in common with the published doctored"
-    ) as error:
+    with pytest.raises(ResultsError, match="no dataset and learner in common with the published doctored") as error:
         compare(table, PUBLISHED)
     assert "aij2016_table2" in error.value.hint
 
@@ -283,9 +278,7 @@ def test_the_published_tables_fit_eighty_columns(name, shift):
     if shift == 0:
         assert summary.within_one == summary.compared
     else:
-        distant = sum(
-            printed.mean is not None and printed.std < shift for printed in published.cells.values()
-        )
+        distant = sum(printed.mean is not None and printed.std < shift for printed in published.cells.values())
         assert summary.explained + summary.open == distant > 0
 
 
@@ -293,9 +286,7 @@ def test_the_published_tables_fit_eighty_columns(name, shift):
 def test_every_cell_stands_somewhere_and_the_counts_add_up(means):
     comparison = compare(table_of(dict(zip(PRINTED, means))), PUBLISHED)
     summary = comparison.summary()
-    assert (
-        summary.compared + summary.not_computed + summary.not_published + summary.absent == summary.published
-    )
+    assert summary.compared + summary.not_computed + summary.not_published + summary.absent == summary.published
     assert summary.within_one + summary.explained + summary.open == summary.compared
     assert summary.within_one <= summary.within_two <= summary.compared
     assert summary.agreeing <= summary.verdicts <= summary.compared

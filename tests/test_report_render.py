@@ -79,9 +79,7 @@ def test_markdown(table):
         "| win/tie/loss |               | 1/0/0           | 0/2/1            |",
         "| counted      |               | 1 of 3          | 3 of 3           |",
     ]
-    assert lines[10].startswith(
-        "- ¹ time limit reached in 4 of 4 folds, 0 finished: limit of 5% & \\<60\\> s"
-    )
+    assert lines[10].startswith("- ¹ time limit reached in 4 of 4 folds, 0 finished: limit of 5% & \\<60\\> s")
     assert lines[12] == "- Note {1}."
 
 
@@ -233,11 +231,7 @@ def test_no_name_breaks_a_format(datasets, title, message):
     lines = [line for line in to_markdown(table).split("\n") if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines} == {5}
     assert (
-        list(
-            dict.fromkeys(
-                pd.read_csv(io.StringIO(to_csv(table)), keep_default_na=False, dtype=str)["dataset"]
-            )
-        )
+        list(dict.fromkeys(pd.read_csv(io.StringIO(to_csv(table)), keep_default_na=False, dtype=str)["dataset"]))
         == datasets
     )
 
@@ -325,9 +319,7 @@ def test_a_report_is_the_same_bytes_each_time(table, comparison, tmp_path):
 
 def test_the_order_in_which_cells_were_collected_does_not_matter(table, tmp_path):
     backwards = dict(reversed(CELLS.items()))
-    other = build_table(
-        "50% of #1", list(table.datasets), COLUMNS, backwards, "opauc", "paired", 0.5, ("Note {1}.",)
-    )
+    other = build_table("50% of #1", list(table.datasets), COLUMNS, backwards, "opauc", "paired", 0.5, ("Note {1}.",))
     for one, two in zip(write_report(tmp_path / "a", table), write_report(tmp_path / "b", other)):
         assert one.read_bytes() == two.read_bytes()
 

@@ -60,8 +60,7 @@ def test_only_the_corrected_test_keeps_its_level_when_folds_are_correlated():
     differences = shared + rng.normal(size=(n_runs, n_folds)) * math.sqrt(1 - correlation)
     zero = np.zeros(n_folds)
     rejected = {
-        test: np.mean([test(row, zero).p_value < 0.05 for row in differences])
-        for test in (paired_t_test, FIFTH)
+        test: np.mean([test(row, zero).p_value < 0.05 for row in differences]) for test in (paired_t_test, FIFTH)
     }
     assert rejected[FIFTH] == pytest.approx(0.05, abs=4 * math.sqrt(0.05 * 0.95 / n_runs))
     assert rejected[paired_t_test] > 0.4
@@ -94,9 +93,7 @@ def cross_validated_aucs(rng):
 def test_under_cross_validation_the_papers_test_finds_differences_between_equal_learners():
     rng = np.random.default_rng(5)
     runs = [cross_validated_aucs(rng) for _ in range(60)]
-    rejected = {
-        test: np.mean([test(a, b).p_value < 0.05 for a, b in runs]) for test in (paired_t_test, FIFTH)
-    }
+    rejected = {test: np.mean([test(a, b).p_value < 0.05 for a, b in runs]) for test in (paired_t_test, FIFTH)}
     assert rejected[paired_t_test] > 0.2
     assert rejected[FIFTH] < 0.12
 

@@ -272,9 +272,7 @@ def test_locate_keys_values_and_parents(write):
 @given(
     st.recursive(
         st.integers(),
-        lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.text("abcd", min_size=1), inner, max_size=3)
-        ),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abcd", min_size=1), inner, max_size=3),
         max_leaves=10,
     )
 )
@@ -287,9 +285,7 @@ def test_locate_finds_every_value_where_it_was_written(write, value):
         line, column = document.locate(loc)
         first = json.dumps(inner)[0]
         assert lines[line - 1][column - 1] == first
-        pairs = (
-            inner.items() if isinstance(inner, dict) else enumerate(inner) if isinstance(inner, list) else ()
-        )
+        pairs = inner.items() if isinstance(inner, dict) else enumerate(inner) if isinstance(inner, list) else ()
         for part, below in pairs:
             check(below, (*loc, part))
 
@@ -420,9 +416,7 @@ def test_all_model_mistakes_come_in_the_order_of_the_file(write):
 
 def test_document_error_points_at_keys_and_values(write):
     document = read_yaml(write("a: {b: 1}\n"))
-    error = document.error(
-        [Problem(("a", "b"), "bad value"), Problem(("a", "b"), "bad key", True)], "do this"
-    )
+    error = document.error([Problem(("a", "b"), "bad value"), Problem(("a", "b"), "bad key", True)], "do this")
     assert error.message.split("\n") == [
         f"{document.path}:1:5: a.b: bad key",
         f"{document.path}:1:8: a.b: bad value",

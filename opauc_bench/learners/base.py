@@ -230,6 +230,7 @@ class OnePassLearner(LinearRanker):
         return self._learn(X, y)
 
     def _forget(self, n_features: int) -> None:
+        self.check_params()
         self._state = self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
         self._class_counts = np.zeros(2)
         self._class_sums = np.zeros((2, n_features))

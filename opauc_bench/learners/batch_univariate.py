@@ -29,12 +29,14 @@ class BatchUnivariate(BatchLearner):
         self.intercept = intercept
         self.loss_scale = loss_scale
 
-    def _for_the_mean(self, y: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights W_i of the mean of the losses, and the lam that belongs beside it."""
+    def check_params(self):
         if self.weights not in _WEIGHTS:
             raise ValueError(f"weights is one of {', '.join(_WEIGHTS)}; got {self.weights!r}")
         if self.loss_scale not in _LOSS_SCALES:
             raise ValueError(f"loss_scale is one of {', '.join(_LOSS_SCALES)}; got {self.loss_scale!r}")
+
+    def _for_the_mean(self, y: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights W_i of the mean of the losses, and the lam that belongs beside it."""
         n = len(y)
         n_own = np.where(y > 0, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
         omega = {"none": np.ones(n), "balanced": n / (2.0 * n_own), "prior": 2.0 * n_own / n}[self.weights]

@@ -59,11 +59,13 @@ class _OAM(OnePassLearner):
         self.step = step
         self.random_state = random_state
 
-    def _begin(self, n_features, settings):
+    def check_params(self):
         if self.step not in _STEPS:
             raise ValueError(f"step is one of {', '.join(_STEPS)}; got {self.step!r}")
         if not (isinstance(self.buffer_size, (int, np.integer)) and self.buffer_size >= 1):
             raise ValueError(f"buffer_size is a whole number of at least 1; got {self.buffer_size!r}")
+
+    def _begin(self, n_features, settings):
         size = int(self.buffer_size)
         return _Buffers(
             settings=settings,

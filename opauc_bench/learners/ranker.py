@@ -64,12 +64,22 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         """
         raise TypeError(f"{type(self).__name__} has to define cost")
 
+    def check_params(self) -> None:
+        """Look at the parameters that are not tuned; called before any work.
+
+        Raises
+        ------
+        ValueError
+            If one has a value that the learner does not know.
+        """
+
     def provenance(self) -> dict[str, Any]:
         """What a record should tell about the last training beside the parameters; JSON-ready, by default nothing."""
         return {}
 
     def _settings(self, grid: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Complete ``grid`` by this estimator's own values and check it."""
+        self.check_params()
         if unknown := sorted(set(grid) - set(self.grid_axes)):
             raise ValueError(
                 f"{type(self).__name__}.fit_grid has the axes {', '.join(self.grid_axes)}; got {', '.join(unknown)}"

@@ -76,9 +76,13 @@ class SVMPerf(BatchLearner):
         self.gap = gap
         self.eps = eps
 
-    def _fit_path(self, X, y, settings, tick):
+    def check_params(self):
         if self.loss_scale not in _PER_UNIT:
             raise ValueError(f"loss_scale is one of {', '.join(_PER_UNIT)}; got {self.loss_scale!r}")
+        if self.engine not in _ENGINES:
+            raise ValueError(f"engine is one of {', '.join(_ENGINES)}; got {self.engine!r}")
+
+    def _fit_path(self, X, y, settings, tick):
         C = settings["C"] * (_PER_UNIT[self.loss_scale] / 100.0)
         lam = 1.0 / (settings["C"] * _PER_UNIT[self.loss_scale])
         program = self._find_engine()
@@ -95,8 +99,6 @@ class SVMPerf(BatchLearner):
         return coef, None
 
     def _find_engine(self):
-        if self.engine not in _ENGINES:
-            raise ValueError(f"engine is one of {', '.join(_ENGINES)}; got {self.engine!r}")
         program = None if self.engine == "native" else find_program(self.program)
         if self.engine == "program" and program is None:
             raise LearnerError(

@@ -47,9 +47,11 @@ class _UnivariateLearner(OnePassLearner):
         self.weights = weights
         self.intercept = intercept
 
-    def _begin(self, n_features, settings):
+    def check_params(self):
         if self.weights not in _WEIGHTS:
             raise ValueError(f"weights is one of {', '.join(_WEIGHTS)}; got {self.weights!r}")
+
+    def _begin(self, n_features, settings):
         n_settings = len(settings["eta"])
         return _Univariate(
             settings=settings,
