@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Kernels are compiled on their first call, and continuous integration is slow at times.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +48,7 @@ class Bench:
         """Run a command to its end."""
         process = self.start(*arguments, cwd=cwd)
         try:
-            out, err = process.communicate(timeout=100)
+            out, err = process.communicate(timeout=300)
         except BaseException:
             process.kill()
             raise

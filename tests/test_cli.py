@@ -453,7 +453,7 @@ MISTAKES = {
     "check of no learner": (["learners", "check", "opaac"], 1, "no learner is called 'opaac'"),
     "check of no file": (["learners", "check", "nowhere.py:Mine"], 1, "no file"),
     "check of no class": (["learners", "check", "mine.py:Yours"], 1, "defines no 'Yours'"),
-    "check of another class": (["learners", "check", "mine.py:Path"], 1, "has to be a subclass"),
+    "check of another class": (["learners", "check", "mine.py:Path"], 1, "Path has to be a"),
     "check of broken code": (["learners", "check", "broken.py:Mine"], 1, "cannot be imported: SyntaxError"),
     "unknown key": (changed("protocol", "protocoll"), 2, "bad.yaml:6:1: protocoll: "),
     "unknown dataset": (changed("wine", "wyne"), 2, "bad.yaml:3:12: datasets[0]: unknown dataset 'wyne'"),
