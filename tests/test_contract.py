@@ -23,6 +23,9 @@ VARIANTS = [
     ("batch_uni_log", {"weights": "balanced", "intercept": True, "loss_scale": "sum"}),
     ("batch_uni_squ", {"weights": "prior", "intercept": True, "loss_scale": "sum"}),
     ("svm_perf", {"loss_scale": "mean"}),
+    ("ftrl_auc", {"lazy": False}),
+    ("ftrl_auc", {"variant": "released", "refresh": True}),
+    ("ftrl_proximal", {"variant": "released", "refresh": True}),
 ]
 ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLearner)]
 
@@ -278,7 +281,8 @@ def test_memory_of_a_pass_does_not_grow_with_the_rows(name):
     peaks = []
     for n_rows in (8192, 32768):
         tracemalloc.start()
-        get_learner(name)().fit_grid(X[:n_rows], y[:n_rows], {"eta": np.geomspace(1e-6, 1e-3, 5)})
+        learner = get_learner(name)()
+        learner.fit_grid(X[:n_rows], y[:n_rows], {learner.grid_axes[0]: np.geomspace(1e-6, 1e-3, 5)})
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 0.2 * X[8192:].nbytes

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .base import OnePassLearner
     from .batch_base import BatchLearner
     from .batch_logistic import BatchUniLog
+    from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .univariate import UniExp, UniLog, UniSqu
 
 __all__ = [
+    "FTRLAUC",
     "LEARNERS",
     "LSSVM",
     "OPAUC",
@@ -32,6 +34,7 @@ __all__ = [
     "BatchUniLog",
     "BatchUniSqu",
     "DivergenceError",
+    "FTRLProximal",
     "LinearRanker",
     "OAMGra",
     "OAMSeq",

@@ -22,6 +22,8 @@ LEARNERS = {
     "uni_exp": "opauc_bench.learners.univariate:UniExp",
     "uni_log": "opauc_bench.learners.univariate:UniLog",
     "uni_squ": "opauc_bench.learners.univariate:UniSqu",
+    "ftrl_auc": "opauc_bench.learners.ftrl:FTRLAUC",
+    "ftrl_proximal": "opauc_bench.learners.ftrl:FTRLProximal",
     "svm_perf": "opauc_bench.learners.svm_perf:SVMPerf",
     "svm_or": "opauc_bench.learners.svm:SVMOR",
     "ls_svm": "opauc_bench.learners.least_squares:LSSVM",
