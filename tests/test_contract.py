@@ -24,6 +24,8 @@ VARIANTS = [
     ("batch_uni_squ", {"weights": "prior", "intercept": True, "loss_scale": "sum"}),
     ("svm_perf", {"loss_scale": "mean"}),
     ("ftrl_auc", {"lazy": False}),
+    ("rda_l1", {"variant": "released"}),
+    ("adagrad", {"variant": "released"}),
     ("ftrl_auc", {"variant": "released", "refresh": True}),
     ("ftrl_proximal", {"variant": "released", "refresh": True}),
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .base import OnePassLearner
     from .batch_base import BatchLearner
     from .batch_logistic import BatchUniLog
+    from .dual_averaging import RDAL1, AdaGrad
     from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
@@ -29,7 +30,9 @@ __all__ = [
     "LEARNERS",
     "LSSVM",
     "OPAUC",
+    "RDAL1",
     "SVMOR",
+    "AdaGrad",
     "BatchLearner",
     "BatchUniLog",
     "BatchUniSqu",

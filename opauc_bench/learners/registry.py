@@ -24,6 +24,8 @@ LEARNERS = {
     "uni_squ": "opauc_bench.learners.univariate:UniSqu",
     "ftrl_auc": "opauc_bench.learners.ftrl:FTRLAUC",
     "ftrl_proximal": "opauc_bench.learners.ftrl:FTRLProximal",
+    "rda_l1": "opauc_bench.learners.dual_averaging:RDAL1",
+    "adagrad": "opauc_bench.learners.dual_averaging:AdaGrad",
     "svm_perf": "opauc_bench.learners.svm_perf:SVMPerf",
     "svm_or": "opauc_bench.learners.svm:SVMOR",
     "ls_svm": "opauc_bench.learners.least_squares:LSSVM",
