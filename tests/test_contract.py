@@ -26,6 +26,7 @@ VARIANTS = [
     ("ftrl_auc", {"lazy": False}),
     ("rda_l1", {"variant": "released"}),
     ("adagrad", {"variant": "released"}),
+    ("spam_elastic", {"variant": "released"}),
     ("ftrl_auc", {"variant": "released", "refresh": True}),
     ("ftrl_proximal", {"variant": "released", "refresh": True}),
 ]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
     from .ranker import DivergenceError, LinearRanker
+    from .spam import SPAML1, SPAML2, SPAMElastic
+    from .spauc import SPAUC
     from .svm import SVMOR
     from .svm_perf import SVMPerf
     from .univariate import UniExp, UniLog, UniSqu
@@ -31,6 +33,9 @@ __all__ = [
     "LSSVM",
     "OPAUC",
     "RDAL1",
+    "SPAML1",
+    "SPAML2",
+    "SPAUC",
     "SVMOR",
     "AdaGrad",
     "BatchLearner",
@@ -42,6 +47,7 @@ __all__ = [
     "OAMGra",
     "OAMSeq",
     "OnePassLearner",
+    "SPAMElastic",
     "SVMPerf",
     "UniExp",
     "UniLog",

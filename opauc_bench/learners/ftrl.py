@@ -210,7 +210,7 @@ class FTRLProximal(_FTRL):
 @njit(cache=True, error_model="numpy")
 def _weight(z, root, inverse_gamma, l1, above, below, beta, l2):
     """Line 19 of Algorithm 1."""
-    left = above - z if z > l1 else (-below - z if z < -l1 else 0.0)
+    left = above - z if z > l1 else (-below - z if z < -l1 else 0.0 * z)  # NaN stays NaN
     return left / ((beta + root) * inverse_gamma + l2)
 
 
