@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from .batch_base import BatchLearner
     from .batch_logistic import BatchUniLog
     from .dual_averaging import RDAL1, AdaGrad
+    from .fsauc import FSAUC
     from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
     from .ranker import DivergenceError, LinearRanker
+    from .solam import SOLAM
     from .spam import SPAML1, SPAML2, SPAMElastic
     from .spauc import SPAUC
     from .svm import SVMOR
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
     from .univariate import UniExp, UniLog, UniSqu
 
 __all__ = [
+    "FSAUC",
     "FTRLAUC",
     "LEARNERS",
     "LSSVM",
     "OPAUC",
     "RDAL1",
+    "SOLAM",
     "SPAML1",
     "SPAML2",
     "SPAUC",
