@@ -69,7 +69,7 @@ def test_scale_that_would_underflow():
     scales = []
     for start in range(0, 300, 10):
         learner.partial_fit(X[start : start + 10], y[start : start + 10], classes=[-1, 1])
-        scales.append(learner._state.scale[0])
+        scales.append(learner._state.model[0, 0])
     assert min(scales) < 1e-30
     assert_close(learner.coef_[0], paper.spam(X, y, 1e3, l2=5.0), tolerance=1e-9)
 

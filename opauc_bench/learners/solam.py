@@ -99,8 +99,9 @@ class SOLAM(OnePassLearner):
         return _Saddle(settings=settings, W=W, scalars=scalars, counts=np.zeros(2))
 
     def _consume(self, state, X, y):
-        settings = state.settings
-        _learn(*rows_of(X), y, settings["xi"], settings["radius"], state.counts, state.scalars, state.W)
+        learn = _one_setting if state.n_live == 1 else _all_settings
+        rule = state.settings["xi"], state.settings["radius"]
+        learn(*rows_of(X), y, *rule, state.counts, state.scalars, state.W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 1e-7 + 3e-8 * n_settings + n_nonzero * (6e-9 + 2e-9 * n_settings)
@@ -110,7 +111,7 @@ class SOLAM(OnePassLearner):
 
 
 @njit(cache=True, error_model="numpy")
-def _learn(indptr, indices, data, y, xi, radius, counts, scalars, W):
+def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W):
     width = len(xi)
     score, change = np.empty(width), np.empty(width)
     for t in range(len(y)):
@@ -123,20 +124,8 @@ def _learn(indptr, indices, data, y, xi, radius, counts, scalars, W):
             for g in range(width):
                 score[g] += x * v[g]
         counts[0 if y[t] > 0 else 1] += 1.0
-        n_rows = counts[0] + counts[1]
-        p = counts[0] / n_rows
         for g in range(width):
-            gamma, scale = xi[g] / np.sqrt(n_rows), scalars[_SCALE, g]
-            scalars[_GAMMA, g] += gamma * scale
-            scalars[_STEPS, g] += gamma
-            s = scale * score[g]
-            push = gamma * _steps_beside_w(y[t], p, gamma, s, radius[g], scalars[:, g])
-            change[g] = -push / scale
-            square = scalars[_SQUARE, g] + push * (push * length - 2.0 * s)
-            if square > radius[g] * radius[g]:
-                scalars[_SCALE, g] = scale * (radius[g] / np.sqrt(square))
-                square = radius[g] * radius[g]
-            scalars[_SQUARE, g] = square
+            change[g] = _change_of_v(y[t], counts, score[g], length, xi[g], radius[g], scalars[:, g])
         for k in range(start, stop):
             x, v, u = data[k], W[indices[k], _V], W[indices[k], _U]
             for g in range(width):
@@ -146,6 +135,44 @@ def _learn(indptr, indices, data, y, xi, radius, counts, scalars, W):
         for g in range(width):
             if scalars[_SCALE, g] < _SMALLEST_SCALE:
                 _take_scale_into_v(g, scalars, W)
+
+
+@njit(cache=True, error_model="numpy")
+def _one_setting(indptr, indices, data, y, xi, radius, counts, scalars, W):
+    """The same without loops over settings, bit for bit."""
+    state, of_model = W[:, :, 0], scalars[:, 0]
+    for t in range(len(y)):
+        start, stop = indptr[t], indptr[t + 1]
+        score, length = 0.0, 0.0
+        for k in range(start, stop):
+            length += data[k] * data[k]
+            score += data[k] * state[np.uint32(indices[k]), _V]
+        counts[0 if y[t] > 0 else 1] += 1.0
+        change = _change_of_v(y[t], counts, score, length, xi[0], radius[0], of_model)
+        gamma = of_model[_GAMMA]
+        for k in range(start, stop):
+            i, step = np.uint32(indices[k]), change * data[k]
+            state[i, _V] += step
+            state[i, _U] += gamma * step
+        if of_model[_SCALE] < _SMALLEST_SCALE:
+            _take_scale_into_v(0, scalars, W)
+
+
+@njit(cache=True, error_model="numpy")
+def _change_of_v(y, counts, vx, length, xi, radius, scalars):
+    """The whole step but for v and u; returns what v gets of x. ``vx`` is v'x, ``length`` |x|^2."""
+    n_rows = counts[0] + counts[1]
+    gamma, scale = xi / np.sqrt(n_rows), scalars[_SCALE]
+    scalars[_GAMMA] += gamma * scale
+    scalars[_STEPS] += gamma
+    score = scale * vx
+    push = gamma * _steps_beside_w(y, counts[0] / n_rows, gamma, score, radius, scalars)
+    square = scalars[_SQUARE] + push * (push * length - 2.0 * score)
+    if square > radius * radius:
+        scalars[_SCALE] = scale * (radius / np.sqrt(square))
+        square = radius * radius
+    scalars[_SQUARE] = square
+    return -push / scale
 
 
 @njit(cache=True, error_model="numpy")

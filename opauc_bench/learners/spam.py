@@ -30,6 +30,7 @@ from .sparse_rows import require_positive, require_variant, rows_of
 __all__ = ["SPAML1", "SPAML2", "SPAMElastic"]
 
 _SMALLEST_SCALE = 1e-100
+_SCALE, _FACTOR, _MEAN, _PRODUCT = 0, 1, 3, 5  # places in what spam_l2 knows of a model; all but the first are pairs
 
 _ATTRIBUTES = """
 
@@ -115,25 +116,19 @@ class SPAMElastic(_DenseSPAM):
 
 @dataclass
 class _Combination(State):
-    """w = scale v + coefficients[0] sums[0] + coefficients[1] sums[1]; ``W`` holds v. Class 0 is positive."""
+    """w = scale v + K+ P + K- N, with v in ``W`` and P and N in ``sums``; class 0 is positive."""
 
-    scale: np.ndarray  # (n_live,)
-    coefficients: np.ndarray  # (2, n_live)
-    mean_scores: np.ndarray  # (2, n_live), a and b
-    products: np.ndarray  # (2, n_live), inner products of v and the sums
+    model: np.ndarray  # (7, n_live): scale, both K, a and b, inner products of v with P and N
     counts: np.ndarray  # (2,)
     sums: np.ndarray  # (n_features, 2), of the rows of each class
     gram: np.ndarray  # (2, 2), inner products of the sums
 
     def coef(self, n_features):
-        return self.scale * self.W + self.sums @ self.coefficients
+        return self.model[_SCALE] * self.W + self.sums @ self.model[_FACTOR : _FACTOR + 2]
 
     def keep(self, columns):
         super().keep(columns)
-        self.scale = self.scale[columns]
-        self.coefficients, self.mean_scores, self.products = (
-            np.ascontiguousarray(values[:, columns]) for values in (self.coefficients, self.mean_scores, self.products)
-        )
+        self.model = np.ascontiguousarray(self.model[:, columns])
 
 
 class SPAML2(OnePassLearner):
@@ -158,22 +153,21 @@ class SPAML2(OnePassLearner):
     def _begin(self, n_features, settings):
         require_positive(settings, "xi")
         n_settings = len(settings["xi"])
+        model = np.zeros((7, n_settings))
+        model[_SCALE] = 1.0
         return _Combination(
             settings=settings,
             W=np.zeros((n_features, n_settings)),
-            scale=np.ones(n_settings),
-            coefficients=np.zeros((2, n_settings)),
-            mean_scores=np.zeros((2, n_settings)),
-            products=np.zeros((2, n_settings)),
+            model=model,
             counts=np.zeros(2),
             sums=np.zeros((n_features, 2)),
             gram=np.zeros((2, 2)),
         )
 
     def _consume(self, state, X, y):
-        shared = state.counts, state.sums, state.gram
-        own = state.scale, state.coefficients, state.mean_scores, state.products, state.W
-        _learn_lazily(*rows_of(X), y, state.settings["xi"], state.settings["l2"], *shared, *own)
+        learn = _one_setting if state.n_live == 1 else _all_settings
+        rule = state.settings["xi"], state.settings["l2"]
+        learn(*rows_of(X), y, *rule, state.counts, state.sums, state.gram, state.model, state.W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 1e-7 + 2e-8 * n_settings + n_nonzero * (6e-9 + 1e-9 * n_settings)
@@ -206,53 +200,86 @@ def _learn_dense(indptr, indices, data, y, xi, l1, l2, released, counts, sums, m
 
 
 @njit(cache=True, error_model="numpy")
-def _learn_lazily(indptr, indices, data, y, xi, l2, counts, sums, gram, scale, coefficients, mean_scores, products, V):
+def _all_settings(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V):
     width = len(xi)
     vx, change = np.empty(width), np.empty(width)
     for t in range(len(y)):
         there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
         scores(there, x, V, vx)
-        own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
-        with_own, with_opp, length = _add_to_sums(there, x, own, counts, sums, gram)
-        n_rows, gram_own, gram_both = counts[0] + counts[1], gram[own, own], gram[0, 1]
-        share = 2.0 * counts[opp] / n_rows
+        row = _add_to_sums(there, x, y[t], counts, sums, gram)
         for g in range(width):
-            # The row has joined its sum, so the same w is (scale v - K_own x) + K_own (new sum) + K_opp (other sum).
-            k_own, k_opp = coefficients[own, g], coefficients[opp, g]
-            score = scale[g] * vx[g] + k_own * (with_own - length) + k_opp * with_opp
-            products[own, g] += vx[g]
-            of_sum = scale[g] * products[own, g] - k_own * with_own + k_own * gram_own + k_opp * gram_both
-            mean_scores[own, g] = of_sum / counts[own]
-            eta = xi[g] / np.sqrt(n_rows)
-            change[g] = -(k_own + eta * share * (score - sign - mean_scores[opp, g])) / scale[g]
-            products[own, g] += change[g] * with_own
-            products[opp, g] += change[g] * with_opp
-            shrink = 1.0 / (1.0 + eta * l2[g])
-            coefficients[own, g] = shrink * (k_own - eta * share * mean_scores[own, g] / counts[own])
-            coefficients[opp, g] = shrink * (k_opp + eta * share * score / max(counts[opp], 1.0))
-            scale[g] *= shrink
+            change[g] = _change_of_v(y[t], row, counts, gram, vx[g], xi[g], l2[g], model[:, g])
         for k in range(len(x)):
             v, xk = V[there[k]], x[k]
             for g in range(width):
                 v[g] += change[g] * xk
         for g in range(width):
-            if scale[g] < _SMALLEST_SCALE:
-                V[:, g] *= scale[g]
-                products[:, g] *= scale[g]
-                scale[g] = 1.0
+            if model[_SCALE, g] < _SMALLEST_SCALE:
+                _take_scale_into_v(g, model, V)
 
 
 @njit(cache=True, error_model="numpy")
-def _add_to_sums(there, x, own, counts, sums, gram):
+def _one_setting(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V):
+    """The same without loops over settings, bit for bit."""
+    v = V[:, 0]
+    for t in range(len(y)):
+        there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
+        vx = 0.0
+        for k in range(len(x)):
+            vx += x[k] * v[np.uint32(there[k])]
+        row = _add_to_sums(there, x, y[t], counts, sums, gram)
+        change = _change_of_v(y[t], row, counts, gram, vx, xi[0], l2[0], model[:, 0])
+        for k in range(len(x)):
+            v[np.uint32(there[k])] += change * x[k]
+        if model[_SCALE, 0] < _SMALLEST_SCALE:
+            _take_scale_into_v(0, model, V)
+
+
+@njit(cache=True, error_model="numpy")
+def _change_of_v(y, row, counts, gram, vx, xi, l2, model):
+    """The whole step but for v; returns what v gets of x. ``row`` is what ``_add_to_sums`` returns, ``vx`` is v'x."""
+    own, opp, sign = (0, 1, 1.0) if y > 0 else (1, 0, -1.0)
+    with_own, with_opp, length = row
+    # The row has joined its sum, so the same w is (scale v - K_own x) + K_own (new sum) + K_opp (other sum).
+    scale, k_own, k_opp = model[_SCALE], model[_FACTOR + own], model[_FACTOR + opp]
+    score = scale * vx + k_own * (with_own - length) + k_opp * with_opp
+    of_sum = scale * (model[_PRODUCT + own] + vx) + k_own * (gram[own, own] - with_own) + k_opp * gram[0, 1]
+    mean_score = of_sum / counts[own]
+    n_rows = counts[0] + counts[1]
+    eta = xi / np.sqrt(n_rows)
+    push, shrink = eta * (2.0 * counts[opp] / n_rows), 1.0 / (1.0 + eta * l2)
+    change = -(k_own + push * (score - sign - model[_MEAN + opp])) / scale
+    model[_PRODUCT + own] += vx + change * with_own
+    model[_PRODUCT + opp] += change * with_opp
+    model[_MEAN + own] = mean_score
+    model[_FACTOR + own] = shrink * (k_own - push * mean_score / counts[own])
+    model[_FACTOR + opp] = shrink * (k_opp + push * score / max(counts[opp], 1.0))
+    model[_SCALE] = shrink * scale
+    return change
+
+
+@njit(cache=True, error_model="numpy")
+def _take_scale_into_v(g, model, V):
+    """The same w, with the scale 1."""
+    scale = model[_SCALE, g]
+    V[:, g] *= scale
+    model[_PRODUCT, g] *= scale
+    model[_PRODUCT + 1, g] *= scale
+    model[_SCALE, g] = 1.0
+
+
+@njit(cache=True, error_model="numpy")
+def _add_to_sums(there, x, y, counts, sums, gram):
     """Take a row into its class's sum; returns its products with that sum and with the other one, and |x|^2."""
-    opp = 1 - own
+    own, opp = (0, 1) if y > 0 else (1, 0)
     with_own, with_opp, length = 0.0, 0.0, 0.0
     for k in range(len(x)):
-        s = sums[there[k]]
-        with_opp += x[k] * s[opp]
+        i = np.uint32(there[k])
+        with_opp += x[k] * sums[i, opp]
         length += x[k] * x[k]
-        s[own] += x[k]
-        with_own += x[k] * s[own]
+        total = sums[i, own] + x[k]
+        sums[i, own] = total
+        with_own += x[k] * total
     gram[own, own] += 2.0 * with_own - length
     gram[own, opp] += with_opp
     gram[opp, own] = gram[own, opp]
