@@ -14,7 +14,7 @@ from reference.examples import examples
 from opauc_bench import cli, errors
 from opauc_bench.config import Experiment, LearnerEntry, Limits, Protocol, Report, find_config, load_experiment
 from opauc_bench.data import load_catalogue
-from opauc_bench.learners import LEARNERS, BatchLearner, get_learner, learner_parameters
+from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
@@ -216,15 +216,18 @@ def test_every_learner_is_documented(name):
 
 
 def page_of(name):
-    return read("docs/batch_learners.md" if issubclass(get_learner(name), BatchLearner) else "docs/learners.md")
+    pages = map(read, ("docs/learners.md", "docs/batch_learners.md", "docs/sparse_learners.md"))
+    return next((page for page in pages if re.search(rf"^\| `{name}` \| `", page, re.MULTILINE)), "")
 
 
 def test_defaults_of_learners():
-    spelled = {2**-6: "2^-6", 2**-7: "2^-7", 2**-8: "2^-8", None: "none", False: "`false`", 100: "100"}
+    spelled = {2**-6: "2^-6", 2**-7: "2^-7", 2**-8: "2^-8", None: "none", 100: "100"}
     for name in LEARNERS:
         page = page_of(name)
         for parameter in inspect.signature(get_learner(name)).parameters.values():
             default = spelled.get(parameter.default, f"`{parameter.default}`")
+            if isinstance(parameter.default, bool):  # equal to a number, and spelled otherwise
+                default = f"`{str(parameter.default).lower()}`"
             assert f"| `{parameter.name}` | {default} |" in page
 
 

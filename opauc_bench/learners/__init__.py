@@ -15,27 +15,43 @@ if TYPE_CHECKING:
     from .base import OnePassLearner
     from .batch_base import BatchLearner
     from .batch_logistic import BatchUniLog
+    from .dual_averaging import RDAL1, AdaGrad
+    from .fsauc import FSAUC
+    from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
     from .ranker import DivergenceError, LinearRanker
+    from .solam import SOLAM
+    from .spam import SPAML1, SPAML2, SPAMElastic
+    from .spauc import SPAUC
     from .svm import SVMOR
     from .svm_perf import SVMPerf
     from .univariate import UniExp, UniLog, UniSqu
 
 __all__ = [
+    "FSAUC",
+    "FTRLAUC",
     "LEARNERS",
     "LSSVM",
     "OPAUC",
+    "RDAL1",
+    "SOLAM",
+    "SPAML1",
+    "SPAML2",
+    "SPAUC",
     "SVMOR",
+    "AdaGrad",
     "BatchLearner",
     "BatchUniLog",
     "BatchUniSqu",
     "DivergenceError",
+    "FTRLProximal",
     "LinearRanker",
     "OAMGra",
     "OAMSeq",
     "OnePassLearner",
+    "SPAMElastic",
     "SVMPerf",
     "UniExp",
     "UniLog",

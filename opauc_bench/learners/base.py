@@ -50,6 +50,9 @@ class State:
     def n_live(self) -> int:
         return len(next(iter(self.settings.values())))
 
+    def expect(self, n_rows: int | None) -> None:
+        """Be told how many rows will come in all, before the first one does; None if nobody knows."""
+
     def coef(self, n_features: int) -> np.ndarray:
         """Weights of the live settings, shape (n_features, n_live)."""
         return self.W[:n_features, : self.n_live]
@@ -75,7 +78,10 @@ class OnePassLearner(LinearRanker):
         raise TypeError(f"{type(self).__name__} has to define _begin(n_features, settings)")
 
     def _consume(self, state: State, X, y: np.ndarray) -> None:
-        """Update ``state`` with rows ``X`` (dense, or CSR where ``_sparse_chunks``) and labels -1/+1 (int8)."""
+        """Update ``state`` with rows ``X`` and labels -1/+1 (int8).
+
+        Rows are dense, or where ``_sparse_chunks`` CSR, with no feature stored twice and no zero stored.
+        """
         raise TypeError(f"{type(self).__name__} has to define _consume(state, X, y)")
 
     def seconds_per_row(self, n_features: int, n_nonzero: float, n_settings: int) -> float:
@@ -140,6 +146,7 @@ class OnePassLearner(LinearRanker):
         features = _features_in_use(X) if self._skips_zero_features else None
         n_features = X.shape[1] if features is None else len(features)
         state = self._begin(n_features, settings)
+        state.expect(len(order))
         live = np.arange(n_settings)
         n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
         start, length = 0, _FIRST_CHUNK
@@ -168,7 +175,12 @@ class OnePassLearner(LinearRanker):
         """Rows of ``X`` in the form that the kernel reads."""
         chunk = X[rows]
         if sparse.issparse(chunk):
-            return chunk if self._sparse_chunks else chunk.toarray()
+            if not self._sparse_chunks:
+                return chunk.toarray()
+            chunk.sum_duplicates()
+            if not chunk.data.all():
+                chunk.eliminate_zeros()
+            return chunk
         if features is not None:
             chunk = chunk[:, features]
         chunk = np.ascontiguousarray(chunk, dtype=np.float64)
@@ -198,7 +210,7 @@ class OnePassLearner(LinearRanker):
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self._set_classes(y)
-        self._forget(X.shape[1])
+        self._forget(X.shape[1], X.shape[0])
         return self._learn(X, y)
 
     def partial_fit(self, X, y, classes=None):
@@ -226,12 +238,13 @@ class OnePassLearner(LinearRanker):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first)
         if first:
             self._set_classes(y if classes is None else np.asarray(classes))
-            self._forget(X.shape[1])
+            self._forget(X.shape[1], None)
         return self._learn(X, y)
 
-    def _forget(self, n_features: int) -> None:
+    def _forget(self, n_features: int, n_rows: int | None) -> None:
         self.check_params()
         self._state = self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
+        self._state.expect(n_rows)
         self._class_counts = np.zeros(2)
         self._class_sums = np.zeros((2, n_features))
         self.n_samples_seen_ = 0
@@ -255,7 +268,7 @@ class OnePassLearner(LinearRanker):
             raise DivergenceError(
                 f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
                 f"({', '.join(f'{axis}={getattr(self, axis):g}' for axis in self.grid_axes)}): "
-                "take a smaller eta, or scale the features to [-1, 1]"
+                "take smaller steps, or scale the features to [-1, 1]"
             )
         self.coef_ = weights[None, :]
         with np.errstate(over="ignore", invalid="ignore"):

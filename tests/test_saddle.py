@@ -1,0 +1,137 @@
+"""SOLAM and FSAUC against dense vectors, against other programs, and what projections are."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import saddle as paper
+from reference.examples import ARRANGEMENTS, assert_close, examples
+from reference.ftrl_peers import fixture_runs, golden_runs
+from scipy import sparse
+
+from opauc_bench.learners import FSAUC, SOLAM
+from opauc_bench.learners.fsauc import project_l1
+
+CASES = {
+    "solam": (SOLAM, paper.solam, {"xi": np.array([1.0, 0.1, 10.0, 100.0]), "radius": np.array([1.0, 0.1, 10.0, 0.1])}),
+    "fsauc": (
+        FSAUC,
+        paper.fsauc,
+        {"eta": np.array([0.5, 0.1, 2.0, 30.0]), "radius": np.array([1.0, 0.1, 10.0, 100.0])},
+    ),
+}
+BOTH = pytest.mark.parametrize("case", CASES)
+
+
+def check(X, y, case, **options):
+    learner, oracle, grid = CASES[case]
+    coef = learner(**options).fit_grid(sparse.csr_matrix(X), y, grid)
+    for k, setting in enumerate(zip(*grid.values())):
+        own = dict(zip(grid, setting))
+        want = oracle(X, y, **own, **options)
+        assert_close(coef[:, k], want, tolerance=1e-10)
+        np.testing.assert_array_equal(learner(**own, **options).fit(X, y).coef_[0], coef[:, k])
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("d", [1, 3, 17])
+def test_passes_are_steps_on_dense_vectors(d, arrangement, case):
+    check(*examples(201, d, arrangement), case)
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.parametrize("n_rows", [3, 43, 44, 45, 170, 323])
+def test_epochs_of_any_number_of_rows(n_rows, variant):
+    X, y = examples(n_rows, 5)
+    y[:2] = 1, -1
+    check(X, y, "fsauc", variant=variant)
+
+
+def test_rows_that_are_left_over():
+    """323 rows make two epochs of 161: one row is left, which only the released program looks at."""
+    assert paper.epochs(323) == (2, 161)
+    X, y = examples(323, 5)
+    without = FSAUC().fit(X[:-1], y[:-1]).coef_
+    np.testing.assert_array_equal(FSAUC().fit(X, y).coef_, without)
+    assert (FSAUC(variant="released").fit(X, y).coef_ != without).any()
+
+
+def test_no_partial_fit():
+    assert not hasattr(FSAUC(), "partial_fit")
+    with pytest.raises(AttributeError, match="lays out its epochs by the number of all rows"):
+        FSAUC().partial_fit(*examples(50, 3))
+
+
+def test_solam_takes_its_scale_into_v():
+    """Steps of 100 in a ball of radius 0.1 shrink the scale by hundreds a row."""
+    X, y = examples(100, 9, "sparse")
+    learner, scales = SOLAM(xi=100.0, radius=0.1), []
+    for row in range(100):
+        learner.partial_fit(X[row : row + 1], y[row : row + 1], classes=[-1, 1])
+        scales.append(learner._state.scalars[0, 0])
+    assert np.count_nonzero(np.diff(scales) > 0) > 3, "the scale is to be taken in now and then"
+    assert_close(learner.coef_[0], paper.solam(X, y, 100.0, 0.1), tolerance=1e-10)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    w=st.lists(st.floats(-100, 100), min_size=1, max_size=30).map(np.array),
+    radius=st.floats(1e-3, 1000.0),
+)
+def test_projection_onto_the_l1_ball(w, radius):
+    """It is the nearest point of the ball: (w - p)'(q - p) <= 0 for its corners q; it is what sorting finds."""
+    p = w.copy()
+    project_l1(p, radius)
+    assert np.abs(p).sum() <= radius + 1e-14 * (radius + np.abs(w).sum())
+    if np.abs(w).sum() <= radius:
+        np.testing.assert_array_equal(p, w)
+    scale = 1e-12 * (1 + np.abs(w).sum()) * (1 + radius)
+    corners = radius * np.vstack([np.eye(len(w)), -np.eye(len(w))])
+    assert ((corners - p) @ (w - p) <= scale).all()
+    np.testing.assert_allclose(p, paper.project_l1(w, radius), atol=1e-12 * (1 + np.abs(w).max()), rtol=0)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), radius=st.floats(0.01, 100.0), step=st.floats(0.01, 100.0))
+def test_averages_stay_in_the_ball(seed, radius, step):
+    X, y = examples(60, 6, seed=seed)
+    assert np.linalg.norm(SOLAM(xi=step, radius=radius).fit(X, y).coef_) <= radius * (1 + 1e-12)
+    assert np.abs(FSAUC(eta=step, radius=radius).fit(X, y).coef_).sum() <= radius * (1 + 1e-9)
+
+
+def check_run(run):
+    parameters = {{"r": "radius", "g": "eta"}.get(name, name): value for name, value in run.parameters.items()}
+    learner, oracle, _ = CASES[run.algorithm.partition("_")[0]]
+    options = {"variant": "released"} if learner is FSAUC else {}
+    axes = {name: [value] for name, value in parameters.items()}
+    np.testing.assert_allclose(oracle(run.X, run.y, **parameters, **options), run.w, atol=1e-13, rtol=0)
+    np.testing.assert_allclose(learner(**options).fit_grid(run.X, run.y, axes)[:, 0], run.w, atol=1e-12, rtol=0)
+    return 1
+
+
+def test_other_programs():
+    """The program of the FTRL-AUC authors, and Lei's port of FSAUC."""
+    assert sum(check_run(run) for run in fixture_runs("solam", "fsauc", "fsauc_py")) == 7
+
+
+@pytest.mark.skipif("OPAUC_BENCH_GOLDEN" not in os.environ, reason="OPAUC_BENCH_GOLDEN names no folder")
+def test_other_programs_on_the_way():
+    assert sum(check_run(run) for run in golden_runs("solam", "fsauc")) == 34
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SOLAM(xi=0.0), "xi has to be greater than 0; got 0"),
+        (lambda: SOLAM(radius=-1.0), "radius has to be greater than 0; got -1"),
+        (lambda: FSAUC(eta=0.0), "eta has to be greater than 0; got 0"),
+        (lambda: FSAUC(variant="both"), "variant is one of paper, released; got 'both'"),
+    ],
+)
+def test_parameters_that_make_no_sense(make, message):
+    X, y = examples(20, 2)
+    with pytest.raises(ValueError, match=message):
+        make().fit(X, y)
