@@ -418,6 +418,20 @@ def test_doctor_finds_a_cache_that_cannot_be_written(environment, tmp_path):
     assert done.stderr == ""
 
 
+def test_an_installation_that_cannot_be_written_compiles_in_memory(environment, tmp_path):
+    # What numba finds in a read-only installation without a home: no place for machine code.
+    program = (
+        "import sys; from numba.core import caching; "
+        "caching.CacheImpl._locator_classes = []; from opauc_bench.cli import main; "
+        "sys.argv = ['opauc-bench', 'doctor']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert "ok   compiled kernels" in done.stdout
+    assert "set NUMBA_CACHE_DIR" in done.stdout
+
+
 # ---------------------------------------------------------------------- mistakes
 
 
