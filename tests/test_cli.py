@@ -11,7 +11,8 @@ import pytest
 
 from opauc_bench import __version__
 from opauc_bench.cli import main as main_of_the_script
-from opauc_bench.learners import LEARNERS
+from opauc_bench.learners import LEARNERS, LinearRanker
+from opauc_bench.runner import listings
 
 SMALL = """
 title: A small experiment on scikit-learn's datasets, to see that everything works
@@ -79,7 +80,7 @@ COMMANDS = [
 def test_every_command_explains_itself(command, tmp_path, name, flag):
     done = command(*name.split(), flag, cwd=tmp_path)
     assert done.returncode == 0
-    assert re.search(rf"Usage: \S+ {name} ", done.stdout)
+    assert re.search(rf"Usage: .+ {name} ", done.stdout)
     assert widest(done.stdout) == []
     assert done.stderr == ""
 
@@ -382,6 +383,14 @@ def test_learners_list_names_every_learner(command, tmp_path):
     assert done.returncode == 0
     assert all(re.search(rf"^{name} ", done.stdout, re.MULTILINE) for name in LEARNERS)
     assert widest(done.stdout) == []
+
+
+def test_learners_list_takes_a_learner_without_a_docstring(monkeypatch):
+    bare = type("Bare", (LinearRanker,), {"grid_axes": ("eta",)})
+    monkeypatch.setattr(listings, "learner_names", lambda: {"bare": "package:Bare"})
+    monkeypatch.setattr(listings, "learner_parameters", lambda name: (("eta",), ("eta",)))
+    monkeypatch.setattr(listings, "get_learner", lambda name: bare)
+    assert "(Bare)" in listings.list_learners()
 
 
 def test_learners_check_tells_a_good_one_from_a_bad_one(command, tmp_path):

@@ -127,7 +127,7 @@ def list_learners() -> str:
     for name, address in learner_names().items():
         try:
             parameters, axes = learner_parameters(name)
-            summary = (get_learner(name).__doc__ or "").strip().splitlines()[0]
+            summary = (get_learner(name).__doc__ or "").strip().partition("\n")[0]
         except LearnerError as error:
             rows.append([name, "", "", f"cannot be loaded: {error.message}"])
             continue
