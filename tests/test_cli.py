@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -274,6 +275,21 @@ def test_a_reader_that_goes_away_is_no_error(small, environment, buffering):
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_output_into_a_full_disk_is_an_error_without_a_traceback(small, environment):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
+            cwd=small[0],
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.stderr == "error: the output cannot be written: no space left on device\n"
+    assert done.returncode == 1
 
 
 def test_a_terminal_without_the_signs_gets_question_marks(small, environment):
