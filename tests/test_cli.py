@@ -508,6 +508,7 @@ MISTAKES = {
     "no values": (changed("lambda: {pow2: [-10, 0, 10]}", ""), 2, "no values to try for lam of opauc"),
     "a learner from no file": (changed("oam_seq", '"nowhere.py:Mine"'), 2, "nowhere.py"),
     "a learner from broken code": (changed("oam_seq", '"broken.py:Mine"'), 2, "cannot be imported: SyntaxError"),
+    "a learner from a script that exits": (changed("oam_seq", '"exits.py:Mine"'), 2, "cannot be imported: SystemExit"),
     "a published table that is not there": (SMALL + "report: {published: aij2016_table1}\n", 2, "aij2016_table1"),
     "no YAML": ("title: [", 2, "bad.yaml:1:"),
     "no text": ("\0", 2, "bad.yaml"),
@@ -522,6 +523,7 @@ def test_a_mistake_is_explained_without_a_traceback(command, tmp_path, mistake):
     (tmp_path / "good.yaml").write_text(SMALL)
     (tmp_path / "mine.py").write_text("from pathlib import Path\n")
     (tmp_path / "broken.py").write_text("class Mine(:\n")
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(7)\n")
     if isinstance(arguments, str):
         (tmp_path / "bad.yaml").write_text(arguments)
         arguments = ["run", "bad.yaml", "--offline"]
