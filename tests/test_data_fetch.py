@@ -251,6 +251,15 @@ def test_an_unconfirmed_hash_that_differs_is_told_and_recorded(tmp_path, cache):
     assert any(SHA in line and file["sha256"] in line for line in said)
 
 
+def test_an_unconfirmed_file_that_breaks_the_counts_does_not_stay(tmp_path, cache):
+    bad = Sources(cache, (mirror_of(tmp_path / "bad", TEXT[:20]),))
+    with pytest.raises(DataError, match="expected 4 rows"):
+        prepare(entry_of(confirmed=False), bad)
+    assert raw_files(bad) == []
+    good = Sources(cache, (mirror_of(tmp_path / "good", TEXT),))
+    assert prepare(entry_of(confirmed=False), good).X.shape == (4, 2)
+
+
 def test_an_unconfirmed_hash_that_agrees_is_still_unconfirmed(tmp_path, cache):
     said = []
     sources = Sources(cache, (mirror_of(tmp_path / "m", TEXT),))

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import DataError, DataUnavailable
 from .catalogue import DatasetEntry, Form
 from .download import Notify
-from .fetch import RawFile, cached_file, fetch_form, local_file, local_origin, locked
+from .fetch import RawFile, cached_file, discard, fetch_form, local_file, local_origin, locked
 from .formats import Block, read_blocks
 from .sources import Sources
 from .store import Dataset, content_key, find_prepared, recipe_key, write_prepared
@@ -127,6 +127,9 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
         if not entry.range[0] <= low <= high <= entry.range[1]:
             raise DataError(f"expected values within {list(entry.range)}, got {[low, high]}")
     except DataError as error:
+        for file, copy in zip(form.files, raw):
+            if file.sha256 not in (None, copy.sha256):
+                discard(copy)
         raise _not_as_promised(entry, form, raw, error) from None
     kind = "dense" if density > DENSE_ABOVE else "csr"
     manifest = {

@@ -28,6 +28,7 @@ __all__ = [
     "cached_file",
     "changed_at_origin",
     "check_cached",
+    "discard",
     "fetch_form",
     "local_file",
     "local_origin",
@@ -179,6 +180,12 @@ def check_cached(entry: DatasetEntry, file: FileSpec, path: Path) -> RawFile:
     if note.get("sha256", sha256) != sha256:
         raise DataError(f"{path}: expected sha256 {note['sha256']} as it was fetched, got {sha256}")
     return _raw(entry, file, path, sha256, note.get("source", "unknown"))
+
+
+def discard(raw: RawFile) -> None:
+    """Drop a file that was let in without the known hash and has proved wrong, so that sources are asked again."""
+    raw.path.unlink(missing_ok=True)
+    _note_path(raw.path.parent, raw.name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -360,13 +367,13 @@ def _part(folder: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _note_path(folder: Path, file: FileSpec) -> Path:
-    return folder / f".{file.name}.json"
+def _note_path(folder: Path, name: str) -> Path:
+    return folder / f".{name}.json"
 
 
 def _read_note(folder: Path, file: FileSpec) -> dict[str, str]:
     try:
-        note = json.loads(_note_path(folder, file).read_text("utf-8"))
+        note = json.loads(_note_path(folder, file.name).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}
@@ -376,4 +383,4 @@ def _write_note(folder: Path, file: FileSpec, note: dict[str, str]) -> None:
     with _part(folder) as part:
         part.write_text(json.dumps(note), "utf-8")
         part.chmod(0o644)
-        os.replace(part, _note_path(folder, file))
+        os.replace(part, _note_path(folder, file.name))
