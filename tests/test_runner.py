@@ -812,18 +812,6 @@ def test_quiet_says_only_what_has_failed(capsys, monkeypatch):
     assert capsys.readouterr().err.splitlines() == ["a x trial 1 fold 2: error: why"]
 
 
-def test_what_all_folds_of_a_cell_fail_with_is_said_once(capsys):
-    tasks = [planned("a", "x", fold, 10.0) for fold in range(3)] + [planned("b", "x", 0, 10.0)]
-    with Progress(tasks, 1, Estimate(), quiet=True) as progress:
-        for task, status in zip(tasks, ("error", "error", "timeout", "error")):
-            progress.done(task, taken(10.0, status))
-    assert capsys.readouterr().err.splitlines() == [
-        "a x trial 1 fold 1: error: why",
-        "a x trial 1 fold 3: timeout: why",
-        "b x trial 1 fold 1: error: why",
-    ]
-
-
 class Terminal(io.StringIO):
     def isatty(self):
         return True

@@ -69,7 +69,6 @@ class Progress:
         self._estimate = estimate
         self._quiet = quiet
         self._failed = 0
-        self._told: set[tuple[str, str, str, str]] = set()
         self._said = time.monotonic()
         self._bar = None
 
@@ -110,17 +109,10 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._row, advance=1, description=task.label, left=left if self._left else "")
         if failed:
-            self._tell(task, record)
+            self.say(f"{task.label}: {record['status']}: {record['message']}")
         elif self._bar is None and not self._quiet and time.monotonic() - self._said >= _SECONDS_BETWEEN_LINES:
             finished = self._total - len(self._left)
             self.say(f"{finished}/{self._total} tasks, {self._failed} failed, {left} ({task.label} done)")
-
-    def _tell(self, task: Task, record: dict[str, Any]) -> None:
-        """Say why a task has failed; what all folds of a cell fail with is said once, and ``status`` counts it."""
-        failure = (task.dataset, task.column, record["status"], record["message"])
-        if failure not in self._told:
-            self._told.add(failure)
-            self.say(f"{task.label}: {record['status']}: {record['message']}")
 
     def say(self, text: str) -> None:
         """Print a line, whatever the bar is doing."""
