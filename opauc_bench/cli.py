@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -66,6 +67,13 @@ def main() -> None:
         # Python must not complain about it a second time at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        # No file of ours: those name themselves. It is what the output was sent to.
+        print("error: the output cannot be written: no space left on device", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
     except Exception as error:
         if not hasattr(error, "exit_code") or not hasattr(error, "show"):
             raise

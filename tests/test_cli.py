@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 
 from opauc_bench import __version__
 from opauc_bench.cli import main as main_of_the_script
-from opauc_bench.learners import LEARNERS
+from opauc_bench.learners import LEARNERS, LinearRanker
+from opauc_bench.runner import listings
 
 SMALL = """
 title: A small experiment on scikit-learn's datasets, to see that everything works
@@ -79,7 +81,7 @@ COMMANDS = [
 def test_every_command_explains_itself(command, tmp_path, name, flag):
     done = command(*name.split(), flag, cwd=tmp_path)
     assert done.returncode == 0
-    assert re.search(rf"Usage: \S+ {name} ", done.stdout)
+    assert re.search(rf"Usage: .+ {name} ", done.stdout)
     assert widest(done.stdout) == []
     assert done.stderr == ""
 
@@ -275,6 +277,21 @@ def test_a_reader_that_goes_away_is_no_error(small, environment, buffering):
     assert process.wait() == 0
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_output_into_a_full_disk_is_an_error_without_a_traceback(small, environment):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
+            cwd=small[0],
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.stderr == "error: the output cannot be written: no space left on device\n"
+    assert done.returncode == 1
+
+
 def test_a_terminal_without_the_signs_gets_question_marks(small, environment):
     done = subprocess.run(
         [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
@@ -384,6 +401,14 @@ def test_learners_list_names_every_learner(command, tmp_path):
     assert widest(done.stdout) == []
 
 
+def test_learners_list_takes_a_learner_without_a_docstring(monkeypatch):
+    bare = type("Bare", (LinearRanker,), {"grid_axes": ("eta",)})
+    monkeypatch.setattr(listings, "learner_names", lambda: {"bare": "package:Bare"})
+    monkeypatch.setattr(listings, "learner_parameters", lambda name: (("eta",), ("eta",)))
+    monkeypatch.setattr(listings, "get_learner", lambda name: bare)
+    assert "(Bare)" in listings.list_learners()
+
+
 def test_learners_check_tells_a_good_one_from_a_bad_one(command, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from opauc_bench.learners import UniSqu\n"
@@ -416,6 +441,20 @@ def test_doctor_finds_a_cache_that_cannot_be_written(environment, tmp_path):
     assert "cannot be written" in done.stdout
     assert "mirror /somewhere" in done.stdout
     assert done.stderr == ""
+
+
+def test_an_installation_that_cannot_be_written_compiles_in_memory(environment, tmp_path):
+    # What numba finds in a read-only installation without a home: no place for machine code.
+    program = (
+        "import sys; from numba.core import caching; "
+        "caching.CacheImpl._locator_classes = []; from opauc_bench.cli import main; "
+        "sys.argv = ['opauc-bench', 'doctor']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert "ok   compiled kernels" in done.stdout
+    assert "set NUMBA_CACHE_DIR" in done.stdout
 
 
 # ---------------------------------------------------------------------- mistakes
@@ -469,6 +508,7 @@ MISTAKES = {
     "no values": (changed("lambda: {pow2: [-10, 0, 10]}", ""), 2, "no values to try for lam of opauc"),
     "a learner from no file": (changed("oam_seq", '"nowhere.py:Mine"'), 2, "nowhere.py"),
     "a learner from broken code": (changed("oam_seq", '"broken.py:Mine"'), 2, "cannot be imported: SyntaxError"),
+    "a learner from a script that exits": (changed("oam_seq", '"exits.py:Mine"'), 2, "cannot be imported: SystemExit"),
     "a published table that is not there": (SMALL + "report: {published: aij2016_table1}\n", 2, "aij2016_table1"),
     "no YAML": ("title: [", 2, "bad.yaml:1:"),
     "no text": ("\0", 2, "bad.yaml"),
@@ -483,6 +523,7 @@ def test_a_mistake_is_explained_without_a_traceback(command, tmp_path, mistake):
     (tmp_path / "good.yaml").write_text(SMALL)
     (tmp_path / "mine.py").write_text("from pathlib import Path\n")
     (tmp_path / "broken.py").write_text("class Mine(:\n")
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(7)\n")
     if isinstance(arguments, str):
         (tmp_path / "bad.yaml").write_text(arguments)
         arguments = ["run", "bad.yaml", "--offline"]

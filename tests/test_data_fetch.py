@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import tarfile
 import threading
 import time
@@ -250,6 +251,15 @@ def test_an_unconfirmed_hash_that_differs_is_told_and_recorded(tmp_path, cache):
     assert any(SHA in line and file["sha256"] in line for line in said)
 
 
+def test_an_unconfirmed_file_that_breaks_the_counts_does_not_stay(tmp_path, cache):
+    bad = Sources(cache, (mirror_of(tmp_path / "bad", TEXT[:20]),))
+    with pytest.raises(DataError, match="expected 4 rows"):
+        prepare(entry_of(confirmed=False), bad)
+    assert raw_files(bad) == []
+    good = Sources(cache, (mirror_of(tmp_path / "good", TEXT),))
+    assert prepare(entry_of(confirmed=False), good).X.shape == (4, 2)
+
+
 def test_an_unconfirmed_hash_that_agrees_is_still_unconfirmed(tmp_path, cache):
     said = []
     sources = Sources(cache, (mirror_of(tmp_path / "m", TEXT),))
@@ -454,3 +464,47 @@ def test_the_cache_of_an_installation_is_the_users(monkeypatch, tmp_path):
     monkeypatch.delenv("OPAUC_BENCH_CACHE", raising=False)
     monkeypatch.setattr("opauc_bench.data.sources.__file__", str(tmp_path / "a" / "b" / "c" / "sources.py"))
     assert Sources.from_environment().cache == Path(pooch.os_cache("opauc-bench"))
+
+
+# ---------------------------------------------------------------------- files of one's own
+
+
+def at_address(path):
+    return entry_of(urls=[path.as_uri()], sha256=None, confirmed=False)
+
+
+def test_a_file_of_ones_own_is_read_again_when_it_has_changed(tmp_path, cache):
+    path, sources = tmp_path / "mine.txt", Sources(cache)
+    path.write_bytes(TEXT)
+    first = prepare(at_address(path), sources)
+    path.write_bytes(OTHER)
+    assert find_prepared(at_address(path), sources) is None
+    said = []
+    second = prepare(at_address(path), sources, said.append)
+    assert second.fingerprint != first.fingerprint
+    assert f"toy: {path} has changed since it was read" in said
+    assert find_prepared(at_address(path), sources).fingerprint == second.fingerprint
+
+
+def test_a_file_of_ones_own_that_was_only_touched_or_removed_is_known(tmp_path, cache):
+    path, sources = tmp_path / "mine.txt", Sources(cache)
+    path.write_bytes(TEXT)
+    first = prepare(at_address(path), sources)
+    os.utime(path, ns=(1, 1))
+    assert find_prepared(at_address(path), sources).folder == first.folder
+    path.unlink()
+    assert find_prepared(at_address(path), sources).folder == first.folder
+
+
+def test_a_broken_file_of_ones_own_is_named_and_mended_in_place(tmp_path, cache):
+    path, sources = tmp_path / "mine.txt", Sources(cache)
+    path.write_bytes(TEXT)
+    prepare(at_address(path), sources)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match="empty file"):
+        prepare(at_address(path), sources)
+    path.write_bytes(TEXT + b"1 1:x\n")
+    with pytest.raises(DataError, match=rf"a copy of {path}"):
+        prepare(at_address(path), sources)
+    path.write_bytes(OTHER)
+    assert prepare(at_address(path), sources).X.shape[0] > 0

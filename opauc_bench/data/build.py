@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import DataError, DataUnavailable
 from .catalogue import DatasetEntry, Form
 from .download import Notify
-from .fetch import RawFile, cached_file, fetch_form, local_file, locked
+from .fetch import RawFile, cached_file, discard, fetch_form, local_file, local_origin, locked
 from .formats import Block, read_blocks
 from .sources import Sources
 from .store import Dataset, content_key, find_prepared, recipe_key, write_prepared
@@ -127,7 +127,11 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
         if not entry.range[0] <= low <= high <= entry.range[1]:
             raise DataError(f"expected values within {list(entry.range)}, got {[low, high]}")
     except DataError as error:
-        raise _not_as_promised(entry, raw, error) from None
+        for file, copy in zip(form.files, raw):
+            # What somebody put into the cache by hand is not ours to remove.
+            if file.sha256 not in (None, copy.sha256) and copy.source != "unknown":
+                discard(copy)
+        raise _not_as_promised(entry, form, raw, error) from None
     kind = "dense" if density > DENSE_ABOVE else "csr"
     manifest = {
         "files": _origins(form, raw),
@@ -144,8 +148,13 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
     return write_prepared(entry, key, sources, kind, blocks, y, manifest)
 
 
-def _not_as_promised(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> DataError:
-    files = ", ".join(f"{file.path} (from {file.source})" for file in raw)
+def _not_as_promised(entry: DatasetEntry, form: Form, raw: list[RawFile], error: DataError) -> DataError:
+    # A file of the user's own is mended where it is, not in the cache.
+    origins = [
+        f"a copy of {local_origin(file)}" if copy.source == "file" else f"from {copy.source}"
+        for file, copy in zip(form.files, raw)
+    ]
+    files = ", ".join(f"{copy.path} ({origin})" for copy, origin in zip(raw, origins))
     return DataError(
         f"{entry.name}: {error.message}" + (f"\n  in {files}" if files else ""),
         f"{entry.fetch_command}  # or correct the catalogue, if that is wrong",

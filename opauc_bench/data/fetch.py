@@ -23,7 +23,17 @@ from .content import SUFFIXES, digest, suffix_of
 from .download import Notify, Unreachable, download
 from .sources import Sources, is_remote, local_path
 
-__all__ = ["RawFile", "cached_file", "check_cached", "fetch_form", "local_file", "locked"]
+__all__ = [
+    "RawFile",
+    "cached_file",
+    "changed_at_origin",
+    "check_cached",
+    "discard",
+    "fetch_form",
+    "local_file",
+    "local_origin",
+    "locked",
+]
 
 
 @dataclass(frozen=True)
@@ -84,8 +94,36 @@ def local_file(entry: DatasetEntry, file: FileSpec, sources: Sources) -> Path | 
     """Return a copy of a file in a mirror folder or at a ``file://`` address, unchecked, or None."""
     folders = [local_path(mirror) / entry.name for mirror in sources.mirrors if not is_remote(mirror)]
     found = [_variant(folder, file) for folder in folders]
-    found += [local_path(url) for url in file.urls if not is_remote(url) and local_path(url).is_file()]
-    return next(filter(None, found), None)
+    return next(filter(None, [*found, local_origin(file)]), None)
+
+
+def local_origin(file: FileSpec) -> Path | None:
+    """Return the first ``file://`` address of a file that leads to one, as a path, or None."""
+    paths = (local_path(url) for url in file.urls if not is_remote(url))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def changed_at_origin(entry: DatasetEntry, file: FileSpec, sources: Sources) -> bool:
+    """Whether a file that was copied from a ``file://`` address has other content there now.
+
+    Such a file is a user's own and may still be worked on; the copy in the cache must not stand for it for ever.
+    """
+    origin = None if file.confirmed else local_origin(file)
+    if origin is None:
+        return False
+    note = _read_note(raw_folder(entry, sources), file)
+    if note.get("source") != "file" or note.get("stamp") == _stamp(origin):
+        return False
+    try:
+        return digest(origin, size_limit(entry, file))[0] != note.get("sha256")
+    except DataError:  # what is wrong with it is told when it is fetched
+        return True
+
+
+def _stamp(path: Path) -> str:
+    """Size and time of a file: where they are the same, its content is not read again."""
+    found = path.stat()
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
 def _variant(folder: Path, file: FileSpec) -> Path | None:
@@ -144,6 +182,12 @@ def check_cached(entry: DatasetEntry, file: FileSpec, path: Path) -> RawFile:
     return _raw(entry, file, path, sha256, note.get("source", "unknown"))
 
 
+def discard(raw: RawFile) -> None:
+    """Drop a file that was let in without the known hash and has proved wrong, so that sources are asked again."""
+    raw.path.unlink(missing_ok=True)
+    _note_path(raw.path.parent, raw.name).unlink(missing_ok=True)
+
+
 @dataclass(frozen=True)
 class _File:
     """One file of one dataset on its way into the cache."""
@@ -190,6 +234,9 @@ class _File:
         path = cached_file(self.entry, self.file, self.sources)
         if path is None:
             raise _Missing("not there")
+        if changed_at_origin(self.entry, self.file, self.sources):
+            self.notify(f"{self.entry.name}: {local_origin(self.file)} has changed since it was read")
+            raise _Missing("older than the file at its address")
         return check_cached(self.entry, self.file, path)
 
     def _from_mirror(self, mirror: Path) -> RawFile:
@@ -205,11 +252,12 @@ class _File:
         if not path.is_file():
             raise _Missing("no such file")
         with _part(raw_folder(self.entry, self.sources)) as part:
+            stamp = _stamp(path)  # before it is read: a change while it is read shows later
             try:
                 shutil.copyfile(path, part)
             except PermissionError as error:
                 raise _Missing(f"{path}: {error.strerror}") from None
-            return self._accept(part, source, path)
+            return self._accept(part, source, path, {"stamp": stamp} if source == "file" else {})
 
     def _from_web(self, addresses: list[str], source: str) -> RawFile:
         if self.sources.offline:
@@ -228,8 +276,8 @@ class _File:
                     return self._accept(part, source, address)
         raise _Missing("; ".join(dict.fromkeys(reasons)))
 
-    def _accept(self, part: Path, source: str, shown: Path | str) -> RawFile:
-        """Check a new file and move it to its place."""
+    def _accept(self, part: Path, source: str, shown: Path | str, known: dict[str, str] | None = None) -> RawFile:
+        """Check a new file and move it to its place, with a note of what is known of it."""
         try:
             if self.file.member is not None:
                 _extract(part, self.file.member, size_limit(self.entry, self.file))
@@ -243,7 +291,7 @@ class _File:
             other = part.parent / (self.file.name + suffix)
             if other != target:
                 other.unlink(missing_ok=True)
-        _write_note(part.parent, self.file, {"sha256": sha256, "source": source})
+        _write_note(part.parent, self.file, {"sha256": sha256, "source": source, **(known or {})})
         return _raw(self.entry, self.file, target, sha256, source)
 
     def _notice_other_content(self, raw: RawFile) -> None:
@@ -319,13 +367,13 @@ def _part(folder: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _note_path(folder: Path, file: FileSpec) -> Path:
-    return folder / f".{file.name}.json"
+def _note_path(folder: Path, name: str) -> Path:
+    return folder / f".{name}.json"
 
 
 def _read_note(folder: Path, file: FileSpec) -> dict[str, str]:
     try:
-        note = json.loads(_note_path(folder, file).read_text("utf-8"))
+        note = json.loads(_note_path(folder, file.name).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}
@@ -335,4 +383,4 @@ def _write_note(folder: Path, file: FileSpec, note: dict[str, str]) -> None:
     with _part(folder) as part:
         part.write_text(json.dumps(note), "utf-8")
         part.chmod(0o644)
-        os.replace(part, _note_path(folder, file))
+        os.replace(part, _note_path(folder, file.name))

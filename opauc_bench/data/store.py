@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import DataError
 from .catalogue import DatasetEntry, Form
+from .fetch import changed_at_origin
 from .sources import Sources
 
 if TYPE_CHECKING:
@@ -81,10 +82,12 @@ def content_key(hashes: list[str]) -> str:
 def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
     """Return what the cache holds ready for use, or None; asks no network and parses nothing.
 
-    A damaged prepared folder counts as absent here; `prepare` makes it again. Where files without a known
-    hash gave several sets of arrays, the newest counts.
+    A damaged prepared folder counts as absent here, and so does one whose ``file://`` origin has changed; `prepare`
+    makes it again. Where files without a known hash gave several sets of arrays, the newest counts.
     """
     for form in entry.forms:
+        if any(changed_at_origin(entry, file, sources) for file in form.files):
+            continue
         folders = prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-*")
         for folder in sorted(folders, key=_age):
             try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ..compiled import njit
 
 __all__ = ["auc_columns", "auc_score"]
 
@@ -68,7 +69,7 @@ def auc_columns(y, scores) -> np.ndarray:
     return aucs
 
 
-@njit(cache=True)
+@njit()
 def _auc_of_sorted(positives, negatives):
     """Count twice the pairs in order plus the ties by one merge of the two sorted lists; integers, hence exact."""
     below, up_to, twice = 0, 0, 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import State
 
 __all__ = ["DenseState", "dense_step", "first_look", "scores"]
@@ -44,7 +44,7 @@ class DenseState(State):
         self.products = np.ascontiguousarray(self.products[:, columns])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def scores(there, x, W, score):
     """Scores of the row with the values ``x`` at the features ``there``, for every setting."""
     score[:] = 0.0
@@ -54,7 +54,7 @@ def scores(there, x, W, score):
             score[g] += v * w[g]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def first_look(there, x, own, score, counts, sums, mean_scores, products):
     """Take a row into the statistics of its class, and look at the class mean's score."""
     counts[own] += 1.0
@@ -65,7 +65,7 @@ def first_look(there, x, own, score, counts, sums, mean_scores, products):
         mean_scores[own, g] = products[own, g] / counts[own]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def dense_step(there, x, own, push, prox, sums, products, W):
     """w <- prox(w - push[0] x - push[1] (own class's sum) - push[2] (the other's)), for every setting.
 
@@ -94,7 +94,7 @@ def dense_step(there, x, own, push, prox, sums, products, W):
             p_opp[g] += w[g] * opp_i
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _shrunk(u, threshold, above, below):
     if u > threshold:
         return (u - threshold) / above
@@ -103,7 +103,7 @@ def _shrunk(u, threshold, above, below):
     return 0.0 * u  # NaN stays NaN
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc"})
+@njit(error_model="numpy", fastmath={"reassoc"})
 def _step_of_one(by_own, by_opp, threshold, above, below, s_own, s_opp, w):
     """The dense part of the step for a single setting; returns the inner products of the weights and the sums."""
     p_own, p_opp = 0.0, 0.0

@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner, State
 from .sparse_rows import aligned_zeros, require_positive, require_variant, rows_of
 
@@ -183,7 +183,7 @@ class AdaGrad(_DualAveraging):
         self.variant = variant
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _weight(total, squares, t, adaptive, released, l1, rate, extra):
     """Weight of a coordinate after ``t`` rows, from the sums of its gradients and of their squares."""
     mean = total / t
@@ -203,7 +203,7 @@ def _weight(total, squares, t, adaptive, released, l1, rate, extra):
     return 0.0 * mean  # NaN stays NaN
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _intercept(total, squares, t, adaptive, released, rates):
     """The same without a threshold; the released RDA-l1 treats its intercept as the paper does."""
     if adaptive:
@@ -211,7 +211,7 @@ def _intercept(total, squares, t, adaptive, released, rates):
     return _weight(total, squares, t, adaptive, False, 0.0, rates[0], 0.0)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _all_weights(adaptive, released, l1, rates, n_rows, last_row, W, weights):
     n_features = len(last_row)
     weights[:] = 0.0
@@ -227,7 +227,7 @@ def _all_weights(adaptive, released, l1, rates, n_rows, last_row, W, weights):
                 weights[i, g] = _intercept(total, squares, n_rows, adaptive, released, rates[:, g])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _learn(indptr, indices, data, y, adaptive, released, l1, rates, n_rows, last_row, W):
     width = len(l1)
     score = np.empty(width)

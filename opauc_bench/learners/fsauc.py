@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner, State
 from .sparse_rows import require_positive, require_variant, rows_of
 
@@ -137,7 +137,7 @@ class FSAUC(OnePassLearner):
         return 8.0 * 3 * n_features * n_settings
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _learn(indptr, indices, data, y, eta, radius, released, lengths, counts, sums, step, clock, dual, start, total, W):
     n_epochs, d = lengths[0], sums.shape[1]
     for t in range(len(y)):
@@ -168,7 +168,7 @@ def _learn(indptr, indices, data, y, eta, radius, released, lengths, counts, sum
             clock[1] = 0
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _primal_and_dual_step(there, x, own, p, eta, alpha, w):
     """Steps of w, a and b in place; returns alpha after its own."""
     d = len(w) - 2
@@ -185,7 +185,7 @@ def _primal_and_dual_step(there, x, own, p, eta, alpha, w):
     return alpha + eta * share * towards
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc"})
+@njit(error_model="numpy", fastmath={"reassoc"})
 def project_l1(w, radius):
     """Project ``w`` onto the l1 ball in place: drop what lies below the threshold until nothing does (Michelot)."""
     kept = len(w)
@@ -209,7 +209,7 @@ def project_l1(w, radius):
         w[i] = u - threshold if u > threshold else (u + threshold if u < -threshold else 0.0 * u)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc"})
+@njit(error_model="numpy", fastmath={"reassoc"})
 def _stay_near(w, start, r):
     """Project ``w`` onto the ball of radius ``r`` around ``start`` in place."""
     square = 0.0
@@ -221,7 +221,7 @@ def _stay_near(w, start, r):
             w[i] = start[i] + (w[i] - start[i]) * shorter
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _next_epoch(radius, n_rows, p, counts, sums, step, dual, start, total, W):
     """Begin at the mean of the epoch that is over, with r halved and D and eta that follow from it."""
     d = sums.shape[1]

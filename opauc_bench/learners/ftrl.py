@@ -25,8 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner, State
 from .sparse_rows import aligned_zeros, require_positive, require_variant, rows_of
 
@@ -210,14 +210,14 @@ class FTRLProximal(_FTRL):
         kernel(*arguments, state.W)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _weight(z, root, inverse_gamma, l1, above, below, beta, l2):
     """Line 19 of Algorithm 1."""
     left = above - z if z > l1 else (-below - z if z < -l1 else 0.0 * z)  # NaN stays NaN
     return left / ((beta + root) * inverse_gamma + l2)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _auc_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta, l2, counts, mean_scores, W):
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W[:, :, 0], _row_buffers(indptr)
@@ -246,7 +246,7 @@ def _auc_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta
             state[i, _W], state[i, _Z], state[i, _Q], state[i, _ROOT] = w[k], z[k], q[k], root[k]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _row_buffers(indptr):
     """Room for w, z, q, sqrt(q) and x of the longest row, in whole vector registers."""
     longest = 0
@@ -256,7 +256,7 @@ def _row_buffers(indptr):
     return rows[0], rows[1], rows[2], rows[3], rows[4]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _auc_all_settings(indptr, indices, data, y, inverse_gamma, l1, shrink, beta, l2, counts, mean_scores, W):
     width = len(l1)
     c = np.empty(width)
@@ -273,7 +273,7 @@ def _auc_all_settings(indptr, indices, data, y, inverse_gamma, l1, shrink, beta,
             _visit(W[indices[k]], c, data[k], inverse_gamma, l1, shrink, beta, l2)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _scores(indices, data, W, score):
     """Scores of one row under the weights as they are."""
     score[:] = 0.0
@@ -283,7 +283,7 @@ def _scores(indices, data, W, score):
             score[g] += v * w[g]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _visit(block, c, v, inverse_gamma, l1, shrink, beta, l2):
     """Lines 19 to 21 for one coordinate of a row, with the value ``v``."""
     w, z, q, root, above, below = block[_W], block[_Z], block[_Q], block[_ROOT], shrink[0], shrink[1]
@@ -296,7 +296,7 @@ def _visit(block, c, v, inverse_gamma, l1, shrink, beta, l2):
         root[g] = new_root
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _auc_not_lazy(
     indptr, indices, data, y, inverse_gamma, l1, shrink, beta, l2, counts, mean_scores, class_sums, products, W
 ):
@@ -324,7 +324,7 @@ def _auc_not_lazy(
                 products[1, g] += change * class_sums[i, 1]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _logistic_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta, l2, W):
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W[:, :, 0], _row_buffers(indptr)
@@ -352,7 +352,7 @@ def _logistic_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink,
             state[i, _W], state[i, _Z], state[i, _Q], state[i, _ROOT] = w[k], z[k], q[k], root[k]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _logistic_all_settings(indptr, indices, data, y, inverse_gamma, l1, shrink, beta, l2, W):
     width = len(l1)
     c = np.empty(width)

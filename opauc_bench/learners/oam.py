@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner, State
 
 __all__ = ["OAMGra", "OAMSeq"]
@@ -146,7 +146,7 @@ def _reservoir(y, counts, size, uniforms):
     return np.where(slots < size, slots, -1)
 
 
-@njit(cache=True)
+@njit()
 def _pass(X, y, slots, caps, sequential, counts, sizes, rows, gram, W):
     n_settings = W.shape[0]
     buffer_size = gram.shape[1]
@@ -179,7 +179,7 @@ def _pass(X, y, slots, caps, sequential, counts, sizes, rows, gram, W):
         W += np.dot(scores, opponents)
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def _one_after_another(scores, m, sign, cap, products, gram):
     """Replace the scores of m opponents and of x (last) by the coefficients of the step on each of them."""
     own_score, total = scores[m], 0.0
@@ -199,7 +199,7 @@ def _one_after_another(scores, m, sign, cap, products, gram):
     scores[m] = total
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def _all_at_once(scores, m, sign, cap):
     """The same with every pair judged by the scores as they are."""
     own_score, total = scores[m], 0.0

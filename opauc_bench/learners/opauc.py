@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner, State
 
 __all__ = ["OPAUC"]
@@ -134,7 +134,7 @@ def _padded(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def _count(x, p, counts, means, pending, n_pending):
     """Take the row into the count and mean of its class, and let it wait for the second moments."""
     counts[p] += 1.0
@@ -144,7 +144,7 @@ def _count(x, p, counts, means, pending, n_pending):
     n_pending[p] += 1
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def _add_pending(moments, pending, n_pending):
     """M += sum of x x' over the pending rows of one class."""
     d = moments.shape[0]
@@ -158,7 +158,7 @@ def _add_pending(moments, pending, n_pending):
                     row[j] += xi * x[j]
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W):
     n, d = X.shape
     width = W.shape[1]
@@ -194,7 +194,7 @@ def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W)
                 Wi[g] += eta[g] * (push - lam[g] * Wi[g] - Vi[g])
 
 
-@njit(cache=True, fastmath={"contract"}, inline="always")
+@njit(fastmath={"contract"}, inline="always")
 def _strip_of_A(A, i, n_rows, M, pending, n_pending, per_count, c, z):
     """A = n_rows rows, from row i, of M / T - c c' + z z', after M has got its pending rows."""
     d = M.shape[0]
@@ -211,7 +211,7 @@ def _strip_of_A(A, i, n_rows, M, pending, n_pending, per_count, c, z):
             a[j] = row[j] * per_count - ci * c[j] + zi * z[j]
 
 
-@njit(cache=True, fastmath={"contract"}, inline="always")
+@njit(fastmath={"contract"}, inline="always")
 def _six_rows_times_W(A, i, W, V):
     """V[i:i+6] = A W: 24 coefficients stay in registers while the settings stream by."""
     V0, V1, V2, V3, V4, V5 = V[i], V[i + 1], V[i + 2], V[i + 3], V[i + 4], V[i + 5]
@@ -243,7 +243,7 @@ def _six_rows_times_W(A, i, W, V):
                 V5[g] += a50 * w0 + a51 * w1 + a52 * w2 + a53 * w3
 
 
-@njit(cache=True, fastmath={"contract"}, inline="always")
+@njit(fastmath={"contract"}, inline="always")
 def _two_rows_times_W(A, i, W, V):
     """V[i:i+2] = A[:2] W, for the rows that six do not divide."""
     V0, V1 = V[i], V[i + 1]
@@ -263,7 +263,7 @@ def _two_rows_times_W(A, i, W, V):
                 V1[g] += a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@njit(fastmath={"contract", "reassoc"})
 def _one_setting(X, y, eta, lam, counts, means, moments, pending, n_pending, w):
     """The same step for a single model: a matrix-vector product that reads M_o once."""
     n, d = X.shape

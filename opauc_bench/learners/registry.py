@@ -107,7 +107,7 @@ def _module_from_file(path: Path):
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # importing a script may end it
         del sys.modules[module_name]
         raise LearnerError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     return module

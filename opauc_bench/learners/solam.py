@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner, State
 from .sparse_rows import aligned_zeros, require_positive, rows_of
 
@@ -110,7 +110,7 @@ class SOLAM(OnePassLearner):
         return 8.0 * 2 * n_features * n_settings
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W):
     width = len(xi)
     score, change = np.empty(width), np.empty(width)
@@ -137,7 +137,7 @@ def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W):
                 _take_scale_into_v(g, scalars, W)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _one_setting(indptr, indices, data, y, xi, radius, counts, scalars, W):
     """The same without loops over settings, bit for bit."""
     state, of_model = W[:, :, 0], scalars[:, 0]
@@ -158,7 +158,7 @@ def _one_setting(indptr, indices, data, y, xi, radius, counts, scalars, W):
             _take_scale_into_v(0, scalars, W)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _change_of_v(y, counts, vx, length, xi, radius, scalars):
     """The whole step but for v and u; returns what v gets of x. ``vx`` is v'x, ``length`` |x|^2."""
     n_rows = counts[0] + counts[1]
@@ -175,7 +175,7 @@ def _change_of_v(y, counts, vx, length, xi, radius, scalars):
     return -push / scale
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _steps_beside_w(y, p, gamma, score, radius, scalars):
     """Steps of a, b and alpha; returns the factor of x in g_w, from their values before."""
     a, b, alpha = scalars[_A], scalars[_B], scalars[_ALPHA]
@@ -189,7 +189,7 @@ def _steps_beside_w(y, p, gamma, score, radius, scalars):
     return share * factor
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _take_scale_into_v(g, scalars, W):
     """The same w and the same sum of iterates, with the scale 1 and Gamma 0."""
     scale, gamma, square = scalars[_SCALE, g], scalars[_GAMMA, g], 0.0

@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner, State
 from .dense_steps import DenseState, dense_step, first_look, scores
 from .sparse_rows import require_positive, require_variant, rows_of
@@ -178,7 +178,7 @@ class SPAML2(OnePassLearner):
         return 8.0 * n_features * (n_settings + 2)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _learn_dense(indptr, indices, data, y, xi, l1, l2, released, counts, sums, mean_scores, products, W):
     width = len(xi)
     score, push = np.empty(width), np.empty((3, width))
@@ -201,7 +201,7 @@ def _learn_dense(indptr, indices, data, y, xi, l1, l2, released, counts, sums, m
         dense_step(there, x, own, push, prox, sums, products, W)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _all_settings(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V):
     width = len(xi)
     vx, change = np.empty(width), np.empty(width)
@@ -220,7 +220,7 @@ def _all_settings(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V
                 _take_scale_into_v(g, model, V)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _one_setting(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V):
     """The same without loops over settings, bit for bit."""
     v = V[:, 0]
@@ -237,7 +237,7 @@ def _one_setting(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V)
             _take_scale_into_v(0, model, V)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _change_of_v(y, row, counts, gram, vx, xi, l2, model):
     """The whole step but for v; returns what v gets of x. ``row`` is what ``_add_to_sums`` returns, ``vx`` is v'x."""
     own, opp, sign = (0, 1, 1.0) if y > 0 else (1, 0, -1.0)
@@ -260,7 +260,7 @@ def _change_of_v(y, row, counts, gram, vx, xi, l2, model):
     return change
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _take_scale_into_v(g, model, V):
     """The same w, with the scale 1."""
     scale = model[_SCALE, g]
@@ -270,7 +270,7 @@ def _take_scale_into_v(g, model, V):
     model[_SCALE, g] = 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_to_sums(there, x, y, counts, sums, gram):
     """Take a row into its class's sum; returns its products with that sum and with the other one, and |x|^2."""
     own, opp = (0, 1) if y > 0 else (1, 0)

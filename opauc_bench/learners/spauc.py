@@ -13,8 +13,8 @@ The class means move every coordinate: O(d) a row.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner
 from .dense_steps import DenseState, dense_step, first_look, scores
 from .sparse_rows import rows_of
@@ -68,7 +68,7 @@ class SPAUC(OnePassLearner):
         return 8.0 * n_features * (n_settings + 2)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _learn(indptr, indices, data, y, mu, l1, counts, sums, mean_scores, products, W):
     width = len(mu)
     score, push = np.empty(width), np.empty((3, width))

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from ..compiled import njit
 from .base import OnePassLearner, State
 
 __all__ = ["UniExp", "UniLog", "UniSqu"]
@@ -124,7 +124,7 @@ class UniSqu(_UnivariateLearner):
     _loss = _SQUARED
 
 
-@njit(cache=True)
+@njit()
 def _class_weight(weights, counts, own):
     """Weight of a class, from the counts with the current example in them."""
     if weights == 1:
@@ -134,7 +134,7 @@ def _class_weight(weights, counts, own):
     return 1.0
 
 
-@njit(cache=True)
+@njit()
 def _phi(loss, margin):
     """Minus the derivative of the loss."""
     if loss == _EXPONENTIAL:
@@ -144,7 +144,7 @@ def _phi(loss, margin):
     return 1.0 - margin
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def _all_settings(indptr, indices, data, y, eta, loss, weights, intercept, counts, W, b):
     width = W.shape[1]
     push = np.empty(width)
@@ -169,7 +169,7 @@ def _all_settings(indptr, indices, data, y, eta, loss, weights, intercept, count
                 w[g] += v * push[g]
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@njit(fastmath={"contract", "reassoc"})
 def _one_setting(indptr, indices, data, y, eta, loss, weights, intercept, counts, W, b):
     w = W[:, 0]
     for t in range(len(y)):

@@ -127,7 +127,7 @@ def list_learners() -> str:
     for name, address in learner_names().items():
         try:
             parameters, axes = learner_parameters(name)
-            summary = (get_learner(name).__doc__ or "").strip().splitlines()[0]
+            summary = (get_learner(name).__doc__ or "").strip().partition("\n")[0]
         except LearnerError as error:
             rows.append([name, "", "", f"cannot be loaded: {error.message}"])
             continue
@@ -157,6 +157,8 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
         problem = check()
         good = good and not problem
         lines.append(f"{'BAD ' if problem else 'ok  '} {what}{': ' + problem if problem else ''}")
+    if note := _kernels_not_kept():
+        lines.append(f"     {note}")
     try:
         lines.append(f"     svm_perf: {_svm_perf_engine()}")
     except LearnerError as error:
@@ -185,6 +187,15 @@ def _svm_perf_engine() -> str:
     if program is None:
         return f"our own solver, since there is no {PROGRAM} on PATH or in {ENVIRONMENT}"
     return f"the program {program}"
+
+
+def _kernels_not_kept() -> str:
+    from ..compiled import kept_on_disk
+    from ..evaluation.auc import _auc_of_sorted
+
+    if kept_on_disk(_auc_of_sorted):
+        return ""
+    return "kernels are compiled anew by each process; set NUMBA_CACHE_DIR to a folder that can be written"
 
 
 def _kernels_work() -> str:
