@@ -591,3 +591,20 @@ def test_a_bug_of_ours_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("opauc_bench.cli.app", broken)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         main_of_the_script()
+
+
+def test_too_few_rows_for_the_folds_is_said_once_and_before_any_work(command, tmp_path):
+    (tmp_path / "rare.csv").write_text("".join(f"{i},{i % 7},{'a' if i < 4 else 'b'}\n" for i in range(60)))
+    (tmp_path / "own.yaml").write_text(
+        "datasets:\n  rare:\n    title: rare\n    format: csv\n"
+        f"    files: [{{name: rare.csv, sha256: null, urls: ['{(tmp_path / 'rare.csv').as_uri()}']}}]\n"
+        "    n_samples: 60\n    n_features: 2\n    n_positive: 4\n    positive: [a]\n    scaling: minmax\n"
+    )
+    (tmp_path / "rare.yaml").write_text(
+        "title: t\ncatalogue: own.yaml\ndatasets: [rare]\nlearners: [uni_squ]\ngrids: {eta: [0.1]}\n"
+    )
+    done = command("run", "rare.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "rare: its rarer class has 4 rows, too few for 5 folds with 5 inner folds" in done.stderr
+    assert "fewer folds" in done.stderr
+    assert not list((tmp_path / "results").rglob("records"))

@@ -44,6 +44,7 @@ def run_experiment(
         tasks = [task for task in session.tasks() if task.dataset in session.prepared]
         if not tasks:
             raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
+        _check_folds(session, {task.dataset for task in tasks})
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
         if not quiet and todo:
             _say(
@@ -59,6 +60,26 @@ def run_experiment(
         words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
         _say(f"{failed} of {len(tasks)} tasks have no number ({words}); --retry-failed computes them again")
     return 3 if session.unavailable else 1 if failed else 0
+
+
+def _check_folds(session: Session, names: set[str]) -> None:
+    """Every fold has to have rows of both classes, the inner ones too."""
+    protocol = session.experiment.protocol
+    problems = []
+    for name, data in session.prepared.items():
+        positive = data.manifest["n_positive"]
+        rarer = min(positive, data.manifest["n_samples"] - positive)
+        in_training = rarer - -(-rarer // protocol.folds)
+        if name in names and (rarer < protocol.folds or in_training < protocol.inner_folds):
+            problems.append(
+                f"{name}: its rarer class has {rarer} rows, too few for {protocol.folds} folds "
+                f"with {protocol.inner_folds} inner folds"
+            )
+    if problems:
+        path = session.experiment.path
+        raise ConfigError(
+            "\n".join(problems), f"take fewer folds under protocol of {path}, or leave these datasets out"
+        )
 
 
 def _to_do(session: Session, tasks: list[Task], fresh: bool, retry_failed: bool) -> tuple[list[Task], Estimate]:

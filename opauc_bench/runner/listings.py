@@ -137,7 +137,7 @@ def list_learners() -> str:
         rows,
         ["learner", "tuned", "parameters", "what it is"],
         tablefmt="simple",
-        maxcolwidths=[None, None, 16, 36],
+        maxcolwidths=[None, 14, 14, 31],
     )
 
 
