@@ -139,16 +139,16 @@ def _terminable():
 
 
 def print_report(session: Session, test: str | None = None) -> None:
-    """Write the report of what is recorded and print its table."""
+    """Print the table of what is recorded and write the report."""
     table, comparison = _report(session, test)
-    write_report(session.folder, table, comparison)
-    write_folds(session.folder / "folds.csv", session.records())
     shown, _ = _report(session, test, chosen_only=True) if session.datasets or session.learners else (table, None)
     print(to_terminal(shown, _width()).rstrip("\n"))
     if comparison is not None:
         print()
         sentences = [f"Beside {comparison.published.title}:", *comparison.summary().sentences()]
         print("\n".join(map(_wrapped, [*sentences, "Cell by cell: opauc-bench compare, or comparison.md"])))
+    write_report(session.folder, table, comparison)
+    write_folds(session.folder / "folds.csv", session.records())
     print(f"\nwritten to {session.folder}/")
 
 
@@ -160,8 +160,8 @@ def print_comparison(session: Session, test: str | None = None) -> None:
             f"{session.experiment.path}: names no published table to compare with",
             "add e.g. 'report: {published: aij2016_table2}' to the config",
         )
-    write_report(session.folder, table, comparison)
     print(comparison_to_terminal(comparison, _width()))
+    write_report(session.folder, table, comparison)
 
 
 def _report(session: Session, test: str | None, chosen_only: bool = False) -> tuple[ResultTable, Comparison | None]:
