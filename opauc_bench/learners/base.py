@@ -57,6 +57,10 @@ class State:
         """Weights of the live settings, shape (n_features, n_live)."""
         return self.W[:n_features, : self.n_live]
 
+    def finite(self, n_features: int) -> np.ndarray:
+        """Which live settings have finite weights, shape (n_live,); looked at between chunks of rows."""
+        return np.isfinite(self.coef(n_features)).all(axis=0)
+
     def keep(self, columns: np.ndarray) -> None:
         """Drop every setting but ``columns`` (integer positions among the live ones)."""
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
@@ -154,7 +158,7 @@ class OnePassLearner(LinearRanker):
             while start < len(order) and len(live):
                 rows = order[start : start + length]
                 self._consume(state, self._chunk(X, rows, features), np.asarray(y[rows], dtype=np.int8))
-                finite = np.isfinite(state.coef(n_features)).all(axis=0)
+                finite = state.finite(n_features)
                 if not finite.all():
                     live = live[finite]
                     if len(live):
