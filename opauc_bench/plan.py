@@ -20,12 +20,12 @@ import numpy as np
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
+from .protocol import Protocol
 
 __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
-_SECONDS_PER_AUC_ROW = 2.5e-8
 
 
 @dataclass(frozen=True)
@@ -204,20 +204,23 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
         if dataset not in shapes:
             continue
         tasks = [
-            _task(dataset, shapes[dataset], column, protocol.model_dump(mode="json"), trial, fold)
+            _task(dataset, shapes[dataset], column, protocol, trial, fold)
             for column in columns
-            for trial in range(protocol.trials)
-            for fold in range(protocol.folds)
+            for trial, fold in protocol.repetitions()
         ]
         plans.append(sorted(tasks, key=lambda task: -task.seconds))
     plans.sort(key=lambda tasks: sum(task.seconds for task in tasks))
     return [task for tasks in plans for task in tasks]
 
 
-def _task(dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], trial: int, fold: int) -> Task:
-    defining = {key: value for key, value in protocol.items() if key != "trials"}
+def _task(dataset: str, shape: Shape, column: Column, protocol: Protocol, trial: int, fold: int) -> Task:
     max_train = column.max_train.get(dataset)
-    seconds, memory = _cost(shape, column, protocol, max_train)
+    n_nonzero = shape.density * shape.n_features
+
+    def training(n_rows: float, n_settings: int) -> tuple[float, float]:
+        return column.estimator.cost(n_rows, shape.n_features, n_nonzero, n_settings)
+
+    seconds, memory = protocol.cost(shape.n_samples, column.n_settings, max_train, training)
     return Task(
         dataset=dataset,
         column=column.key,
@@ -229,30 +232,15 @@ def _task(dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], 
             **column.identity,
             "dataset": dataset,
             "fingerprint": shape.fingerprint,
-            "protocol": {**defining, "version": PROTOCOL_VERSION},
+            "protocol": {**protocol.identity(), "version": PROTOCOL_VERSION},
             "trial": trial,
             "fold": fold,
             **({} if max_train is None else {"max_train": max_train}),
         },
         params=column.params,
         grid=column.grid,
-        protocol=protocol,
+        protocol=protocol.model_dump(mode="json"),
         seconds=seconds,
         memory_bytes=memory,
         max_train=max_train,
     )
-
-
-def _cost(shape: Shape, column: Column, protocol: dict[str, Any], max_train: int | None) -> tuple[float, float]:
-    train = shape.n_samples * (protocol["folds"] - 1) / protocol["folds"]
-    train = train if max_train is None else min(train, max_train)
-    n_nonzero = shape.density * shape.n_features
-    inner_folds = protocol["inner_folds"]
-    inner = train * (inner_folds - 1) / inner_folds
-    cost = column.estimator.cost
-    selection, memory = cost(inner, shape.n_features, n_nonzero, column.n_settings)
-    refit, memory_of_refit = cost(train, shape.n_features, n_nonzero, 1)
-    scoring = _SECONDS_PER_AUC_ROW * train * column.n_settings * max(1.0, math.log10(train))
-    held_out = train / inner_folds
-    memory = max(memory + 16.0 * held_out * column.n_settings, memory_of_refit)
-    return inner_folds * selection + scoring + refit, memory

@@ -63,22 +63,18 @@ def run_experiment(
 
 
 def _check_folds(session: Session, names: set[str]) -> None:
-    """Every fold has to have rows of both classes, the inner ones too."""
-    protocol = session.experiment.protocol
+    """Every part of a split has to have rows of both classes."""
     problems = []
     for name, data in session.prepared.items():
         positive = data.manifest["n_positive"]
-        rarer = min(positive, data.manifest["n_samples"] - positive)
-        in_training = rarer - -(-rarer // protocol.folds)
-        if name in names and (rarer < protocol.folds or in_training < protocol.inner_folds):
-            problems.append(
-                f"{name}: its rarer class has {rarer} rows, too few for {protocol.folds} folds "
-                f"with {protocol.inner_folds} inner folds"
-            )
+        negative = data.manifest["n_samples"] - positive
+        if name in names and (trouble := session.experiment.protocol.trouble_with(positive, negative)):
+            problems.append(f"{name}: {trouble}")
     if problems:
         path = session.experiment.path
         raise ConfigError(
-            "\n".join(problems), f"take fewer folds under protocol of {path}, or leave these datasets out"
+            "\n".join(problems),
+            f"take fewer folds, or larger parts, under protocol of {path}, or leave these datasets out",
         )
 
 
@@ -178,7 +174,7 @@ def _report(session: Session, test: str | None, chosen_only: bool = False) -> tu
     records = {(d, key): rows for (d, key), rows in session.records().items() if d in datasets and key in keys}
     if not any(record for rows in records.values() for _, record in rows):
         raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
-    expected = experiment.protocol.trials * experiment.protocol.folds
+    expected = experiment.protocol.n_repetitions
     table = build_table(
         title=experiment.title,
         datasets=list(datasets),
@@ -186,7 +182,7 @@ def _report(session: Session, test: str | None, chosen_only: bool = False) -> tu
         cells={key: _cell(rows, expected, key[0] in not_to_be_had) for key, rows in records.items()},
         reference=experiment.reference,
         test=test or experiment.report.test,
-        test_fraction=1.0 / experiment.protocol.folds,
+        test_fraction=experiment.protocol.test_fraction,
         footnotes=tuple(_origins(session, records)),
     )
     published = experiment.report.published
