@@ -39,12 +39,14 @@ class Shape:
         Share of nonzero entries.
     fingerprint : str or None
         Identity of the prepared arrays; None while the dataset is not at hand.
+    n_positive : int or None
     """
 
     n_samples: int
     n_features: int
     density: float
     fingerprint: str | None
+    n_positive: int | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Task:
         Estimated, without the memory-mapped data.
     max_train : int or None
         Training rows at most: the first ones of the fold, which are in random order.
+    row : str
+        Heading of its row in the table: the dataset, and the case where the protocol has several.
     """
 
     dataset: str
@@ -117,6 +121,7 @@ class Task:
     seconds: float
     memory_bytes: float
     max_train: int | None = None
+    row: str = ""
 
     @cached_property
     def id(self) -> str | None:
@@ -127,7 +132,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        return f"{self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
+        return f"{self.row or self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
 
 
 def expand_grid(grid: Mapping[str, tuple[float, ...]]) -> dict[str, np.ndarray]:
@@ -198,13 +203,13 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     -------
     list of Task
     """
-    protocol = experiment.protocol
     plans = []
     for dataset in experiment.datasets:
         if dataset not in shapes:
             continue
         tasks = [
-            _task(dataset, shapes[dataset], column, protocol, trial, fold)
+            _task(dataset, f"{dataset}{end}", shapes[dataset], column, protocol, trial, fold)
+            for end, protocol in experiment.protocol.cases()
             for column in columns
             for trial, fold in protocol.repetitions()
         ]
@@ -213,14 +218,16 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     return [task for tasks in plans for task in tasks]
 
 
-def _task(dataset: str, shape: Shape, column: Column, protocol: Protocol, trial: int, fold: int) -> Task:
+def _task(dataset: str, row: str, shape: Shape, column: Column, protocol: Protocol, trial: int, fold: int) -> Task:
     max_train = column.max_train.get(dataset)
     n_nonzero = shape.density * shape.n_features
 
     def training(n_rows: float, n_settings: int) -> tuple[float, float]:
         return column.estimator.cost(n_rows, shape.n_features, n_nonzero, n_settings)
 
-    seconds, memory = protocol.cost(shape.n_samples, column.n_settings, max_train, training)
+    seconds, memory = protocol.cost(
+        protocol.n_rows(shape.n_samples, shape.n_positive), column.n_settings, max_train, training
+    )
     return Task(
         dataset=dataset,
         column=column.key,
@@ -243,4 +250,5 @@ def _task(dataset: str, shape: Shape, column: Column, protocol: Protocol, trial:
         seconds=seconds,
         memory_bytes=memory,
         max_train=max_train,
+        row=row,
     )

@@ -6,13 +6,17 @@ runner's business: ``runner/measures`` has a function for each ``kind``.
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-__all__ = ["CrossValidation", "Protocol", "Section", "scoring_seconds"]
+from .sentences import show, suggest
+from .values import ratios
+
+__all__ = ["KINDS", "CrossValidation", "Holdout", "Protocol", "Section", "scoring_seconds"]
 
 # Seconds and bytes of training some settings on some rows: (n_rows, n_settings) -> (seconds, bytes).
 TrainingCost = Callable[[float, int], tuple[float, float]]
@@ -26,10 +30,22 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _check_kind(kind: Any) -> Any:
+    if kind not in KINDS:
+        expected = " or ".join(repr(known) for known in KINDS)
+        raise ValueError(f"expected {expected}, got {show(kind)}{suggest(str(kind), KINDS)}")
+    return kind
+
+
 class CrossValidation(Section):
     """Repeated cross-validation with a grid search inside each training set."""
 
-    kind: Literal["cv"] = Field("cv", description="cv: repeated cross-validation.")
+    metrics: ClassVar[tuple[str, ...]] = ("auc",)
+    ddof: ClassVar[int] = 1
+
+    kind: Annotated[Literal["cv"], BeforeValidator(_check_kind)] = Field(
+        "cv", description="cv: repeated cross-validation."
+    )
     trials: int = Field(5, ge=1, description="Repetitions, each with new folds.")
     folds: int = Field(5, ge=2, description="Outer folds; each is the test set once a trial.")
     inner_folds: int = Field(5, ge=2, description="Folds of the grid search on the training set.")
@@ -51,6 +67,14 @@ class CrossValidation(Section):
         for trial in range(self.trials):
             for fold in range(self.folds):
                 yield trial, fold
+
+    def cases(self) -> list[tuple[str, CrossValidation]]:
+        """What one dataset is measured under, each a row of the table: the ends of their names, and the settings."""
+        return [("", self)]
+
+    def n_rows(self, n_samples: int, n_positive: int | None) -> int:
+        """Rows of a dataset that are used."""
+        return n_samples
 
     def identity(self) -> dict[str, Any]:
         """What about the protocol defines the number of one repetition: five trials can become ten."""
@@ -87,10 +111,101 @@ class CrossValidation(Section):
         return self.inner_folds * selection + scoring_seconds(train, n_settings) + refit, memory
 
 
+class Holdout(Section):
+    """Repeated splits into training, validation and test rows; the setting that validates best is tested."""
+
+    metrics: ClassVar[tuple[str, ...]] = ("auc", "sparse_ratio", "seconds")
+    ddof: ClassVar[int] = 0
+
+    kind: Annotated[Literal["holdout"], BeforeValidator(_check_kind)] = Field(
+        "holdout", description="holdout: repeated splits into three parts."
+    )
+    trials: int = Field(10, ge=1, description="Repetitions, each with a new split.")
+    shares: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (4, 1, 1), min_length=3, max_length=3, description="How rows are shared out: training, validation, test."
+    )
+    split: Literal["stratified", "released"] = Field(
+        "stratified",
+        description="stratified: each class is shared out; released: the permutations of the FTRL-AUC program.",
+    )
+    imbalance: Annotated[float | tuple[float, ...] | None, BeforeValidator(ratios)] = Field(
+        None, description="Positives kept for each negative, the first ones; of a list, each is a row of the table."
+    )
+    auc: Literal["exact", "released"] = Field(
+        "exact", description="exact; released: that of the FTRL-AUC program, without the last trapezoid."
+    )
+    seed: int = Field(17, ge=0, le=2**32 - 1, description="Seed of all splits and orders.")
+
+    @property
+    def n_repetitions(self) -> int:
+        """Numbers behind a cell of the table."""
+        return self.trials
+
+    @property
+    def test_fraction(self) -> float:
+        """Share of the test rows among those of training and test."""
+        return self.shares[2] / (self.shares[0] + self.shares[2])
+
+    def repetitions(self) -> Iterator[tuple[int, int]]:
+        """Trial and fold of every repetition, in order; a trial has one fold."""
+        return ((trial, 0) for trial in range(self.trials))
+
+    def cases(self) -> list[tuple[str, Holdout]]:
+        """What a dataset is measured under, each a row of the table: the end of its name, and the settings."""
+        if self.imbalance is None:
+            return [("", self)]
+        kept = self.imbalance if isinstance(self.imbalance, tuple) else (self.imbalance,)
+        return [(f" @ {ratio:g}", self.model_copy(update={"imbalance": ratio})) for ratio in kept]
+
+    def n_rows(self, n_samples: int, n_positive: int | None) -> int:
+        """Rows of a dataset that are used; all of them while the classes are not known."""
+        if self.imbalance is None or n_positive is None:
+            return n_samples
+        n_negative = n_samples - n_positive
+        return n_negative + min(n_positive, int(self.imbalance * n_negative))
+
+    def identity(self) -> dict[str, Any]:
+        """What about the protocol defines the number of one repetition: five trials can become ten."""
+        return {key: value for key, value in self.model_dump(mode="json").items() if key != "trials"}
+
+    def trouble_with(self, n_positive: int, n_negative: int) -> str | None:
+        """Why classes of these sizes cannot be split like this, or None: every part needs rows of both."""
+        if self.imbalance is not None:
+            asked = int(self.imbalance * n_negative)
+            if asked > n_positive:
+                return f"imbalance {self.imbalance:g} asks for {asked} positive rows, and it has {n_positive}"
+            n_positive = asked
+        rarer = min(n_positive, n_negative)
+        if all(rarer * share >= sum(self.shares) for share in self.shares):
+            return None
+        return f"its rarer class has {rarer} rows, too few to be shared out {' : '.join(map(str, self.shares))}"
+
+    def cost(
+        self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost
+    ) -> tuple[float, float]:
+        """CPU seconds and bytes of one repetition; parameters as in :meth:`CrossValidation.cost`."""
+        train, validation = (n_samples * share / sum(self.shares) for share in self.shares[:2])
+        train = train if max_train is None else min(train, max_train)
+        selection, memory = training(train, n_settings)
+        refit, memory_of_refit = training(train, 1)
+        memory = max(memory + 16.0 * validation * n_settings, memory_of_refit)
+        return selection + scoring_seconds(validation, n_settings) + refit, memory
+
+
 def scoring_seconds(n_rows: float, n_settings: int) -> float:
     """CPU seconds of the AUC of ``n_settings`` models on ``n_rows`` rows."""
     return _SECONDS_PER_AUC_ROW * n_rows * n_settings * max(1.0, math.log10(n_rows))
 
 
-# One kind so far; a second makes this a union told apart by ``kind``.
-Protocol = CrossValidation
+def _branch(document: Any) -> Any:
+    """The kind of protocol by whose settings a document is read: of a misspelt kind, the one that is nearest."""
+    kind = document.get("kind", "cv") if isinstance(document, Mapping) else getattr(document, "kind", "cv")
+    near = difflib.get_close_matches(kind, KINDS, n=1) if isinstance(kind, str) else []
+    return near[0] if near else "cv"
+
+
+Protocol = Annotated[
+    Annotated[CrossValidation, Tag("cv")] | Annotated[Holdout, Tag("holdout")],
+    Discriminator(_branch),
+]
+KINDS = tuple(tag.tag for branch in get_args(get_args(Protocol)[0]) for tag in get_args(branch)[1:])

@@ -22,6 +22,7 @@ __all__ = [
     "not_empty",
     "parameter",
     "plain_name",
+    "ratios",
     "repeated",
     "row_cap",
     "spell_axis",
@@ -116,6 +117,15 @@ def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
         message = f"expected {_SMALLEST_POWER} <= lowest <= highest <= {_LARGEST_POWER} and a step above 0"
         raise Problems([Problem(("pow2",), f"{message}, got {bounds}")])
     return tuple(2.0**exponent for exponent in range(low, high + 1, step))
+
+
+def ratios(value: Any) -> float | tuple[float, ...] | None:
+    """Return a positive number, several of them that differ, or nothing."""
+    if isinstance(value, list | tuple) and value:
+        return grid_values(value)
+    if value is not None and not _is_positive(value):
+        raise ValueError(f"expected a positive number or a list of them, got {show(value)}")
+    return value if value is None else float(value)
 
 
 def row_cap(value: Any) -> int | dict[str, int] | None:

@@ -5,6 +5,9 @@ from importlib import import_module
 _HOMES = {
     "auc_columns": "auc",
     "auc_score": "auc",
+    "released_auc_columns": "auc",
+    "Holdout": "holdout",
+    "holdout": "holdout",
     "Selection": "selection",
     "cross_validate": "selection",
     "ranking": "selection",

@@ -101,6 +101,9 @@ def fit_and_score(
     *,
     memory_bytes: float | None = None,
     on_chunk: Callable[[int], None] | None = None,
+    auc: Callable[..., np.ndarray] = auc_columns,
+    finished: dict[int, float] | None = None,
+    on_block: Callable[[dict[int, float]], None] | None = None,
 ) -> np.ndarray:
     """Train every setting on some rows and score it on others, in as few passes as the memory allows.
 
@@ -117,6 +120,12 @@ def fit_and_score(
         equal size, a pass each.
     on_chunk : callable, optional
         Passed on to ``fit_grid``.
+    auc : callable
+        From labels and columns of scores to an AUC a column.
+    finished : dict of int to float, optional
+        AUC of settings that an interrupted run has left.
+    on_block : callable, optional
+        Called after a block with the AUC of every setting so far.
 
     Returns
     -------
@@ -124,13 +133,16 @@ def fit_and_score(
         AUC on the held-out rows, NaN where the setting diverged.
     """
     n_settings = len(next(iter(grid.values())))
-    n_blocks = _n_blocks(learner, X, len(train), n_settings, memory_bytes)
-    aucs = []
-    for block in np.array_split(np.arange(n_settings), n_blocks):
+    aucs = dict(finished or {})
+    left = np.array([setting for setting in range(n_settings) if setting not in aucs], dtype=int)
+    n_blocks = _n_blocks(learner, X, len(train), len(left), memory_bytes)
+    for block in np.array_split(left, n_blocks) if len(left) else ():
         part = {axis: values[block] for axis, values in grid.items()}
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
-        aucs.append(score_columns(X, y[held_out], held_out, coef))
-    return np.concatenate(aucs)
+        aucs |= zip(block.tolist(), score_columns(X, y[held_out], held_out, coef, auc).tolist())
+        if on_block is not None:
+            on_block(aucs)
+    return np.array([aucs[setting] for setting in range(n_settings)])
 
 
 def _n_blocks(learner, X, n_train: int, n_settings: int, memory_bytes: float | None) -> int:
@@ -145,7 +157,7 @@ def _n_blocks(learner, X, n_train: int, n_settings: int, memory_bytes: float | N
     return next((n_blocks for n_blocks in range(1, n_settings + 1) if fits(n_blocks)), 1)
 
 
-def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def score_columns(X, y, rows: np.ndarray, coef: np.ndarray, auc: Callable[..., np.ndarray] = auc_columns) -> np.ndarray:
     """AUC of each column of ``coef`` on some rows of ``X``, NaN for columns that are not finite.
 
     Parameters
@@ -155,6 +167,8 @@ def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         Labels of those rows.
     rows : ndarray of int
     coef : ndarray of shape (n_features, n_settings)
+    auc : callable
+        From labels and columns of scores to an AUC a column.
 
     Returns
     -------
@@ -172,7 +186,7 @@ def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
             block = X[rows[start : start + step]]
             product = block @ weights
             scores[start : start + step] = product.toarray() if sparse.issparse(product) else product
-    aucs[finite] = auc_columns(y, scores)
+    aucs[finite] = auc(y, scores)
     return aucs
 
 

@@ -26,7 +26,7 @@ from .execute import make_executor
 from .folds import write_folds
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
-from .store import Store
+from .store import Store, metrics_of
 
 __all__ = ["describe_plan", "describe_status", "print_comparison", "print_report", "run_experiment"]
 
@@ -68,8 +68,9 @@ def _check_folds(session: Session, names: set[str]) -> None:
     for name, data in session.prepared.items():
         positive = data.manifest["n_positive"]
         negative = data.manifest["n_samples"] - positive
-        if name in names and (trouble := session.experiment.protocol.trouble_with(positive, negative)):
-            problems.append(f"{name}: {trouble}")
+        for _, protocol in session.experiment.protocol.cases() if name in names else ():
+            if trouble := protocol.trouble_with(positive, negative):
+                problems.append(f"{name}: {trouble}")
     if problems:
         path = session.experiment.path
         raise ConfigError(
@@ -166,20 +167,20 @@ def _report(session: Session, test: str | None, chosen_only: bool = False) -> tu
     if not session.prepared:
         session.find_data()
     experiment = session.experiment
-    datasets, keys = experiment.datasets, experiment.columns
+    rows, keys = session.rows(), experiment.columns
     if chosen_only:
-        datasets = session.datasets or datasets
+        rows = {row: dataset for row, dataset in rows.items() if dataset in (session.datasets or rows.values())}
         keys = [key for key in keys if key in (*(session.learners or keys), experiment.reference)]
     not_to_be_had = session.not_to_be_had()
-    records = {(d, key): rows for (d, key), rows in session.records().items() if d in datasets and key in keys}
-    if not any(record for rows in records.values() for _, record in rows):
+    records = {(row, key): tasks for (row, key), tasks in session.records().items() if row in rows and key in keys}
+    if not any(record for tasks in records.values() for _, record in tasks):
         raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
     expected = experiment.protocol.n_repetitions
     table = build_table(
         title=experiment.title,
-        datasets=list(datasets),
+        datasets=list(rows),
         columns=[Column(column.key, column.title) for column in session.columns if column.key in keys],
-        cells={key: _cell(rows, expected, key[0] in not_to_be_had) for key, rows in records.items()},
+        cells={(row, key): _cell(tasks, expected, rows[row] in not_to_be_had) for (row, key), tasks in records.items()},
         reference=experiment.reference,
         test=test or experiment.report.test,
         test_fraction=experiment.protocol.test_fraction,
@@ -204,7 +205,7 @@ def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, unavail
     if unavailable and not finished:
         statuses["unavailable"] = expected
     return Cell(
-        aucs=tuple(record["test_auc"] for record in good),
+        aucs=tuple(metrics_of(record)["auc"] for record in good),
         folds=tuple((record["trial"], record["fold"]) for record in good),
         expected=expected,
         statuses=dict(statuses),
@@ -296,25 +297,24 @@ def describe_status(session: Session) -> str:
     session.find_data()
     records = session.records()
     rows = []
-    for dataset in session.experiment.datasets:
-        row = [dataset]
+    for row in session.rows():
+        cells = [row]
         for column in session.columns:
-            tasks = records[dataset, column.key]
+            tasks = records[row, column.key]
             failed = sum(_has_failed(record) for _, record in tasks)
             good = sum(record is not None for _, record in tasks) - failed
-            row.append(f"{good}/{len(tasks)}" + (f" !{failed}" if failed else ""))
-        rows.append(row)
+            cells.append(f"{good}/{len(tasks)}" + (f" !{failed}" if failed else ""))
+        rows.append(cells)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
     failures = Counter(
-        (task.dataset, task.column, record["status"], record["message"])
+        (task.row, task.column, record["status"], record["message"])
         for tasks in records.values()
         for task, record in tasks
         if record and record["status"] != "ok"
     )
     notes = ["!n: n tasks have failed"] if failures else []
     notes += [
-        f"{dataset} {column}: {count} x {status}: {message}"
-        for (dataset, column, status, message), count in failures.items()
+        f"{row} {column}: {count} x {status}: {message}" for (row, column, status, message), count in failures.items()
     ]
     if stale := session.store.strangers([task for tasks in records.values() for task, _ in tasks]):
         notes.append(

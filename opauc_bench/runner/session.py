@@ -141,6 +141,7 @@ class Session:
                 known.get("n_features", entry.n_features),
                 known.get("density", 1.0),
                 known.get("fingerprint"),
+                known.get("n_positive", entry.n_positive),
             )
         return shapes
 
@@ -153,15 +154,18 @@ class Session:
             and (not self.learners or task.column in self.learners)
         ]
 
+    def rows(self) -> dict[str, str]:
+        """Rows of the table, each with its dataset: the protocol may have several cases of one dataset."""
+        cases = self.experiment.protocol.cases()
+        return {f"{dataset}{end}": dataset for dataset in self.experiment.datasets for end, _ in cases}
+
     def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
-        """All tasks of the experiment with their records, by dataset and column, ordered by trial and fold."""
-        found: dict[tuple[str, str], list] = {
-            (dataset, column.key): [] for dataset in self.experiment.datasets for column in self.columns
-        }
+        """All tasks of the experiment with their records, by row and column, ordered by trial and fold."""
+        found: dict[tuple[str, str], list] = {(row, column.key): [] for row in self.rows() for column in self.columns}
         store = self.store
         tasks = make_plan(self.experiment, self.shapes(), self.columns)
         for task in sorted(tasks, key=lambda task: (task.trial, task.fold)):
-            found[task.dataset, task.column].append((task, store.read(task)))
+            found[task.row, task.column].append((task, store.read(task)))
         return found
 
     def not_to_be_had(self) -> set[str]:

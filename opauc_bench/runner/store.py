@@ -11,6 +11,7 @@ again, delete its file.
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 from ..errors import ResultsError
 from ..plan import Task
 
-__all__ = ["SCHEMA", "STATUSES", "Store", "write_json", "write_text"]
+__all__ = ["SCHEMA", "STATUSES", "Store", "metrics_of", "write_json", "write_text"]
 
 SCHEMA = 1
 STATUSES = ("ok", "diverged", "timeout", "out_of_memory", "error")
@@ -187,9 +188,8 @@ def _problem(record: dict[str, Any], task: Task) -> str:
             return f"{key} is {record.get(key)!r}, expected {value!r}"
     if record.get("status") not in STATUSES:
         return f"status is {record.get('status')!r}, expected one of {', '.join(STATUSES)}"
-    auc = record.get("test_auc")
-    if record["status"] == "ok" and not (isinstance(auc, float) and 0 <= auc <= 1):
-        return f"test_auc is {auc!r}, expected a number in [0, 1]"
+    if record["status"] == "ok" and (trouble := _trouble_with_metrics(record)):
+        return trouble
     parts = {"message": str, "timing": dict}
     if record["status"] == "ok":
         parts |= {"chosen": dict, "selection": dict}
@@ -197,3 +197,20 @@ def _problem(record: dict[str, Any], task: Task) -> str:
         if not isinstance(record.get(key), kind):
             return f"{key} is {record.get(key)!r}, expected a {kind.__name__}"
     return ""
+
+
+def _trouble_with_metrics(record: dict[str, Any]) -> str:
+    metrics = metrics_of(record)
+    if not isinstance(metrics, dict):
+        return f"metrics is {metrics!r}, expected a dict"
+    if not (isinstance(auc := metrics.get("auc"), float) and 0 <= auc <= 1):
+        return f"{'metrics.auc' if 'metrics' in record else 'test_auc'} is {auc!r}, expected a number in [0, 1]"
+    for name, value in metrics.items():
+        if not (isinstance(value, float) and math.isfinite(value)):
+            return f"metrics.{name} is {value!r}, expected a finite number"
+    return ""
+
+
+def metrics_of(record: dict[str, Any]) -> dict[str, float]:
+    """What a finished task has measured, by name: under ``metrics``, or the one number of cross-validation."""
+    return record["metrics"] if "metrics" in record else {"auc": record.get("test_auc")}

@@ -5,9 +5,11 @@ from typing import Any
 
 from ..work import Work
 from .cross_validation import measure_cross_validation
+from .holdout import measure_holdout
 
 __all__ = ["MEASURES"]
 
 MEASURES: dict[str, Callable[[Work], dict[str, Any]]] = {
     "cv": measure_cross_validation,
+    "holdout": measure_holdout,
 }

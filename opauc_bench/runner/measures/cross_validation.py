@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ...evaluation.selection import cross_validate, ranking, score_columns
 from ...evaluation.splits import outer_fold
 from ..work import Work, from_json, to_json
+from .refit import refit
 
 __all__ = ["measure_cross_validation"]
 
@@ -58,7 +58,6 @@ def measure_cross_validation(work: Work) -> dict[str, Any]:
         finished=dict(finished),
         on_fold=keep,
     )
-    selection_cpu = work.cpu_seconds
     mean_auc = selection.mean_auc
     outcome = {
         "status": "diverged",
@@ -71,27 +70,9 @@ def measure_cross_validation(work: Work) -> dict[str, Any]:
             "mean_auc": to_json(mean_auc),
         },
     }
-    refused = []
-    for setting in ranking(mean_auc):
-        chosen = {axis: float(values[setting]) for axis, values in grid.items()}
-        fit_cpu = time.process_time()
-        coef = learner.fit_grid(
-            data.X,
-            data.y,
-            {axis: np.array([value]) for axis, value in chosen.items()},
-            order=train,
-            on_chunk=work.deadline.check,
-        )
-        fit_cpu = time.process_time() - fit_cpu
+
+    def measure(coef: np.ndarray, seconds: float) -> dict[str, Any]:
         auc = score_columns(data.X, data.y[fold.test], fold.test, coef)[0]
-        if np.isfinite(auc):
-            outcome |= {"status": "ok", "message": "", "test_auc": float(auc), "chosen": chosen}
-            outcome["timing"] = {"selection_cpu_seconds": selection_cpu, "fit_cpu_seconds": fit_cpu}
-            if info := learner.provenance():
-                outcome["learner_info"] = info
-            break
-        # It stayed finite on every inner training set, but not on the larger outer one.
-        refused.append(chosen)
-    if refused:
-        outcome["diverged_in_refit"] = refused
-    return outcome
+        return {"test_auc": float(auc)} if np.isfinite(auc) else {}
+
+    return outcome | refit(work, train, ranking(mean_auc), measure)
