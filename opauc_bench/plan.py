@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,8 @@ class Task:
         Training rows at most: the first ones of the fold, which are in random order.
     row : str
         Heading of its row in the table: the dataset, and the case where the protocol has several.
+    chosen : dict or None
+        The setting that the splits' own protocol chooses, where that is known already; it follows from ``identity``.
     """
 
     dataset: str
@@ -122,6 +125,12 @@ class Task:
     memory_bytes: float
     max_train: int | None = None
     row: str = ""
+    chosen: dict[str, float] | None = None
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Row, column, trial and fold."""
+        return self.row, self.column, self.trial, self.fold
 
     @cached_property
     def id(self) -> str | None:
@@ -172,6 +181,11 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         ) from error
     grid = experiment.grid_of(entry, class_.grid_axes)
     constructor = inspect.signature(class_.__init__).parameters
+    if experiment.protocol.kind == "convergence" and "on_stop" not in inspect.signature(estimator.fit_grid).parameters:
+        raise ConfigError(
+            f"{experiment.path}: {entry.name} does not learn in one pass over the rows: it has no convergence to show",
+            "leave it out, or compare it under kind cv",
+        )
     fixed = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
@@ -189,7 +203,12 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps)
 
 
-def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list[Column]) -> list[Task]:
+def make_plan(
+    experiment: Experiment,
+    shapes: Mapping[str, Shape],
+    columns: list[Column],
+    chosen: Mapping[tuple[str, str, int, int], dict[str, float]] = MappingProxyType({}),
+) -> list[Task]:
     """List the tasks of an experiment: cheap datasets first, and within a dataset the long tasks first.
 
     Parameters
@@ -198,6 +217,8 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     shapes : mapping of dataset name to Shape
         Datasets that are not in here have no tasks.
     columns : list of Column
+    chosen : mapping of (row, column, trial, fold) to dict
+        Settings that the splits' own protocol is known to choose, for protocols that look at one setting.
 
     Returns
     -------
@@ -208,7 +229,7 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
         if dataset not in shapes:
             continue
         tasks = [
-            _task(dataset, f"{dataset}{end}", shapes[dataset], column, protocol, trial, fold)
+            _task(dataset, f"{dataset}{end}", shapes[dataset], column, protocol, trial, fold, chosen)
             for end, protocol in experiment.protocol.cases()
             for column in columns
             for trial, fold in protocol.repetitions()
@@ -218,16 +239,18 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     return [task for tasks in plans for task in tasks]
 
 
-def _task(dataset: str, row: str, shape: Shape, column: Column, protocol: Protocol, trial: int, fold: int) -> Task:
+def _task(
+    dataset: str, row: str, shape: Shape, column: Column, protocol: Protocol, trial: int, fold: int, chosen: Mapping
+) -> Task:
+    setting = chosen.get((row, column.key, trial, fold))
     max_train = column.max_train.get(dataset)
     n_nonzero = shape.density * shape.n_features
 
     def training(n_rows: float, n_settings: int) -> tuple[float, float]:
         return column.estimator.cost(n_rows, shape.n_features, n_nonzero, n_settings)
 
-    seconds, memory = protocol.cost(
-        protocol.n_rows(shape.n_samples, shape.n_positive), column.n_settings, max_train, training
-    )
+    n_settings = column.n_settings if setting is None else 1
+    seconds, memory = protocol.cost(protocol.n_rows(shape.n_samples, shape.n_positive), n_settings, max_train, training)
     return Task(
         dataset=dataset,
         column=column.key,
@@ -251,4 +274,5 @@ def _task(dataset: str, row: str, shape: Shape, column: Column, protocol: Protoc
         memory_bytes=memory,
         max_train=max_train,
         row=row,
+        chosen=setting,
     )

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from .auc import auc_columns
 from .selection import score_columns
 
 __all__ = ["Curve", "checkpoints", "learning_curve"]
@@ -64,6 +65,7 @@ def learning_curve(
     train: np.ndarray,
     test: np.ndarray,
     at: np.ndarray,
+    auc: Callable[..., np.ndarray] = auc_columns,
     on_chunk: Callable[[int], None] | None = None,
 ) -> Curve:
     """Train one setting in one pass and test it on the way.
@@ -78,6 +80,8 @@ def learning_curve(
         Rows to learn from, in this order, and rows to score.
     at : ndarray of int
         Numbers of rows after which to test, increasing and at most ``len(train)``.
+    auc : callable
+        From labels and columns of scores to an AUC a column.
     on_chunk : callable, optional
         Passed on to ``fit_grid``.
 
@@ -85,7 +89,7 @@ def learning_curve(
     -------
     Curve
     """
-    auc, seconds = np.full(len(at), np.nan), np.full(len(at), np.nan)
+    aucs, seconds = np.full(len(at), np.nan), np.full(len(at), np.nan)
     position = {int(n): k for k, n in enumerate(at)}
     labels = y[test]
     learned, since = 0.0, time.process_time()
@@ -93,9 +97,9 @@ def learning_curve(
     def look(n_rows: int, weights: Callable[[], np.ndarray]) -> None:
         nonlocal learned, since
         learned += time.process_time() - since
-        value = score_columns(X, labels, test, weights())[0]
+        value = score_columns(X, labels, test, weights(), auc)[0]
         if np.isfinite(value):
-            auc[position[n_rows]], seconds[position[n_rows]] = value, learned
+            aucs[position[n_rows]], seconds[position[n_rows]] = value, learned
         since = time.process_time()
 
     learner.fit_grid(
@@ -107,4 +111,4 @@ def learning_curve(
         stops=frozenset(position),
         on_stop=look,
     )
-    return Curve(np.asarray(at), auc, seconds)
+    return Curve(np.asarray(at), aucs, seconds)

@@ -19,6 +19,7 @@ from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue
 from ..errors import ConfigError, DataError, ResultsError
 from ..learners import get_learner, learner_parameters
 from ..plan import Column, Shape, Task, make_columns, make_plan
+from ..protocol import FIGURE_KINDS
 from ..report.published import list_published
 from ..yamlio import suggest
 from .execute import Executor
@@ -149,10 +150,24 @@ class Session:
         """Tasks of the datasets and learners that were chosen, in the order in which they are computed."""
         return [
             task
-            for task in make_plan(self.experiment, self.shapes(), self.columns)
+            for task in make_plan(self.experiment, self.shapes(), self.columns, self._chosen_elsewhere())
             if (not self.datasets or task.dataset in self.datasets)
             and (not self.learners or task.column in self.learners)
         ]
+
+    def _chosen_elsewhere(self) -> dict[tuple[str, str, int, int], dict[str, float]]:
+        """Settings that are to be looked at and that a folder named under ``reuse`` has chosen in the same way."""
+        protocol = self.experiment.protocol
+        if not (protocol.kind in FIGURE_KINDS and protocol.chooses and self.experiment.reuse):
+            return {}
+        choosing = self.experiment.model_copy(update={"protocol": protocol.splits})
+        others = [Store(self.folder.parent / name) for name in self.experiment.reuse]
+        chosen = {}
+        for task in make_plan(choosing, self.shapes(), [column for column in self.columns if column.n_settings > 1]):
+            found = (other.find(task) for other in others)
+            if record := next((record for record in found if record and record["status"] == "ok"), None):
+                chosen[task.place] = record["chosen"]
+        return chosen
 
     def rows(self) -> dict[str, str]:
         """Rows of the table, each with its dataset: the protocol may have several cases of one dataset."""

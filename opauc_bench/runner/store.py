@@ -19,6 +19,7 @@ from typing import Any
 
 from ..errors import ResultsError
 from ..plan import Task
+from ..protocol import FIGURE_KINDS
 
 __all__ = ["SCHEMA", "STATUSES", "Store", "metrics_of", "write_json", "write_text"]
 
@@ -188,10 +189,13 @@ def _problem(record: dict[str, Any], task: Task) -> str:
             return f"{key} is {record.get(key)!r}, expected {value!r}"
     if record.get("status") not in STATUSES:
         return f"status is {record.get('status')!r}, expected one of {', '.join(STATUSES)}"
-    if record["status"] == "ok" and (trouble := _trouble_with_metrics(record)):
-        return trouble
     parts = {"message": str, "timing": dict}
-    if record["status"] == "ok":
+    if record["status"] == "ok" and task.protocol["kind"] in FIGURE_KINDS:
+        if trouble := _trouble_with_columns(record):
+            return trouble
+    elif record["status"] == "ok":
+        if trouble := _trouble_with_metrics(record):
+            return trouble
         parts |= {"chosen": dict, "selection": dict}
     for key, kind in parts.items():
         if not isinstance(record.get(key), kind):
@@ -208,6 +212,18 @@ def _trouble_with_metrics(record: dict[str, Any]) -> str:
     for name, value in metrics.items():
         if not (isinstance(value, float) and math.isfinite(value)):
             return f"metrics.{name} is {value!r}, expected a finite number"
+    return ""
+
+
+def _trouble_with_columns(record: dict[str, Any]) -> str:
+    measured = record.get("measured")
+    if not (isinstance(measured, dict) and measured and all(isinstance(values, list) for values in measured.values())):
+        return f"measured is {measured!r}, expected a dict of lists"
+    if len({len(values) for values in measured.values()}) > 1:
+        return "the columns under measured have different lengths"
+    for name, values in measured.items():
+        if not all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in values):
+            return f"measured.{name} has something that is neither a finite number nor null"
     return ""
 
 

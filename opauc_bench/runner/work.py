@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +66,7 @@ class Work:
             self.store.write_partial(self.task, {**finished, **clocks})
 
 
-def to_json(values: np.ndarray) -> list[float | None]:
+def to_json(values: Iterable[float]) -> list[float | None]:
     """Floats as JSON takes them: NaN becomes null."""
     return [None if np.isnan(value) else float(value) for value in values]
 

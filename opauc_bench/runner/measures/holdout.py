@@ -10,9 +10,10 @@ from ...evaluation.auc import AUCS
 from ...evaluation.holdout import holdout
 from ...evaluation.selection import fit_and_score, ranking, score_columns
 from ..work import Work, from_json, to_json
+from .parts import Parts
 from .refit import refit
 
-__all__ = ["measure_holdout"]
+__all__ = ["measure_holdout", "select_by_validation", "split_in_three"]
 
 
 def measure_holdout(work: Work) -> dict[str, Any]:
@@ -23,49 +24,53 @@ def measure_holdout(work: Work) -> dict[str, Any]:
     dict
         Status, metrics on the test rows, chosen setting, the validation AUCs and timings.
     """
-    task, data, learner, grid = work.task, work.data, work.learner, work.grid
-    settings = task.protocol
+    protocol = work.task.protocol
+    parts = split_in_three(work, protocol)
+    aucs, selection = select_by_validation(work, protocol, parts)
+    outcome = {"status": "diverged", "message": "no setting stayed finite", **parts.counts, "selection": selection}
+
+    def measure(coef: np.ndarray, seconds: float) -> dict[str, Any]:
+        metrics = _metrics(work.data, parts.test, coef, protocol["auc"])
+        return {"metrics": {**metrics, "seconds": seconds}} if np.isfinite(metrics["auc"]) else {}
+
+    return outcome | refit(work, parts.train, ranking(aucs), measure)
+
+
+def split_in_three(work: Work, protocol: dict[str, Any]) -> Parts:
+    """Training, validation and test set of the task's trial."""
     split = holdout(
-        data.y,
-        trial=task.trial,
-        dataset=task.dataset,
-        **{key: settings[key] for key in ("shares", "split", "imbalance", "seed")},
+        work.data.y,
+        trial=work.task.trial,
+        dataset=work.task.dataset,
+        **{key: protocol[key] for key in ("shares", "split", "imbalance", "seed")},
     )
-    train = split.train[: task.max_train]
-    if "random_state" in learner.get_params():
-        learner.set_params(random_state=split.seed)
+    train = split.train[: work.task.max_train]
+    parts = Parts(train, split.test, split.seed, split.validation, AUCS[protocol["auc"]])
+    parts.seed_learner(work)
+    return parts
+
+
+def select_by_validation(work: Work, protocol: dict[str, Any], parts: Parts) -> tuple[np.ndarray, dict[str, Any]]:
+    """AUC of every setting on the validation set, and the same for the record."""
     kept = work.partial.get("validation", {})
 
     def keep(aucs: dict[int, float]) -> None:
         work.keep({"validation": dict(zip(map(str, aucs), to_json(np.array(list(aucs.values())))))})
 
     aucs = fit_and_score(
-        learner,
-        data.X,
-        data.y,
-        grid,
-        train,
-        split.validation,
+        work.learner,
+        work.data.X,
+        work.data.y,
+        work.grid,
+        parts.train,
+        parts.validation,
         memory_bytes=work.memory_bytes,
         on_chunk=work.deadline.check,
-        auc=AUCS[settings["auc"]],
+        auc=parts.auc,
         finished=dict(zip(map(int, kept), from_json(list(kept.values())))),
         on_block=keep,
     )
-    outcome = {
-        "status": "diverged",
-        "message": "no setting stayed finite",
-        "n_train": len(train),
-        "n_validation": len(split.validation),
-        "n_test": len(split.test),
-        "selection": {"n_settings": len(aucs), "n_diverged": int(np.isnan(aucs).sum()), "auc": to_json(aucs)},
-    }
-
-    def measure(coef: np.ndarray, seconds: float) -> dict[str, Any]:
-        metrics = _metrics(data, split.test, coef, settings["auc"])
-        return {"metrics": {**metrics, "seconds": seconds}} if np.isfinite(metrics["auc"]) else {}
-
-    return outcome | refit(work, train, ranking(aucs), measure)
+    return aucs, {"n_settings": len(aucs), "n_diverged": int(np.isnan(aucs).sum()), "auc": to_json(aucs)}
 
 
 def _metrics(data, rows: np.ndarray, coef: np.ndarray, auc: str) -> dict[str, float]:

@@ -1,40 +1,16 @@
-"""How a number is measured: the protocols that an experiment file may name, as settings and as a list of repetitions.
-
-A protocol knows which repetitions it has, what defines them, and what one of them costs. How one is computed is the
-runner's business: ``runner/measures`` has a function for each ``kind``.
-"""
+"""Protocols that split rows, choose a setting and test it: what fills a table, and what figures start from."""
 
 from __future__ import annotations
 
-import difflib
-import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Field
 
-from .sentences import show, suggest
-from .values import ratios
+from ..values import ratios
+from .section import Section, TrainingCost, known_kind, scoring_seconds
 
-__all__ = ["KINDS", "CrossValidation", "Holdout", "Protocol", "Section", "scoring_seconds"]
-
-# Seconds and bytes of training some settings on some rows: (n_rows, n_settings) -> (seconds, bytes).
-TrainingCost = Callable[[float, int], tuple[float, float]]
-
-_SECONDS_PER_AUC_ROW = 2.5e-8
-
-
-class Section(BaseModel):
-    """A part of an experiment file: no unknown keys, and frozen once it is checked."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _check_kind(kind: Any) -> Any:
-    if kind not in KINDS:
-        expected = " or ".join(repr(known) for known in KINDS)
-        raise ValueError(f"expected {expected}, got {show(kind)}{suggest(str(kind), KINDS)}")
-    return kind
+__all__ = ["CrossValidation", "Holdout"]
 
 
 class CrossValidation(Section):
@@ -43,7 +19,7 @@ class CrossValidation(Section):
     metrics: ClassVar[tuple[str, ...]] = ("auc",)
     ddof: ClassVar[int] = 1
 
-    kind: Annotated[Literal["cv"], BeforeValidator(_check_kind)] = Field(
+    kind: Annotated[Literal["cv"], BeforeValidator(known_kind)] = Field(
         "cv", description="cv: repeated cross-validation."
     )
     trials: int = Field(5, ge=1, description="Repetitions, each with new folds.")
@@ -56,6 +32,11 @@ class CrossValidation(Section):
     def n_repetitions(self) -> int:
         """Numbers behind a cell of the table."""
         return self.trials * self.folds
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What figures can show of a repetition."""
+        return (*self.metrics, "seconds")
 
     @property
     def test_fraction(self) -> float:
@@ -75,6 +56,11 @@ class CrossValidation(Section):
     def n_rows(self, n_samples: int, n_positive: int | None) -> int:
         """Rows of a dataset that are used."""
         return n_samples
+
+    def parts(self, n_samples: int, max_train: int | None) -> tuple[float, float, float]:
+        """Rows in a training, a validation and a test set, where so many are used; here, no validation set."""
+        train = n_samples * (self.folds - 1) / self.folds
+        return train if max_train is None else min(train, max_train), 0.0, n_samples / self.folds
 
     def identity(self) -> dict[str, Any]:
         """What about the protocol defines the number of one repetition: five trials can become ten."""
@@ -101,8 +87,7 @@ class CrossValidation(Section):
         training : callable
             From rows and settings to seconds and bytes of training.
         """
-        train = n_samples * (self.folds - 1) / self.folds
-        train = train if max_train is None else min(train, max_train)
+        train, _, _ = self.parts(n_samples, max_train)
         inner = train * (self.inner_folds - 1) / self.inner_folds
         selection, memory = training(inner, n_settings)
         refit, memory_of_refit = training(train, 1)
@@ -117,7 +102,7 @@ class Holdout(Section):
     metrics: ClassVar[tuple[str, ...]] = ("auc", "sparse_ratio", "seconds")
     ddof: ClassVar[int] = 0
 
-    kind: Annotated[Literal["holdout"], BeforeValidator(_check_kind)] = Field(
+    kind: Annotated[Literal["holdout"], BeforeValidator(known_kind)] = Field(
         "holdout", description="holdout: repeated splits into three parts."
     )
     trials: int = Field(10, ge=1, description="Repetitions, each with a new split.")
@@ -142,6 +127,11 @@ class Holdout(Section):
         return self.trials
 
     @property
+    def quantities(self) -> tuple[str, ...]:
+        """What figures can show of a repetition."""
+        return self.metrics
+
+    @property
     def test_fraction(self) -> float:
         """Share of the test rows among those of training and test."""
         return self.shares[2] / (self.shares[0] + self.shares[2])
@@ -164,6 +154,11 @@ class Holdout(Section):
         n_negative = n_samples - n_positive
         return n_negative + min(n_positive, int(self.imbalance * n_negative))
 
+    def parts(self, n_samples: int, max_train: int | None) -> tuple[float, float, float]:
+        """Rows in a training, a validation and a test set, where so many are used."""
+        train, validation, test = (n_samples * share / sum(self.shares) for share in self.shares)
+        return train if max_train is None else min(train, max_train), validation, test
+
     def identity(self) -> dict[str, Any]:
         """What about the protocol defines the number of one repetition: five trials can become ten."""
         return {key: value for key, value in self.model_dump(mode="json").items() if key != "trials"}
@@ -184,28 +179,8 @@ class Holdout(Section):
         self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost
     ) -> tuple[float, float]:
         """CPU seconds and bytes of one repetition; parameters as in :meth:`CrossValidation.cost`."""
-        train, validation = (n_samples * share / sum(self.shares) for share in self.shares[:2])
-        train = train if max_train is None else min(train, max_train)
+        train, validation, _ = self.parts(n_samples, max_train)
         selection, memory = training(train, n_settings)
         refit, memory_of_refit = training(train, 1)
         memory = max(memory + 16.0 * validation * n_settings, memory_of_refit)
         return selection + scoring_seconds(validation, n_settings) + refit, memory
-
-
-def scoring_seconds(n_rows: float, n_settings: int) -> float:
-    """CPU seconds of the AUC of ``n_settings`` models on ``n_rows`` rows."""
-    return _SECONDS_PER_AUC_ROW * n_rows * n_settings * max(1.0, math.log10(n_rows))
-
-
-def _branch(document: Any) -> Any:
-    """The kind of protocol by whose settings a document is read: of a misspelt kind, the one that is nearest."""
-    kind = document.get("kind", "cv") if isinstance(document, Mapping) else getattr(document, "kind", "cv")
-    near = difflib.get_close_matches(kind, KINDS, n=1) if isinstance(kind, str) else []
-    return near[0] if near else "cv"
-
-
-Protocol = Annotated[
-    Annotated[CrossValidation, Tag("cv")] | Annotated[Holdout, Tag("holdout")],
-    Discriminator(_branch),
-]
-KINDS = tuple(tag.tag for branch in get_args(get_args(Protocol)[0]) for tag in get_args(branch)[1:])
