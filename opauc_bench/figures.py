@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from .protocol import Section
+from .protocol import FIGURE_KINDS, Section
 from .sentences import Problem, suggest
-from .values import line, plain_name, spell_axis
+from .values import line, plain_name, repeated, spell_axis
 
 __all__ = ["FigureEntry", "figure_problems"]
 
@@ -35,26 +35,46 @@ class FigureEntry(Section):
 
 
 def figure_problems(
+    figures: Sequence[FigureEntry], protocol: Any, learners: Sequence[Any], grids: Collection[str]
+) -> list[Problem]:
+    """What is wrong with the figures of an experiment, each mistake with its place.
+
+    Parameters
+    ----------
+    figures : sequence of FigureEntry
+    protocol : Protocol
+    learners : sequence of LearnerEntry
+    grids : collection of str
+        Axes under ``grids``.
+    """
+    problems = [
+        Problem(("figures", *found.loc, "name"), f"{found.message}; give one of these figures another name")
+        for found in repeated([figure.name for figure in figures])
+    ]
+    if protocol.kind in FIGURE_KINDS and not figures:
+        problems.append(Problem((), f"kind {protocol.kind} fills no table: say under figures what to draw"))
+    params = [name for name in learners[0].params if all(_is_number(entry.params.get(name)) for entry in learners)]
+    swept = None
+    if protocol.sweeps:
+        swept = list(dict.fromkeys([*grids, *(axis for entry in learners for axis in entry.grid)]))
+    for position, figure in enumerate(figures):
+        for found in _problems_of_one(figure, protocol.kind, protocol.quantities, swept, params):
+            problems.append(Problem(("figures", position, *found.loc), found.message))
+    return problems
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _problems_of_one(
     figure: FigureEntry,
     kind: str,
     quantities: Collection[str],
     axes: Collection[str] | None,
     params: Collection[str],
 ) -> list[Problem]:
-    """What is wrong with a figure, given what its experiment has.
-
-    Parameters
-    ----------
-    figure : FigureEntry
-    kind : str
-        Of the protocol.
-    quantities : collection of str
-        What the protocol measures.
-    axes : collection of str or None
-        Grid axes whose every value is measured; None where only one setting is.
-    params : collection of str
-        Parameters to which every learner gives a number.
-    """
+    """``axes`` are those whose every value is measured, None where only one setting is."""
     across = [*quantities, *(axes or ()), *params, *(["dataset"] if axes is None else [])]
     problems = []
     if figure.x not in across:

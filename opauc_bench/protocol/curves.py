@@ -29,6 +29,11 @@ class _OnSplits(Section):
     chooses: ClassVar[bool] = True
 
     @property
+    def ddof(self) -> int:
+        """Standard deviations divide by n less this."""
+        return self.splits.ddof
+
+    @property
     def n_repetitions(self) -> int:
         """Numbers behind a point of the figure."""
         return self.splits.n_repetitions

@@ -16,6 +16,8 @@ __all__ = ["CrossValidation", "Holdout"]
 class CrossValidation(Section):
     """Repeated cross-validation with a grid search inside each training set."""
 
+    sweeps: ClassVar[bool] = False
+    exclusive: ClassVar[bool] = False
     metrics: ClassVar[tuple[str, ...]] = ("auc",)
     ddof: ClassVar[int] = 1
 
@@ -99,6 +101,8 @@ class CrossValidation(Section):
 class Holdout(Section):
     """Repeated splits into training, validation and test rows; the setting that validates best is tested."""
 
+    sweeps: ClassVar[bool] = False
+    exclusive: ClassVar[bool] = False
     metrics: ClassVar[tuple[str, ...]] = ("auc", "sparse_ratio", "seconds")
     ddof: ClassVar[int] = 0
 

@@ -13,7 +13,19 @@ from dataclasses import dataclass, field
 
 from .figure_labels import value_label
 
-__all__ = ["Cell", "Column", "Figure", "FigureSpec", "Line", "Panel", "Point", "Sample", "build_figure"]
+__all__ = [
+    "DATASET",
+    "POINT",
+    "Cell",
+    "Column",
+    "Figure",
+    "FigureSpec",
+    "Line",
+    "Panel",
+    "Point",
+    "Sample",
+    "build_figure",
+]
 
 DATASET, POINT = "dataset", "point"
 
@@ -95,7 +107,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Point:
-    """Mean and standard deviation (n - 1) over repetitions; NaN where ``n`` falls short of what is expected."""
+    """Mean and standard deviation over repetitions; NaN where ``n`` falls short of what is expected."""
 
     x: float | str
     x_std: float
@@ -150,7 +162,11 @@ class Figure:
 
 
 def build_figure(
-    spec: FigureSpec, datasets: Sequence[str], columns: Sequence[Column], cells: Mapping[tuple[str, str], Cell]
+    spec: FigureSpec,
+    datasets: Sequence[str],
+    columns: Sequence[Column],
+    cells: Mapping[tuple[str, str], Cell],
+    ddof: int = 1,
 ) -> Figure:
     """Average over repetitions and sort the points into lines.
 
@@ -162,6 +178,8 @@ def build_figure(
     columns : sequence of Column
         In order.
     cells : mapping of (dataset, column key) to Cell
+    ddof : {0, 1}
+        Standard deviations divide by n - ``ddof``.
 
     Returns
     -------
@@ -173,7 +191,7 @@ def build_figure(
     for dataset in datasets:
         for column in columns:
             cell = cells[dataset, column.key]
-            for setting, points in _lines(spec, dataset, column, cell):
+            for setting, points in _lines(spec, dataset, column, cell, ddof):
                 # Where x is a parameter of the column, columns of one learner are points of one line.
                 owner = column.learner if _by_param(spec, column) else column.key
                 key = (owner, tuple(setting.items()))
@@ -209,7 +227,9 @@ def _label(column: Column, setting: Mapping[str, float], several: bool) -> str:
     return f"{column.title}, {values}" if several else values
 
 
-def _lines(spec: FigureSpec, dataset: str, column: Column, cell: Cell) -> Iterator[tuple[dict, tuple[Point, ...]]]:
+def _lines(
+    spec: FigureSpec, dataset: str, column: Column, cell: Cell, ddof: int
+) -> Iterator[tuple[dict, tuple[Point, ...]]]:
     """The lines that one cell gives, each with the values that it holds fixed."""
     if not cell.samples:
         return
@@ -225,7 +245,7 @@ def _lines(spec: FigureSpec, dataset: str, column: Column, cell: Cell) -> Iterat
             key = tuple(sample.exact[axis][row] for axis in fixed)
             found.setdefault(key, {}).setdefault(where, []).append(_coordinates(spec, dataset, column, sample, row))
     for key, places in found.items():
-        yield dict(zip(fixed, key)), tuple(_point(pairs, cell.expected) for pairs in places.values())
+        yield dict(zip(fixed, key)), tuple(_point(pairs, cell.expected, ddof) for pairs in places.values())
 
 
 def _chosen_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterator[int]:
@@ -261,22 +281,24 @@ def _coordinates(spec: FigureSpec, dataset: str, column: Column, sample: Sample,
     return x, sample.measured[spec.y][row]
 
 
-def _point(pairs: Sequence[tuple], expected: int) -> Point:
+def _point(pairs: Sequence[tuple], expected: int, ddof: int) -> Point:
     good = [(x, y) for x, y in pairs if isinstance(x, str) or math.isfinite(x) if math.isfinite(y)]
     xs, ys = [x for x, _ in good], [y for _, y in good]
     x = pairs[0][0]
     if len(good) < expected:
         return Point(x, math.nan, math.nan, math.nan, len(good), expected)
     if isinstance(x, str):
-        return Point(x, math.nan, *_mean_and_std(ys), len(good), expected)
-    return Point(*_mean_and_std(xs), *_mean_and_std(ys), len(good), expected)
+        return Point(x, math.nan, *_mean_and_std(ys, ddof), len(good), expected)
+    return Point(*_mean_and_std(xs, ddof), *_mean_and_std(ys, ddof), len(good), expected)
 
 
-def _mean_and_std(values: Sequence[float]) -> tuple[float, float]:
+def _mean_and_std(values: Sequence[float], ddof: int) -> tuple[float, float]:
     # Exactly rounded, so that the bytes of a file do not depend on how a machine orders its sums.
+    if len(values) <= ddof:
+        return values[0], math.nan
     if len(set(values)) == 1:
-        return values[0], 0.0 if len(values) > 1 else math.nan
-    return statistics.fmean(values), statistics.stdev(values)
+        return values[0], 0.0
+    return statistics.fmean(values), (statistics.stdev if ddof else statistics.pstdev)(values)
 
 
 def _notes(datasets: Sequence[str], columns: Sequence[Column], cells: Mapping[tuple[str, str], Cell]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -15,20 +16,25 @@ from typing import Any
 from ..data import availability, download_size
 from ..errors import ConfigError, DataError, ResultsError
 from ..plan import Task
+from ..protocol import FIGURE_KINDS
 from ..report.compare import Comparison, compare
 from ..report.compare_render import comparison_to_terminal
+from ..report.figure_text import figure_to_terminal
 from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, build_table
 from ..report.terminal import to_terminal
 from ..report.write import write_report
 from .execute import make_executor
+from .figures import NO_MATPLOTLIB, figures_of, write_figures
 from .folds import write_folds
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
 from .store import Store, metrics_of
 
 __all__ = ["describe_plan", "describe_status", "print_comparison", "print_report", "run_experiment"]
+
+_QUIET = 0.3  # load average of a machine with nothing to do, with a little to spare
 
 
 def run_experiment(
@@ -46,10 +52,14 @@ def run_experiment(
             raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
         _check_folds(session, {task.dataset for task in tasks})
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
+        if session.experiment.protocol.exclusive:
+            n_jobs = 1
+            if todo:
+                _warn_of_load()
         if not quiet and todo:
             _say(
                 f"{len(todo)} of {len(tasks)} tasks to compute, "
-                f"up to {duration(estimate.seconds(todo) / n_jobs)} on {n_jobs} workers"
+                f"up to {duration(estimate.seconds(todo) / n_jobs)} on {_workers(n_jobs)}"
             )
         if todo:
             _compute(session, todo, n_jobs, estimate, quiet)
@@ -60,6 +70,20 @@ def run_experiment(
         words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
         _say(f"{failed} of {len(tasks)} tasks have no number ({words}); --retry-failed computes them again")
     return 3 if session.unavailable else 1 if failed else 0
+
+
+def _workers(n_jobs: int) -> str:
+    return "1 worker" if n_jobs == 1 else f"{n_jobs} workers"
+
+
+def _warn_of_load() -> None:
+    """Times are measured: say so if something else is at work."""
+    load = os.getloadavg()[0]
+    if load > _QUIET:
+        _say(
+            f"warning: the machine is busy (load {load:.1f}): times measured now are too long. "
+            "For times to be published, start this again when nothing else runs, with --fresh"
+        )
 
 
 def _check_folds(session: Session, names: set[str]) -> None:
@@ -136,7 +160,18 @@ def _terminable():
 
 
 def print_report(session: Session, test: str | None = None) -> None:
-    """Print the table of what is recorded and write the report."""
+    """Print the table and the figures' numbers of what is recorded, and write the report."""
+    if not session.prepared:
+        session.find_data()
+    if session.experiment.protocol.kind not in FIGURE_KINDS:
+        _print_table(session, test)
+    if session.experiment.figures:
+        _print_figures(session)
+    write_folds(session.folder / "folds.csv", session.records())
+    print(f"\nwritten to {session.folder}/")
+
+
+def _print_table(session: Session, test: str | None) -> None:
     table, comparison = _report(session, test)
     shown, _ = _report(session, test, chosen_only=True) if session.datasets or session.learners else (table, None)
     print(to_terminal(shown, _width()).rstrip("\n"))
@@ -145,12 +180,22 @@ def print_report(session: Session, test: str | None = None) -> None:
         sentences = [f"Beside {comparison.published.title}:", *comparison.summary().sentences()]
         print("\n".join(map(_wrapped, [*sentences, "Cell by cell: opauc-bench compare, or comparison.md"])))
     write_report(session.folder, table, comparison)
-    write_folds(session.folder / "folds.csv", session.records())
-    print(f"\nwritten to {session.folder}/")
+
+
+def _print_figures(session: Session) -> None:
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        print(_wrapped(session.experiment.title))
+    for figure in figures_of(session, chosen_only=True):
+        print()
+        print(figure_to_terminal(figure, _width()).rstrip("\n"))
+    if not write_figures(session, figures_of(session)):
+        _say(f"{NO_MATPLOTLIB}\n  try: pip install 'opauc-bench[plots]' && {session.command('report')}")
 
 
 def print_comparison(session: Session, test: str | None = None) -> None:
     """Print our values beside the published ones."""
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        raise ConfigError(f"{session.experiment.path}: draws figures, and there is no published table of them")
     table, comparison = _report(session, test)
     if comparison is None:
         raise ConfigError(
@@ -226,6 +271,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     from tabulate import tabulate
 
     session.find_data()
+    n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
     tasks = session.tasks()
     estimate, todo = Estimate(), defaultdict(list)
     done, failed = Counter(), 0
@@ -265,7 +311,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     cpu = estimate.seconds(left)
     notes = [
         f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
-        f"{duration(cpu / n_jobs)} on {n_jobs} workers. Settings that overflow are dropped on the way, which often "
+        f"{duration(cpu / n_jobs)} on {_workers(n_jobs)}. Settings that overflow are dropped on the way, which often "
         "halves it; what has been measured corrects the estimate."
     ]
     if failed:
