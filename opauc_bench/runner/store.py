@@ -190,7 +190,7 @@ def _problem(record: dict[str, Any], task: Task) -> str:
     if record.get("status") not in STATUSES:
         return f"status is {record.get('status')!r}, expected one of {', '.join(STATUSES)}"
     parts = {"message": str, "timing": dict}
-    if record["status"] == "ok" and task.protocol["kind"] in FIGURE_KINDS:
+    if record["status"] == "ok" and task.protocol.get("kind") in FIGURE_KINDS:
         if trouble := _trouble_with_columns(record):
             return trouble
     elif record["status"] == "ok":
