@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,9 @@ class Column:
         Unfitted, with ``params`` set.
     max_train : dict of str to int
         Training rows at most, for the datasets on which they are limited.
+    lender : Column or None
+        Column that chooses the values of the axes in ``lent`` first.
+    lent : tuple of str
     """
 
     key: str
@@ -79,6 +82,8 @@ class Column:
     grid: dict[str, tuple[float, ...]]
     estimator: Any = field(repr=False, compare=False)
     max_train: dict[str, int] = field(default_factory=dict)
+    lender: Column | None = None
+    lent: tuple[str, ...] = ()
 
     @property
     def n_settings(self) -> int:
@@ -104,6 +109,9 @@ class Task:
         Estimated, without the memory-mapped data.
     max_train : int or None
         Training rows at most: the first ones of the fold, which are in random order.
+    lender : dict or None
+        ``learner``, ``params`` and ``grid`` of another column that is searched first, and its ``axes`` whose chosen
+        values are taken.
     row : str
         Heading of its row in the table: the dataset, and the case where the protocol has several.
     """
@@ -122,6 +130,7 @@ class Task:
     memory_bytes: float
     max_train: int | None = None
     row: str = ""
+    lender: dict[str, Any] | None = None
 
     @cached_property
     def id(self) -> str | None:
@@ -170,12 +179,16 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         raise ConfigError(
             f"{experiment.path}: learner {entry.name!r} does not take {dict(entry.params)}: {error}"
         ) from error
-    grid = experiment.grid_of(entry, class_.grid_axes)
+    lender, lent = None, ()
+    if (other := experiment.lender_of(entry)) is not None:
+        lender = _column(experiment, other, find_learner)
+        lent = tuple(axis for axis in class_.grid_axes if axis in lender.grid)
+    grid = experiment.grid_of(entry, [axis for axis in class_.grid_axes if axis not in lent])
     constructor = inspect.signature(class_.__init__).parameters
     fixed = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
-        if name in constructor and name not in grid and name not in class_.not_identity
+        if name in constructor and name not in (*grid, *lent, *class_.not_identity)
     }
     identity = {
         "learner": learner.rpartition(":")[2],
@@ -183,10 +196,12 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         "params": fixed,
         "grid": {axis: list(values) for axis, values in grid.items()},
     }
+    if lender:
+        identity["axes_from"] = {"axes": list(lent), **lender.identity}
     if class_.source_hash:
         identity["source"] = class_.source_hash
     caps = {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
-    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps)
+    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps, lender, lent)
 
 
 def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list[Column]) -> list[Task]:
@@ -203,12 +218,14 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     -------
     list of Task
     """
+    memory_gb = experiment.limits.memory_gb
+    limit = memory_gb * 1e9 if memory_gb else None
     plans = []
     for dataset in experiment.datasets:
         if dataset not in shapes:
             continue
         tasks = [
-            _task(dataset, f"{dataset}{end}", shapes[dataset], column, protocol, trial, fold)
+            _task(dataset, f"{dataset}{end}", shapes[dataset], column, protocol, trial, fold, limit)
             for end, protocol in experiment.protocol.cases()
             for column in columns
             for trial, fold in protocol.repetitions()
@@ -218,16 +235,23 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     return [task for tasks in plans for task in tasks]
 
 
-def _task(dataset: str, row: str, shape: Shape, column: Column, protocol: Protocol, trial: int, fold: int) -> Task:
+def _task(
+    dataset: str,
+    row: str,
+    shape: Shape,
+    column: Column,
+    protocol: Protocol,
+    trial: int,
+    fold: int,
+    limit: float | None,
+) -> Task:
     max_train = column.max_train.get(dataset)
-    n_nonzero = shape.density * shape.n_features
-
-    def training(n_rows: float, n_settings: int) -> tuple[float, float]:
-        return column.estimator.cost(n_rows, shape.n_features, n_nonzero, n_settings)
-
-    seconds, memory = protocol.cost(
-        protocol.n_rows(shape.n_samples, shape.n_positive), column.n_settings, max_train, training
-    )
+    n_rows = protocol.n_rows(shape.n_samples, shape.n_positive)
+    costs = [
+        protocol.cost(n_rows, searched.n_settings, max_train, partial(_training, searched, shape, limit))
+        for searched in (column, column.lender)
+        if searched is not None
+    ]
     return Task(
         dataset=dataset,
         column=column.key,
@@ -247,8 +271,24 @@ def _task(dataset: str, row: str, shape: Shape, column: Column, protocol: Protoc
         params=column.params,
         grid=column.grid,
         protocol=protocol.model_dump(mode="json"),
-        seconds=seconds,
-        memory_bytes=memory,
+        seconds=sum(seconds for seconds, _ in costs),
+        memory_bytes=max(memory for _, memory in costs),
         max_train=max_train,
         row=row,
+        lender=column.lender and _lent(column),
     )
+
+
+def _training(
+    column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int
+) -> tuple[float, float]:
+    """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
+    size = (shape.n_features, shape.density * shape.n_features)
+    n_blocks = column.estimator.n_blocks(n_rows, *size, n_settings, limit)
+    seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_blocks))
+    return n_blocks * seconds, memory
+
+
+def _lent(column: Column) -> dict[str, Any]:
+    lender = column.lender
+    return {"learner": lender.learner, "params": lender.params, "grid": lender.grid, "axes": list(column.lent)}

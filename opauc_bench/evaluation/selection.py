@@ -135,7 +135,8 @@ def fit_and_score(
     n_settings = len(next(iter(grid.values())))
     aucs = dict(finished or {})
     left = np.array([setting for setting in range(n_settings) if setting not in aucs], dtype=int)
-    n_blocks = _n_blocks(learner, X, len(train), len(left), memory_bytes)
+    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
+    n_blocks = learner.n_blocks(len(train), X.shape[1], n_nonzero, len(left), memory_bytes) if memory_bytes else 1
     for block in np.array_split(left, n_blocks) if len(left) else ():
         part = {axis: values[block] for axis, values in grid.items()}
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
@@ -143,18 +144,6 @@ def fit_and_score(
         if on_block is not None:
             on_block(aucs)
     return np.array([aucs[setting] for setting in range(n_settings)])
-
-
-def _n_blocks(learner, X, n_train: int, n_settings: int, memory_bytes: float | None) -> int:
-    """The smallest number of blocks of which each fits; one where not even a single setting does."""
-    if memory_bytes is None:
-        return 1
-    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-
-    def fits(n_blocks: int) -> bool:
-        return learner.cost(n_train, X.shape[1], n_nonzero, -(-n_settings // n_blocks))[1] <= memory_bytes
-
-    return next((n_blocks for n_blocks in range(1, n_settings + 1) if fits(n_blocks)), 1)
 
 
 def score_columns(X, y, rows: np.ndarray, coef: np.ndarray, auc: Callable[..., np.ndarray] = auc_columns) -> np.ndarray:

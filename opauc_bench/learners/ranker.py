@@ -30,12 +30,15 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         Part of the identity of every recorded number: raise it when the learner's results change.
     grid_axes : tuple of str
         Names of the hyper-parameters that ``fit_grid`` accepts one value a setting for.
+    zero_axes : tuple of str
+        Those of them that a grid may set to 0.
     not_identity : tuple of str
         Parameters that say how or where a number is computed, not which: they are no part of its identity.
     """
 
     version = 1
     grid_axes: tuple[str, ...] = ()
+    zero_axes: ClassVar[tuple[str, ...]] = ()
     # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
@@ -63,6 +66,23 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         n_settings : int
         """
         raise TypeError(f"{type(self).__name__} has to define cost")
+
+    def n_blocks(
+        self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int, memory_bytes: float | None
+    ) -> int:
+        """Blocks of equal size that a grid has to be cut into so that each fits in memory, by :meth:`cost`.
+
+        Beside what training takes, a block is counted with its weights twice: as they come, and as they are scored.
+        One block where there is no limit, and where not even a single setting fits.
+        """
+
+        def fits(n_blocks: int) -> bool:
+            size = -(-n_settings // n_blocks)
+            return self.cost(n_rows, n_features, n_nonzero, size)[1] + 16.0 * n_features * size <= memory_bytes
+
+        if memory_bytes is None:
+            return 1
+        return next((n_blocks for n_blocks in range(1, n_settings + 1) if fits(n_blocks)), 1)
 
     def check_params(self) -> None:
         """Look at the parameters that are not tuned; called before any work.

@@ -17,7 +17,7 @@ from .. import __version__
 from ..config import Experiment, load_experiment
 from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue, prepare
 from ..errors import ConfigError, DataError, ResultsError
-from ..learners import get_learner, learner_parameters
+from ..learners import get_learner, learner_parameters, zero_axes
 from ..plan import Column, Shape, Task, make_columns, make_plan
 from ..report.published import list_published
 from ..yamlio import suggest
@@ -84,6 +84,7 @@ class Session:
             known_datasets=lambda extra: load_catalogue(extra),
             learner_parameters=learner_parameters,
             known_published=list_published(),
+            zero_axes=zero_axes,
         )
         chosen = (
             _chosen(datasets, experiment.datasets, "dataset"),

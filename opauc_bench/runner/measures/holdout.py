@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.auc import AUCS
-from ...evaluation.holdout import holdout
+from ...evaluation.holdout import Holdout, holdout
 from ...evaluation.selection import fit_and_score, ranking, score_columns
 from ..work import Work, from_json, to_json
 from .refit import refit
@@ -23,8 +23,7 @@ def measure_holdout(work: Work) -> dict[str, Any]:
     dict
         Status, metrics on the test rows, chosen setting, the validation AUCs and timings.
     """
-    task, data, learner, grid = work.task, work.data, work.learner, work.grid
-    settings = task.protocol
+    task, data, settings = work.task, work.data, work.task.protocol
     split = holdout(
         data.y,
         trial=task.trial,
@@ -32,33 +31,25 @@ def measure_holdout(work: Work) -> dict[str, Any]:
         **{key: settings[key] for key in ("shares", "split", "imbalance", "seed")},
     )
     train = split.train[: task.max_train]
-    if "random_state" in learner.get_params():
-        learner.set_params(random_state=split.seed)
-    kept = work.partial.get("validation", {})
-
-    def keep(aucs: dict[int, float]) -> None:
-        work.keep({"validation": dict(zip(map(str, aucs), to_json(np.array(list(aucs.values())))))})
-
-    aucs = fit_and_score(
-        learner,
-        data.X,
-        data.y,
-        grid,
-        train,
-        split.validation,
-        memory_bytes=work.memory_bytes,
-        on_chunk=work.deadline.check,
-        auc=AUCS[settings["auc"]],
-        finished=dict(zip(map(int, kept), from_json(list(kept.values())))),
-        on_block=keep,
-    )
     outcome = {
         "status": "diverged",
         "message": "no setting stayed finite",
         "n_train": len(train),
         "n_validation": len(split.validation),
         "n_test": len(split.test),
-        "selection": {"n_settings": len(aucs), "n_diverged": int(np.isnan(aucs).sum()), "auc": to_json(aucs)},
+    }
+    if work.lender is not None:
+        best = ranking(_validate(work, *work.lender, split, train, "lender"))
+        if len(best) == 0:
+            return outcome | {"message": f"no setting of {task.lender['learner']}, which chooses first, stayed finite"}
+        lent = {axis: work.lender[1][axis][best[0]] for axis in task.lender["axes"]}
+        n_settings = len(next(iter(work.grid.values())))
+        work.grid = {**work.grid, **{axis: np.full(n_settings, value) for axis, value in lent.items()}}
+    aucs = _validate(work, work.learner, work.grid, split, train, "validation")
+    outcome["selection"] = {
+        "n_settings": len(aucs),
+        "n_diverged": int(np.isnan(aucs).sum()),
+        "auc": to_json(aucs),
     }
 
     def measure(coef: np.ndarray, seconds: float) -> dict[str, Any]:
@@ -66,6 +57,31 @@ def measure_holdout(work: Work) -> dict[str, Any]:
         return {"metrics": {**metrics, "seconds": seconds}} if np.isfinite(metrics["auc"]) else {}
 
     return outcome | refit(work, train, ranking(aucs), measure)
+
+
+def _validate(work: Work, learner, grid, split: Holdout, train: np.ndarray, name: str) -> np.ndarray:
+    """AUC of every setting on the validation rows; finished ones are kept under ``name``."""
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=split.seed)
+    kept = work.partial.get(name, {})
+
+    def keep(aucs: dict[int, float]) -> None:
+        work.partial[name] = dict(zip(map(str, aucs), to_json(np.array(list(aucs.values())))))
+        work.keep({key: work.partial[key] for key in ("lender", "validation") if key in work.partial})
+
+    return fit_and_score(
+        learner,
+        work.data.X,
+        work.data.y,
+        grid,
+        train,
+        split.validation,
+        memory_bytes=work.memory_bytes,
+        on_chunk=work.deadline.check,
+        auc=AUCS[work.task.protocol["auc"]],
+        finished=dict(zip(map(int, kept), from_json(list(kept.values())))),
+        on_block=keep,
+    )
 
 
 def _metrics(data, rows: np.ndarray, coef: np.ndarray, auc: str) -> dict[str, float]:
