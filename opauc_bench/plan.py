@@ -20,7 +20,6 @@ import numpy as np
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
-from .protocol import Protocol
 
 __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"]
 
@@ -198,27 +197,31 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     -------
     list of Task
     """
-    protocol = experiment.protocol
     plans = []
     for dataset in experiment.datasets:
         if dataset not in shapes:
             continue
         tasks = [
-            _task(dataset, shapes[dataset], column, protocol, trial, fold)
+            _task(experiment, dataset, shapes[dataset], column, trial, fold)
             for column in columns
-            for trial, fold in protocol.repetitions()
+            for trial, fold in experiment.protocol.repetitions()
         ]
         plans.append(sorted(tasks, key=lambda task: -task.seconds))
     plans.sort(key=lambda tasks: sum(task.seconds for task in tasks))
     return [task for tasks in plans for task in tasks]
 
 
-def _task(dataset: str, shape: Shape, column: Column, protocol: Protocol, trial: int, fold: int) -> Task:
+def _task(experiment: Experiment, dataset: str, shape: Shape, column: Column, trial: int, fold: int) -> Task:
+    protocol = experiment.protocol
     max_train = column.max_train.get(dataset)
-    n_nonzero = shape.density * shape.n_features
+    memory_gb = experiment.limits.memory_gb
+    size = (shape.n_features, shape.density * shape.n_features)
 
     def training(n_rows: float, n_settings: int) -> tuple[float, float]:
-        return column.estimator.cost(n_rows, shape.n_features, n_nonzero, n_settings)
+        limit = None if memory_gb is None else memory_gb * 1e9
+        n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
+        seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
+        return n_passes * seconds, memory
 
     seconds, memory = protocol.cost(shape.n_samples, column.n_settings, max_train, training)
     return Task(

@@ -113,8 +113,7 @@ def fit_and_score(
     train, held_out : ndarray of int
         Rows to learn from, in this order, and rows to score.
     memory_bytes : float, optional
-        What a pass may use by the learner's own estimate. Where the whole grid needs more, its settings go in blocks of
-        equal size, a pass each.
+        Where the whole grid needs more by the learner's own estimate, its settings go in blocks, a pass each.
     on_chunk : callable, optional
         Passed on to ``fit_grid``.
 
@@ -124,25 +123,14 @@ def fit_and_score(
         AUC on the held-out rows, NaN where the setting diverged.
     """
     n_settings = len(next(iter(grid.values())))
-    n_blocks = _n_blocks(learner, X, len(train), n_settings, memory_bytes)
+    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
+    n_passes = learner.n_passes(len(train), X.shape[1], n_nonzero, n_settings, memory_bytes)
     aucs = []
-    for block in np.array_split(np.arange(n_settings), n_blocks):
+    for block in np.array_split(np.arange(n_settings), n_passes):
         part = {axis: values[block] for axis, values in grid.items()}
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
         aucs.append(score_columns(X, y[held_out], held_out, coef))
     return np.concatenate(aucs)
-
-
-def _n_blocks(learner, X, n_train: int, n_settings: int, memory_bytes: float | None) -> int:
-    """The smallest number of blocks of which each fits; one where not even a single setting does."""
-    if memory_bytes is None:
-        return 1
-    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-
-    def fits(n_blocks: int) -> bool:
-        return learner.cost(n_train, X.shape[1], n_nonzero, -(-n_settings // n_blocks))[1] <= memory_bytes
-
-    return next((n_blocks for n_blocks in range(1, n_settings + 1) if fits(n_blocks)), 1)
 
 
 def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:

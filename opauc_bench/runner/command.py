@@ -46,6 +46,7 @@ def run_experiment(
             raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
         _check_folds(session, {task.dataset for task in tasks})
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
+        todo = _without_hopeless(session, todo)
         if not quiet and todo:
             _say(
                 f"{len(todo)} of {len(tasks)} tasks to compute, "
@@ -76,6 +77,14 @@ def _check_folds(session: Session, names: set[str]) -> None:
             "\n".join(problems),
             f"take fewer folds, or larger parts, under protocol of {path}, or leave these datasets out",
         )
+
+
+def _without_hopeless(session: Session, tasks: list[Task]) -> list[Task]:
+    """Leave out tasks that need far more memory than there is, and say so."""
+    hopeless = [task for task in tasks if session.is_hopeless(task)]
+    for line in _too_large(session, hopeless):
+        _say(f"not started: {line}")
+    return [task for task in tasks if not session.is_hopeless(task)]
 
 
 def _to_do(session: Session, tasks: list[Task], fresh: bool, retry_failed: bool) -> tuple[list[Task], Estimate]:
@@ -170,7 +179,6 @@ def _report(session: Session, test: str | None, chosen_only: bool = False) -> tu
     if chosen_only:
         datasets = session.datasets or datasets
         keys = [key for key in keys if key in (*(session.learners or keys), experiment.reference)]
-    not_to_be_had = session.not_to_be_had()
     records = {(d, key): rows for (d, key), rows in session.records().items() if d in datasets and key in keys}
     if not any(record for rows in records.values() for _, record in rows):
         raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
@@ -179,7 +187,7 @@ def _report(session: Session, test: str | None, chosen_only: bool = False) -> tu
         title=experiment.title,
         datasets=list(datasets),
         columns=[Column(column.key, column.title) for column in session.columns if column.key in keys],
-        cells={key: _cell(rows, expected, key[0] in not_to_be_had) for key, rows in records.items()},
+        cells={key: _cell(rows, expected, _missing_because(session, rows)) for key, rows in records.items()},
         reference=experiment.reference,
         test=test or experiment.report.test,
         test_fraction=experiment.protocol.test_fraction,
@@ -197,12 +205,19 @@ def _origins(session: Session, records) -> Iterator[str]:
         yield from origin_notes(column.title, filter(None, told))
 
 
-def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, unavailable: bool) -> Cell:
+def _missing_because(session: Session, rows: list[tuple[Task, dict[str, Any] | None]]) -> str | None:
+    """Why tasks without any record cannot have one here, or None."""
+    if any(task.dataset in session.not_to_be_had() for task, _ in rows):
+        return "unavailable"
+    return "too_large" if any(session.is_hopeless(task) for task, _ in rows) else None
+
+
+def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, missing_because: str | None) -> Cell:
     finished = [record for _, record in rows if record is not None]
     good = [record for record in finished if record["status"] == "ok"]
     statuses = Counter(record["status"] for record in finished if record["status"] != "ok")
-    if unavailable and not finished:
-        statuses["unavailable"] = expected
+    if missing_because and not finished:
+        statuses[missing_because] = expected
     return Cell(
         aucs=tuple(record["test_auc"] for record in good),
         folds=tuple((record["trial"], record["fold"]) for record in good),
@@ -273,18 +288,25 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         notes.append(f"To download: {download / 1e6:.0f} MB.")
     if missing:
         notes.append(f"Not available here and now: {', '.join(missing)}.")
-    notes += _too_large(session, left)
+    notes += [f"{line}." for line in _too_large(session, left)]
+    if any(session.is_hopeless(task) for task in left):
+        notes.append(
+            "What needs more than twice the memory there is, run leaves out: raise limits.memory_gb if it fits."
+        )
     table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4))
     return "\n".join([*_heading(session), table, "", *map(_wrapped, notes)])
 
 
 def _too_large(session: Session, tasks: list[Task]) -> list[str]:
+    """One sentence for each dataset and column whose tasks need more memory than they may use."""
     limit = session.experiment.limits.memory_gb
+    allowed = f"limits.memory_gb allows {limit:g}" if limit else "this machine has"
+    has = "" if limit else f" {session.memory_at_hand() / 1e9:.0f}"
     over = {
-        (task.dataset, task.column): task.memory_bytes for task in tasks if limit and task.memory_bytes > limit * 1e9
+        (task.dataset, task.column): task.memory_bytes for task in tasks if task.memory_bytes > session.memory_at_hand()
     }
     return [
-        f"{dataset} {column} needs about {size / 1e9:.1f} GB, more than limits.memory_gb = {limit:g}."
+        f"{dataset} {column} needs about {size / 1e9:.1f} GB a task, {allowed}{has}"
         for (dataset, column), size in over.items()
     ]
 

@@ -120,6 +120,15 @@ class Session:
             except DataError as error:
                 self.unavailable[name] = error
 
+    def memory_at_hand(self) -> float:
+        """Bytes that one task may use: the limit of the config, else the memory of this machine."""
+        limit = self.experiment.limits.memory_gb
+        return limit * 1e9 if limit else float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+    def is_hopeless(self, task: Task) -> bool:
+        """Whether a task needs far more memory than it may use; estimates are good to a factor of two."""
+        return task.memory_bytes > 2 * self.memory_at_hand()
+
     def command(self, name: str) -> str:
         """A command about this experiment and folder, as a user would type it."""
         place = () if self.folder == _usual_folder(self.experiment) else ("--out", str(self.folder))
