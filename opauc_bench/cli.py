@@ -96,6 +96,9 @@ def run(
     mirror: Mirror = None,
     offline: Offline = False,
     test: Test = None,
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="Compute the i-th of n shares of the tasks, such as 2/8; see merge.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
 ) -> int:
     """Run an experiment and print its table.
@@ -104,7 +107,7 @@ def run(
     """
     from .runner.command import run_experiment
 
-    session = _session(config, out, dataset, learner, mirror, offline)
+    session = _session(config, out, dataset, learner, mirror, offline, shard)
     return run_experiment(session, jobs or _cores(), fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
 
 
@@ -146,6 +149,22 @@ def compare(config: Config, out: Out = None, test: Test = None) -> None:
     from .runner.command import print_comparison
 
     print_comparison(_session(config, out), test)
+
+
+@app.command()
+def merge(
+    config: Config,
+    folders: Annotated[list[Path], typer.Argument(help="Results folders of the shards.")],
+    out: Out = None,
+    test: Test = None,
+) -> None:
+    """Join the results folders of shards into one, and print its table.
+
+    All or nothing: they must be of this experiment, on the same data, without contradictions.
+    """
+    from .runner.command import merge_results
+
+    merge_results(_session(config, out), folders, test)
 
 
 @data_app.command("list")
@@ -254,9 +273,12 @@ def _common(
     pass
 
 
-def _session(config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
+def _session(
+    config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False, shard=None
+) -> Session:
     from .config import find_config
     from .runner.session import Session
+    from .runner.shards import parse_shard
 
     return Session.open(
         find_config(config),
@@ -264,6 +286,7 @@ def _session(config: str, out: Path | None, datasets=None, learners=None, mirror
         sources=_sources(mirror, offline),
         datasets=tuple(datasets or ()),
         learners=tuple(learners or ()),
+        shard=None if shard is None else parse_shard(shard),
     )
 
 

@@ -9,6 +9,7 @@ import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
 
@@ -26,9 +27,10 @@ from .execute import make_executor
 from .folds import write_folds
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
+from .shards import merge_folders
 from .store import Store
 
-__all__ = ["describe_plan", "describe_status", "print_comparison", "print_report", "run_experiment"]
+__all__ = ["describe_plan", "describe_status", "merge_results", "print_comparison", "print_report", "run_experiment"]
 
 
 def run_experiment(
@@ -61,6 +63,15 @@ def run_experiment(
         words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
         _say(f"{failed} of {len(tasks)} tasks have no number ({words}); --retry-failed computes them again")
     return 3 if session.unavailable else 1 if failed else 0
+
+
+def merge_results(session: Session, folders: list[Path], test: str | None) -> None:
+    """Join the folders of shards and print the report."""
+    _check_test(test)
+    with session.locked():
+        merged = merge_folders(session, folders)
+        _say(f"{merged.copied} records merged into {session.folder}/, {merged.present} were there")
+        print_report(session, test)
 
 
 def _check_folds(session: Session, names: set[str]) -> None:

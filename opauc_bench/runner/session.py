@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..config import Experiment, load_experiment
@@ -24,6 +24,9 @@ from ..yamlio import suggest
 from .execute import Executor
 from .store import Store, write_json
 from .task import Workplace, environment
+
+if TYPE_CHECKING:
+    from .shards import Shard
 
 __all__ = ["Session"]
 
@@ -43,6 +46,8 @@ class Session:
     folder : Path
     datasets, learners : tuple of str
         What the command line restricts this run to; empty for everything.
+    shard : Shard, optional
+        The share of the tasks that this run computes; by default all of them.
 
     Attributes
     ----------
@@ -50,6 +55,8 @@ class Session:
         Datasets that are ready.
     unavailable : dict of str to DataError
         Why others are not.
+    told : dict of str to dict
+        What the manifests of other folders know of datasets that are not at hand.
     """
 
     experiment: Experiment
@@ -59,8 +66,10 @@ class Session:
     folder: Path
     datasets: tuple[str, ...] = ()
     learners: tuple[str, ...] = ()
+    shard: Shard | None = None
     prepared: dict[str, Dataset] = field(default_factory=dict)
     unavailable: dict[str, DataError] = field(default_factory=dict)
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -71,6 +80,7 @@ class Session:
         sources: Sources,
         datasets: tuple[str, ...] = (),
         learners: tuple[str, ...] = (),
+        shard: Shard | None = None,
     ) -> Session:
         """Read and check an experiment; nothing is fetched or computed.
 
@@ -94,9 +104,10 @@ class Session:
             catalogue=load_catalogue(experiment.catalogue_path),
             columns=make_columns(experiment, get_learner),
             sources=sources,
-            folder=out or _usual_folder(experiment),
+            folder=out or _usual_folder(experiment, shard),
             datasets=chosen[0],
             learners=chosen[1],
+            shard=shard,
         )
 
     @property
@@ -131,7 +142,7 @@ class Session:
 
     def command(self, name: str) -> str:
         """A command about this experiment and folder, as a user would type it."""
-        place = () if self.folder == _usual_folder(self.experiment) else ("--out", str(self.folder))
+        place = () if self.folder == _usual_folder(self.experiment, self.shard) else ("--out", str(self.folder))
         return shlex.join(["opauc-bench", name, str(self.experiment.path), *place])
 
     def shapes(self) -> dict[str, Shape]:
@@ -140,7 +151,7 @@ class Session:
         Sizes of datasets that are not at hand are the catalogue's, and their identity is the one that the folder's
         manifest remembers: a table can be printed wherever its records are.
         """
-        remembered = _remembered(self.folder)
+        remembered = {**_remembered(self.folder), **self.told}
         shapes = {}
         for name in self.experiment.datasets:
             entry, data = self.catalogue[name], self.prepared.get(name)
@@ -155,12 +166,19 @@ class Session:
 
     def tasks(self) -> list[Task]:
         """Tasks of the datasets and learners that were chosen, in the order in which they are computed."""
+        tasks = self.all_tasks()
+        if self.shard:
+            tasks = self.shard.choose(tasks, self.experiment)
         return [
             task
-            for task in make_plan(self.experiment, self.shapes(), self.columns)
+            for task in tasks
             if (not self.datasets or task.dataset in self.datasets)
             and (not self.learners or task.column in self.learners)
         ]
+
+    def all_tasks(self) -> list[Task]:
+        """Every task of the experiment whose dataset is known, in the order in which they would be computed."""
+        return make_plan(self.experiment, self.shapes(), self.columns)
 
     def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
         """All tasks of the experiment with their records, by dataset and column, ordered by trial and fold."""
@@ -168,8 +186,7 @@ class Session:
             (dataset, column.key): [] for dataset in self.experiment.datasets for column in self.columns
         }
         store = self.store
-        tasks = make_plan(self.experiment, self.shapes(), self.columns)
-        for task in sorted(tasks, key=lambda task: (task.trial, task.fold)):
+        for task in sorted(self.all_tasks(), key=lambda task: (task.trial, task.fold)):
             found[task.dataset, task.column].append((task, store.read(task)))
         return found
 
@@ -192,13 +209,17 @@ class Session:
         known = _remembered(self.folder)
         known |= {name: {"unavailable": True} for name in self.unavailable if "fingerprint" not in known.get(name, {})}
         known |= {name: {"fingerprint": data.fingerprint, **data.manifest} for name, data in self.prepared.items()}
+        self.remember({name: known[name] for name in self.experiment.datasets if name in known})
+
+    def remember(self, datasets: dict[str, dict[str, Any]]) -> None:
+        """Write the manifest with what is known of these datasets."""
         write_json(
             self.folder / "manifest.json",
             {
                 "experiment": self.experiment.plain(),
                 "config": self.experiment.path.name,
                 "opauc_bench": __version__,
-                "datasets": {name: known[name] for name in self.experiment.datasets if name in known},
+                "datasets": datasets,
                 "environment": environment(),
             },
         )
@@ -260,8 +281,8 @@ def _chosen(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[
     return tuple(name for name in known if name in asked)
 
 
-def _usual_folder(experiment: Experiment) -> Path:
-    return Path("results") / experiment.name
+def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:
+    return Path("results") / (experiment.name + (shard.suffix if shard else ""))
 
 
 def _remembered(folder: Path) -> dict[str, dict[str, Any]]:
