@@ -99,6 +99,15 @@ def run(
     shard: Annotated[
         str | None, typer.Option("--shard", help="Compute the i-th of n shares of the tasks, such as 2/8; see merge.")
     ] = None,
+    backend: Annotated[
+        str, typer.Option("--backend", help="What computes the tasks: loky (processes of this machine) or dask.")
+    ] = "loky",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler", help="Of a Dask cluster, such as tcp://host:8786 [default: workers of this machine]."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
 ) -> int:
     """Run an experiment and print its table.
@@ -106,9 +115,11 @@ def run(
     What is already recorded is not computed again: after an interruption, the same command goes on.
     """
     from .runner.command import run_experiment
+    from .runner.engines import Engine
 
     session = _session(config, out, dataset, learner, mirror, offline, shard)
-    return run_experiment(session, jobs or _cores(), fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
+    engine = Engine(backend, scheduler, jobs or _cores())
+    return run_experiment(session, engine, fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
 
 
 @app.command()
