@@ -48,7 +48,7 @@ def run_experiment(
             raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
         _check_folds(session, {task.dataset for task in tasks})
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
-        todo = _without_hopeless(session, todo)
+        todo = engine.ordered(_without_hopeless(session, todo))
         if not quiet and todo:
             _say(
                 f"{len(todo)} of {len(tasks)} tasks to compute, "

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from ..data import DatasetEntry
 from ..errors import ConfigError
+from ..plan import Task
 from .execute import Executor, LocalExecutor
 
 __all__ = ["Engine"]
 
 _BACKENDS = ("loky", "dask")
+_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,15 @@ class Engine:
     def title(self) -> str:
         """What does the work, for a line of progress."""
         return f"the workers of {self.scheduler}" if self.scheduler else f"{self.n_jobs} workers"
+
+    def ordered(self, tasks: list[Task]) -> list[Task]:
+        """Tasks in the order in which they should start.
+
+        A few workers begin with the cheap datasets, whose rows are complete early. With many, the longest tasks decide
+        when all is done, so they begin first, whatever their dataset.
+        """
+        few = self.scheduler is None and self.n_jobs <= _FEW
+        return tasks if few else sorted(tasks, key=lambda task: -task.seconds)
 
     def executor(self, entries: dict[str, DatasetEntry]) -> Executor:
         """Return the engine, ready to run.
