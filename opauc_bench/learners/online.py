@@ -184,7 +184,9 @@ class OnlineModel:
             raise _too_much(learner, n_features)
         narrow, wide = (learner.seconds_per_row(width, 1.0, 1) for width in (n_features, 4 * n_features))
         ample = min(2 * self._width, _MOST_FEATURES)
-        return ample if ample > n_features and wide < 1.5 * narrow and _bytes(learner, ample) <= _memory() else n_features
+        return (
+            ample if ample > n_features and wide < 1.5 * narrow and _bytes(learner, ample) <= _memory() else n_features
+        )
 
 
 def _bytes(learner: OnePassLearner, width: int) -> float:

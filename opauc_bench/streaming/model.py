@@ -70,7 +70,7 @@ class LinearModel:
         X : csr_matrix of shape (n, any)
             As in the file. Where rows are brought to unit length, all their features count for the length.
         """
-        X = normalize(X, copy=False) if self.unit_length else X
+        X = normalize(X) if self.unit_length else X
         data, indices, strange = X.data, X.indices, 0
         if X.shape[1] > len(self.weights):
             known = indices < len(self.weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -61,12 +62,15 @@ class Meter:
         parts = [f"{n_rows:,} rows", f"{n_rows / seconds:,.0f} rows/s"]
         if self._source.share:
             left = timedelta(seconds=round(seconds / self._source.share - seconds))
-            parts += [f"{100 * self._source.share:.0f} % of {self._source.size / 1e6:,.0f} MB", f"{left} left"]
+            parts += [f"{100 * self._source.share:.0f} %", f"{left} left"]
         else:
             parts.append(f"{self._source.position / 1e6:,.0f} MB")
         line = "  ".join(filter(None, [*parts, more()]))
-        print(f"\r{line}\x1b[K" if self._terminal else line, end="" if self._terminal else "\n", file=sys.stderr, flush=True)
-        self._written = self._terminal
+        if self._terminal:
+            # A line that wraps could not be written over.
+            line = f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K"
+            self._written = True
+        print(line, end="" if self._terminal else "\n", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Take the line away, before something else is printed."""

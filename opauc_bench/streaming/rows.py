@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,7 +48,7 @@ class Source(io.RawIOBase):
         self.name = "standard input" if file == "-" else file
         self.again = file != "-" and Path(file).is_file()  # whether it can be read a second time
         try:
-            self._raw = open(sys.stdin.fileno() if file == "-" else file, "rb", buffering=0, closefd=file != "-")
+            self._raw = io.FileIO(os.dup(0) if file == "-" else file)
         except OSError as error:
             raise DataError(
                 f"{self.name}: cannot be read ({error.strerror})", "name a svmlight file, or - for standard input"

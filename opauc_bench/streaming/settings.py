@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import LearnerError
 from ..learners import OnePassLearner, get_learner, learner_names
 
-__all__ = ["make_learner"]
+__all__ = ["make_learner", "step_option"]
 
 # What --eta means where a learner calls its step size otherwise.
 _STEP_SIZES = {"ftrl_auc": "gamma", "ftrl_proximal": "gamma", "solam": "xi"} | dict.fromkeys(
@@ -50,7 +50,7 @@ def make_learner(name: str, given: dict[str, str | None], assignments: list[str]
             continue
         parameter = "lam" if option == "lambda" else option
         if parameter == "eta" and "eta" not in known:
-            parameter = _STEP_SIZES.get(name, "eta")
+            parameter = _STEP_SIZES.get(name, parameter)
         if parameter not in known:
             raise LearnerError(_unknown(name, option, known), "opauc-bench learners list  # all parameters")
         if parameter in typed:
@@ -63,6 +63,12 @@ def make_learner(name: str, given: dict[str, str | None], assignments: list[str]
         return kind(**values)
     except TypeError as error:
         raise LearnerError(f"{name} cannot be made: {error}") from error
+
+
+def step_option(name: str, learner: OnePassLearner) -> str:
+    """What to turn down, or up, where a learner's steps are too large."""
+    has_eta = name in _STEP_SIZES or "eta" in learner.get_params()
+    return "a smaller --eta" if has_eta else f"other values of {', '.join(learner.grid_axes)}, with --set"
 
 
 def _one_pass_learners() -> list[str]:
@@ -89,7 +95,7 @@ def _unknown(name: str, option: str, known: Any) -> str:
 
 
 def _spelled(value: Any) -> str:
-    return {True: "true", False: "false", None: "none"}.get(value, str(value)) if not _is_number(value) else f"{value:g}"
+    return f"{value:g}" if _is_number(value) else {True: "true", False: "false", None: "none"}.get(value, str(value))
 
 
 def _is_number(value: Any) -> bool:

@@ -16,7 +16,7 @@ from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
 from .rows import LabelledRows, Source, shown_label
 from .samples import RecentScores
-from .settings import make_learner
+from .settings import make_learner, step_option
 
 __all__ = ["Training", "train_model"]
 
@@ -103,7 +103,7 @@ def train_model(what: Training) -> int:
             print("interrupted before there was anything to save: no model is written", file=sys.stderr)
             return 130
         except DivergenceError as error:
-            raise LearnerError(f"{source.name}: {_advice(str(error), what)[0]}", _advice(str(error), what)[1]) from None
+            raise _diverged(error, what, learner) from None
         finally:
             meter.clear()
     _write(what, trained, model, complete)
@@ -123,7 +123,7 @@ def _pass(rows: LabelledRows, model: OnlineModel, recent: RecentScores, meter: M
                 with interruption.put_off():
                     recent.add(model.scores(X), positive)
                     model.learn(X, positive)
-                meter.tick(model.n_rows, lambda: f"AUC {shown_auc(recent.auc())} (last {len(recent):,} rows)")
+                meter.tick(model.n_rows, lambda: f"AUC {shown_auc(recent.auc())} (last {len(recent):,})")
         except KeyboardInterrupt:
             return False
     return True
@@ -190,11 +190,12 @@ def _known_beforehand(what: Training, learner: OnePassLearner) -> tuple[int | No
     )
 
 
-def _advice(problem: str, what: Training) -> tuple[str, str]:
-    """The problem without its own advice, and what to do with the options of this program."""
-    steps = "a smaller step size: --eta"
-    return problem.partition(": take smaller")[0] + "; no model is written", (
-        steps if what.unit_length else f"--normalize, which brings rows to unit length; or {steps}"
+def _diverged(error: DivergenceError, what: Training, learner: OnePassLearner) -> LearnerError:
+    """The same with what to do about it here."""
+    step = step_option(what.learner, learner)
+    return LearnerError(
+        f"{str(error).partition(': take smaller')[0]}: the steps are too large for these features; no model is written",
+        step if what.unit_length else f"--normalize, which brings rows to unit length; or {step}",
     )
 
 
@@ -227,6 +228,6 @@ def _tell(what, trained, model, recent, meter, complete, n_rows) -> None:
     print(f"{what.learner} ({settings})")
     print(f"rows      {model.n_rows:,} in {meter.seconds:.1f} s ({model.n_rows / meter.seconds:,.0f} rows/s)")
     print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
-    print(f"AUC       {shown_auc(recent.auc())}: exact over the last {len(recent):,} rows, each scored before it was learnt")
+    print(f"AUC       {shown_auc(recent.auc())}, exact over the last {len(recent):,} rows, each scored before learnt")
     print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
     print(f"model     {what.out}")
