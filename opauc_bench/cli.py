@@ -30,6 +30,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(learners_app, name="learners")
 
 Config = Annotated[str, typer.Argument(help="Experiment file, or the name of a bundled one such as table2.")]
+Place = Annotated[str, typer.Argument(help="Experiment file, name of a bundled one, or a results folder.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Results folder [default: results/<name of the config>].")]
 OnlyData = Annotated[list[str] | None, typer.Option("--dataset", "-d", help="Only this dataset; repeatable.")]
 OnlyLearner = Annotated[list[str] | None, typer.Option("--learner", "-l", help="Only this column; repeatable.")]
@@ -125,27 +126,27 @@ def plan(
 
 
 @app.command()
-def status(config: Config, out: Out = None) -> None:
+def status(config: Place, out: Out = None) -> None:
     """Count what is done, what has failed and what is missing."""
     from .runner.command import describe_status
 
-    print(describe_status(_session(config, out)))
+    print(describe_status(_recorded(config, out)))
 
 
 @app.command()
-def report(config: Config, out: Out = None, test: Test = None) -> None:
+def report(config: Place, out: Out = None, test: Test = None) -> None:
     """Print the table of what is recorded, and write it as Markdown, LaTeX, CSV and HTML."""
     from .runner.command import print_report
 
-    print_report(_session(config, out), test)
+    print_report(_recorded(config, out), test)
 
 
 @app.command()
-def compare(config: Config, out: Out = None, test: Test = None) -> None:
+def compare(config: Place, out: Out = None, test: Test = None) -> None:
     """Set our values beside the published ones, cell by cell."""
     from .runner.command import print_comparison
 
-    print_comparison(_session(config, out), test)
+    print_comparison(_recorded(config, out), test)
 
 
 @data_app.command("list")
@@ -264,6 +265,20 @@ def _session(config: str, out: Path | None, datasets=None, learners=None, mirror
         sources=_sources(mirror, offline),
         datasets=tuple(datasets or ()),
         learners=tuple(learners or ()),
+    )
+
+
+def _recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
+    """The session of a results folder, which is given itself or by the config that it comes from."""
+    from .errors import ConfigError
+    from .runner.session import Session
+
+    if not os.path.isfile(os.path.join(place, "manifest.json")):
+        return _session(place, out, datasets, learners, mirror, offline)
+    if out is not None:
+        raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")
+    return Session.of_folder(
+        Path(place), sources=_sources(mirror, offline), datasets=tuple(datasets or ()), learners=tuple(learners or ())
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..config import Experiment, load_experiment
+from ..config import Experiment, find_config, load_experiment
 from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue, prepare
 from ..errors import ConfigError, DataError, ResultsError
 from ..learners import get_learner, learner_parameters
@@ -25,7 +25,7 @@ from .execute import Executor
 from .store import Store, write_json
 from .task import Workplace, environment
 
-__all__ = ["Session"]
+__all__ = ["Session", "read_manifest", "status_counts"]
 
 Notify = Callable[[str], None]
 
@@ -43,6 +43,8 @@ class Session:
     folder : Path
     datasets, learners : tuple of str
         What the command line restricts this run to; empty for everything.
+    as_recorded : bool
+        Whether tasks are those on the data that the folder's manifest names, and not on the data at hand.
 
     Attributes
     ----------
@@ -59,6 +61,7 @@ class Session:
     folder: Path
     datasets: tuple[str, ...] = ()
     learners: tuple[str, ...] = ()
+    as_recorded: bool = False
     prepared: dict[str, Dataset] = field(default_factory=dict)
     unavailable: dict[str, DataError] = field(default_factory=dict)
 
@@ -79,24 +82,49 @@ class Session:
         ConfigError
             All mistakes of the file at once.
         """
-        experiment = load_experiment(
-            config,
-            known_datasets=lambda extra: load_catalogue(extra),
-            learner_parameters=learner_parameters,
-            known_published=list_published(),
-        )
-        chosen = (
-            _chosen(datasets, experiment.datasets, "dataset"),
-            _chosen(learners, experiment.columns, "learner"),
-        )
+        return cls._opened(_load(config), out, sources, datasets, learners)
+
+    @classmethod
+    def of_folder(
+        cls, folder: Path, *, sources: Sources, datasets: tuple[str, ...] = (), learners: tuple[str, ...] = ()
+    ) -> Session:
+        """Open a results folder by its manifest, which has the whole experiment; no config is read.
+
+        Files that the experiment names (learners, a catalogue) are looked for relative to its config, and that where
+        configs usually are.
+
+        Raises
+        ------
+        ResultsError
+            If the folder has no manifest, or one that cannot be read.
+        ConfigError
+            If the experiment is not one that this version understands.
+        LearnerError
+            If a learner's file is not there.
+        """
+        manifest = read_manifest(folder)
+        config = _config_of(folder, str(manifest.get("config") or f"{folder.name}.yaml"))
+        session = cls._opened(_load(config, manifest["experiment"]), folder, sources, datasets, learners)
+        session.as_recorded = True
+        return session
+
+    @classmethod
+    def _opened(
+        cls,
+        experiment: Experiment,
+        folder: Path | None,
+        sources: Sources,
+        datasets: tuple[str, ...],
+        learners: tuple[str, ...],
+    ) -> Session:
         return cls(
             experiment=experiment,
             catalogue=load_catalogue(experiment.catalogue_path),
             columns=make_columns(experiment, get_learner),
             sources=sources,
-            folder=out or _usual_folder(experiment),
-            datasets=chosen[0],
-            learners=chosen[1],
+            folder=folder or _usual_folder(experiment),
+            datasets=_chosen(datasets, experiment.datasets, "dataset"),
+            learners=_chosen(learners, experiment.columns, "learner"),
         )
 
     @property
@@ -135,7 +163,9 @@ class Session:
         shapes = {}
         for name in self.experiment.datasets:
             entry, data = self.catalogue[name], self.prepared.get(name)
-            known = {"fingerprint": data.fingerprint, **data.manifest} if data else remembered.get(name, {})
+            known = {"fingerprint": data.fingerprint, **data.manifest} if data else {}
+            if not data or (self.as_recorded and "fingerprint" in remembered.get(name, {})):
+                known = remembered.get(name, {})
             shapes[name] = Shape(
                 known.get("n_samples", entry.n_samples),
                 known.get("n_features", entry.n_features),
@@ -255,17 +285,53 @@ def _usual_folder(experiment: Experiment) -> Path:
     return Path("results") / experiment.name
 
 
-def _remembered(folder: Path) -> dict[str, dict[str, Any]]:
-    """What a folder's manifest says of the datasets, by name."""
-    path = folder / "manifest.json"
+def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
+    return load_experiment(
+        config,
+        known_datasets=load_catalogue,
+        learner_parameters=learner_parameters,
+        known_published=list_published(),
+        content=content,
+    )
+
+
+def _config_of(folder: Path, name: str) -> Path:
+    """Where the config of a results folder is, or would be: beside the results, in ``configs``, or in the package."""
+    beside = folder.resolve().parents[1] if len(folder.resolve().parents) > 1 else folder
+    for path in (beside / name, beside / "configs" / name):
+        if path.is_file():
+            return Path(os.path.relpath(path))
     try:
-        datasets = json.loads(path.read_text(encoding="utf-8"))["datasets"]
-        if not all(isinstance(entry, dict) for entry in datasets.values()):
+        return find_config(name)
+    except ConfigError:
+        return folder / name
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read what a results folder says it holds: experiment, data, software.
+
+    Raises
+    ------
+    ResultsError
+        If there is no manifest, or it is not one.
+    """
+    path = folder / "manifest.json"
+    mend = f"rm '{path}'  # the next run writes it again"
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(manifest["experiment"], dict):
+            raise TypeError("the experiment is not a mapping")
+        if not all(isinstance(entry, dict) for entry in manifest["datasets"].values()):
             raise TypeError("an entry of a dataset is not a mapping")
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        raise ResultsError(f"{folder}: no manifest.json, so this is no results folder") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ResultsError(
-            f"{path} is not the manifest of a run: {error}", f"rm '{path}'  # the next run writes it again"
-        ) from error
-    return datasets
+        raise ResultsError(f"{path} is not the manifest of a run: {error}", mend) from error
+    return manifest
+
+
+def _remembered(folder: Path) -> dict[str, dict[str, Any]]:
+    """What a folder's manifest says of the datasets, by name; nothing where no run has been."""
+    if not os.path.lexists(folder / "manifest.json"):
+        return {}
+    return read_manifest(folder)["datasets"]
