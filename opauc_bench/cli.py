@@ -149,6 +149,45 @@ def compare(config: Place, out: Out = None, test: Test = None) -> None:
     print_comparison(_recorded(config, out), test)
 
 
+@app.command()
+def verify(
+    config: Place,
+    out: Out = None,
+    sample: Annotated[int, typer.Option("--sample", "-n", min=0, help="Records to compute again.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="Compute all of them again.")] = False,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Seed of the draw [default: a fresh one, printed].")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0, help="Draw only from records that took no longer.")
+    ] = None,
+    dataset: OnlyData = None,
+    learner: OnlyLearner = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes [default: all cores].")
+    ] = None,
+    mirror: Mirror = None,
+    offline: Offline = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> int:
+    """Check that a results folder was really computed: draw records, compute them again, compare.
+
+    Bit by bit where software and processor are the same, to 1e-9 elsewhere. Ids, data, chosen settings and tables are
+    checked for all records. Nothing in the folder is written.
+    """
+    from .runner.verify import verify_results
+
+    session = _recorded(config, out, dataset, learner, mirror, offline)
+    return verify_results(
+        session,
+        sample=None if everything else sample,
+        seed=seed,
+        max_seconds=max_seconds,
+        n_jobs=jobs or _cores(),
+        quiet=quiet,
+    )
+
+
 @data_app.command("list")
 def data_list(catalogue: Catalogue = None, mirror: Mirror = None, offline: Offline = False) -> None:
     """List all datasets and where each can be had from."""

@@ -68,6 +68,4 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise ResultsError(
-            f"{path} cannot be removed: {error.strerror}", "choose another folder with --out"
-        ) from error
+        raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder with --out") from error

@@ -141,12 +141,16 @@ class Session:
         """Get the chosen datasets ready; those that cannot be had are noted with the reason."""
         self.find_data()
         for name in self.datasets or self.experiment.datasets:
-            if name in self.prepared:
-                continue
+            self.prepare_dataset(name, notify)
+
+    def prepare_dataset(self, name: str, notify: Notify) -> Dataset | None:
+        """Get one dataset ready, or note why it cannot be had."""
+        if name not in self.prepared and name not in self.unavailable:
             try:
                 self.prepared[name] = prepare(self.catalogue[name], self.sources, notify)
             except DataError as error:
                 self.unavailable[name] = error
+        return self.prepared.get(name)
 
     def command(self, name: str) -> str:
         """A command about this experiment and folder, as a user would type it."""
@@ -174,11 +178,15 @@ class Session:
             )
         return shapes
 
+    def all_tasks(self) -> list[Task]:
+        """Tasks of the whole experiment, in the order in which they are computed."""
+        return make_plan(self.experiment, self.shapes(), self.columns)
+
     def tasks(self) -> list[Task]:
-        """Tasks of the datasets and learners that were chosen, in the order in which they are computed."""
+        """Those of the datasets and learners that were chosen."""
         return [
             task
-            for task in make_plan(self.experiment, self.shapes(), self.columns)
+            for task in self.all_tasks()
             if (not self.datasets or task.dataset in self.datasets)
             and (not self.learners or task.column in self.learners)
         ]
@@ -189,8 +197,7 @@ class Session:
             (dataset, column.key): [] for dataset in self.experiment.datasets for column in self.columns
         }
         store = self.store
-        tasks = make_plan(self.experiment, self.shapes(), self.columns)
-        for task in sorted(tasks, key=lambda task: (task.trial, task.fold)):
+        for task in sorted(self.all_tasks(), key=lambda task: (task.trial, task.fold)):
             found[task.dataset, task.column].append((task, store.read(task)))
         return found
 
@@ -198,7 +205,9 @@ class Session:
         """Datasets that this run, or the last one of the folder, could not get."""
         remembered = _remembered(self.folder)
         return set(self.unavailable) | {
-            name for name, entry in remembered.items() if entry.get("unavailable") and name not in self.prepared
+            name
+            for name, entry in remembered.items()
+            if entry.get("unavailable") and (self.as_recorded or name not in self.prepared)
         }
 
     def take_over(self, tasks: list[Task]) -> None:
