@@ -97,6 +97,9 @@ def run(
     mirror: Mirror = None,
     offline: Offline = False,
     test: Test = None,
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="Compute the i-th of n shares of the tasks, such as 2/8; see merge.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
 ) -> int:
     """Run an experiment and print its table.
@@ -105,7 +108,7 @@ def run(
     """
     from .runner.command import run_experiment
 
-    session = _session(config, out, dataset, learner, mirror, offline)
+    session = _session(config, out, dataset, learner, mirror, offline, shard)
     return run_experiment(session, jobs or _cores(), fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
 
 
@@ -186,6 +189,22 @@ def verify(
         n_jobs=jobs or _cores(),
         quiet=quiet,
     )
+
+
+@app.command()
+def merge(
+    config: Config,
+    folders: Annotated[list[Path], typer.Argument(help="Results folders of the shards.")],
+    out: Out = None,
+    test: Test = None,
+) -> None:
+    """Join the results folders of shards into one, and print its table.
+
+    All or nothing: they must be of this experiment, on the same data, without contradictions.
+    """
+    from .runner.command import merge_results
+
+    merge_results(_session(config, out), folders, test)
 
 
 @data_app.command("list")
@@ -294,9 +313,12 @@ def _common(
     pass
 
 
-def _session(config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
+def _session(
+    config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False, shard=None
+) -> Session:
     from .config import find_config
     from .runner.session import Session
+    from .runner.shards import parse_shard
 
     return Session.open(
         find_config(config),
@@ -304,6 +326,7 @@ def _session(config: str, out: Path | None, datasets=None, learners=None, mirror
         sources=_sources(mirror, offline),
         datasets=tuple(datasets or ()),
         learners=tuple(learners or ()),
+        shard=None if shard is None else parse_shard(shard),
     )
 
 

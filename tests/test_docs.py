@@ -12,10 +12,11 @@ import typer
 from reference.examples import examples
 
 from opauc_bench import cli, errors
-from opauc_bench.config import Experiment, LearnerEntry, Limits, Protocol, Report, find_config, load_experiment
+from opauc_bench.config import Experiment, LearnerEntry, Limits, Report, find_config, load_experiment
 from opauc_bench.data import load_catalogue
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
+from opauc_bench.protocol import CrossValidation
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
 from opauc_bench.runner.store import STATUSES
@@ -234,7 +235,7 @@ def test_defaults_of_learners():
 SECTIONS = {
     Experiment: "Top level:",
     LearnerEntry: "An entry of `learners`",
-    Protocol: "`protocol`:",
+    CrossValidation: "`protocol`:",
     Limits: "`limits`:",
     Report: "`report`:",
 }

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections import Counter, defaultdict
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ..data import availability, download_size
@@ -19,11 +20,12 @@ from .execute import make_executor
 from .folds import write_folds
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
+from .shards import merge_folders
 from .store import Store
 from .tables import build_report, check_test
 from .terminal import say, width, wrapped
 
-__all__ = ["describe_plan", "describe_status", "print_comparison", "print_report", "run_experiment"]
+__all__ = ["describe_plan", "describe_status", "merge_results", "print_comparison", "print_report", "run_experiment"]
 
 
 def run_experiment(
@@ -41,6 +43,7 @@ def run_experiment(
             raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
         _check_folds(session, {task.dataset for task in tasks})
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
+        todo = _without_hopeless(session, todo)
         if not quiet and todo:
             say(
                 f"{len(todo)} of {len(tasks)} tasks to compute, "
@@ -57,24 +60,37 @@ def run_experiment(
     return 3 if session.unavailable else 1 if failed else 0
 
 
+def merge_results(session: Session, folders: list[Path], test: str | None) -> None:
+    """Join the folders of shards and print the report."""
+    check_test(test)
+    with session.locked():
+        merged = merge_folders(session, folders)
+        say(f"{merged.copied} records merged into {session.folder}/, {merged.present} were there")
+        print_report(session, test)
+
+
 def _check_folds(session: Session, names: set[str]) -> None:
-    """Every fold has to have rows of both classes, the inner ones too."""
-    protocol = session.experiment.protocol
+    """Every part of a split has to have rows of both classes."""
     problems = []
     for name, data in session.prepared.items():
         positive = data.manifest["n_positive"]
-        rarer = min(positive, data.manifest["n_samples"] - positive)
-        in_training = rarer - -(-rarer // protocol.folds)
-        if name in names and (rarer < protocol.folds or in_training < protocol.inner_folds):
-            problems.append(
-                f"{name}: its rarer class has {rarer} rows, too few for {protocol.folds} folds "
-                f"with {protocol.inner_folds} inner folds"
-            )
+        negative = data.manifest["n_samples"] - positive
+        if name in names and (trouble := session.experiment.protocol.trouble_with(positive, negative)):
+            problems.append(f"{name}: {trouble}")
     if problems:
         path = session.experiment.path
         raise ConfigError(
-            "\n".join(problems), f"take fewer folds under protocol of {path}, or leave these datasets out"
+            "\n".join(problems),
+            f"take fewer folds, or larger parts, under protocol of {path}, or leave these datasets out",
         )
+
+
+def _without_hopeless(session: Session, tasks: list[Task]) -> list[Task]:
+    """Leave out tasks that need far more memory than there is, and say so."""
+    hopeless = [task for task in tasks if session.is_hopeless(task)]
+    for line in _too_large(session, hopeless):
+        say(f"not started: {line}")
+    return [task for task in tasks if not session.is_hopeless(task)]
 
 
 def _to_do(session: Session, tasks: list[Task], fresh: bool, retry_failed: bool) -> tuple[list[Task], Estimate]:
@@ -215,18 +231,25 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         notes.append(f"To download: {download / 1e6:.0f} MB.")
     if missing:
         notes.append(f"Not available here and now: {', '.join(missing)}.")
-    notes += _too_large(session, left)
+    notes += [f"{line}." for line in _too_large(session, left)]
+    if any(session.is_hopeless(task) for task in left):
+        notes.append(
+            "What needs more than twice the memory there is, run leaves out: raise limits.memory_gb if it fits."
+        )
     table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4))
     return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
 
 
 def _too_large(session: Session, tasks: list[Task]) -> list[str]:
+    """One sentence for each dataset and column whose tasks need more memory than they may use."""
     limit = session.experiment.limits.memory_gb
+    allowed = f"limits.memory_gb allows {limit:g}" if limit else "this machine has"
+    has = "" if limit else f" {session.memory_at_hand() / 1e9:.0f}"
     over = {
-        (task.dataset, task.column): task.memory_bytes for task in tasks if limit and task.memory_bytes > limit * 1e9
+        (task.dataset, task.column): task.memory_bytes for task in tasks if task.memory_bytes > session.memory_at_hand()
     }
     return [
-        f"{dataset} {column} needs about {size / 1e9:.1f} GB, more than limits.memory_gb = {limit:g}."
+        f"{dataset} {column} needs about {size / 1e9:.1f} GB a task, {allowed}{has}"
         for (dataset, column), size in over.items()
     ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shlex
 from collections import Counter
@@ -11,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..config import Experiment, find_config, load_experiment
+from ..config import Experiment, load_experiment
 from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue, prepare
 from ..errors import ConfigError, DataError, ResultsError
 from ..learners import get_learner, learner_parameters
@@ -22,10 +21,14 @@ from ..plan import Column, Shape, Task, make_columns, make_plan
 from ..report.published import list_published
 from ..yamlio import suggest
 from .execute import Executor
+from .manifest import config_of, read_manifest, recorded_datasets
 from .store import Store, write_json
 from .task import Workplace, environment
 
-__all__ = ["Session", "read_manifest", "status_counts"]
+if TYPE_CHECKING:
+    from .shards import Shard
+
+__all__ = ["Session", "status_counts"]
 
 Notify = Callable[[str], None]
 
@@ -43,6 +46,8 @@ class Session:
     folder : Path
     datasets, learners : tuple of str
         What the command line restricts this run to; empty for everything.
+    shard : Shard, optional
+        The share of the tasks that this run computes; by default all of them.
     as_recorded : bool
         Whether tasks are those on the data that the folder's manifest names, and not on the data at hand.
 
@@ -52,6 +57,8 @@ class Session:
         Datasets that are ready.
     unavailable : dict of str to DataError
         Why others are not.
+    told : dict of str to dict
+        What the manifests of other folders know of datasets that are not at hand.
     """
 
     experiment: Experiment
@@ -62,8 +69,10 @@ class Session:
     datasets: tuple[str, ...] = ()
     learners: tuple[str, ...] = ()
     as_recorded: bool = False
+    shard: Shard | None = None
     prepared: dict[str, Dataset] = field(default_factory=dict)
     unavailable: dict[str, DataError] = field(default_factory=dict)
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -74,6 +83,7 @@ class Session:
         sources: Sources,
         datasets: tuple[str, ...] = (),
         learners: tuple[str, ...] = (),
+        shard: Shard | None = None,
     ) -> Session:
         """Read and check an experiment; nothing is fetched or computed.
 
@@ -82,7 +92,7 @@ class Session:
         ConfigError
             All mistakes of the file at once.
         """
-        return cls._opened(_load(config), out, sources, datasets, learners)
+        return cls._opened(_load(config), out, sources, datasets, learners, shard)
 
     @classmethod
     def of_folder(
@@ -103,7 +113,7 @@ class Session:
             If a learner's file is not there.
         """
         manifest = read_manifest(folder)
-        config = _config_of(folder, str(manifest.get("config") or f"{folder.name}.yaml"))
+        config = config_of(folder, str(manifest.get("config") or f"{folder.name}.yaml"))
         session = cls._opened(_load(config, manifest["experiment"]), folder, sources, datasets, learners)
         session.as_recorded = True
         return session
@@ -116,15 +126,17 @@ class Session:
         sources: Sources,
         datasets: tuple[str, ...],
         learners: tuple[str, ...],
+        shard: Shard | None = None,
     ) -> Session:
         return cls(
             experiment=experiment,
             catalogue=load_catalogue(experiment.catalogue_path),
             columns=make_columns(experiment, get_learner),
             sources=sources,
-            folder=folder or _usual_folder(experiment),
+            folder=folder or _usual_folder(experiment, shard),
             datasets=_chosen(datasets, experiment.datasets, "dataset"),
             learners=_chosen(learners, experiment.columns, "learner"),
+            shard=shard,
         )
 
     @property
@@ -152,9 +164,18 @@ class Session:
                 self.unavailable[name] = error
         return self.prepared.get(name)
 
+    def memory_at_hand(self) -> float:
+        """Bytes that one task may use: the limit of the config, else the memory of this machine."""
+        limit = self.experiment.limits.memory_gb
+        return limit * 1e9 if limit else float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+    def is_hopeless(self, task: Task) -> bool:
+        """Whether a task needs far more memory than it may use; estimates are good to a factor of two."""
+        return task.memory_bytes > 2 * self.memory_at_hand()
+
     def command(self, name: str) -> str:
         """A command about this experiment and folder, as a user would type it."""
-        place = () if self.folder == _usual_folder(self.experiment) else ("--out", str(self.folder))
+        place = () if self.folder == _usual_folder(self.experiment, self.shard) else ("--out", str(self.folder))
         return shlex.join(["opauc-bench", name, str(self.experiment.path), *place])
 
     def shapes(self) -> dict[str, Shape]:
@@ -163,7 +184,7 @@ class Session:
         Sizes of datasets that are not at hand are the catalogue's, and their identity is the one that the folder's
         manifest remembers: a table can be printed wherever its records are.
         """
-        remembered = _remembered(self.folder)
+        remembered = {**recorded_datasets(self.folder), **self.told}
         shapes = {}
         for name in self.experiment.datasets:
             entry, data = self.catalogue[name], self.prepared.get(name)
@@ -178,18 +199,21 @@ class Session:
             )
         return shapes
 
-    def all_tasks(self) -> list[Task]:
-        """Tasks of the whole experiment, in the order in which they are computed."""
-        return make_plan(self.experiment, self.shapes(), self.columns)
-
     def tasks(self) -> list[Task]:
-        """Those of the datasets and learners that were chosen."""
+        """Tasks of the datasets and learners that were chosen, in the order in which they are computed."""
+        tasks = self.all_tasks()
+        if self.shard:
+            tasks = self.shard.choose(tasks, self.experiment)
         return [
             task
-            for task in self.all_tasks()
+            for task in tasks
             if (not self.datasets or task.dataset in self.datasets)
             and (not self.learners or task.column in self.learners)
         ]
+
+    def all_tasks(self) -> list[Task]:
+        """Every task of the experiment whose dataset is known, in the order in which they would be computed."""
+        return make_plan(self.experiment, self.shapes(), self.columns)
 
     def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
         """All tasks of the experiment with their records, by dataset and column, ordered by trial and fold."""
@@ -203,7 +227,7 @@ class Session:
 
     def not_to_be_had(self) -> set[str]:
         """Datasets that this run, or the last one of the folder, could not get."""
-        remembered = _remembered(self.folder)
+        remembered = recorded_datasets(self.folder)
         return set(self.unavailable) | {
             name
             for name, entry in remembered.items()
@@ -219,16 +243,20 @@ class Session:
 
     def write_manifest(self) -> None:
         """Write what defines the results: the experiment, the data and the software."""
-        known = _remembered(self.folder)
+        known = recorded_datasets(self.folder)
         known |= {name: {"unavailable": True} for name in self.unavailable if "fingerprint" not in known.get(name, {})}
         known |= {name: {"fingerprint": data.fingerprint, **data.manifest} for name, data in self.prepared.items()}
+        self.remember({name: known[name] for name in self.experiment.datasets if name in known})
+
+    def remember(self, datasets: dict[str, dict[str, Any]]) -> None:
+        """Write the manifest with what is known of these datasets."""
         write_json(
             self.folder / "manifest.json",
             {
                 "experiment": self.experiment.plain(),
                 "config": self.experiment.path.name,
                 "opauc_bench": __version__,
-                "datasets": {name: known[name] for name in self.experiment.datasets if name in known},
+                "datasets": datasets,
                 "environment": environment(),
             },
         )
@@ -290,8 +318,8 @@ def _chosen(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[
     return tuple(name for name in known if name in asked)
 
 
-def _usual_folder(experiment: Experiment) -> Path:
-    return Path("results") / experiment.name
+def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:
+    return Path("results") / (experiment.name + (shard.suffix if shard else ""))
 
 
 def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
@@ -302,45 +330,3 @@ def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
         known_published=list_published(),
         content=content,
     )
-
-
-def _config_of(folder: Path, name: str) -> Path:
-    """Where the config of a results folder is, or would be: beside the results, in ``configs``, or in the package."""
-    beside = folder.resolve().parents[1] if len(folder.resolve().parents) > 1 else folder
-    for path in (beside / name, beside / "configs" / name):
-        if path.is_file():
-            return Path(os.path.relpath(path))
-    try:
-        return find_config(name)
-    except ConfigError:
-        return folder / name
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read what a results folder says it holds: experiment, data, software.
-
-    Raises
-    ------
-    ResultsError
-        If there is no manifest, or it is not one.
-    """
-    path = folder / "manifest.json"
-    mend = f"rm '{path}'  # the next run writes it again"
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(manifest["experiment"], dict):
-            raise TypeError("the experiment is not a mapping")
-        if not all(isinstance(entry, dict) for entry in manifest["datasets"].values()):
-            raise TypeError("an entry of a dataset is not a mapping")
-    except (FileNotFoundError, NotADirectoryError):
-        raise ResultsError(f"{folder}: no manifest.json, so this is no results folder") from None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ResultsError(f"{path} is not the manifest of a run: {error}", mend) from error
-    return manifest
-
-
-def _remembered(folder: Path) -> dict[str, dict[str, Any]]:
-    """What a folder's manifest says of the datasets, by name; nothing where no run has been."""
-    if not os.path.lexists(folder / "manifest.json"):
-        return {}
-    return read_manifest(folder)["datasets"]
