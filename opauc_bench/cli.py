@@ -30,6 +30,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(learners_app, name="learners")
 
 Config = Annotated[str, typer.Argument(help="Experiment file, or the name of a bundled one such as table2.")]
+Place = Annotated[str, typer.Argument(help="Experiment file, name of a bundled one, or a results folder.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Results folder (default: results/<name of the config>).")]
 OnlyData = Annotated[list[str] | None, typer.Option("--dataset", "-d", help="Only this dataset; repeatable.")]
 OnlyLearner = Annotated[list[str] | None, typer.Option("--learner", "-l", help="Only this column; repeatable.")]
@@ -139,27 +140,66 @@ def plan(
 
 
 @app.command()
-def status(config: Config, out: Out = None) -> None:
+def status(config: Place, out: Out = None) -> None:
     """Count what is done, what has failed and what is missing."""
     from .runner.command import describe_status
 
-    print(describe_status(_session(config, out)))
+    print(describe_status(_recorded(config, out)))
 
 
 @app.command()
-def report(config: Config, out: Out = None, test: Test = None) -> None:
+def report(config: Place, out: Out = None, test: Test = None) -> None:
     """Print the table of what is recorded, and write it as Markdown, LaTeX, CSV and HTML."""
     from .runner.command import print_report
 
-    print_report(_session(config, out), test)
+    print_report(_recorded(config, out), test)
 
 
 @app.command()
-def compare(config: Config, out: Out = None, test: Test = None) -> None:
+def compare(config: Place, out: Out = None, test: Test = None) -> None:
     """Set our values beside the published ones, cell by cell."""
     from .runner.command import print_comparison
 
-    print_comparison(_session(config, out), test)
+    print_comparison(_recorded(config, out), test)
+
+
+@app.command()
+def verify(
+    config: Place,
+    out: Out = None,
+    sample: Annotated[int, typer.Option("--sample", "-n", min=0, help="Records to compute again.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="Compute all of them again.")] = False,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Seed of the draw [default: a fresh one, printed].")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0, help="Draw only from records that took no longer.")
+    ] = None,
+    dataset: OnlyData = None,
+    learner: OnlyLearner = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes [default: all cores].")
+    ] = None,
+    mirror: Mirror = None,
+    offline: Offline = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> int:
+    """Check that a results folder was really computed: draw records, compute them again, compare.
+
+    Bit by bit where software and processor are the same, to 1e-9 elsewhere. Ids, data, chosen settings and tables are
+    checked for all records. Nothing in the folder is written.
+    """
+    from .runner.verify import verify_results
+
+    session = _recorded(config, out, dataset, learner, mirror, offline)
+    return verify_results(
+        session,
+        sample=None if everything else sample,
+        seed=seed,
+        max_seconds=max_seconds,
+        n_jobs=jobs or _cores(),
+        quiet=quiet,
+    )
 
 
 @app.command()
@@ -408,6 +448,20 @@ def _session(
         datasets=tuple(datasets or ()),
         learners=tuple(learners or ()),
         shard=None if shard is None else parse_shard(shard),
+    )
+
+
+def _recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
+    """The session of a results folder, which is given itself or by the config that it comes from."""
+    from .errors import ConfigError
+    from .runner.session import Session
+
+    if not os.path.isfile(os.path.join(place, "manifest.json")):
+        return _session(place, out, datasets, learners, mirror, offline)
+    if out is not None:
+        raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")
+    return Session.of_folder(
+        Path(place), sources=_sources(mirror, offline), datasets=tuple(datasets or ()), learners=tuple(learners or ())
     )
 
 

@@ -38,7 +38,7 @@ from .values import (
     spell_axis,
     unknown_names,
 )
-from .yamlio import Problem, Problems, read_model, show, suggest
+from .yamlio import Problem, Problems, check_model, read_model, show, suggest
 
 __all__ = ["Experiment", "LearnerEntry", "Limits", "Report", "find_config", "load_experiment"]
 
@@ -362,6 +362,7 @@ def load_experiment(
     known_datasets: KnownDatasets | None = None,
     learner_parameters: LearnerParameters | None = None,
     known_published: Collection[str] | None = None,
+    content: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Read and check an experiment file.
 
@@ -377,6 +378,8 @@ def load_experiment(
         and of the grid axes, or raises LearnerError.
     known_published : collection of str, optional
         Ids that ``report.published`` may use.
+    content : mapping, optional
+        What `Experiment.plain` gave of that file once; then the file is not read and need not be there any more.
 
     Returns
     -------
@@ -389,7 +392,10 @@ def load_experiment(
     """
     path = Path(path)
     known = _Known(path.parent, known_datasets, learner_parameters, known_published)
-    experiment = read_model(path, Experiment, context=known)
+    if content is None:
+        experiment = read_model(path, Experiment, context=known)
+    else:
+        experiment = check_model(content, Experiment, source=path, context=known)
     experiment._path = path
     return experiment
 

@@ -21,7 +21,7 @@ import numpy as np
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
 
-__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"]
+__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
@@ -119,14 +119,17 @@ class Task:
 
     @cached_property
     def id(self) -> str | None:
-        if self.fingerprint is None:
-            return None
-        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return None if self.fingerprint is None else task_id(self.identity)
 
     @property
     def label(self) -> str:
         return f"{self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
+
+
+def task_id(identity: Mapping[str, Any]) -> str:
+    """Hash what defines a number: 16 hexadecimal digits, the same for what JSON has made of the identity."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def expand_grid(grid: Mapping[str, tuple[float, ...]]) -> dict[str, np.ndarray]:

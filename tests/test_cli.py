@@ -64,6 +64,7 @@ COMMANDS = [
     "status",
     "report",
     "compare",
+    "verify",
     "doctor",
     "data",
     "data list",
