@@ -17,6 +17,7 @@ __all__ = ["LEARNERS", "get_learner", "learner_names", "learner_parameters"]
 
 LEARNERS = {
     "opauc": "opauc_bench.learners.opauc:OPAUC",
+    "opauc_fd": "opauc_bench.learners.frequent_directions:OPAUCFD",
     "oam_seq": "opauc_bench.learners.oam:OAMSeq",
     "oam_gra": "opauc_bench.learners.oam:OAMGra",
     "uni_exp": "opauc_bench.learners.univariate:UniExp",
