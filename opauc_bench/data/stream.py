@@ -29,11 +29,19 @@ class SvmlightChunk(NamedTuple):
         As in the file.
     first_line : int
         Number (from 1) of the line with which the text of the chunk begins.
+    text : bytes
+        The lines themselves.
     """
 
     X: Any
     labels: np.ndarray
     first_line: int
+    text: bytes
+
+    def line_of(self, row: int) -> int:
+        """Number of the line of a row: blank lines and comments are lines, and no rows."""
+        lines = self.text.split(b"\n")
+        return [self.first_line + k for k, line in enumerate(lines) if line.partition(b"#")[0].strip()][row]
 
 
 def stream_svmlight(
@@ -87,7 +95,7 @@ def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based) -
                     X, labels = parse_svmlight(lines, line, n_features, first_index=first_index, at_least=width)
                     width = X.shape[1]
                     if len(labels):
-                        yield SvmlightChunk(X, labels, line)
+                        yield SvmlightChunk(X, labels, line, lines)
             except LineProblem as problem:
                 raise DataError(f"{name}:{problem.number}: {problem.problem}") from None
 
