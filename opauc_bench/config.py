@@ -38,7 +38,7 @@ from .values import (
     spell_axis,
     unknown_names,
 )
-from .yamlio import Problem, Problems, read_model, show, suggest
+from .yamlio import Problem, Problems, check_model, read_model, show, suggest
 
 __all__ = ["Experiment", "LearnerEntry", "Limits", "Report", "find_config", "load_experiment"]
 
@@ -71,7 +71,6 @@ class _Known:
             except LearnerError as error:
                 self._seen[text] = error
         return self._seen[text]
-
 
     def may_be_zero(self, text: str) -> Collection[str]:
         """Return the grid axes of a learner that is known whose values may be 0."""
@@ -296,7 +295,9 @@ class Experiment(Section):
         elif lender.axes_from is not None:
             yield Problem(place, f"{lender.name} takes its values from another column itself")
         elif own := [axis for axis in axes if axis in {**entry.grid, **entry.params} or axis in lender.params]:
-            yield Problem(place, f"{' and '.join(own)} cannot be taken from {lender.name} and be given here or fixed there")
+            yield Problem(
+                place, f"{' and '.join(own)} cannot be taken from {lender.name} and be given here or fixed there"
+            )
         if self.protocol.kind != "holdout":
             yield Problem(place, f"expected with protocol.kind holdout only, and this is {self.protocol.kind}")
 
@@ -401,6 +402,7 @@ def load_experiment(
     learner_parameters: LearnerParameters | None = None,
     known_published: Collection[str] | None = None,
     zero_axes: ZeroAxes | None = None,
+    content: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Read and check an experiment file.
 
@@ -418,6 +420,8 @@ def load_experiment(
         Ids that ``report.published`` may use.
     zero_axes : callable, optional
         Given a learner that ``learner_parameters`` knows, returns the grid axes that may be 0.
+    content : mapping, optional
+        What `Experiment.plain` gave of that file once; then the file is not read and need not be there any more.
 
     Returns
     -------
@@ -430,7 +434,10 @@ def load_experiment(
     """
     path = Path(path)
     known = _Known(path.parent, known_datasets, learner_parameters, known_published, zero_axes)
-    experiment = read_model(path, Experiment, context=known)
+    if content is None:
+        experiment = read_model(path, Experiment, context=known)
+    else:
+        experiment = check_model(content, Experiment, source=path, context=known)
     experiment._path = path
     return experiment
 

@@ -20,9 +20,8 @@ import numpy as np
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
-from .protocol import Protocol
 
-__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"]
+__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
@@ -134,14 +133,17 @@ class Task:
 
     @cached_property
     def id(self) -> str | None:
-        if self.fingerprint is None:
-            return None
-        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return None if self.fingerprint is None else task_id(self.identity)
 
     @property
     def label(self) -> str:
         return f"{self.row or self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
+
+
+def task_id(identity: Mapping[str, Any]) -> str:
+    """Hash what defines a number: 16 hexadecimal digits, the same for what JSON has made of the identity."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def expand_grid(grid: Mapping[str, tuple[float, ...]]) -> dict[str, np.ndarray]:
@@ -218,14 +220,12 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     -------
     list of Task
     """
-    memory_gb = experiment.limits.memory_gb
-    limit = memory_gb * 1e9 if memory_gb else None
     plans = []
     for dataset in experiment.datasets:
         if dataset not in shapes:
             continue
         tasks = [
-            _task(dataset, f"{dataset}{end}", shapes[dataset], column, protocol, trial, fold, limit)
+            _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold)
             for end, protocol in experiment.protocol.cases()
             for column in columns
             for trial, fold in protocol.repetitions()
@@ -236,16 +236,18 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
 
 
 def _task(
+    experiment: Experiment,
     dataset: str,
-    row: str,
+    case: str,
     shape: Shape,
     column: Column,
     protocol: Protocol,
     trial: int,
     fold: int,
-    limit: float | None,
 ) -> Task:
     max_train = column.max_train.get(dataset)
+    memory_gb = experiment.limits.memory_gb
+    limit = None if memory_gb is None else memory_gb * 1e9
     n_rows = protocol.n_rows(shape.n_samples, shape.n_positive)
     costs = [
         protocol.cost(n_rows, searched.n_settings, max_train, partial(_training, searched, shape, limit))
@@ -274,19 +276,17 @@ def _task(
         seconds=sum(seconds for seconds, _ in costs),
         memory_bytes=max(memory for _, memory in costs),
         max_train=max_train,
-        row=row,
+        row=f"{dataset}{case}",
         lender=column.lender and _lent(column),
     )
 
 
-def _training(
-    column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int
-) -> tuple[float, float]:
+def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int) -> tuple[float, float]:
     """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
     size = (shape.n_features, shape.density * shape.n_features)
-    n_blocks = column.estimator.n_blocks(n_rows, *size, n_settings, limit)
-    seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_blocks))
-    return n_blocks * seconds, memory
+    n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
+    seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
+    return n_passes * seconds, memory
 
 
 def _lent(column: Column) -> dict[str, Any]:

@@ -85,7 +85,17 @@ def test_defaults(write):
         "description": "",
         "catalogue": None,
         "datasets": ["german"],
-        "learners": [{"learner": "opauc", "name": "opauc", "title": "", "params": {}, "grid": {}, "axes_from": None, "max_train": None}],
+        "learners": [
+            {
+                "learner": "opauc",
+                "name": "opauc",
+                "title": "",
+                "params": {},
+                "grid": {},
+                "axes_from": None,
+                "max_train": None,
+            }
+        ],
         "grids": {"eta": [1.0], "lam": [1.0]},
         "protocol": {
             "kind": "cv",

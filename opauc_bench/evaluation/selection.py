@@ -116,8 +116,7 @@ def fit_and_score(
     train, held_out : ndarray of int
         Rows to learn from, in this order, and rows to score.
     memory_bytes : float, optional
-        What a pass may use by the learner's own estimate. Where the whole grid needs more, its settings go in blocks of
-        equal size, a pass each.
+        Where the whole grid needs more by the learner's own estimate, its settings go in blocks, a pass each.
     on_chunk : callable, optional
         Passed on to ``fit_grid``.
     auc : callable
@@ -136,8 +135,8 @@ def fit_and_score(
     aucs = dict(finished or {})
     left = np.array([setting for setting in range(n_settings) if setting not in aucs], dtype=int)
     n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-    n_blocks = learner.n_blocks(len(train), X.shape[1], n_nonzero, len(left), memory_bytes) if memory_bytes else 1
-    for block in np.array_split(left, n_blocks) if len(left) else ():
+    n_passes = learner.n_passes(len(train), X.shape[1], n_nonzero, len(left), memory_bytes)
+    for block in np.array_split(left, n_passes) if len(left) else ():
         part = {axis: values[block] for axis, values in grid.items()}
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
         aucs |= zip(block.tolist(), score_columns(X, y[held_out], held_out, coef, auc).tolist())

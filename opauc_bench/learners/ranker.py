@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 __all__ = ["DivergenceError", "LinearRanker"]
 
+_SHARE_OF_TRAINING = 0.7
+
 
 class DivergenceError(ArithmeticError):
     """The weights of a single model overflowed: the step size is too large for the data."""
@@ -67,22 +69,24 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         """
         raise TypeError(f"{type(self).__name__} has to define cost")
 
-    def n_blocks(
-        self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int, memory_bytes: float | None
+    def n_passes(
+        self, n_rows: int, n_features: int, n_nonzero: float, n_settings: int, memory_bytes: float | None
     ) -> int:
-        """Blocks of equal size that a grid has to be cut into so that each fits in memory, by :meth:`cost`.
+        """How many passes a grid has to be split into so that each keeps within ``memory_bytes``, by the estimate.
 
-        Beside what training takes, a block is counted with its weights twice: as they come, and as they are scored.
-        One block where there is no limit, and where not even a single setting fits.
+        Part of the memory is left to scoring and to what the estimate misses. Where not even a single setting fits,
+        splitting does not help: 1.
         """
-
-        def fits(n_blocks: int) -> bool:
-            size = -(-n_settings // n_blocks)
-            return self.cost(n_rows, n_features, n_nonzero, size)[1] + 16.0 * n_features * size <= memory_bytes
-
         if memory_bytes is None:
             return 1
-        return next((n_blocks for n_blocks in range(1, n_settings + 1) if fits(n_blocks)), 1)
+
+        def fits(n_passes: int) -> bool:
+            at_once = -(-n_settings // n_passes)
+            return self.cost(n_rows, n_features, n_nonzero, at_once)[1] <= _SHARE_OF_TRAINING * memory_bytes
+
+        if not fits(n_settings):
+            return 1
+        return next(n_passes for n_passes in range(1, n_settings + 1) if fits(n_passes))
 
     def check_params(self) -> None:
         """Look at the parameters that are not tuned; called before any work.

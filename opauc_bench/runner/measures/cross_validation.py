@@ -71,7 +71,7 @@ def measure_cross_validation(work: Work) -> dict[str, Any]:
         },
     }
 
-    def measure(coef: np.ndarray, seconds: float) -> dict[str, Any]:
+    def measure(coef: np.ndarray) -> dict[str, Any]:
         auc = score_columns(data.X, data.y[fold.test], fold.test, coef)[0]
         return {"test_auc": float(auc)} if np.isfinite(auc) else {}
 

@@ -52,9 +52,9 @@ def measure_holdout(work: Work) -> dict[str, Any]:
         "auc": to_json(aucs),
     }
 
-    def measure(coef: np.ndarray, seconds: float) -> dict[str, Any]:
+    def measure(coef: np.ndarray) -> dict[str, Any]:
         metrics = _metrics(data, split.test, coef, settings["auc"])
-        return {"metrics": {**metrics, "seconds": seconds}} if np.isfinite(metrics["auc"]) else {}
+        return {"metrics": metrics} if np.isfinite(metrics["auc"]) else {}
 
     return outcome | refit(work, train, ranking(aucs), measure)
 
