@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -23,7 +23,7 @@ from .config import Experiment, LearnerEntry
 from .errors import ConfigError
 from .protocol import Protocol
 
-__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"]
+__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
@@ -70,6 +70,9 @@ class Column:
         Unfitted, with ``params`` set.
     max_train : dict of str to int
         Training rows at most, for the datasets on which they are limited.
+    lender : Column or None
+        Column that chooses the values of the axes in ``lent`` first.
+    lent : tuple of str
     """
 
     key: str
@@ -80,6 +83,8 @@ class Column:
     grid: dict[str, tuple[float, ...]]
     estimator: Any = field(repr=False, compare=False)
     max_train: dict[str, int] = field(default_factory=dict)
+    lender: Column | None = None
+    lent: tuple[str, ...] = ()
 
     @property
     def n_settings(self) -> int:
@@ -105,6 +110,9 @@ class Task:
         Estimated, without the memory-mapped data.
     max_train : int or None
         Training rows at most: the first ones of the fold, which are in random order.
+    lender : dict or None
+        ``learner``, ``params`` and ``grid`` of another column that is searched first, and its ``axes`` whose chosen
+        values are taken.
     row : str
         Heading of its row in the table: the dataset, and the case where the protocol has several.
     chosen : dict or None
@@ -125,6 +133,7 @@ class Task:
     memory_bytes: float
     max_train: int | None = None
     row: str = ""
+    lender: dict[str, Any] | None = None
     chosen: dict[str, float] | None = None
 
     @property
@@ -134,14 +143,17 @@ class Task:
 
     @cached_property
     def id(self) -> str | None:
-        if self.fingerprint is None:
-            return None
-        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return None if self.fingerprint is None else task_id(self.identity)
 
     @property
     def label(self) -> str:
         return f"{self.row or self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
+
+
+def task_id(identity: Mapping[str, Any]) -> str:
+    """Hash what defines a number: 16 hexadecimal digits, the same for what JSON has made of the identity."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def expand_grid(grid: Mapping[str, tuple[float, ...]]) -> dict[str, np.ndarray]:
@@ -179,7 +191,11 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         raise ConfigError(
             f"{experiment.path}: learner {entry.name!r} does not take {dict(entry.params)}: {error}"
         ) from error
-    grid = experiment.grid_of(entry, class_.grid_axes)
+    lender, lent = None, ()
+    if (other := experiment.lender_of(entry)) is not None:
+        lender = _column(experiment, other, find_learner)
+        lent = tuple(axis for axis in class_.grid_axes if axis in lender.grid)
+    grid = experiment.grid_of(entry, [axis for axis in class_.grid_axes if axis not in lent])
     constructor = inspect.signature(class_.__init__).parameters
     if experiment.protocol.kind == "convergence" and "on_stop" not in inspect.signature(estimator.fit_grid).parameters:
         raise ConfigError(
@@ -189,7 +205,7 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     fixed = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
-        if name in constructor and name not in grid and name not in class_.not_identity
+        if name in constructor and name not in (*grid, *lent, *class_.not_identity)
     }
     identity = {
         "learner": learner.rpartition(":")[2],
@@ -197,10 +213,12 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         "params": fixed,
         "grid": {axis: list(values) for axis, values in grid.items()},
     }
+    if lender:
+        identity["axes_from"] = {"axes": list(lent), **lender.identity}
     if class_.source_hash:
         identity["source"] = class_.source_hash
     caps = {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
-    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps)
+    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps, lender, lent)
 
 
 def make_plan(
@@ -229,7 +247,7 @@ def make_plan(
         if dataset not in shapes:
             continue
         tasks = [
-            _task(dataset, f"{dataset}{end}", shapes[dataset], column, protocol, trial, fold, chosen)
+            _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold, chosen)
             for end, protocol in experiment.protocol.cases()
             for column in columns
             for trial, fold in protocol.repetitions()
@@ -240,17 +258,26 @@ def make_plan(
 
 
 def _task(
-    dataset: str, row: str, shape: Shape, column: Column, protocol: Protocol, trial: int, fold: int, chosen: Mapping
+    experiment: Experiment,
+    dataset: str,
+    case: str,
+    shape: Shape,
+    column: Column,
+    protocol: Protocol,
+    trial: int,
+    fold: int,
+    known: Mapping[tuple[str, str, int, int], dict[str, float]],
 ) -> Task:
-    setting = chosen.get((row, column.key, trial, fold))
+    chosen = known.get((f"{dataset}{case}", column.key, trial, fold))
     max_train = column.max_train.get(dataset)
-    n_nonzero = shape.density * shape.n_features
-
-    def training(n_rows: float, n_settings: int) -> tuple[float, float]:
-        return column.estimator.cost(n_rows, shape.n_features, n_nonzero, n_settings)
-
-    n_settings = column.n_settings if setting is None else 1
-    seconds, memory = protocol.cost(protocol.n_rows(shape.n_samples, shape.n_positive), n_settings, max_train, training)
+    memory_gb = experiment.limits.memory_gb
+    limit = None if memory_gb is None else memory_gb * 1e9
+    n_rows = protocol.n_rows(shape.n_samples, shape.n_positive)
+    searched = [(column, column.n_settings), *([(column.lender, column.lender.n_settings)] if column.lender else [])]
+    costs = [
+        protocol.cost(n_rows, n_settings, max_train, partial(_training, learner, shape, limit))
+        for learner, n_settings in (searched if chosen is None else [(column, 1)])
+    ]
     return Task(
         dataset=dataset,
         column=column.key,
@@ -270,9 +297,23 @@ def _task(
         params=column.params,
         grid=column.grid,
         protocol=protocol.model_dump(mode="json"),
-        seconds=seconds,
-        memory_bytes=memory,
+        seconds=sum(seconds for seconds, _ in costs),
+        memory_bytes=max(memory for _, memory in costs),
         max_train=max_train,
-        row=row,
-        chosen=setting,
+        row=f"{dataset}{case}",
+        lender=column.lender and _lent(column),
+        chosen=chosen,
     )
+
+
+def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int) -> tuple[float, float]:
+    """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
+    size = (shape.n_features, shape.density * shape.n_features)
+    n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
+    seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
+    return n_passes * seconds, memory
+
+
+def _lent(column: Column) -> dict[str, Any]:
+    lender = column.lender
+    return {"learner": lender.learner, "params": lender.params, "grid": lender.grid, "axes": list(column.lent)}

@@ -244,7 +244,7 @@ def test_a_grid_that_memory_does_not_hold_goes_in_blocks():
 
     split = {"inner_folds": 2, "stratified": True, "seed": 3}
     whole = cross_validate(Watched(), X, y, grid, np.arange(200), **split)
-    budget = Watched().cost(100, 4, 4.0, 4)[1]
+    budget = Watched().cost(100, 4, 4.0, 4)[1] / 0.7
     parts = cross_validate(Watched(), X, y, grid, np.arange(200), memory_bytes=budget, **split)
     nothing = cross_validate(Watched(), X, y, grid, np.arange(200), memory_bytes=1.0, **split)
     assert passes == [10, 10] + [4, 3, 3] * 2 + [10, 10]

@@ -116,8 +116,7 @@ def fit_and_score(
     train, held_out : ndarray of int
         Rows to learn from, in this order, and rows to score.
     memory_bytes : float, optional
-        What a pass may use by the learner's own estimate. Where the whole grid needs more, its settings go in blocks of
-        equal size, a pass each.
+        Where the whole grid needs more by the learner's own estimate, its settings go in blocks, a pass each.
     on_chunk : callable, optional
         Passed on to ``fit_grid``.
     auc : callable
@@ -165,14 +164,8 @@ def blocks_that_fit(learner, X, n_train: int, settings: np.ndarray, memory_bytes
     """
     if len(settings) == 0:
         return []
-    if memory_bytes is None:
-        return [settings]
     n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-
-    def fits(n_blocks: int) -> bool:
-        return learner.cost(n_train, X.shape[1], n_nonzero, -(-len(settings) // n_blocks))[1] <= memory_bytes
-
-    return np.array_split(settings, next((n for n in range(1, len(settings) + 1) if fits(n)), 1))
+    return np.array_split(settings, learner.n_passes(n_train, X.shape[1], n_nonzero, len(settings), memory_bytes))
 
 
 def score_columns(X, y, rows: np.ndarray, coef: np.ndarray, auc: Callable[..., np.ndarray] = auc_columns) -> np.ndarray:

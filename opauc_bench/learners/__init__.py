@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .registry import LEARNERS, get_learner, learner_names, learner_parameters
+from .registry import LEARNERS, get_learner, learner_names, learner_parameters, zero_axes
 
 if TYPE_CHECKING:
     from .base import OnePassLearner
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .batch_logistic import BatchUniLog
     from .dual_averaging import RDAL1, AdaGrad
     from .fsauc import FSAUC
+    from .frequent_directions import OPAUCFD
     from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
@@ -35,6 +36,7 @@ __all__ = [
     "LEARNERS",
     "LSSVM",
     "OPAUC",
+    "OPAUCFD",
     "RDAL1",
     "SOLAM",
     "SPAML1",
@@ -59,6 +61,7 @@ __all__ = [
     "get_learner",
     "learner_names",
     "learner_parameters",
+    "zero_axes",
 ]
 
 _HOMES = {

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 DATASET, POINT = "dataset", "point"
+_ABSENT = {"unavailable": "not available", "too_large": "too large for the memory of this machine"}
 
 
 @dataclass(frozen=True)
@@ -309,7 +310,7 @@ def _notes(datasets: Sequence[str], columns: Sequence[Column], cells: Mapping[tu
         for column in columns:
             cell = cells[dataset, column.key]
             for status, count in cell.statuses.items():
-                said = "not available" if status == "unavailable" else f"{status} in {count} of {cell.expected}"
+                said = _ABSENT.get(status, f"{status} in {count} of {cell.expected}")
                 by_reason.setdefault(said, []).append(column.key)
             if cell.pending:
                 by_reason.setdefault(f"{len(cell.samples)} of {cell.expected} done", []).append(column.key)

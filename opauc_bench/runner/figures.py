@@ -13,7 +13,8 @@ from ..protocol import FIGURE_KINDS
 from ..report.figure import POINT, Cell, Column, Figure, FigureSpec, Sample, build_figure
 from ..report.figure_write import write_figure
 from .session import Session
-from .store import metrics_of
+from .store import columns_of, metrics_of
+from .tables import missing_because
 
 __all__ = ["NO_MATPLOTLIB", "figures_of", "write_figures"]
 
@@ -42,9 +43,8 @@ def figures_of(session: Session, chosen_only: bool = False) -> list[Figure]:
     records = {(row, key): found for (row, key), found in session.records().items() if row in rows and key in keys}
     if not any(record for found in records.values() for _, record in found):
         raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
-    absent = session.not_to_be_had()
     expected = experiment.protocol.n_repetitions
-    cells = {(row, key): _cell(found, expected, rows[row] in absent) for (row, key), found in records.items()}
+    cells = {key: _cell(found, expected, missing_because(session, found)) for key, found in records.items()}
     columns = [
         Column(column.key, column.title, column.learner.rpartition(":")[2], _numbers(column.identity["params"]))
         for column in session.columns
@@ -70,12 +70,12 @@ def _numbers(params: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _cell(found: list[tuple[Task, dict[str, Any] | None]], expected: int, unavailable: bool) -> Cell:
+def _cell(found: list[tuple[Task, dict[str, Any] | None]], expected: int, missing: str | None) -> Cell:
     finished = [(task, record) for task, record in found if record is not None]
     good = [_sample(task, record) for task, record in finished if record["status"] == "ok"]
     statuses = Counter(record["status"] for _, record in finished if record["status"] != "ok")
-    if unavailable and not finished:
-        statuses["unavailable"] = expected
+    if missing and not finished:
+        statuses[missing] = expected
     return Cell(tuple(good), expected, dict(statuses))
 
 
@@ -85,7 +85,7 @@ def _sample(task: Task, record: dict[str, Any]) -> Sample:
         measured = {"seconds": record["timing"]["fit_cpu_seconds"], **metrics_of(record)}
         return Sample({}, {name: [value] for name, value in measured.items()})
     measured = {
-        name: [math.nan if value is None else value for value in values] for name, values in record["measured"].items()
+        name: [math.nan if value is None else value for value in values] for name, values in columns_of(record).items()
     }
     n_rows = len(next(iter(measured.values())))
     if kind == "sweep":

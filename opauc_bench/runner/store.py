@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError
+from ..files import write_text
 from ..plan import Task
 from ..protocol import FIGURE_KINDS
 
-__all__ = ["SCHEMA", "STATUSES", "Store", "metrics_of", "write_json", "write_text"]
+__all__ = ["SCHEMA", "STATUSES", "Store", "columns_of", "metrics_of", "selection_aucs", "write_json"]
 
 SCHEMA = 1
 STATUSES = ("ok", "diverged", "timeout", "out_of_memory", "error")
@@ -37,40 +36,6 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     """
     lines = (f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items())
     write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step; folders are made where they are missing.
-
-    Raises
-    ------
-    ResultsError
-        If the folder cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise ResultsError(
-            f"{path} cannot be written: {error.strerror}",
-            "free some space, or choose another folder with --out",
-        ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class Store:
@@ -216,17 +181,29 @@ def _trouble_with_metrics(record: dict[str, Any]) -> str:
 
 
 def _trouble_with_columns(record: dict[str, Any]) -> str:
-    measured = record.get("measured")
-    if not (isinstance(measured, dict) and measured and all(isinstance(values, list) for values in measured.values())):
-        return f"measured is {measured!r}, expected a dict of lists"
-    if len({len(values) for values in measured.values()}) > 1:
-        return "the columns under measured have different lengths"
-    for name, values in measured.items():
+    for measured in (record.get("measured"), record["timing"].get("measured", {})):
+        if not (isinstance(measured, dict) and all(isinstance(values, list) for values in measured.values())):
+            return f"measured is {measured!r}, expected a dict of lists"
+    columns = columns_of(record)
+    if len({len(values) for values in columns.values()}) != 1:
+        return "measured has no columns, or columns of different lengths"
+    for name, values in columns.items():
         if not all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in values):
             return f"measured.{name} has something that is neither a finite number nor null"
     return ""
 
 
+def columns_of(record: dict[str, Any]) -> dict[str, list[float | None]]:
+    """What a task has measured for a figure: columns of equal length, times among them."""
+    return {**record["measured"], **record["timing"].get("measured", {})}
+
+
 def metrics_of(record: dict[str, Any]) -> dict[str, float]:
-    """What a finished task has measured, by name: under ``metrics``, or the one number of cross-validation."""
+    """What a task has measured, by name: under ``metrics``, or the one number of cross-validation."""
     return record["metrics"] if "metrics" in record else {"auc": record.get("test_auc")}
+
+
+def selection_aucs(record: dict[str, Any]) -> list[float | None]:
+    """The AUC of every setting that the choice was made by; empty where there is none."""
+    selection = record.get("selection", {})
+    return selection.get("mean_auc", selection.get("auc", []))

@@ -103,19 +103,25 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     dict
         Status, what was measured, and timings.
     """
-    learner = get_learner(task.learner)(**task.params)
-    # Where the experiment fixes every axis, the grid is that one setting.
-    grid = expand_grid(task.grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
+    learner, grid = _searched(task.learner, task.params, task.grid)
+    lender = task.lender
     work = Work(
         task=task,
         data=_dataset(workplace.prepared[task.dataset], task.fingerprint),
         learner=learner,
         grid=grid,
+        lender=_searched(lender["learner"], lender["params"], lender["grid"]) if lender else None,
         store=store,
         seconds=workplace.seconds,
         memory_bytes=workplace.memory_bytes,
     )
     return MEASURES[task.protocol["kind"]](work)
+
+
+def _searched(name: str, params: dict[str, Any], grid: dict[str, tuple[float, ...]]):
+    """A learner and all settings to try; where the experiment fixes every axis, that is one."""
+    learner = get_learner(name)(**params)
+    return learner, expand_grid(grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
 
 
 def lost_record(task: Task) -> dict[str, Any]:
@@ -132,8 +138,11 @@ def load_learner(task: Task) -> None:
 
     It is fed a few rows of made-up data, which it need not be able to learn from: what matters fails again in the task.
     """
-    setting = {axis: values[0] for axis, values in task.grid.items()}
-    _load(task.learner, json.dumps(task.params), json.dumps(setting))
+    for learner, params, grid in (
+        (task.learner, task.params, task.grid),
+        *([[task.lender[key] for key in ("learner", "params", "grid")]] if task.lender else []),
+    ):
+        _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
 
 
 @functools.lru_cache(maxsize=64)

@@ -31,6 +31,8 @@ class Work:
     learner : LinearRanker
         With the experiment's parameters set.
     grid : dict of axis to ndarray of shape (n_settings,)
+    lender : (LinearRanker, dict) or None
+        Learner and grid that are searched first; the values that it chooses for ``task.lender["axes"]`` are taken.
     store : Store or None
         Where finished parts are kept; without it the task starts from nothing.
     seconds : float or None
@@ -43,6 +45,7 @@ class Work:
     data: Dataset
     learner: Any
     grid: dict[str, np.ndarray]
+    lender: tuple[Any, dict[str, np.ndarray]] | None = None
     store: Store | None = None
     seconds: float | None = None
     memory_bytes: float | None = None

@@ -28,7 +28,7 @@ def measure_cross_validation(work: Work) -> dict[str, Any]:
     outcome = {"status": "diverged", "message": "no setting stayed finite", **parts.counts, "selection": selection}
     data = work.data
 
-    def measure(coef: np.ndarray, seconds: float) -> dict[str, Any]:
+    def measure(coef: np.ndarray) -> dict[str, Any]:
         auc = score_columns(data.X, data.y[parts.test], parts.test, coef)[0]
         return {"test_auc": float(auc)} if np.isfinite(auc) else {}
 
@@ -48,13 +48,12 @@ def split_into_folds(work: Work, protocol: dict[str, Any]) -> Parts:
         dataset=task.dataset,
     )
     # Rows of a fold are in random order, so the first ones are a random sample.
-    parts = Parts(fold.train[: task.max_train], fold.test, fold.seed)
-    parts.seed_learner(work)
-    return parts
+    return Parts(fold.train[: task.max_train], fold.test, fold.seed)
 
 
 def select_by_inner_folds(work: Work, protocol: dict[str, Any], parts: Parts) -> tuple[np.ndarray, dict[str, Any]]:
     """Mean AUC of every setting over the inner folds, and the same for the record."""
+    parts.seed_learner(work.learner)
     finished = {int(k): from_json(aucs) for k, aucs in work.partial.get("inner_aucs", {}).items()}
 
     def keep(inner_fold: int, aucs: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """Kinds ``sweep``, ``convergence`` and ``timing``: what figures show.
 
 Their records have under ``measured`` columns of equal length: a row for each setting of the grid, for each point of a
-pass, or one row.
+pass, or one row. Columns of times are under ``measured`` of ``timing``: computed again, they come out otherwise.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ...evaluation.sweep import sweep
 from ...evaluation.timing import time_training
 from ..work import Work, from_json, to_json
 from .choice import best_settings, parts_of
+from .holdout import borrow_axes
 
 __all__ = ["measure_convergence", "measure_sweep", "measure_timing"]
 
@@ -30,6 +31,8 @@ def measure_sweep(work: Work) -> dict[str, Any]:
         Status, and AUC and sparse ratio of every setting, null where it diverged.
     """
     parts = parts_of(work)
+    if trouble := borrow_axes(work, parts):
+        return {"status": "diverged", "message": trouble, **parts.counts}
     scored = {"auc": parts.test, **({} if parts.validation is None else {"validation_auc": parts.validation})}
     kept = {int(setting): values for setting, values in work.partial.get("sweep", {}).items()}
 
@@ -81,9 +84,9 @@ def measure_convergence(work: Work) -> dict[str, Any]:
             work.learner, work.data.X, work.data.y, setting, parts.train, parts.test, at, parts.auc, work.deadline.check
         )
         if np.isfinite(curve.auc[-1]):
-            measured = {"n_seen": curve.n_seen, "auc": curve.auc, "seconds": curve.cpu_seconds}
             outcome |= {"status": "ok", "message": "", "chosen": setting}
-            outcome["measured"] = {name: to_json(values) for name, values in measured.items()}
+            outcome["measured"] = {"n_seen": curve.n_seen.tolist(), "auc": to_json(curve.auc)}
+            outcome["timing"]["measured"] = {"seconds": to_json(curve.cpu_seconds)}
             outcome["timing"]["fit_cpu_seconds"] = time.process_time() - began
             break
     return outcome
@@ -111,13 +114,13 @@ def measure_timing(work: Work) -> dict[str, Any]:
             work.deadline.check,
         )
         if np.isfinite(timing.coef).all():
-            outcome |= {"status": "ok", "message": "", "chosen": setting}
-            outcome["measured"] = {
-                "seconds": [float(np.median(timing.cpu))],
-                "wall_seconds": [float(np.median(timing.wall))],
+            passes = {"seconds": timing.cpu, "wall_seconds": timing.wall}
+            outcome |= {"status": "ok", "message": "", "chosen": setting, "measured": {}}
+            outcome["timing"] |= {
+                "measured": {name: [float(np.median(values))] for name, values in passes.items()},
+                "passes": {name: values.tolist() for name, values in passes.items()},
+                "load": [load, os.getloadavg()[0]],
+                "fit_cpu_seconds": float(timing.cpu.sum()),
             }
-            outcome["passes"] = {"seconds": timing.cpu.tolist(), "wall_seconds": timing.wall.tolist()}
-            outcome["load"] = [load, os.getloadavg()[0]]
-            outcome["timing"]["fit_cpu_seconds"] = float(timing.cpu.sum())
             break
     return outcome

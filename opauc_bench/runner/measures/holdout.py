@@ -13,7 +13,7 @@ from ..work import Work, from_json, to_json
 from .parts import Parts
 from .refit import refit
 
-__all__ = ["measure_holdout", "select_by_validation", "split_in_three"]
+__all__ = ["borrow_axes", "measure_holdout", "select_by_validation", "split_in_three"]
 
 
 def measure_holdout(work: Work) -> dict[str, Any]:
@@ -26,12 +26,14 @@ def measure_holdout(work: Work) -> dict[str, Any]:
     """
     protocol = work.task.protocol
     parts = split_in_three(work, protocol)
-    aucs, selection = select_by_validation(work, protocol, parts)
-    outcome = {"status": "diverged", "message": "no setting stayed finite", **parts.counts, "selection": selection}
+    outcome = {"status": "diverged", "message": "no setting stayed finite", **parts.counts}
+    if trouble := borrow_axes(work, parts):
+        return outcome | {"message": trouble}
+    aucs, outcome["selection"] = select_by_validation(work, protocol, parts)
 
-    def measure(coef: np.ndarray, seconds: float) -> dict[str, Any]:
+    def measure(coef: np.ndarray) -> dict[str, Any]:
         metrics = _metrics(work.data, parts.test, coef, protocol["auc"])
-        return {"metrics": {**metrics, "seconds": seconds}} if np.isfinite(metrics["auc"]) else {}
+        return {"metrics": metrics} if np.isfinite(metrics["auc"]) else {}
 
     return outcome | refit(work, parts.train, ranking(aucs), measure)
 
@@ -45,23 +47,43 @@ def split_in_three(work: Work, protocol: dict[str, Any]) -> Parts:
         **{key: protocol[key] for key in ("shares", "split", "imbalance", "seed")},
     )
     train = split.train[: work.task.max_train]
-    parts = Parts(train, split.test, split.seed, split.validation, AUCS[protocol["auc"]])
-    parts.seed_learner(work)
-    return parts
+    return Parts(train, split.test, split.seed, split.validation, AUCS[protocol["auc"]])
+
+
+def borrow_axes(work: Work, parts: Parts) -> str:
+    """Let another column's learner, if the task names one, choose values first; tell why it cannot, or nothing."""
+    if work.lender is None:
+        return ""
+    lender = work.task.lender
+    best = ranking(_validate(work, *work.lender, parts, "lender"))
+    if len(best) == 0:
+        return f"no setting of {lender['learner']}, which chooses first, stayed finite"
+    lent = {axis: work.lender[1][axis][best[0]] for axis in lender["axes"]}
+    n_settings = len(next(iter(work.grid.values())))
+    work.grid = {**work.grid, **{axis: np.full(n_settings, value) for axis, value in lent.items()}}
+    return ""
 
 
 def select_by_validation(work: Work, protocol: dict[str, Any], parts: Parts) -> tuple[np.ndarray, dict[str, Any]]:
     """AUC of every setting on the validation set, and the same for the record."""
-    kept = work.partial.get("validation", {})
+    aucs = _validate(work, work.learner, work.grid, parts, "validation")
+    return aucs, {"n_settings": len(aucs), "n_diverged": int(np.isnan(aucs).sum()), "auc": to_json(aucs)}
+
+
+def _validate(work: Work, learner, grid, parts: Parts, name: str) -> np.ndarray:
+    """AUC of every setting on the validation rows; finished ones are kept under ``name``."""
+    parts.seed_learner(learner)
+    kept = work.partial.get(name, {})
 
     def keep(aucs: dict[int, float]) -> None:
-        work.keep({"validation": dict(zip(map(str, aucs), to_json(np.array(list(aucs.values())))))})
+        work.partial[name] = dict(zip(map(str, aucs), to_json(list(aucs.values()))))
+        work.keep({key: work.partial[key] for key in ("lender", "validation") if key in work.partial})
 
-    aucs = fit_and_score(
-        work.learner,
+    return fit_and_score(
+        learner,
         work.data.X,
         work.data.y,
-        work.grid,
+        grid,
         parts.train,
         parts.validation,
         memory_bytes=work.memory_bytes,
@@ -70,7 +92,6 @@ def select_by_validation(work: Work, protocol: dict[str, Any], parts: Parts) -> 
         finished=dict(zip(map(int, kept), from_json(list(kept.values())))),
         on_block=keep,
     )
-    return aucs, {"n_settings": len(aucs), "n_diverged": int(np.isnan(aucs).sum()), "auc": to_json(aucs)}
 
 
 def _metrics(data, rows: np.ndarray, coef: np.ndarray, auc: str) -> dict[str, float]:

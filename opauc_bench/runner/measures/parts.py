@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...evaluation.auc import auc_columns
-from ..work import Work
 
 __all__ = ["Parts"]
 
@@ -36,10 +35,10 @@ class Parts:
     validation: np.ndarray | None = None
     auc: Callable[..., np.ndarray] = auc_columns
 
-    def seed_learner(self, work: Work) -> None:
+    def seed_learner(self, learner) -> None:
         """Let whatever a learner draws at random depend on the repetition alone."""
-        if "random_state" in work.learner.get_params():
-            work.learner.set_params(random_state=self.seed)
+        if "random_state" in learner.get_params():
+            learner.set_params(random_state=self.seed)
 
     @property
     def counts(self) -> dict[str, int]:

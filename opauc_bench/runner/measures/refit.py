@@ -14,7 +14,7 @@ __all__ = ["refit"]
 
 
 def refit(
-    work: Work, train: np.ndarray, best_first: Iterable[int], measure: Callable[[np.ndarray, float], dict[str, Any]]
+    work: Work, train: np.ndarray, best_first: Iterable[int], measure: Callable[[np.ndarray], dict[str, Any]]
 ) -> dict[str, Any]:
     """Train one setting alone, the next best one where it overflows.
 
@@ -26,8 +26,7 @@ def refit(
     best_first : iterable of int
         Positions of the settings in the grid.
     measure : callable
-        From weights of shape (n_features, 1) and the CPU seconds of their training to what the record is to say; an
-        empty dict where they overflowed.
+        From weights of shape (n_features, 1) to what the record is to say; an empty dict where they overflowed.
 
     Returns
     -------
@@ -47,7 +46,7 @@ def refit(
             on_chunk=work.deadline.check,
         )
         fit_cpu = time.process_time() - fit_cpu
-        if measured := measure(coef, fit_cpu):
+        if measured := measure(coef):
             outcome = {"status": "ok", "message": "", **measured, "chosen": chosen}
             outcome["timing"] = {"selection_cpu_seconds": selection_cpu, "fit_cpu_seconds": fit_cpu}
             if info := work.learner.provenance():
