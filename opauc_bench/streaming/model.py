@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import tempfile
@@ -94,7 +95,10 @@ class LinearModel:
         if 2 * len(indices) < len(self.weights):  # an index takes as much room as a weight
             arrays = {"indices": indices.astype(np.int64), "values": self.weights[indices]}
         with written_at_once(path) as file:
-            np.savez(file, about=np.array(json.dumps(about, default=str)), **arrays)
+            archive = file if path.is_file() or not path.exists() else io.BytesIO()  # zipfile has to go back
+            np.savez(archive, about=np.array(json.dumps(about, default=str)), **arrays)
+            if archive is not file:
+                file.write(archive.getbuffer())
 
     @classmethod
     def load(cls, path: Path) -> LinearModel:
