@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -49,34 +48,43 @@ def write(folder, kind, size):
 
 
 def measured(*arguments):
-    """Peak resident memory in MB, and seconds, of a command."""
-    start = time.perf_counter()
+    """Peak resident memory in MB, and CPU seconds, of a command."""
     command = [sys.executable, "-m", "opauc_bench", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     problem = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)}:\n{problem}")
-    return usage.ru_maxrss / 1024, time.perf_counter() - start
+    return usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
 
 
 def main():
     missed = []
-    print(f"{'':<22}{'rows':>12}{'MB of memory':>14}{'seconds':>9}{'rows/s':>10}")
+    heads = (
+        ("rows", 12),
+        ("MB of file", 12),
+        ("MB of memory", 14),
+        ("CPU s", 9),
+        ("rows a CPU s", 14),
+        ("MB a CPU s", 12),
+    )
+    print(" " * 20 + "".join(f"{head:>{width}}" for head, width in heads))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind, learners in LEARNERS.items():
             files = [write(folder, kind, size) for size in (SMALL, LARGE)]
+            sizes = [path.stat().st_size / 1e6 for path, _ in files]
             model = folder / "model.npz"
             jobs = {f"train {one}": ("train", "--overwrite", "-l", one, "--out", model) for one in learners}
-            jobs["score"] = ("score", model)
+            jobs[f"score ({kind} rows)"] = ("score", model)
             for title, job in jobs.items():
                 measured(*job, files[0][0])  # compiles, if need be
                 peaks, times = zip(*(measured(*job, path) for path, _ in files))
-                for (_, n_rows), peak, seconds in zip(files, peaks, times):
-                    # The start of the program takes as long for either file.
-                    speed = f"{(n_rows - files[0][1]) / (seconds - times[0]):,.0f}" if seconds > times[0] else ""
-                    print(f"{title:<22}{n_rows:>12,}{peak:>14.0f}{seconds:>9.1f}{speed:>10}", flush=True)
+                spent = times[1] - times[0]  # the start of the program takes as long for either file
+                speed = f"{(files[1][1] - files[0][1]) / spent:>14,.0f}{(sizes[1] - sizes[0]) / spent:>12.0f}"
+                for (_, n_rows), size, peak, seconds in zip(files, sizes, peaks, times):
+                    cells = f"{title:<20}{n_rows:>12,}{size:>12,.0f}{peak:>14.0f}{seconds:>9.1f}"
+                    print(cells + (speed if size == sizes[1] else ""), flush=True)
                 if peaks[1] > peaks[0] + MAY_GROW:
                     missed.append(f"{title}: {peaks[1] - peaks[0]:.0f} MB more for the large file")
             for path, _ in files:

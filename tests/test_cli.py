@@ -64,6 +64,8 @@ COMMANDS = [
     "status",
     "report",
     "compare",
+    "train",
+    "score",
     "doctor",
     "data",
     "data list",
@@ -72,6 +74,7 @@ COMMANDS = [
     "data info",
     "learners",
     "learners list",
+    "learners show",
     "learners check",
 ]
 

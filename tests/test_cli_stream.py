@@ -252,6 +252,13 @@ def test_mistakes_in_files_have_a_place(command, tmp_path, what):
     assert os.listdir(tmp_path) in ([], ["file.svm"])
 
 
+def test_index_0_comes_with_advice(command, tmp_path):
+    lines(tmp_path / "zero.svm", "1 0:0.5", "-1 1:1")
+    message = refused(command, tmp_path, "train", "zero.svm", "--out", "m.npz", code=3)
+    assert "try: --zero-based, if 0 is the first feature" in message
+    assert command("train", "zero.svm", "--zero-based", "--out", "m.npz", cwd=tmp_path).returncode == 0
+
+
 def test_one_label_for_too_long(command, tmp_path):
     lines(tmp_path / "sorted.svm", *["1 1:1"] * 70_000, "-1 1:1")
     message = refused(command, tmp_path, "train", "sorted.svm", "--out", "m.npz", code=3)

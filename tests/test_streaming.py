@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import pickle
+import zipfile
 from itertools import pairwise
 
 import numpy as np
@@ -178,6 +179,13 @@ def test_scores_on_the_way_with_a_refresh(refresh):
     model = OnlineModel(estimator("ftrl_auc", refresh=refresh))
     model.learn(X, y > 0)
     np.testing.assert_allclose(model.scores(X), X @ model.finish(np.array([-1, 1])).coef_[0], rtol=1e-12, atol=1e-14)
+
+
+def test_rows_without_any_feature():
+    model = OnlineModel(estimator("opauc"))
+    model.learn(sparse.csr_matrix((4, 0)), np.array([True, False, True, False]))
+    assert model.scores(sparse.csr_matrix((2, 3))).tolist() == [0.0, 0.0]
+    assert model.finish(np.array([-1, 1])).coef_.tolist() == [[0.0]]
 
 
 def test_which_learners_take_on_features_midway():
@@ -405,6 +413,36 @@ def test_other_files_are_no_models(tmp_path):
     for other in ("absent.npz", "array.npy", "."):
         with pytest.raises(DataError):
             LinearModel.load(tmp_path / other)
+
+
+def test_an_archive_of_something_else_is_no_model(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
+        archive.writestr("about", "text")
+    with pytest.raises(DataError, match="no model"):
+        LinearModel.load(tmp_path / "m.npz")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A folder, and the bytes of a model."""
+    folder = tmp_path_factory.mktemp("sound")
+    a_model([0.0, 1.5, 0.0, 0.0, 0.0]).save(folder / "m.npz")
+    return folder, (folder / "m.npz").read_bytes()
+
+
+@given(data=st.data())
+def test_damage_of_any_kind_is_refused_or_does_not_matter(sound, data):
+    folder, whole = sound
+    content = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    (folder / "damaged.npz").write_bytes(content[: data.draw(st.integers(len(content) - 20, len(content)))])
+    try:
+        model = LinearModel.load(folder / "damaged.npz")
+    except DataError:
+        return
+    # Names, times and the like are no part of what a checksum covers.
+    assert model.weights.tolist() == [0.0, 1.5, 0.0, 0.0, 0.0]
 
 
 def test_a_bit_that_has_flipped_is_found(tmp_path):

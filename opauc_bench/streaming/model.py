@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -23,6 +24,22 @@ from ..errors import DataError, ResultsError
 
 __all__ = ["LinearModel", "require_free", "written_at_once"]
 
+# What zipfile, NumPy and JSON raise for archives that are damaged, encrypted, or of another kind.
+_OF_DAMAGE = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _FORMAT, _FORMAT_VERSION = "opauc-bench linear model", 1
 
 
@@ -118,7 +135,7 @@ class LinearModel:
             raise DataError(f"{path}: {problem}", "name a file that opauc-bench train has written") from None
         except MemoryError:
             raise DataError(f"{path}: the weights do not fit into memory") from None
-        except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        except _OF_DAMAGE as error:
             reason = getattr(error, "strerror", None) or error
             raise DataError(
                 f"{path}: this is no model, or it is damaged ({reason})",
