@@ -30,6 +30,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(learners_app, name="learners")
 
 Config = Annotated[str, typer.Argument(help="Experiment file, or the name of a bundled one such as table2.")]
+Place = Annotated[str, typer.Argument(help="Experiment file, name of a bundled one, or a results folder.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Results folder (default: results/<name of the config>).")]
 OnlyData = Annotated[list[str] | None, typer.Option("--dataset", "-d", help="Only this dataset; repeatable.")]
 OnlyLearner = Annotated[list[str] | None, typer.Option("--learner", "-l", help="Only this column; repeatable.")]
@@ -96,6 +97,18 @@ def run(
     mirror: Mirror = None,
     offline: Offline = False,
     test: Test = None,
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="Compute the i-th of n shares of the tasks, such as 2/8; see merge.")
+    ] = None,
+    backend: Annotated[
+        str, typer.Option("--backend", help="What computes the tasks: loky (processes of this machine) or dask.")
+    ] = "loky",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler", help="Of a Dask cluster, such as tcp://host:8786 [default: workers of this machine]."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
 ) -> int:
     """Run an experiment and print its table.
@@ -103,9 +116,11 @@ def run(
     What is already recorded is not computed again: after an interruption, the same command goes on.
     """
     from .runner.command import run_experiment
+    from .runner.engines import Engine
 
-    session = _session(config, out, dataset, learner, mirror, offline)
-    return run_experiment(session, jobs or _cores(), fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
+    session = _session(config, out, dataset, learner, mirror, offline, shard)
+    engine = Engine(backend, scheduler, jobs or _cores())
+    return run_experiment(session, engine, fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
 
 
 @app.command()
@@ -125,27 +140,82 @@ def plan(
 
 
 @app.command()
-def status(config: Config, out: Out = None) -> None:
+def status(config: Place, out: Out = None) -> None:
     """Count what is done, what has failed and what is missing."""
     from .runner.command import describe_status
 
-    print(describe_status(_session(config, out)))
+    print(describe_status(_recorded(config, out)))
 
 
 @app.command()
-def report(config: Config, out: Out = None, test: Test = None) -> None:
+def report(config: Place, out: Out = None, test: Test = None) -> None:
     """Print the table of what is recorded, and write it as Markdown, LaTeX, CSV and HTML."""
     from .runner.command import print_report
 
-    print_report(_session(config, out), test)
+    print_report(_recorded(config, out), test)
 
 
 @app.command()
-def compare(config: Config, out: Out = None, test: Test = None) -> None:
+def compare(config: Place, out: Out = None, test: Test = None) -> None:
     """Set our values beside the published ones, cell by cell."""
     from .runner.command import print_comparison
 
-    print_comparison(_session(config, out), test)
+    print_comparison(_recorded(config, out), test)
+
+
+@app.command()
+def verify(
+    config: Place,
+    out: Out = None,
+    sample: Annotated[int, typer.Option("--sample", "-n", min=0, help="Records to compute again.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="Compute all of them again.")] = False,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Seed of the draw [default: a fresh one, printed].")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0, help="Draw only from records that took no longer.")
+    ] = None,
+    dataset: OnlyData = None,
+    learner: OnlyLearner = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes [default: all cores].")
+    ] = None,
+    mirror: Mirror = None,
+    offline: Offline = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> int:
+    """Check that a results folder was really computed: draw records, compute them again, compare.
+
+    Bit by bit where software and processor are the same, to 1e-9 elsewhere. Ids, data, chosen settings and tables are
+    checked for all records. Nothing in the folder is written.
+    """
+    from .runner.verify import verify_results
+
+    session = _recorded(config, out, dataset, learner, mirror, offline)
+    return verify_results(
+        session,
+        sample=None if everything else sample,
+        seed=seed,
+        max_seconds=max_seconds,
+        n_jobs=jobs or _cores(),
+        quiet=quiet,
+    )
+
+
+@app.command()
+def merge(
+    config: Config,
+    folders: Annotated[list[Path], typer.Argument(help="Results folders of the shards.")],
+    out: Out = None,
+    test: Test = None,
+) -> None:
+    """Join the results folders of shards into one, and print its table.
+
+    All or nothing: they must be of this experiment, on the same data, without contradictions.
+    """
+    from .runner.command import merge_results
+
+    merge_results(_session(config, out), folders, test)
 
 
 @data_app.command("list")
@@ -374,9 +444,12 @@ def _common(
     pass
 
 
-def _session(config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
+def _session(
+    config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False, shard=None
+) -> Session:
     from .config import find_config
     from .runner.session import Session
+    from .runner.shards import parse_shard
 
     return Session.open(
         find_config(config),
@@ -384,6 +457,21 @@ def _session(config: str, out: Path | None, datasets=None, learners=None, mirror
         sources=_sources(mirror, offline),
         datasets=tuple(datasets or ()),
         learners=tuple(learners or ()),
+        shard=None if shard is None else parse_shard(shard),
+    )
+
+
+def _recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
+    """The session of a results folder, which is given itself or by the config that it comes from."""
+    from .errors import ConfigError
+    from .runner.session import Session
+
+    if not os.path.isfile(os.path.join(place, "manifest.json")):
+        return _session(place, out, datasets, learners, mirror, offline)
+    if out is not None:
+        raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")
+    return Session.of_folder(
+        Path(place), sources=_sources(mirror, offline), datasets=tuple(datasets or ()), learners=tuple(learners or ())
     )
 
 
