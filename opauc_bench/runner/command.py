@@ -17,7 +17,7 @@ from ..plan import Task
 from ..report.compare_render import comparison_to_terminal
 from ..report.terminal import to_terminal
 from ..report.write import write_report
-from .execute import make_executor
+from .engines import Engine
 from .folds import write_folds
 from .page import PAGE, page_text
 from .progress import Estimate, Progress, duration
@@ -31,7 +31,7 @@ __all__ = ["describe_plan", "describe_status", "merge_results", "print_compariso
 
 
 def run_experiment(
-    session: Session, n_jobs: int, *, fresh: bool, retry_failed: bool, test: str | None, quiet: bool
+    session: Session, engine: Engine, *, fresh: bool, retry_failed: bool, test: str | None, quiet: bool
 ) -> int:
     """Run what is missing, write and print the report; returns the exit code."""
     check_test(test)
@@ -45,14 +45,14 @@ def run_experiment(
             raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
         _check_folds(session, {task.dataset for task in tasks})
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
-        todo = _without_hopeless(session, todo)
+        todo = engine.ordered(_without_hopeless(session, todo))
         if not quiet and todo:
             say(
                 f"{len(todo)} of {len(tasks)} tasks to compute, "
-                f"up to {duration(estimate.seconds(todo) / n_jobs)} on {n_jobs} workers"
+                f"up to {duration(estimate.seconds(todo) / engine.n_jobs)} on {engine.title}"
             )
         if todo:
-            _compute(session, todo, n_jobs, estimate, quiet)
+            _compute(session, todo, engine, estimate, quiet)
         print_report(session, test)
         counts = status_counts(tasks, session.store)
     failed = sum(counts.values()) - counts["ok"]
@@ -116,9 +116,9 @@ def _has_failed(record: dict[str, Any] | None) -> bool:
     return record is not None and record["status"] != "ok"
 
 
-def _compute(session: Session, todo: list[Task], n_jobs: int, estimate: Estimate, quiet: bool) -> None:
-    executor = make_executor(n_jobs)
-    with _terminable(), Progress(todo, n_jobs, estimate, quiet) as progress:
+def _compute(session: Session, todo: list[Task], engine: Engine, estimate: Estimate, quiet: bool) -> None:
+    executor = engine.executor(session.catalogue)
+    with _terminable(), Progress(todo, engine.n_jobs, estimate, quiet) as progress:
         try:
             for task, record in session.run(todo, executor):
                 progress.done(task, record)
