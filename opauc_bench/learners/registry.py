@@ -32,6 +32,7 @@ LEARNERS = {
     "solam": "opauc_bench.learners.solam:SOLAM",
     "spauc": "opauc_bench.learners.spauc:SPAUC",
     "fsauc": "opauc_bench.learners.fsauc:FSAUC",
+    "opauc_s": "opauc_bench.learners.opauc_s:OPAUCS",
     "svm_perf": "opauc_bench.learners.svm_perf:SVMPerf",
     "svm_or": "opauc_bench.learners.svm:SVMOR",
     "ls_svm": "opauc_bench.learners.least_squares:LSSVM",
