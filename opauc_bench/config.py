@@ -13,9 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     ValidationInfo,
@@ -24,6 +22,7 @@ from pydantic import (
 )
 
 from .errors import ConfigError, LearnerError
+from .protocol import CrossValidation, Protocol, Section
 from .values import (
     Scalar,
     by_axis,
@@ -39,9 +38,9 @@ from .values import (
     spell_axis,
     unknown_names,
 )
-from .yamlio import Problem, Problems, read_model, show, suggest
+from .yamlio import Problem, Problems, check_model, read_model, show, suggest
 
-__all__ = ["Experiment", "LearnerEntry", "Limits", "Protocol", "Report", "find_config", "load_experiment"]
+__all__ = ["Experiment", "LearnerEntry", "Limits", "Report", "find_config", "load_experiment"]
 
 LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
 KnownDatasets = Collection[str] | Callable[[Path | None], Collection[str]]
@@ -86,14 +85,10 @@ Line = Annotated[str, AfterValidator(line)]
 Name = Annotated[str, AfterValidator(plain_name)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 # ------------------------------------------------------------------ sections
 
 
-class LearnerEntry(_Section):
+class LearnerEntry(Section):
     """One column of the table: a learner with its fixed parameters and its own grid."""
 
     learner: str = Field(description="Registry name, or path/to/file.py:Class relative to the experiment file.")
@@ -168,18 +163,7 @@ class LearnerEntry(_Section):
         return grid
 
 
-class Protocol(_Section):
-    """How a number is measured: repeated cross-validation with a grid search inside each training set."""
-
-    kind: Literal["cv"] = Field("cv", description="cv: repeated cross-validation.")
-    trials: int = Field(5, ge=1, description="Repetitions, each with new folds.")
-    folds: int = Field(5, ge=2, description="Outer folds; each is the test set once a trial.")
-    inner_folds: int = Field(5, ge=2, description="Folds of the grid search on the training set.")
-    stratified: bool = Field(True, description="Whether each fold has its share of positives.")
-    seed: int = Field(0, ge=0, description="Seed of all folds and orders.")
-
-
-class Limits(_Section):
+class Limits(Section):
     """What one task may use; a task that needs more is recorded as such and prints N/A."""
 
     seconds: Annotated[float | None, BeforeValidator(duration)] = Field(
@@ -190,7 +174,7 @@ class Limits(_Section):
     )
 
 
-class Report(_Section):
+class Report(Section):
     """How the table is rendered."""
 
     reference: str | None = Field(None, description="Column the others are tested against; default the first.")
@@ -209,7 +193,7 @@ class Report(_Section):
         return text
 
 
-class Experiment(_Section):
+class Experiment(Section):
     """An experiment file, checked and frozen."""
 
     title: Annotated[Line, AfterValidator(not_empty)] = Field(description="One line that says what this is.")
@@ -220,7 +204,7 @@ class Experiment(_Section):
     grids: dict[str, tuple[float, ...]] = Field(
         {}, description="Values tried on each axis: a list, or {pow2: [lowest, highest]} or [.., .., step]."
     )
-    protocol: Protocol = Field(Protocol(), description="How a number is measured.")
+    protocol: Protocol = Field(CrossValidation(), description="How a number is measured.")
     limits: Limits = Field(Limits(), description="What one task may use.")
     reuse: tuple[Name, ...] = Field(
         (), description="Results folders beside the output whose records of the same tasks are taken over."
@@ -378,6 +362,7 @@ def load_experiment(
     known_datasets: KnownDatasets | None = None,
     learner_parameters: LearnerParameters | None = None,
     known_published: Collection[str] | None = None,
+    content: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Read and check an experiment file.
 
@@ -393,6 +378,8 @@ def load_experiment(
         and of the grid axes, or raises LearnerError.
     known_published : collection of str, optional
         Ids that ``report.published`` may use.
+    content : mapping, optional
+        What `Experiment.plain` gave of that file once; then the file is not read and need not be there any more.
 
     Returns
     -------
@@ -405,7 +392,10 @@ def load_experiment(
     """
     path = Path(path)
     known = _Known(path.parent, known_datasets, learner_parameters, known_published)
-    experiment = read_model(path, Experiment, context=known)
+    if content is None:
+        experiment = read_model(path, Experiment, context=known)
+    else:
+        experiment = check_model(content, Experiment, source=path, context=known)
     experiment._path = path
     return experiment
 

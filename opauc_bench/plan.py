@@ -21,11 +21,10 @@ import numpy as np
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
 
-__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"]
+__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
-_SECONDS_PER_AUC_ROW = 2.5e-8
 
 
 @dataclass(frozen=True)
@@ -120,14 +119,17 @@ class Task:
 
     @cached_property
     def id(self) -> str | None:
-        if self.fingerprint is None:
-            return None
-        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return None if self.fingerprint is None else task_id(self.identity)
 
     @property
     def label(self) -> str:
         return f"{self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
+
+
+def task_id(identity: Mapping[str, Any]) -> str:
+    """Hash what defines a number: 16 hexadecimal digits, the same for what JSON has made of the identity."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def expand_grid(grid: Mapping[str, tuple[float, ...]]) -> dict[str, np.ndarray]:
@@ -198,26 +200,33 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     -------
     list of Task
     """
-    protocol = experiment.protocol
     plans = []
     for dataset in experiment.datasets:
         if dataset not in shapes:
             continue
         tasks = [
-            _task(dataset, shapes[dataset], column, protocol.model_dump(mode="json"), trial, fold)
+            _task(experiment, dataset, shapes[dataset], column, trial, fold)
             for column in columns
-            for trial in range(protocol.trials)
-            for fold in range(protocol.folds)
+            for trial, fold in experiment.protocol.repetitions()
         ]
         plans.append(sorted(tasks, key=lambda task: -task.seconds))
     plans.sort(key=lambda tasks: sum(task.seconds for task in tasks))
     return [task for tasks in plans for task in tasks]
 
 
-def _task(dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], trial: int, fold: int) -> Task:
-    defining = {key: value for key, value in protocol.items() if key != "trials"}
+def _task(experiment: Experiment, dataset: str, shape: Shape, column: Column, trial: int, fold: int) -> Task:
+    protocol = experiment.protocol
     max_train = column.max_train.get(dataset)
-    seconds, memory = _cost(shape, column, protocol, max_train)
+    memory_gb = experiment.limits.memory_gb
+    size = (shape.n_features, shape.density * shape.n_features)
+
+    def training(n_rows: float, n_settings: int) -> tuple[float, float]:
+        limit = None if memory_gb is None else memory_gb * 1e9
+        n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
+        seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
+        return n_passes * seconds, memory
+
+    seconds, memory = protocol.cost(shape.n_samples, column.n_settings, max_train, training)
     return Task(
         dataset=dataset,
         column=column.key,
@@ -229,30 +238,15 @@ def _task(dataset: str, shape: Shape, column: Column, protocol: dict[str, Any], 
             **column.identity,
             "dataset": dataset,
             "fingerprint": shape.fingerprint,
-            "protocol": {**defining, "version": PROTOCOL_VERSION},
+            "protocol": {**protocol.identity(), "version": PROTOCOL_VERSION},
             "trial": trial,
             "fold": fold,
             **({} if max_train is None else {"max_train": max_train}),
         },
         params=column.params,
         grid=column.grid,
-        protocol=protocol,
+        protocol=protocol.model_dump(mode="json"),
         seconds=seconds,
         memory_bytes=memory,
         max_train=max_train,
     )
-
-
-def _cost(shape: Shape, column: Column, protocol: dict[str, Any], max_train: int | None) -> tuple[float, float]:
-    train = shape.n_samples * (protocol["folds"] - 1) / protocol["folds"]
-    train = train if max_train is None else min(train, max_train)
-    n_nonzero = shape.density * shape.n_features
-    inner_folds = protocol["inner_folds"]
-    inner = train * (inner_folds - 1) / inner_folds
-    cost = column.estimator.cost
-    selection, memory = cost(inner, shape.n_features, n_nonzero, column.n_settings)
-    refit, memory_of_refit = cost(train, shape.n_features, n_nonzero, 1)
-    scoring = _SECONDS_PER_AUC_ROW * train * column.n_settings * max(1.0, math.log10(train))
-    held_out = train / inner_folds
-    memory = max(memory + 16.0 * held_out * column.n_settings, memory_of_refit)
-    return inner_folds * selection + scoring + refit, memory

@@ -16,6 +16,7 @@ from opauc_bench import config
 from opauc_bench.config import Experiment, find_config, load_experiment
 from opauc_bench.errors import ConfigError, LearnerError
 from opauc_bench.learners import learner_parameters
+from opauc_bench.protocol import CrossValidation
 
 PAPER_ORDER = (
     "diabetes, fourclass, german, splice, usps, letter, magic04, a9a, w8a, kddcup04, mnist, connect-4, "
@@ -223,7 +224,7 @@ def test_experiment_is_frozen_and_can_be_sent_to_workers(write):
 
 
 def test_every_field_is_described():
-    models = [config.Experiment, config.LearnerEntry, config.Protocol, config.Limits, config.Report]
+    models = [config.Experiment, config.LearnerEntry, CrossValidation, config.Limits, config.Report]
     assert all(info.description for model in models for info in model.model_fields.values())
 
 
@@ -469,7 +470,7 @@ def test_whatever_stands_in_a_field_is_accepted_or_explained(write, key, value):
 def test_shipped_experiments_fit_the_learners(name):
     experiment = load_experiment(find_config(name), learner_parameters=learner_parameters)
     assert experiment.name == name
-    assert experiment.protocol == config.Protocol(trials=5, folds=5, inner_folds=5, stratified=True, seed=0)
+    assert experiment.protocol == CrossValidation(trials=5, folds=5, inner_folds=5, stratified=True, seed=0)
     assert experiment.reference == "opauc"
 
 

@@ -12,12 +12,14 @@ import typer
 from reference.examples import examples
 
 from opauc_bench import cli, errors
-from opauc_bench.config import Experiment, LearnerEntry, Limits, Protocol, Report, find_config, load_experiment
+from opauc_bench.config import Experiment, LearnerEntry, Limits, Report, find_config, load_experiment
 from opauc_bench.data import load_catalogue
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
+from opauc_bench.protocol import CrossValidation
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
+from opauc_bench.runner.manifest import read_manifest
 from opauc_bench.runner.store import STATUSES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,7 +124,11 @@ def test_commands_parse_and_name_what_exists(line, folder, monkeypatch):
         name, given = parse(shlex.split(command)[1:])
         if "config" in given:
             config = given["config"]
-            experiment = load_experiment(folder / config if (folder / config).is_file() else find_config(config))
+            if (ROOT / config / "manifest.json").is_file():
+                content = read_manifest(ROOT / config)["experiment"]
+                experiment = load_experiment(config, content=content)
+            else:
+                experiment = load_experiment(folder / config if (folder / config).is_file() else find_config(config))
             assert set(given.get("dataset") or ()) <= set(experiment.datasets)
             assert set(given.get("learner") or ()) <= set(experiment.columns)
         elif name == "check":
@@ -234,7 +240,7 @@ def test_defaults_of_learners():
 SECTIONS = {
     Experiment: "Top level:",
     LearnerEntry: "An entry of `learners`",
-    Protocol: "`protocol`:",
+    CrossValidation: "`protocol`:",
     Limits: "`limits`:",
     Report: "`report`:",
 }

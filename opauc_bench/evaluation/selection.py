@@ -11,7 +11,7 @@ from scipy import sparse
 from .auc import auc_columns
 from .splits import stratified_folds
 
-__all__ = ["Selection", "cross_validate", "ranking", "score_columns"]
+__all__ = ["Selection", "cross_validate", "fit_and_score", "ranking", "score_columns"]
 
 _BLOCK_BYTES = 64e6
 
@@ -44,6 +44,7 @@ def cross_validate(
     inner_folds: int,
     stratified: bool,
     seed: int,
+    memory_bytes: float | None = None,
     on_chunk: Callable[[int], None] | None = None,
     finished: dict[int, np.ndarray] | None = None,
     on_fold: Callable[[int, np.ndarray], None] | None = None,
@@ -62,6 +63,8 @@ def cross_validate(
     stratified : bool
     seed : int
         Of the outer fold.
+    memory_bytes : float, optional
+        What a pass may use; see :func:`fit_and_score`.
     on_chunk : callable, optional
         Passed on to ``fit_grid``.
     finished : dict of int to ndarray, optional
@@ -80,11 +83,54 @@ def cross_validate(
         if fold in aucs:
             continue
         held_out = assigned == fold
-        coef = learner.fit_grid(X, y, grid, order=rows[~held_out], on_chunk=on_chunk)
-        aucs[fold] = score_columns(X, labels[held_out], rows[held_out], coef)
+        aucs[fold] = fit_and_score(
+            learner, X, y, grid, rows[~held_out], rows[held_out], memory_bytes=memory_bytes, on_chunk=on_chunk
+        )
         if on_fold is not None:
             on_fold(fold, aucs[fold])
     return Selection(np.stack([aucs[fold] for fold in range(inner_folds)]))
+
+
+def fit_and_score(
+    learner,
+    X,
+    y,
+    grid: dict[str, np.ndarray],
+    train: np.ndarray,
+    held_out: np.ndarray,
+    *,
+    memory_bytes: float | None = None,
+    on_chunk: Callable[[int], None] | None = None,
+) -> np.ndarray:
+    """Train every setting on some rows and score it on others, in as few passes as the memory allows.
+
+    Parameters
+    ----------
+    learner : LinearRanker
+    X, y : arrays
+        The whole dataset.
+    grid : dict of axis to ndarray of shape (n_settings,)
+    train, held_out : ndarray of int
+        Rows to learn from, in this order, and rows to score.
+    memory_bytes : float, optional
+        Where the whole grid needs more by the learner's own estimate, its settings go in blocks, a pass each.
+    on_chunk : callable, optional
+        Passed on to ``fit_grid``.
+
+    Returns
+    -------
+    ndarray of shape (n_settings,)
+        AUC on the held-out rows, NaN where the setting diverged.
+    """
+    n_settings = len(next(iter(grid.values())))
+    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
+    n_passes = learner.n_passes(len(train), X.shape[1], n_nonzero, n_settings, memory_bytes)
+    aucs = []
+    for block in np.array_split(np.arange(n_settings), n_passes):
+        part = {axis: values[block] for axis, values in grid.items()}
+        coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
+        aucs.append(score_columns(X, y[held_out], held_out, coef))
+    return np.concatenate(aucs)
 
 
 def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:

@@ -61,10 +61,43 @@ class State:
         """Which live settings have finite weights, shape (n_live,); looked at between chunks of rows."""
         return np.isfinite(self.coef(n_features)).all(axis=0)
 
+    def coef_at(self, features: np.ndarray) -> np.ndarray:
+        """Weights of the live settings at some ``features``, which may repeat; shape (len(features), n_live)."""
+        return self.coef(int(features.max(initial=-1)) + 1)[features]
+
     def keep(self, columns: np.ndarray) -> None:
         """Drop every setting but ``columns`` (integer positions among the live ones)."""
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
         self.W = np.ascontiguousarray(self.W[:, columns])
+
+    def widened(self, fresh: State) -> State:
+        """Move what has been learnt into a new state that has room for more features, and return that one.
+
+        Arrays are copied into the leading corner of the new ones, which is right where every axis that goes by features
+        begins with the first one, and where a feature that no row has had yet leaves nothing but zeros.
+
+        Parameters
+        ----------
+        fresh : State
+            As ``_begin`` makes it for the same settings and more features. It is written to.
+
+        Raises
+        ------
+        ValueError
+            If the state cannot be widened, because something else than zeros belongs to a new feature, or because it
+            keeps what is no array.
+        """
+        for name, old in vars(self).items():
+            new = getattr(fresh, name, None)
+            if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
+                if old.shape != new.shape and new.any():
+                    raise ValueError(f"{name} does not begin with zeros")
+                new[tuple(map(slice, old.shape))] = old
+            elif isinstance(old, np.random.Generator):
+                setattr(fresh, name, old)
+            elif name != "settings" and old != new:
+                raise ValueError(f"{name} is no array")
+        return fresh
 
 
 class OnePassLearner(LinearRanker):
@@ -246,28 +279,44 @@ class OnePassLearner(LinearRanker):
         return self._learn(X, y)
 
     def _forget(self, n_features: int, n_rows: int | None) -> None:
-        self.check_params()
-        self._state = self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
+        self._state = self._new_state(n_features)
         self._state.expect(n_rows)
         self._class_counts = np.zeros(2)
         self._class_sums = np.zeros((2, n_features))
         self.n_samples_seen_ = 0
 
+    def _new_state(self, n_features: int) -> State:
+        """A state for the estimator's own setting."""
+        self.check_params()
+        return self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
+
     def _learn(self, X, y):
         if strangers := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
             raise ValueError(f"y has the labels {strangers}; the classes are {self.classes_.tolist()}")
-        positive = y == self.classes_[1]
+        self._take_in(X, y == self.classes_[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = self._state.coef(X.shape[1])[:, 0].copy()
+        return self._present(weights)
+
+    def _take_in(self, X, positive: np.ndarray) -> None:
+        """Consume checked rows; no work but the learner's own goes by the number of features if ``X`` is sparse."""
         signs = np.where(positive, 1, -1).astype(np.int8)
-        n_features = X.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, X.shape[0], _LONGEST_CHUNK):
                 rows = np.arange(start, min(start + _LONGEST_CHUNK, X.shape[0]))
                 self._consume(self._state, self._chunk(X, rows, None), signs[rows])
-            weights = self._state.coef(n_features)[:, 0].copy()
         for k, members in enumerate((positive, ~positive)):
             self._class_counts[k] += np.count_nonzero(members)
-            self._class_sums[k] += np.asarray(X[members].sum(axis=0)).ravel()
+            if sparse.issparse(X):
+                # One entry after the other: the same sums, however the rows are cut into pieces.
+                stored = np.repeat(members, np.diff(X.indptr))
+                np.add.at(self._class_sums[k], X.indices[stored], X.data[stored])
+            else:
+                self._class_sums[k] += X[members].sum(axis=0)
         self.n_samples_seen_ += X.shape[0]
+
+    def _present(self, weights: np.ndarray):
+        """Set what a trained estimator shows; divergence is found here."""
         if not np.isfinite(weights).all():
             raise DivergenceError(
                 f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "

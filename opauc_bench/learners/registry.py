@@ -37,6 +37,8 @@ LEARNERS = {
     "svm_or": "opauc_bench.learners.svm:SVMOR",
     "ls_svm": "opauc_bench.learners.least_squares:LSSVM",
     "batch_uni_log": "opauc_bench.learners.batch_logistic:BatchUniLog",
+    "opauc_r": "opauc_bench.learners.sketched:OPAUCr",
+    "opauc_h": "opauc_bench.learners.sketched:OPAUCh",
     "batch_uni_squ": "opauc_bench.learners.least_squares:BatchUniSqu",
 }
 

@@ -9,6 +9,7 @@ _STATUS_WORDS = {
     "timeout": "time limit reached",
     "out_of_memory": "memory limit reached",
     "unavailable": "data unavailable",
+    "too_large": "not started for want of memory",
     "diverged": "every setting diverged",
 }
 _MESSAGE_LENGTH = 160

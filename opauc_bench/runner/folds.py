@@ -7,10 +7,12 @@ import io
 from pathlib import Path
 from typing import Any
 
+from ..files import write_text
 from ..plan import Task
-from .store import write_text
 
-__all__ = ["write_folds"]
+__all__ = ["folds_text", "write_folds"]
+
+Records = dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]
 
 _FIELDS = [
     "dataset",
@@ -26,7 +28,7 @@ _FIELDS = [
 ]
 
 
-def write_folds(path: Path, records: dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]) -> None:
+def write_folds(path: Path, records: Records) -> None:
     """Write one row for each record, without timings: the same results give the same bytes.
 
     Parameters
@@ -39,12 +41,17 @@ def write_folds(path: Path, records: dict[tuple[str, str], list[tuple[Task, dict
     ResultsError
         If the file cannot be written.
     """
+    write_text(path, folds_text(records))
+
+
+def folds_text(records: Records) -> str:
+    """Return what `write_folds` writes."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _FIELDS, lineterminator="\n")
     writer.writeheader()
     for rows in records.values():
         writer.writerows(_row(record) for _, record in rows if record is not None)
-    write_text(path, text.getvalue())
+    return text.getvalue()
 
 
 def _row(record: dict[str, Any]) -> dict[str, Any]:

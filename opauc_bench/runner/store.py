@@ -11,15 +11,14 @@ again, delete its file.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError
+from ..files import write_text
 from ..plan import Task
 
-__all__ = ["SCHEMA", "STATUSES", "Store", "write_json", "write_text"]
+__all__ = ["SCHEMA", "STATUSES", "Store", "write_json"]
 
 SCHEMA = 1
 STATUSES = ("ok", "diverged", "timeout", "out_of_memory", "error")
@@ -35,40 +34,6 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     """
     lines = (f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items())
     write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step; folders are made where they are missing.
-
-    Raises
-    ------
-    ResultsError
-        If the folder cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise ResultsError(
-            f"{path} cannot be written: {error.strerror}",
-            "free some space, or choose another folder with --out",
-        ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class Store:

@@ -1,0 +1,144 @@
+"""CPU time of OPAUC's approximations for many features, on one core, beside ``uni_squ`` and beside the targets.
+
+    python scripts/bench_highdim.py [SHAPE] [LEARNER ...]
+
+Rows are made up: k draws of features (the more frequent ones more often), distinct ones kept, unit length. Settings are
+a grid of step sizes and regularisations in powers of two that stay finite; it has eta lam = 1. For each shape, the
+least of several interleaved runs, in microseconds a row:
+
+grid     all settings in one pass, on rows whose features have all been met before
+x uni    the same as a multiple of the pass of online ``uni_squ`` for as many settings, in the same run
+alone    a single setting by the O(d tau) steps of the paper, compiled
+x model  how many times cheaper than that a model is in the pass
+
+Targets stand behind the slash.
+"""
+
+import sys
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from bench_sparse import rows
+from threadpoolctl import threadpool_limits
+
+from opauc_bench.learners import get_learner
+
+REPETITIONS = 7
+SECONDS = 0.25  # of one run
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Features, draws of features a row, and axes of the grid."""
+
+    d: int
+    draws: int
+    eta: np.ndarray
+    lam: np.ndarray
+
+    def settings(self, axes):
+        eta, lam = (axis.ravel() for axis in np.meshgrid(self.eta, self.lam))
+        return {axis: values for axis, values in (("eta", eta), ("lam", lam)) if axis in axes}
+
+
+SHAPES = {
+    "rcv1-like": Shape(47_236, 90, np.geomspace(2**-12, 2**-2, 23), 2.0 ** np.arange(-10, 3)),
+    "news20-like": Shape(1_355_191, 600, 2.0 ** np.arange(-9, -1), 2.0 ** np.arange(-5, 3)),
+}
+
+
+@dataclass(frozen=True)
+class Targets:
+    """At most ``times_uni`` of uni_squ for each shape, at least ``cheaper`` than ``parameters`` for one setting."""
+
+    times_uni: dict[str, float]
+    cheaper: float | None = None
+    parameters: dict = field(default_factory=lambda: {"algorithm": "plain"})
+
+
+LEARNERS = {
+    "opauc_r": Targets({"rcv1-like": 4.0, "news20-like": 10.0}, cheaper=2000),
+    "opauc_h": Targets({"rcv1-like": 4.0, "news20-like": 10.0}, cheaper=2000),
+}
+
+
+class Pass:
+    """A learner whose state has met the rows once, ready to be timed on some of them."""
+
+    def __init__(self, name, settings, X, y, **parameters):
+        learner = get_learner(name)
+        learner = learner(**parameters, **({"random_state": 0} if "random_state" in learner().get_params() else {}))
+        per_row = learner.seconds_per_row(X.shape[1], X.nnz / len(y), len(settings["eta"]))
+        n = min(len(y), max(10, int(SECONDS / per_row)))
+        self.learner, self.state = learner, learner._begin(X.shape[1], settings)
+        self.state.expect(None)
+        self.X, self.y, self.best = X[:n], y[:n], np.inf
+        self.time()
+        self.best = np.inf
+
+    def time(self):
+        start = time.process_time()
+        self.learner._consume(self.state, self.X, self.y)
+        self.best = min(self.best, 1e6 * (time.process_time() - start) / len(self.y))
+
+
+def measure(shape, names):
+    """Microseconds a row of ``uni_squ``, and of each learner in a grid and alone."""
+    X, y = rows(shape.d, shape.draws, 2000)
+    print(f"d = {shape.d:,}, k = {X.nnz / len(y):.0f}, {len(shape.eta) * len(shape.lam)} settings")
+    uni = Pass("uni_squ", shape.settings(("eta",)), X, y)
+    found = {}
+    for name in names:
+        settings = shape.settings(get_learner(name).grid_axes)
+        grid = Pass(name, settings, X, y)
+        for _ in range(REPETITIONS):
+            uni.time()
+            grid.time()
+        finite = grid.state.finite(shape.d).sum()
+        if finite < len(settings["eta"]):
+            raise AssertionError(f"{name}: only {finite} of {len(settings['eta'])} settings stayed finite")
+        found[name] = {"grid": grid.best}
+        del grid
+        if LEARNERS[name].cheaper:
+            single = {axis: values[:1] for axis, values in settings.items()}
+            alone = Pass(name, single, X, y, **LEARNERS[name].parameters)
+            for _ in range(3):
+                alone.time()
+            found[name]["alone"] = alone.best
+    return uni.best, found
+
+
+def table(shape_name, names):
+    """Print the figures of one shape; returns what was missed."""
+    shape, missed = SHAPES[shape_name], []
+    n_settings = len(shape.eta) * len(shape.lam)
+    print(f"\n{shape_name}: ", end="")
+    uni, found = measure(shape, names)
+    print(f"{'':<12}{'grid':>10}{'x uni':>14}{'alone':>12}{'x model':>14}")
+    print(f"{'uni_squ':<12}{uni:>10.1f}{1.0:>14.1f}", flush=True)
+    for name, figures in found.items():
+        targets, ratio = LEARNERS[name], figures["grid"] / uni
+        limit = targets.times_uni[shape_name]
+        line = f"{name:<12}{figures['grid']:>10.1f}{f'{ratio:.1f}/{limit:g}':>14}"
+        if ratio > limit:
+            missed.append(f"{name}, {shape_name}: {ratio:.1f} times uni_squ, wanted {limit:g}")
+        if targets.cheaper:
+            cheaper = figures["alone"] / (figures["grid"] / n_settings)
+            line += f"{figures['alone']:>12.1f}{f'{cheaper:.0f}/{targets.cheaper:g}':>14}"
+            if cheaper < targets.cheaper:
+                missed.append(f"{name}, {shape_name}: {cheaper:.0f} times cheaper, wanted {targets.cheaper:g}")
+        print(line, flush=True)
+    return missed
+
+
+def main():
+    shapes = [name for name in sys.argv[1:] if name in SHAPES] or list(SHAPES)
+    names = [name for name in sys.argv[1:] if name in LEARNERS] or list(LEARNERS)
+    with threadpool_limits(1):
+        missed = [line for shape in shapes for line in table(shape, names)]
+    print("\nAll targets hold." if not missed else "\n".join(["\nMissed:", *missed]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""OPAUC with sketched second moments against its papers' steps, the authors' numbers and its own symmetries."""
+
+import os
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal
+from reference.peers import fixture_runs, golden_runs
+from reference.sketched import sketched_opauc
+from scipy import sparse
+
+from opauc_bench.learners import OnePassLearner
+from opauc_bench.learners.sketched import OPAUCh, OPAUCr
+
+BOTH = pytest.mark.parametrize("Learner", [OPAUCr, OPAUCh])
+NU = {OPAUCr: None, OPAUCh: 1.0}
+TAU = 5
+
+
+def draws_of(Learner, n, tau=TAU, seed=0):
+    return Learner(tau=tau, random_state=seed)._begin(1, {"eta": np.ones(1), "lam": np.ones(1)}).draws.rows(n)
+
+
+def by_the_papers(Learner, X, y, grid, tau=TAU, seed=0):
+    X, draws = X.toarray() if sparse.issparse(X) else X, draws_of(Learner, len(y), tau, seed)
+    pairs = zip(grid["eta"], grid["lam"])
+    return np.column_stack([sketched_opauc(X, y, draws, eta, lam, NU[Learner]) for eta, lam in pairs])
+
+
+def grid_for(n_features, n_settings):
+    """Settings with stable step sizes, one in three of them with eta lam = 1."""
+    eta = np.geomspace(0.02, 0.4, n_settings) / n_features
+    return {"eta": eta, "lam": np.where(np.arange(n_settings) % 3 == 1, 1 / eta, np.resize([2.0**-10, 0.3], n_settings))}
+
+
+def sparse_rows(n, d, seed=0):
+    """Rows of unit length with few features, some of them empty."""
+    X, y = examples(n, d, "sparse", seed)
+    X[np.random.default_rng(seed).random(n) < 0.05] = 0.0
+    X[:, d // 2 :] *= np.random.default_rng(seed).random((n, d - d // 2)) < 0.1  # features that seldom come
+    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9), y
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("d", [1, 2, 5, 17, 33])
+def test_grid_pass_is_the_papers_algorithm(d, arrangement, Learner):
+    X, y = examples(350, d, arrangement)
+    grid = grid_for(d, 11)
+    assert_close(Learner(tau=TAU, random_state=0).fit_grid(X, y, grid), by_the_papers(Learner, X, y, grid))
+
+
+@BOTH
+@pytest.mark.parametrize("algorithm", ["implicit", "plain"])
+@pytest.mark.parametrize("tau", [1, 4, 7, 50])
+def test_single_setting_is_the_papers_algorithm(tau, algorithm, Learner):
+    X, y = examples(350, 9, "sparse")
+    grid = {"eta": [0.03], "lam": [0.5]}
+    single = Learner(eta=0.03, lam=0.5, tau=tau, algorithm=algorithm, random_state=0).fit(sparse.csr_matrix(X), y)
+    assert_close(single.coef_.T, by_the_papers(Learner, X, y, grid, tau))
+
+
+@BOTH
+@pytest.mark.parametrize("n_settings", [1, 2, 7, 8, 9, 299])
+def test_any_number_of_settings(n_settings, Learner):
+    X, y = examples(120, 6)
+    grid = grid_for(6, n_settings)
+    assert_close(Learner(tau=TAU, random_state=0).fit_grid(X, y, grid), by_the_papers(Learner, X, y, grid))
+
+
+@BOTH
+def test_thousands_of_rows_with_weights_that_fade(Learner):
+    """1 - eta lam takes the scalar factor out of its range many times, upwards and downwards, or is 0 or nearly so."""
+    X, y = sparse_rows(5000, 40)
+    f = np.array([0.0, 0.0, 0.5, -0.5, 0.93, 1e-3, 2.0**-53, 1 - 2.0**-12, 0.0, -0.999])
+    eta = np.resize([0.5, 0.02, 2.0**-4], len(f))
+    grid = {"eta": eta, "lam": (1 - f) / eta}
+    assert np.count_nonzero(1 - grid["eta"] * grid["lam"] == 0) >= 3
+    coef = Learner(tau=TAU, random_state=0).fit_grid(sparse.csr_matrix(X), y, grid)
+    want = by_the_papers(Learner, X, y, grid)
+    for got, column in zip(coef.T, want.T):
+        assert_close(got, column, tolerance=1e-10)
+    for g, column in enumerate(want.T):
+        plain = Learner(tau=TAU, random_state=0, algorithm="plain")
+        assert_close(plain.fit_grid(X, y, {axis: values[[g]] for axis, values in grid.items()})[:, 0], column, 1e-10)
+
+
+@BOTH
+def test_weights_that_grow(Learner):
+    """Past the range of the scalar factor, and not yet past that of numbers."""
+    X, y = examples(500, 4, "sparse")
+    grid = {"eta": np.array([1.0, 1.0, 2.0**-8]), "lam": np.array([3.5, 2.0, 2.0**-4])}
+    want = by_the_papers(Learner, X, y, grid)
+    assert np.abs(want[:, 0]).max() > 1e160
+    for got, column in zip(Learner(tau=TAU, random_state=0).fit_grid(X, y, grid).T, want.T):
+        assert_close(got, column, tolerance=1e-10)
+
+
+@BOTH
+def test_one_class_alone_leaves_the_weights_at_zero(Learner):
+    X, y = examples(200, 4)
+    assert not Learner().fit_grid(X, np.ones_like(y), {"eta": [0.1, 0.2]}).any()
+
+
+@BOTH
+def test_settings_do_not_change_each_others_bits(Learner):
+    X, y = sparse_rows(300, 30)
+    grid = grid_for(5, 20)
+    whole = Learner(tau=TAU, random_state=0).fit_grid(X, y, grid)
+    for chosen in ([3], [4], [1, 17, 5], np.arange(19, -1, -1)):
+        some = {axis: values[chosen] for axis, values in grid.items()}
+        np.testing.assert_array_equal(Learner(tau=TAU, random_state=0).fit_grid(X, y, some), whole[:, chosen])
+
+
+@BOTH
+@pytest.mark.parametrize("algorithm", ["implicit", "plain"])
+def test_cutting_rows_into_pieces_changes_no_bit(algorithm, Learner):
+    X, y = sparse_rows(400, 30)
+    options = {"eta": 0.5, "lam": 2.0, "tau": TAU, "algorithm": algorithm, "random_state": 3}
+    whole, pieces = Learner(**options).fit(X, y), Learner(**options)
+    for rows in np.array_split(np.arange(400), [1, 2, 7, 8, 150, 301]):
+        pieces.partial_fit(X[rows], y[rows], classes=[-1, 1])
+    np.testing.assert_array_equal(pieces.coef_, whole.coef_)
+    if algorithm == "implicit":
+        alone = Learner(**options).fit_grid(X, y, {"eta": [0.5, 0.1], "lam": [2.0, 0.1]})
+        np.testing.assert_array_equal(alone[:, 0], whole.coef_[0])
+
+
+@BOTH
+def test_settings_that_overflow_leave_the_others_as_they_are(Learner):
+    X, y = sparse_rows(600, 20)
+    calm = grid_for(5, 9)
+    wild = {axis: np.insert(values, [0, 4, 9], [1e3, 1e200, 8.0]) for axis, values in calm.items()}
+    coef = Learner(tau=TAU, random_state=0).fit_grid(X, y, wild)
+    np.testing.assert_array_equal(np.isnan(coef).all(axis=0), np.isin(np.arange(12), [0, 5, 11]))
+    np.testing.assert_array_equal(
+        np.delete(coef, [0, 5, 11], axis=1), Learner(tau=TAU, random_state=0).fit_grid(X, y, calm)
+    )
+
+
+def test_seed_decides_the_sketch():
+    X, y = examples(100, 5)
+    first, second, again = (OPAUCr(random_state=seed).fit(X, y).coef_ for seed in (1, 2, 1))
+    assert np.array_equal(first, again)
+    assert not np.allclose(first, second)
+
+
+def test_hashing_draws_each_place_and_sign_equally_often():
+    rows = draws_of(OPAUCh, 40_000, tau=4)
+    assert (np.count_nonzero(rows, axis=1) == 1).all()
+    assert set(np.unique(rows)) == {-1.0, 0.0, 1.0}
+    for sign in (-1.0, 1.0):
+        np.testing.assert_allclose((rows == sign).mean(axis=0), 1 / 8, atol=0.006)
+
+
+def test_gaussian_draws_have_the_variance_one_over_tau():
+    rows = draws_of(OPAUCr, 40_000, tau=4)
+    np.testing.assert_allclose(rows.T @ rows / len(rows), np.eye(4) / 4, atol=0.006)
+
+
+class Recorded:
+    def __init__(self, rows):
+        self._rows = rows
+
+    def rows(self, n):
+        first, self._rows = self._rows[:n], self._rows[n:]
+        return first
+
+
+@pytest.mark.parametrize("source", [fixture_runs, *([golden_runs] if "OPAUC_BENCH_GOLDEN" in os.environ else [])])
+@pytest.mark.parametrize("algorithm", ["implicit", "plain"])
+def test_authors_program(algorithm, source):
+    """The authors' Matlab program on 40 rows, with the normal numbers that it drew."""
+    (run,) = source("opaucr")
+    draws = np.array(run["gaussians"]) / np.sqrt(run["tau"])
+    learner = OPAUCr(tau=run["tau"], algorithm=algorithm)
+    state = learner._begin(run["X"].shape[1], {"eta": np.array([run["eta"]]), "lam": np.array([run["lam"]])})
+    state.draws = Recorded(draws)
+    for rows in (slice(0, 15), slice(15, 40)):
+        learner._consume(state, sparse.csr_matrix(run["X"][rows]), run["y"][rows].astype(np.int8))
+    assert_close(state.coef(run["X"].shape[1])[:, 0], run["w"])
+    assert_close(sketched_opauc(run["X"], run["y"], draws, run["eta"], run["lam"]), run["w"])
+
+
+@BOTH
+def test_looking_for_overflow_forms_no_weights(Learner):
+    d, grid = 200_000, {"eta": np.full(40, 0.01), "lam": np.full(40, 0.1)}
+    state = Learner(tau=TAU)._begin(d, grid)
+    tracemalloc.start()
+    assert state.finite(d).all()
+    assert tracemalloc.get_traced_memory()[1] < d
+    tracemalloc.stop()
+
+
+@BOTH
+@pytest.mark.parametrize(("algorithm", "n_settings"), [("implicit", 1), ("plain", 1), ("plain", 20), ("implicit", 65)])
+def test_memory_is_foretold(n_settings, algorithm, Learner):
+    d, learner = 20_000, Learner(algorithm=algorithm)
+    tracemalloc.start()
+    state = learner._begin(d, {"eta": np.full(n_settings, 0.01), "lam": np.full(n_settings, 0.1)})
+    weights = state.coef(d)
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert weights.shape == (d, n_settings)
+    assert used / 1.3 < learner.memory_bytes(d, n_settings) < 1.3 * used
+
+
+@BOTH
+@pytest.mark.parametrize("wrong", [{"tau": 0}, {"tau": 2.5}, {"algorithm": "fast"}])
+def test_wrong_parameters_are_refused(wrong, Learner):
+    X, y = examples(20, 3)
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Learner(**wrong).fit(X, y)
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Learner(**wrong).fit_grid(X, y, {"eta": [0.1]})
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+GRID = {"eta": np.array([0.02, 0.05, 0.5]), "lam": np.array([0.01, 0.5, 2.0])}
+
+
+def trained(Learner, X, y, grid=GRID) -> np.ndarray:
+    learner: OnePassLearner = Learner(tau=TAU, random_state=0)
+    return learner.fit_grid(X, y, grid)
+
+
+@BOTH
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=SEEDS, d=st.integers(1, 12))
+def test_rotating_rows_rotates_weights(Learner, seed, d):
+    X, y = examples(60, d, seed=seed)
+    Q = orthogonal(d, np.random.default_rng(seed))
+    assert_close(trained(Learner, X @ Q.T, y), Q @ trained(Learner, X, y), tolerance=1e-9)
+
+
+@BOTH
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=SEEDS, scale=st.floats(0.1, 10.0))
+def test_scaling_rows_is_scaling_eta_and_lam(Learner, seed, scale):
+    X, y = examples(60, 5, seed=seed)
+    scaled = {"eta": GRID["eta"] / scale**2, "lam": GRID["lam"] * scale**2}
+    assert_close(trained(Learner, scale * X, y, scaled) * scale, trained(Learner, X, y), tolerance=1e-9)
+
+
+@BOTH
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=SEEDS)
+def test_swapping_classes_turns_weights_around(Learner, seed):
+    X, y = examples(60, 5, "sparse", seed=seed)
+    assert_close(trained(Learner, X, -y), -trained(Learner, X, y))
