@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
+    from .opauc_s import OPAUCS
+    from .projected import OPAUCPCA, OPAUCRP, OPAUCFeat
     from .ranker import DivergenceError, LinearRanker
     from .solam import SOLAM
     from .spam import SPAML1, SPAML2, SPAMElastic
@@ -35,6 +37,9 @@ __all__ = [
     "LEARNERS",
     "LSSVM",
     "OPAUC",
+    "OPAUCPCA",
+    "OPAUCRP",
+    "OPAUCS",
     "RDAL1",
     "SOLAM",
     "SPAML1",
@@ -50,6 +55,7 @@ __all__ = [
     "LinearRanker",
     "OAMGra",
     "OAMSeq",
+    "OPAUCFeat",
     "OnePassLearner",
     "SPAMElastic",
     "SVMPerf",

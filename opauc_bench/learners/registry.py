@@ -32,13 +32,16 @@ LEARNERS = {
     "solam": "opauc_bench.learners.solam:SOLAM",
     "spauc": "opauc_bench.learners.spauc:SPAUC",
     "fsauc": "opauc_bench.learners.fsauc:FSAUC",
-    "opauc_s": "opauc_bench.learners.opauc_s:OPAUCS",
     "svm_perf": "opauc_bench.learners.svm_perf:SVMPerf",
     "svm_or": "opauc_bench.learners.svm:SVMOR",
     "ls_svm": "opauc_bench.learners.least_squares:LSSVM",
     "batch_uni_log": "opauc_bench.learners.batch_logistic:BatchUniLog",
     "opauc_r": "opauc_bench.learners.sketched:OPAUCr",
     "opauc_h": "opauc_bench.learners.sketched:OPAUCh",
+    "opauc_s": "opauc_bench.learners.opauc_s:OPAUCS",
+    "opauc_feat": "opauc_bench.learners.projected:OPAUCFeat",
+    "opauc_rp": "opauc_bench.learners.projected:OPAUCRP",
+    "opauc_pca": "opauc_bench.learners.projected:OPAUCPCA",
     "batch_uni_squ": "opauc_bench.learners.least_squares:BatchUniSqu",
 }
 
