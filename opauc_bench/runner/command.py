@@ -13,6 +13,7 @@ from typing import Any
 
 from ..data import availability, download_size
 from ..errors import ConfigError, DataError
+from ..files import write_text
 from ..plan import Task
 from ..protocol import FIGURE_KINDS
 from ..report.compare_render import comparison_to_terminal
@@ -22,6 +23,7 @@ from ..report.write import write_report
 from .engines import Engine, workers
 from .figures import NO_MATPLOTLIB, figures_of, write_figures
 from .folds import write_folds
+from .page import PAGE, page_text
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
 from .shards import merge_folders
@@ -170,16 +172,25 @@ def _terminable():
 # ---------------------------------------------------------------------------------------------- tables
 
 
-def print_report(session: Session, test: str | None = None) -> None:
-    """Print the table and the figures' numbers of what is recorded, and write the report."""
+def print_report(session: Session, test: str | None = None, page: bool = False) -> None:
+    """Print the table and the figures' numbers of what is recorded, and write the report.
+
+    The page is written if it is asked for, or if there is one: it would not belong to the tables any more.
+    """
     if not session.prepared:
         session.find_data()
-    if session.experiment.protocol.kind not in FIGURE_KINDS:
+    has_table = session.experiment.protocol.kind not in FIGURE_KINDS
+    if page and not has_table:
+        raise ConfigError(f"{session.experiment.path}: draws figures; the page is about tables")
+    if has_table:
         _print_table(session, test)
     if session.experiment.figures:
         _print_figures(session)
     write_folds(session.folder / "folds.csv", session.records())
     print(f"\nwritten to {session.folder}/")
+    if page or (has_table and (session.folder / PAGE).is_file()):
+        write_text(session.folder / PAGE, page_text(session, test))
+        print(f"the page: {session.folder / PAGE}")
 
 
 def _print_table(session: Session, test: str | None) -> None:
