@@ -300,7 +300,7 @@ class Experiment(Section):
             yield Problem(
                 place, f"{' and '.join(own)} cannot be taken from {lender.name} and be given here or fixed there"
             )
-        if self.protocol.kind != "holdout":
+        if getattr(self.protocol, "splits", self.protocol).kind != "holdout":
             yield Problem(place, f"expected with protocol.kind holdout only, and this is {self.protocol.kind}")
 
     @field_validator("catalogue")
