@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 
 import matplotlib as mpl
 import numpy as np
@@ -104,7 +105,7 @@ def draw(figure: Figure) -> Canvas:
     _label_outer(grid, figure, len(panels))
     _legend(canvas, lines)
     if figure.spec.title:
-        canvas.suptitle(figure.spec.title, fontsize=9)
+        canvas.suptitle(_text(figure.spec.title), fontsize=9)
     return canvas
 
 
@@ -138,12 +139,12 @@ def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
             continue
         look = _look(line)
         every = 1 if spec.along else max(1, -(-len(x) // _MARKERS_ON_A_LINE))
-        axes.plot(x, y, markevery=every, label=line.label, **look)
+        axes.plot(x, y, markevery=every, **look)
         if spec.along:
             axes.errorbar(x, y, y_std, x_std, fmt="none", ecolor=look["color"], elinewidth=0.6, alpha=0.45)
         else:
             axes.fill_between(x, y - y_std, y + y_std, color=look["color"], alpha=0.16, linewidth=0)
-    axes.set_title(panel.dataset)
+    axes.set_title(_text(panel.dataset))
     _scale(axes, "x", spec.x_scale)
     _scale(axes, "y", spec.y_scale)
 
@@ -163,10 +164,9 @@ def _draw_datasets(axes, figure: Figure, panel: Panel) -> None:
             # The lower end stays above zero where the scale is logarithmic.
             [[min(point.y_std, 0.9 * point.y) for point in points], [point.y_std for point in points]],
             elinewidth=0.7,
-            label=line.label,
             **look,
         )
-    axes.set_xticks(range(len(names)), names)
+    axes.set_xticks(range(len(names)), [_text(name) for name in names])
     if len(names) > 7:
         axes.tick_params(axis="x", rotation=35)
         for label in axes.get_xticklabels():
@@ -215,9 +215,15 @@ def _label_outer(grid, figure: Figure, n_panels: int) -> None:
     n_across = grid.shape[1]
     for k, axes in enumerate(grid.flat[:n_panels]):
         if k + n_across >= n_panels:
-            axes.set_xlabel(spec.x_label or quantity_label(spec.x))
+            axes.set_xlabel(_text(spec.x_label or quantity_label(spec.x)))
         if k % n_across == 0:
-            axes.set_ylabel(spec.y_label or quantity_label(spec.y))
+            axes.set_ylabel(_text(spec.y_label or quantity_label(spec.y)))
+
+
+def _text(text: str) -> str:
+    """OAM_seq and OPAUC^rp with a real index; a dollar sign is a dollar sign."""
+    text = re.sub(r"(?<=[A-Z])([_^])(\w+)", r"$\1{\\mathrm{\2}}$", text.replace("$", r"\$"))
+    return f" {text}" if text.startswith("_") else text  # matplotlib leaves such names out of legends
 
 
 def _legend_rows(lines: list[Line]) -> int:
@@ -238,7 +244,7 @@ def _legend(canvas: Canvas, lines: list[Line]) -> None:
 
     by_dataset = any(isinstance(point.x, str) for line in lines for point in line.points)
     looks = [{**_look(line), **({"linestyle": "none"} if by_dataset else {})} for line in lines]
-    handles = [Line2D([], [], label=line.label, **look) for line, look in zip(lines, looks)]
+    handles = [Line2D([], [], label=_text(line.label), **look) for line, look in zip(lines, looks)]
     canvas.legend(
         handles=handles, loc="outside upper center", ncols=_legend_columns(lines), handlelength=2.4, columnspacing=1.4
     )

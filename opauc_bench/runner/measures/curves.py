@@ -48,7 +48,8 @@ def measure_sweep(work: Work) -> dict[str, Any]:
         work.grid,
         parts.train,
         scored,
-        memory_bytes=work.memory_bytes,
+        # Sparse ratios and two sets of scores come on top of what a learner reckons with.
+        memory_bytes=None if work.memory_bytes is None else work.memory_bytes / 2,
         on_chunk=work.deadline.check,
         auc=parts.auc,
         finished={int(k): dict(zip(row, from_json(list(row.values())))) for k, row in kept.items()},
