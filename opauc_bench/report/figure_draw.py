@@ -145,6 +145,9 @@ def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
         else:
             axes.fill_between(x, y - y_std, y + y_std, color=look["color"], alpha=0.16, linewidth=0)
     axes.set_title(_text(panel.dataset))
+    if figure.exact_x:  # the same axis in all panels, whose lines may end at different places
+        xs = [point.x for each in figure.panels for line in each.lines for point in line.points if point.complete]
+        axes.update_datalim([(min(xs), 0.0), (max(xs), 0.0)], updatey=False)
     _scale(axes, "x", spec.x_scale)
     _scale(axes, "y", spec.y_scale)
 
@@ -202,7 +205,7 @@ def _scale(axes, which: str, scale: str) -> None:
     getattr(axes, f"set_{which}scale")("log", base=base)
     # Whole multiples of 1, 2, 4, ... between exponents: the same ticks in neighbouring panels.
     exponents = math.log(high / low, base) if 0 < low < high else 1.0
-    step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024) if exponents / step <= 6)
+    step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024) if exponents / step <= 4.5)
     axis.set_major_locator(LogLocator(base=base**step, numticks=10))
     axis.set_major_formatter(LogFormatterMathtext(base=base))
     if base == 2 or step > 1:
