@@ -173,12 +173,30 @@ def test_scores_on_the_way_are_those_of_the_model_so_far(name):
     np.testing.assert_allclose(scores, X @ learner.coef_[0], rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("refresh", [False, True])
-def test_scores_on_the_way_with_a_refresh(refresh):
+# Those whose weights are not simply stored: computed anew from other sums, or of the last row alone (eta lam = 1).
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("ftrl_auc", {"refresh": True}),
+        ("ftrl_proximal", {"refresh": True}),
+        ("adagrad", {"variant": "released"}),
+        ("opauc_r", {"eta": 0.25, "lam": 4.0}),
+        ("opauc_h", {"eta": 0.25, "lam": 4.0}),
+        ("opauc_h", {"algorithm": "plain"}),
+    ],
+)
+def test_scores_on_the_way_of_weights_that_are_computed(name, params):
     X, y = rows(300)
-    model = OnlineModel(estimator("ftrl_auc", refresh=refresh))
-    model.learn(X, y > 0)
-    np.testing.assert_allclose(model.scores(X), X @ model.finish(np.array([-1, 1])).coef_[0], rtol=1e-12, atol=1e-14)
+    X = X.toarray()
+    X[:100, 5:] = X[:200, 7:] = 0.0
+    X = sparse.csr_matrix(X)
+    model = OnlineModel(estimator(name, **params))
+    for start, width in ((0, 5), (100, 7), (200, 9)):
+        model.learn(X[start : start + 100, :width], y[start : start + 100] > 0)
+    scores = model.scores(X)
+    learner = model.finish(np.array([-1, 1]))
+    np.testing.assert_allclose(scores, X @ learner.coef_[0], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(learner.coef_, estimator(name, **params).fit(X, y).coef_, rtol=1e-9, atol=1e-13)
 
 
 def test_rows_without_any_feature():
