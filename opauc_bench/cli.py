@@ -148,11 +148,18 @@ def status(config: Place, out: Out = None) -> None:
 
 
 @app.command()
-def report(config: Place, out: Out = None, test: Test = None) -> None:
+def report(
+    config: Place,
+    out: Out = None,
+    test: Test = None,
+    html: Annotated[
+        bool, typer.Option("--html", help="Also one page to look at: table, grids, ranks, run times, every fold.")
+    ] = False,
+) -> None:
     """Print the table of what is recorded, and write it as Markdown, LaTeX, CSV and HTML."""
     from .runner.command import print_report
 
-    print_report(_recorded(config, out), test)
+    print_report(_recorded(config, out), test, page=html)
 
 
 @app.command()
