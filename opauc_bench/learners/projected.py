@@ -149,6 +149,7 @@ class _Projected(Moments):
 
 
 class _ProjectedOPAUC(OPAUC):
+    rotation_invariant = False
     _sparse_chunks = True
     _skips_zero_features = False
 
