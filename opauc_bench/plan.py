@@ -21,12 +21,15 @@ import numpy as np
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
+from .evaluation.span import is_narrower
 from .protocol import Protocol
 
 __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
+# Density from which rows are stored dense.
+_DENSE_ABOVE = 0.2
 
 
 @dataclass(frozen=True)
@@ -308,7 +311,10 @@ def _task(
 
 def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int) -> tuple[float, float]:
     """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
+    narrow = shape.density > _DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
     size = (shape.n_features, shape.density * shape.n_features)
+    if narrow and n_settings > 1 and column.estimator.rotation_invariant:
+        size = (shape.n_samples, float(shape.n_samples))
     n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
     seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
     return n_passes * seconds, memory

@@ -62,7 +62,7 @@ def select_by_inner_folds(work: Work, protocol: dict[str, Any], parts: Parts) ->
 
     selection = cross_validate(
         work.learner,
-        work.data.X,
+        work.data.X if work.narrow is None else work.narrow,
         work.data.y,
         work.grid,
         parts.train,
