@@ -20,6 +20,7 @@ import numpy as np
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
+from .protocol import Protocol
 
 __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 

@@ -42,6 +42,7 @@ class CrossValidation(Section):
 
     metrics: ClassVar[tuple[str, ...]] = ("auc",)
     ddof: ClassVar[int] = 1
+    runs: ClassVar[str] = "folds"
 
     kind: Annotated[Literal["cv"], BeforeValidator(_check_kind)] = Field(
         "cv", description="cv: repeated cross-validation."
@@ -116,6 +117,7 @@ class Holdout(Section):
 
     metrics: ClassVar[tuple[str, ...]] = ("auc", "sparse_ratio", "seconds")
     ddof: ClassVar[int] = 0
+    runs: ClassVar[str] = "trials"
 
     kind: Annotated[Literal["holdout"], BeforeValidator(_check_kind)] = Field(
         "holdout", description="holdout: repeated splits into three parts."

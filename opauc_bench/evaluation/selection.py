@@ -135,7 +135,8 @@ def fit_and_score(
     aucs = dict(finished or {})
     left = np.array([setting for setting in range(n_settings) if setting not in aucs], dtype=int)
     n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-    n_passes = learner.n_passes(len(train), X.shape[1], n_nonzero, len(left), memory_bytes)
+    size = (len(train), X.shape[1], n_nonzero, len(left))
+    n_passes = 1 if memory_bytes is None else learner.n_passes(*size, memory_bytes)
     for block in np.array_split(left, n_passes) if len(left) else ():
         part = {axis: values[block] for axis, values in grid.items()}
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)

@@ -20,6 +20,10 @@ from .engines import Engine
 from .folds import write_folds
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
+from .shards import merge_folders
+from .store import Store
+from .tables import build_report, check_test
+from .terminal import say, width, wrapped
 
 __all__ = ["describe_plan", "describe_status", "merge_results", "print_comparison", "print_report", "run_experiment"]
 
