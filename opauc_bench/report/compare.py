@@ -54,7 +54,11 @@ class ComparedCell:
             return None
         if self.published.std == 0:
             # A std that prints as 0 says no more than how many digits there are.
-            return 0.0 if self.metric.text(self.ours.mean) == self.metric.text(self.published.mean) else math.copysign(math.inf, self.difference)
+            return (
+                0.0
+                if self.metric.text(self.ours.mean) == self.metric.text(self.published.mean)
+                else math.copysign(math.inf, self.difference)
+            )
         return self.difference / self.published.std
 
     @property
@@ -195,9 +199,7 @@ class Comparison:
             for place in cells
         }
         stand_for = self.published.stand_for
-        ours = {
-            (cell.metric.key, cell.dataset, stand_for.get(cell.column.key, cell.column.key)) for cell in self.cells
-        }
+        ours = {(cell.metric.key, cell.dataset, stand_for.get(cell.column.key, cell.column.key)) for cell in self.cells}
         return Summary(
             published=len(printed),
             compared=len(deviations),

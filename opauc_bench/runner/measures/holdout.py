@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.auc import AUCS
-from ...evaluation.holdout import Holdout, holdout
+from ...evaluation.holdout import HoldoutSplit, holdout_split
 from ...evaluation.selection import fit_and_score, ranking, score_columns
 from ..work import Work, from_json, to_json
 from .refit import refit
@@ -24,7 +24,7 @@ def measure_holdout(work: Work) -> dict[str, Any]:
         Status, metrics on the test rows, chosen setting, the validation AUCs and timings.
     """
     task, data, settings = work.task, work.data, work.task.protocol
-    split = holdout(
+    split = holdout_split(
         data.y,
         trial=task.trial,
         dataset=task.dataset,
@@ -59,7 +59,7 @@ def measure_holdout(work: Work) -> dict[str, Any]:
     return outcome | refit(work, train, ranking(aucs), measure)
 
 
-def _validate(work: Work, learner, grid, split: Holdout, train: np.ndarray, name: str) -> np.ndarray:
+def _validate(work: Work, learner, grid, split: HoldoutSplit, train: np.ndarray, name: str) -> np.ndarray:
     """AUC of every setting on the validation rows; finished ones are kept under ``name``."""
     if "random_state" in learner.get_params():
         learner.set_params(random_state=split.seed)
