@@ -1,15 +1,17 @@
 """The protocol of the FTRL-AUC program, written out step by step from a description of it: slow, and easy to follow."""
 
+from itertools import pairwise
+
 import numpy as np
 
 
 def released_split(y, trial, seed=17, imbalance=None):
     """Rows of training, validation and test, as lists."""
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 (the generator of the program)
     rows = list(range(len(y)))
     if imbalance is not None:
         for _ in range(10):
-            np.random.permutation(len(y))
+            np.random.permutation(len(y))  # noqa: NPY002
         wanted = int(imbalance * sum(label < 0 for label in y))
         rows, taken = [], 0
         for row, label in enumerate(y):
@@ -18,7 +20,7 @@ def released_split(y, trial, seed=17, imbalance=None):
             elif taken < wanted:
                 rows.append(row)
                 taken += 1
-    permutations = [np.random.permutation(len(rows)) for _ in range(trial + 1)]
+    permutations = [np.random.permutation(len(rows)) for _ in range(trial + 1)]  # noqa: NPY002
     visited = [rows[position] for position in permutations[trial]]
     n = len(rows)
     n_train, n_with_validation = int(n * 4.0 / 6.0), int(n * 5.0 / 6.0)
@@ -33,5 +35,5 @@ def released_auc(y, scores):
     for row in order:
         true, false = true + (y[row] > 0), false + (y[row] < 0)
         corners.append((false / n_negative, true / n_positive))
-    steps = list(zip(corners[:-1], corners[1:]))[:-1]
+    steps = list(pairwise(corners))[:-1]
     return sum((right[0] - left[0]) * (left[1] + right[1]) / 2 for left, right in steps)
