@@ -1,8 +1,8 @@
 """Frequent directions in coordinates: OPAUC's steps without touching weights or sketches on all features.
 
-Everything that the algorithm of :mod:`.frequent_directions` ever forms is a combination of rows seen so far. For a
-while, at most ``limit`` rows long, directions are fixed: for each class p the base B_p (its sketch when the while began)
-and the rows X_p that have come since; besides, the sums s_p of the class's rows. In them,
+Everything that the algorithm of :mod:`.frequent_directions` ever forms is a combination of rows seen so far. For some
+hundred or thousand rows directions are fixed: for each class p the base B_p, its sketch at first, and the rows X_p that
+have come since; besides, the sums s_p of all rows of the class. In them,
 
     Z_p = [B_p X_p] C_p                                                        shared by all settings
     w   = alpha (fade V + sum over p of [B_p X_p] beta_p + Z_p b_p + gamma_p s_p)        one for each setting.
@@ -15,8 +15,8 @@ A new row x needs the products B'x, X'x, s'x, V'x, taken on its nonzero features
 * Q_p = Z_p'w and u_p = s_p'w follow from the Gram matrices of [Z_+ Z_- s_+ s_-], which are kept as well;
 * a full Z_p becomes Z_p A: beta_p += C_p b_p, b_p = 0, C_p <- C_p A, Q_p <- A'Q_p.
 
-When the while is over, [B X] beta goes into V, B becomes Z, and s takes in its rows: the only time that all features are
-touched, by matrix products. Where eta lam = 1 exactly, f = 0: all of w but the last step goes, and so do its
+When too many rows wait, [B X] beta goes into V, B becomes Z, and s takes in its rows: the only time that all features
+are touched, by matrix products. Where eta lam = 1 exactly, f = 0: all of w but the last step goes, and so do its
 coordinates. Where alpha leaves [1e-100, 1e100] it is multiplied into the others. V is left alone by both: ``fade`` is
 its own factor.
 """
@@ -60,7 +60,8 @@ def memory_bytes(n_features: int, n_settings: int, tau: int) -> float:
     """Rough size of the state, and of the weights that are made of it."""
     width, limit = _width(n_settings), _limit(n_features, tau)
     small = 2 * (tau + limit) * (width + tau) + _PIECE * (limit + width)
-    return 8.0 * (n_features * (2 * width + 2 * tau + 4) + small) + 20.0 * min(limit * n_features, most_entries(n_features))
+    entries = min(limit * n_features, most_entries(n_features))
+    return 8.0 * (n_features * (2 * width + 2 * tau + 4) + small) + 12.0 * entries
 
 
 def begin(n_features: int, settings: dict[str, np.ndarray], tau: int, k: int) -> Implicit:
@@ -131,26 +132,21 @@ class Implicit(State):
     def _rebase(self) -> None:
         """Let the rows that wait go: V, B and s take them in."""
         tau, s, m = self.tau, self.shared, self.models
-        n_rows, width = int(s.waiting[2]), self.W.shape[1]
-        on_base = np.zeros((self.base.shape[1], width))
-        new_base = np.zeros((self.base.shape[1], self.base.shape[1]))
-        of_models, of_base = np.empty((n_rows, width)), np.zeros((n_rows, self.base.shape[1]))
+        n_rows = int(s.waiting[2])
+        of_models, of_base = np.empty((n_rows, self.W.shape[1])), np.zeros((n_rows, self.base.shape[1]))
         for p in (0, 1):
-            columns, rows = slice(p * tau, (p + 1) * tau), s.rows[p, : s.waiting[p]]
-            ends = tau + int(s.waiting[p])
-            on_base[columns] = m.beta[p, :tau]
-            new_base[columns, columns] = s.C[p, :tau]
-            new_base[2 * tau + p, 2 * tau + p] = 1.0
+            rows, ends = s.rows[p, : s.waiting[p]], tau + int(s.waiting[p])
             of_models[rows] = m.beta[p, tau:ends]
-            of_base[rows, columns] = s.C[p, tau:ends]
+            of_base[rows, p * tau : (p + 1) * tau] = s.C[p, tau:ends]
             of_base[rows, 2 * tau + p] = 1.0
+        self.wait.fold(self.W, self.base, m.fade, m.beta, s.C, s.based, of_models, of_base)
+        for p in (0, 1):
             s.C[p] = 0.0
             s.C[p, : s.filled[p], : s.filled[p]] = np.eye(s.filled[p])
-            s.based[p] = s.filled[p]
-        self.wait.fold(self.W, self.base, m.fade, on_base, new_base, of_models, of_base)
         m.peak[:] = largest_entries(self.W)
         m.beta[:] = 0.0
         m.fade[:] = 1.0
+        s.based[:] = s.filled
         s.waiting[:] = 0
 
     # ------------------------------------------------------------------ what the learner asks
