@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
+    from .opauc_s import OPAUCS
+    from .projected import OPAUCPCA, OPAUCRP, OPAUCFeat
     from .ranker import DivergenceError, LinearRanker
     from .solam import SOLAM
     from .spam import SPAML1, SPAML2, SPAMElastic
@@ -37,6 +39,9 @@ __all__ = [
     "LSSVM",
     "OPAUC",
     "OPAUCFD",
+    "OPAUCPCA",
+    "OPAUCRP",
+    "OPAUCS",
     "RDAL1",
     "SOLAM",
     "SPAML1",
@@ -52,6 +57,7 @@ __all__ = [
     "LinearRanker",
     "OAMGra",
     "OAMSeq",
+    "OPAUCFeat",
     "OnePassLearner",
     "SPAMElastic",
     "SVMPerf",

@@ -39,6 +39,10 @@ LEARNERS = {
     "batch_uni_log": "opauc_bench.learners.batch_logistic:BatchUniLog",
     "opauc_r": "opauc_bench.learners.sketched:OPAUCr",
     "opauc_h": "opauc_bench.learners.sketched:OPAUCh",
+    "opauc_s": "opauc_bench.learners.opauc_s:OPAUCS",
+    "opauc_feat": "opauc_bench.learners.projected:OPAUCFeat",
+    "opauc_rp": "opauc_bench.learners.projected:OPAUCRP",
+    "opauc_pca": "opauc_bench.learners.projected:OPAUCPCA",
     "batch_uni_squ": "opauc_bench.learners.least_squares:BatchUniSqu",
 }
 
