@@ -189,6 +189,32 @@ def test_dense_and_sparse_rows_may_follow_each_other():
         assert_close(model.coef_[0], whole)
 
 
+@FORMS
+def test_weights_at_some_features(form):
+    X, y = sparse_rows(300, 90)
+    learner, grid = OPAUCFD(tau=6), grid_for(90, 3)
+    for n in (3, 50, 300):  # bases change after 64 rows
+        state = learner._begin(90, grid)
+        learner._consume(state, form(X[:n].toarray()), y[:n].astype(np.int8))
+        for features in ([5, 0, 5, 89], []):
+            features = np.array(features, dtype=int)
+            np.testing.assert_allclose(state.coef_at(features), state.coef(90)[features], rtol=1e-12, atol=1e-15)
+
+
+@FORMS
+def test_features_that_come_midway(form):
+    X, y = sparse_rows(900, 300)
+    X = X.toarray()
+    X[:400, 100:] = 0.0
+    learner, grid = OPAUCFD(tau=6), grid_for(300, 3)
+    for n in (0, 20, 400):
+        state = learner._begin(100, grid)
+        learner._consume(state, form(X[:n, :100]), y[:n].astype(np.int8))
+        state = state.widened(learner._begin(300, grid))
+        learner._consume(state, form(X[n:]), y[n:].astype(np.int8))
+        assert_close(state.coef(300), by_the_paper(X, y, grid, 6), tolerance=1e-11)
+
+
 def test_overflow_is_told_without_forming_weights():
     X, y = sparse_rows(2000, 20_000, k=20)
     grid = {"eta": np.resize([0.1, 4.0, 1e200], 60), "lam": np.full(60, 2.0)}

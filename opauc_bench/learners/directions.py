@@ -152,10 +152,28 @@ class Implicit(State):
     # ------------------------------------------------------------------ what the learner asks
 
     def coef(self, n_features):
-        return self._weights(np.arange(self.n_live))
+        return self._weights(np.arange(self.n_live))[:n_features]
+
+    def coef_at(self, features):
+        on_base, of_rows = self._coordinates(columns := np.arange(self.n_live))
+        W = self.W[features][:, columns] * self.models.fade[columns] + self.base[features] @ on_base
+        if self.wait is not None:
+            W += self.wait.at(features, of_rows)
+        return W * self.models.alpha[columns]
 
     def _weights(self, columns: np.ndarray) -> np.ndarray:
         """Weights of some settings, shape (n_features, n_columns)."""
+        on_base, of_rows = self._coordinates(columns)
+        W = self.W[:, columns] * self.models.fade[columns]
+        for start in range(0, len(W), _BLOCK):
+            W[start : start + _BLOCK] += self.base[start : start + _BLOCK] @ on_base
+        if self.wait is not None:
+            self.wait.add(W, of_rows)
+        W *= self.models.alpha[columns]
+        return W
+
+    def _coordinates(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What w is on the base and on the rows that wait, in units of alpha and beside V."""
         tau, s, m = self.tau, self.shared, self.models
         on_base = np.zeros((self.base.shape[1], len(columns)))
         of_rows = np.zeros((int(s.waiting[2]), len(columns)))
@@ -166,13 +184,7 @@ class Implicit(State):
             on_base[p * tau : (p + 1) * tau] = on[:tau]
             on_base[2 * tau + p] = m.gamma[p, columns]
             of_rows[s.rows[p, : s.waiting[p]]] = on[tau:] + m.gamma[p, columns]
-        W = self.W[:, columns] * m.fade[columns]
-        for start in range(0, len(W), _BLOCK):
-            W[start : start + _BLOCK] += self.base[start : start + _BLOCK] @ on_base
-        if self.wait is not None:
-            self.wait.add(W, of_rows)
-        W *= m.alpha[columns]
-        return W
+        return on_base, of_rows
 
     def sketch(self, p: int) -> np.ndarray:
         """Z of class ``p``, shape (n_features, columns in use)."""
@@ -208,3 +220,13 @@ class Implicit(State):
         self.W = kept(self.W)
         self.models = Models(*map(kept, self.models))
         self.models.alpha[len(columns) :] = 1.0
+
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return self.W, self.base, *self.shared, *self.models
+
+    def widened(self, fresh):
+        for old, new in zip(self._arrays(), fresh._arrays()):
+            new[tuple(map(slice, old.shape))] = old
+        if self.wait is not None:
+            fresh.wait = self.wait.widened(fresh.base.shape[0], fresh.shared.rows.shape[1])
+        return fresh

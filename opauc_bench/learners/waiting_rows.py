@@ -72,6 +72,21 @@ class SparseRows:
         """out += X' coefficients, for the rows that wait."""
         _add_sparse(out, self.indptr, self.indices, self.data, coefficients)
 
+    def at(self, features: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """X' coefficients at some features, which may repeat."""
+        features, where = np.unique(features, return_inverse=True)
+        out = np.zeros((len(features), coefficients.shape[1]))
+        _add_sparse_at(out, features, self.place, self.indptr, self.indices, self.data, coefficients)
+        return out[where]
+
+    def widened(self, n_features: int, limit: int) -> SparseRows:
+        """The same rows with room for more features."""
+        wide = SparseRows(n_features, limit)
+        wide.used, wide.indices, wide.data = self.used, self.indices, self.data
+        wide.touched[: len(self.touched)] = self.touched
+        wide.indptr[: len(self.indptr)] = self.indptr
+        return wide
+
     def fold(self, V, base, fade, beta, C, based, of_models, of_base) -> None:
         """V becomes V fade + B beta + X' of_models, each class's B becomes B C + X' of_base; the rows may go."""
         n, used = len(of_models), slice(self.used)
@@ -111,6 +126,15 @@ class DenseRows:
     def add(self, out, coefficients):
         for start in range(0, len(out), _FOLD):
             out[start : start + _FOLD] += self.rows[: len(coefficients), start : start + _FOLD].T @ coefficients
+
+    def at(self, features, coefficients):
+        return self.rows[: len(coefficients), features].T @ coefficients
+
+    def widened(self, n_features, limit):
+        wide = DenseRows(n_features, limit)
+        wide.rows = np.zeros((max(len(self.rows), len(wide.rows)), n_features))
+        wide.rows[: len(self.rows), : self.rows.shape[1]] = self.rows
+        return wide
 
     def fold(self, V, base, fade, beta, C, based, of_models, of_base):
         tau = C.shape[2]
@@ -221,6 +245,21 @@ def _add_sparse(out, starts, indices, data, coefficients):
             row, x = out[indices[e]], data[e]
             for g in range(len(c)):
                 row[g] += x * c[g]
+
+
+@njit(fastmath={"contract"})
+def _add_sparse_at(out, features, place, starts, indices, data, coefficients):
+    for f in range(len(features)):
+        place[features[f]] = f
+    for r in range(len(coefficients)):
+        c = coefficients[r]
+        for e in range(starts[r], starts[r + 1]):
+            if place[indices[e]] >= 0:
+                row, x = out[place[indices[e]]], data[e]
+                for g in range(len(c)):
+                    row[g] += x * c[g]
+    for f in range(len(features)):
+        place[features[f]] = -1
 
 
 @njit(fastmath={"contract"})
