@@ -233,6 +233,22 @@ def test_overflow_is_told_without_forming_weights():
     assert peak < 0.5 * state.W.nbytes
 
 
+@pytest.mark.parametrize("n_settings", [1, 40])
+@pytest.mark.parametrize("algorithm", ["implicit", "plain"])
+def test_memory_is_predicted(algorithm, n_settings):
+    d = 20_000
+    X, y = sparse_rows(700, d, k=60)
+    learner = OPAUCFD(tau=20, algorithm=algorithm)
+    grid = {"eta": np.full(n_settings, 0.01)}
+    learner.fit_grid(X, y, grid)  # what is compiled stays
+    tracemalloc.start()
+    weights = learner.fit_grid(X, y, grid)
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert weights.shape == (d, n_settings)
+    assert used / 1.5 < learner.memory_bytes(d, n_settings) < 1.5 * used
+
+
 @FORMS
 @pytest.mark.parametrize("algorithm", ["implicit", "plain"])
 def test_rows_whose_squares_overflow_are_told(algorithm, form):

@@ -31,11 +31,11 @@ from scipy import sparse
 from .base import State
 from .direction_steps import Models, Shared, largest_entries, take_rows
 from .sparse_rows import aligned_zeros
-from .waiting_rows import DenseRows, SparseRows, most_entries
+from .waiting_rows import DenseRows, SparseRows, dense_limit
 
 __all__ = ["Implicit", "begin", "memory_bytes", "seconds_per_row"]
 
-_PIECE = 64  # rows whose products are taken at once
+_PIECE = 256  # rows whose products are taken at once
 _BLOCK = 4096  # features at a time when weights are formed
 _LARGE = 1e100
 
@@ -52,16 +52,19 @@ def _limit(n_features: int, tau: int) -> int:
 def seconds_per_row(n_features: int, n_nonzero: float, n_settings: int, tau: int) -> float:
     """Rough CPU time of a row."""
     width, limit = _width(n_settings), _limit(n_features, tau)
-    coordinates = 1.5 * tau * tau + limit
-    return 2e-5 + 1e-10 * (width * (coordinates + 4 * n_nonzero) + n_features * 2 * tau * (width + tau) / limit)
+    step = 5e-5 + 7e-11 * width * (1.5 * tau * tau + limit)
+    change = 1.2e-10 * n_features * tau * (width + tau)  # of bases, divided among the rows that wait for it
+    if n_nonzero < n_features:
+        return step + n_nonzero * (5e-10 * (width + 2 * tau) + 2e-10 * limit) + change / limit
+    limit = min(limit, dense_limit(n_features))
+    return step + n_features * (2.5e-10 * (width + 2 * tau) + 1e-10 * limit) + change / limit
 
 
 def memory_bytes(n_features: int, n_settings: int, tau: int) -> float:
     """Rough size of the state, and of the weights that are made of it."""
     width, limit = _width(n_settings), _limit(n_features, tau)
     small = 2 * (tau + limit) * (width + tau) + _PIECE * (limit + width)
-    entries = min(limit * n_features, most_entries(n_features))
-    return 8.0 * (n_features * (2 * width + 2 * tau + 4) + small) + 12.0 * entries
+    return 8.0 * (n_features * (2 * width + 2 * tau + 4) + small)
 
 
 def begin(n_features: int, settings: dict[str, np.ndarray], tau: int, k: int) -> Implicit:

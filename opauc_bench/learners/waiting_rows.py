@@ -9,7 +9,7 @@ from ..compiled import njit
 from .direction_steps import add_product
 from .sparse_rows import rows_of
 
-__all__ = ["DenseRows", "SparseRows", "most_entries"]
+__all__ = ["DenseRows", "SparseRows", "dense_limit", "most_entries"]
 
 _FOLD = 4096  # features at a time in the products of dense rows
 _STRIP = 16  # features at a time when the base of sparse rows changes
@@ -19,6 +19,11 @@ _FIRST_ENTRIES = 1 << 12
 def most_entries(n_features: int) -> int:
     """Nonzero entries of rows that may wait."""
     return max(1 << 22, 4 * n_features)
+
+
+def dense_limit(n_features: int) -> int:
+    """Dense rows that may wait."""
+    return max(16, (1 << 23) // n_features)
 
 
 class SparseRows:
@@ -105,7 +110,7 @@ class DenseRows:
     """Rows with all their features."""
 
     def __init__(self, n_features: int, limit: int):
-        self.rows = np.zeros((min(limit, max(16, (1 << 23) // n_features)), n_features))
+        self.rows = np.zeros((min(limit, dense_limit(n_features)), n_features))
 
     def in_its_form(self, X):
         return X.toarray() if sparse.issparse(X) else X
