@@ -108,6 +108,8 @@ class OnePassLearner(LinearRanker):
     Subclasses store hyper-parameters in ``__init__`` and implement ``_begin`` and ``_consume``.
     """
 
+    # Whether rows may come one after the other, none of them known beforehand.
+    streams = True
     _sparse_chunks = False
     # Whether a dense X is looked through first, so that features that are zero in every row need not be carried.
     _skips_zero_features = False
