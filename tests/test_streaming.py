@@ -146,9 +146,7 @@ def test_the_second_label_may_come_after_several_chunks(command, desk, tmp_path,
     write(tmp_path / "sorted.svm", X[order], y[order])
     if first == 1.0:
         order = np.r_[order[y[order] > 0], order[y[order] < 0]]
-    require_same(
-        trained(command, tmp_path, tmp_path, file="sorted.svm"), estimator("ftrl_auc").fit(X[order], y[order])
-    )
+    require_same(trained(command, tmp_path, tmp_path, file="sorted.svm"), estimator("ftrl_auc").fit(X[order], y[order]))
 
 
 def test_the_positive_label_may_be_named(command, desk, tmp_path):

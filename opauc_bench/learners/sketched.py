@@ -338,7 +338,25 @@ def _plain_steps(indptr, indices, data, y, rho, eta, lam, nu, counts, mean_draws
 
 @njit(fastmath={"contract"})
 def _implicit_steps(
-    indptr, indices, data, y, rho, eta, f, nu, counts, mean_draws, basis, gram, alpha, b, p, of_last, features, values, V
+    indptr,
+    indices,
+    data,
+    y,
+    rho,
+    eta,
+    f,
+    nu,
+    counts,
+    mean_draws,
+    basis,
+    gram,
+    alpha,
+    b,
+    p,
+    of_last,
+    features,
+    values,
+    V,
 ):
     width, c = V.shape[1], rho.shape[1]
     n_rows, m = b.shape[0], basis.shape[1]
