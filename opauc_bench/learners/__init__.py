@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from .batch_logistic import BatchUniLog
     from .dual_averaging import RDAL1, AdaGrad
     from .fsauc import FSAUC
+    from .frequent_directions import OPAUCFD
     from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
+    from .opauc_s import OPAUCS
+    from .projected import OPAUCPCA, OPAUCRP, OPAUCFeat
     from .ranker import DivergenceError, LinearRanker
     from .solam import SOLAM
     from .spam import SPAML1, SPAML2, SPAMElastic
@@ -35,6 +38,10 @@ __all__ = [
     "LEARNERS",
     "LSSVM",
     "OPAUC",
+    "OPAUCFD",
+    "OPAUCPCA",
+    "OPAUCRP",
+    "OPAUCS",
     "RDAL1",
     "SOLAM",
     "SPAML1",
@@ -50,6 +57,7 @@ __all__ = [
     "LinearRanker",
     "OAMGra",
     "OAMSeq",
+    "OPAUCFeat",
     "OnePassLearner",
     "SPAMElastic",
     "SVMPerf",

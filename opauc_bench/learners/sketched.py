@@ -74,6 +74,10 @@ class _Plain(State):
     sums: np.ndarray  # (2, n_features)
     sketches: np.ndarray  # (2, n_features, tau)
 
+    def widened(self, fresh):
+        fresh.draws = self.draws
+        return super().widened(fresh)
+
 
 @dataclass
 class _Implicit(State):
@@ -104,6 +108,22 @@ class _Implicit(State):
         coef *= self.alpha[:n]
         coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         return coef
+
+    def coef_at(self, features):
+        n, m = self.n_live, min(self.in_basis.shape[0], self.basis.shape[1])
+        coef = np.empty((len(features), n))
+        for start in range(0, len(features), _BLOCK_ROWS):
+            some = features[start : start + _BLOCK_ROWS]
+            coef[start : start + _BLOCK_ROWS] = self.basis[some, :m] @ self.in_basis[:m, :n] + self.W[some, :n]
+        indices, data = self.last_row
+        if len(indices) and self.of_last[:n].any():
+            place = np.minimum(np.searchsorted(indices, features), len(indices) - 1)
+            coef += np.outer(np.where(indices[place] == features, data[place], 0.0), self.of_last[:n])
+        return coef * self.alpha[:n]
+
+    def widened(self, fresh):
+        fresh.draws, fresh.last_row = self.draws, self.last_row
+        return super().widened(fresh)
 
     def finite(self, n_features):
         small = np.vstack([self.in_basis, self.products, self.of_last])[:, : self.n_live]
