@@ -347,7 +347,7 @@ def test_provenance_names_data_seed_versions_and_machine(tree, path):
         entry = manifest["datasets"][name]
         assert entry["fingerprint"] in section
         assert all(file["name"] in section and file.get("sha256", "") in section for file in entry["files"])
-    assert "german was not to be had" in section
+    assert "germanwas not to be had" in section, "heading and cell of one row"
     assert "seed 0" in section
     assert "72 records: python 3." in section
     assert manifest["environment"]["numpy"] in section
@@ -403,9 +403,9 @@ def test_colours_of_a_map():
     )
     paths = list(parse(str(heat_svg(grid))).find("path"))
     painted = {p.attributes.get("fill") or p.attributes["class"]: p.attributes["d"] for p in paths}
-    assert painted[COLOURS[0]] == "M0 0h14v21h-14z", "two cells in one stroke"
+    assert painted[COLOURS[0]] == "M0 0h28v21h-28z", "two cells in one stroke"
     assert EDGES[-1] == 0.1
-    assert painted[COLOURS[7]] == "M14 0h7v21h-7z", "a distance of .1 is in the class up to .1"
+    assert painted[COLOURS[7]] == "M28 0h14v21h-14z", "a distance of .1 is in the class up to .1"
     assert set(painted) == {COLOURS[0], COLOURS[7], "some", "all"}
     assert heat_caption(grid) == ["best .9000 at η 1", "2 of 5 overflow"]
     nothing = GridMap(("eta", (1.0,)), None, np.array([[np.nan]]), np.array([[3]]), np.array([[0]]), 3)

@@ -60,7 +60,9 @@ def memory_bytes(n_features: int, n_settings: int, tau: int) -> float:
     """Rough size of the state, and of the weights that are made of it."""
     width, limit = _width(n_settings), _limit(n_features, tau)
     small = 2 * (tau + limit) * (width + tau) + _PIECE * (limit + width)
-    return 8.0 * (n_features * (2 * width + 2 * tau + 4) + small) + 20.0 * min(limit * n_features, most_entries(n_features))
+    return 8.0 * (n_features * (2 * width + 2 * tau + 4) + small) + 20.0 * min(
+        limit * n_features, most_entries(n_features)
+    )
 
 
 def begin(n_features: int, settings: dict[str, np.ndarray], tau: int, k: int) -> Implicit:
