@@ -5,8 +5,8 @@ over the opposite class:
 
     w <- w - eta (lam w - y (x - c_o) + (x - c_o) (x - c_o)'w + (G_o / T_o - c_o c_o') w)
 
-Algorithm 3: G_p <- G_p + x x' for the class p of the row; if that has more than d tau nonzero entries, the d tau largest
-are kept. :mod:`.sparse_moments` stores the upper triangle and does the keeping.
+Algorithm 3: G_p <- G_p + x x' for the class p of the row; if that has more than d tau nonzero entries, the d tau
+largest are kept. :mod:`.sparse_moments` stores the upper triangle and does the keeping.
 
 G_o does not depend on eta or lam, so one pass serves the whole grid. The cost is in G_o W. Every weight moves in every
 step, so no product can be carried over to the next one; what can be done:
@@ -165,6 +165,7 @@ class OPAUCS(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
+        X = X.astype(np.float64, copy=False)  # products of x with itself would keep the precision of x
         n_blocks, n_features, width = state.W.shape
         size = n_features * int(self.tau)
         most = size + int(self.slack * size)

@@ -31,8 +31,8 @@ def principal_components(X, order: np.ndarray, n_components: int, random_state) 
     Returns
     -------
     P : ndarray of shape (n_features, k)
-        Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer directions have any variance; at least 1: a column
-        of zeros, if none has.
+        Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer
+        directions have any variance; at least 1: a column of zeros, if none has.
     """
     rows = _CentredRows(X, order)
     if min(rows.shape) > _EXACT:
