@@ -25,7 +25,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted.",
 )
 data_app = typer.Typer(no_args_is_help=True, help="Datasets: list, fetch, verify, describe.")
-learners_app = typer.Typer(no_args_is_help=True, help="Learners: list them, check your own.")
+learners_app = typer.Typer(no_args_is_help=True, help="Learners: list them, describe them, check your own.")
 app.add_typer(data_app, name="data")
 app.add_typer(learners_app, name="learners")
 
@@ -148,11 +148,18 @@ def status(config: Place, out: Out = None) -> None:
 
 
 @app.command()
-def report(config: Place, out: Out = None, test: Test = None) -> None:
+def report(
+    config: Place,
+    out: Out = None,
+    test: Test = None,
+    html: Annotated[
+        bool, typer.Option("--html", help="Also one page to look at: table, grids, ranks, run times, every fold.")
+    ] = False,
+) -> None:
     """Print the table of what is recorded, and write it as Markdown, LaTeX, CSV and HTML."""
     from .runner.command import print_report
 
-    print_report(_recorded(config, out), test)
+    print_report(_recorded(config, out), test, page=html)
 
 
 @app.command()
@@ -279,6 +286,16 @@ def learners_list() -> None:
     print(list_learners())
 
 
+@learners_app.command("show")
+def learners_show(
+    name: Annotated[str, typer.Argument(help="Name, or path/to/file.py:Class.")],
+) -> None:
+    """Describe a learner: its parameters, their defaults and what they mean."""
+    from .runner.listings import describe_learner
+
+    print(describe_learner(name))
+
+
 @learners_app.command("check")
 def learners_check(
     name: Annotated[str, typer.Argument(help="Name, or path/to/file.py:Class.")],
@@ -315,7 +332,7 @@ Assignments = Annotated[
         "--set",
         metavar="NAME=X",
         rich_help_panel="Parameters of the learner",
-        help="Any parameter; repeatable. opauc-bench learners list names them. Numbers may be written 2^-8.",
+        help="Any parameter; repeatable. opauc-bench learners show NAME has them. Numbers may be written 2^-8.",
     ),
 ]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import ResultsError
 
-__all__ = ["write_text"]
+__all__ = ["write_text", "written_at_once"]
 
 
 def write_text(path: Path, text: str) -> None:
@@ -19,12 +22,26 @@ def write_text(path: Path, text: str) -> None:
     ResultsError
         If the folder cannot be written.
     """
-    try:
+    with _named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+    with written_at_once(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+@contextlib.contextmanager
+def written_at_once(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its name when all of it is written, and leaves nothing if that does not come to pass.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be written.
+    """
+    with _named_errors(path):
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(text.encode("utf-8"))
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o666 & ~_umask())
@@ -32,6 +49,12 @@ def write_text(path: Path, text: str) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+@contextlib.contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise ResultsError(
             f"{path} cannot be written: {error.strerror}",

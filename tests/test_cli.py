@@ -65,6 +65,8 @@ COMMANDS = [
     "report",
     "compare",
     "verify",
+    "train",
+    "score",
     "doctor",
     "data",
     "data list",
@@ -73,6 +75,7 @@ COMMANDS = [
     "data info",
     "learners",
     "learners list",
+    "learners show",
     "learners check",
 ]
 

@@ -17,7 +17,8 @@ from scipy.sparse import csr_matrix, vstack
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from opauc_bench.data import stream, stream_svmlight
-from opauc_bench.data.svmlight import LineProblem, _strict, parse_svmlight
+from opauc_bench.data.lines import LineProblem
+from opauc_bench.data.svmlight import _strict, parse_svmlight
 from opauc_bench.errors import DataError
 
 ROWS = b"".join(b"%d %d:%d 90:.5\n" % (row % 2, row % 89 + 1, row + 1) for row in range(10_000))

@@ -5,6 +5,8 @@ import gzip
 import json
 import lzma
 import pickle
+import zipfile
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -124,6 +126,7 @@ def test_rows_of_unit_length(command, desk, tmp_path):
 def test_a_file_that_begins_with_feature_0(command, tmp_path):
     X, y = rows(300)
     dump_svmlight_file(X, y, str(tmp_path / "zero.svm"), zero_based=True)
+    X, y = load_svmlight_file(str(tmp_path / "zero.svm"), zero_based=True)
     model = trained(command, tmp_path, tmp_path, "--zero-based", file="zero.svm")
     require_same(model, estimator("ftrl_auc").fit(X, y))
     done = command("score", "m.npz", "zero.svm", cwd=tmp_path)
@@ -146,9 +149,7 @@ def test_the_second_label_may_come_after_several_chunks(command, desk, tmp_path,
     write(tmp_path / "sorted.svm", X[order], y[order])
     if first == 1.0:
         order = np.r_[order[y[order] > 0], order[y[order] < 0]]
-    require_same(
-        trained(command, tmp_path, tmp_path, file="sorted.svm"), estimator("ftrl_auc").fit(X[order], y[order])
-    )
+    require_same(trained(command, tmp_path, tmp_path, file="sorted.svm"), estimator("ftrl_auc").fit(X[order], y[order]))
 
 
 def test_the_positive_label_may_be_named(command, desk, tmp_path):
@@ -163,7 +164,7 @@ def test_the_positive_label_may_be_named(command, desk, tmp_path):
 
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_scores_on_the_way_are_those_of_the_model_so_far(name):
-    X, y = rows(300, late=True)
+    X, y = rows(300)
     model = OnlineModel(estimator(name), n_features=9, n_rows=300)
     assert (model.scores(X) == 0).all()
     model.learn(X[:200, :5], y[:200] > 0)
@@ -180,12 +181,19 @@ def test_scores_on_the_way_with_a_refresh(refresh):
     np.testing.assert_allclose(model.scores(X), X @ model.finish(np.array([-1, 1])).coef_[0], rtol=1e-12, atol=1e-14)
 
 
+def test_rows_without_any_feature():
+    model = OnlineModel(estimator("opauc"))
+    model.learn(sparse.csr_matrix((4, 0)), np.array([True, False, True, False]))
+    assert model.scores(sparse.csr_matrix((2, 3))).tolist() == [0.0, 0.0]
+    assert model.finish(np.array([-1, 1])).coef_.tolist() == [[0.0]]
+
+
 def test_which_learners_take_on_features_midway():
     assert [name for name in ONE_PASS if not OnlineModel.can_widen(estimator(name))] == ["solam"]
 
 
 def test_a_state_that_cannot_grow_says_so():
-    X, y = rows(100, late=False)
+    X, y = rows(100)
     model = OnlineModel(estimator("solam"))
     model.learn(X[:50, :4], y[:50] > 0)
     with pytest.raises(LearnerError, match="cannot take on new features midway"):
@@ -195,12 +203,12 @@ def test_a_state_that_cannot_grow_says_so():
 def test_memory_that_is_not_there_is_refused():
     model = OnlineModel(estimator("opauc"))
     far = sparse.csr_matrix((np.ones(2), [0, 1_999_999], [0, 2]), shape=(1, 2_000_000))
-    with pytest.raises(LearnerError, match="would need .* GB for 2,000,000 features"):
+    with pytest.raises(LearnerError, match=r"would need .* GB for 2,000,000 features"):
         model.learn(far, np.array([True]))
 
 
 def test_room_doubles_where_it_is_free_and_the_model_has_none_of_it():
-    X, y = rows(400, 300, late=False)
+    X, y = rows(400, 300)
     model = OnlineModel(estimator("ftrl_auc"))
     widths = set()
     for width in range(1, 301):
@@ -226,7 +234,7 @@ def test_pieces_of_any_length_change_nothing(name):
     learner = estimator(name).fit(X, y)
     for cuts in ([0, 1, 2, 3, 400], [0, 150, 300, 400]):
         model = OnlineModel(estimator(name), n_features=9, n_rows=400)
-        for start, stop in zip(cuts, cuts[1:]):
+        for start, stop in pairwise(cuts):
             model.learn(X[start:stop], y[start:stop] > 0)
         got = model.finish(np.array([-1.0, 1.0]))
         np.testing.assert_array_equal(got.coef_, learner.coef_)
@@ -405,6 +413,36 @@ def test_other_files_are_no_models(tmp_path):
     for other in ("absent.npz", "array.npy", "."):
         with pytest.raises(DataError):
             LinearModel.load(tmp_path / other)
+
+
+def test_an_archive_of_something_else_is_no_model(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
+        archive.writestr("about", "text")
+    with pytest.raises(DataError, match="no model"):
+        LinearModel.load(tmp_path / "m.npz")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A folder, and the bytes of a model."""
+    folder = tmp_path_factory.mktemp("sound")
+    a_model([0.0, 1.5, 0.0, 0.0, 0.0]).save(folder / "m.npz")
+    return folder, (folder / "m.npz").read_bytes()
+
+
+@given(data=st.data())
+def test_damage_of_any_kind_is_refused_or_does_not_matter(sound, data):
+    folder, whole = sound
+    content = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    (folder / "damaged.npz").write_bytes(content[: data.draw(st.integers(len(content) - 20, len(content)))])
+    try:
+        model = LinearModel.load(folder / "damaged.npz")
+    except DataError:
+        return
+    # Names, times and the like are no part of what a checksum covers.
+    assert model.weights.tolist() == [0.0, 1.5, 0.0, 0.0, 0.0]
 
 
 def test_a_bit_that_has_flipped_is_found(tmp_path):

@@ -8,26 +8,21 @@ nothing skipped but blank lines.
 import math
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
+from .cache import RawFile
 from .catalogue import Form
 from .content import chunks, text_blocks
-from .fetch import RawFile
-from .svmlight import LineProblem, finite_number, parse_svmlight, shown
+from .lines import Block, LineProblem, finite_number, shown
+from .svmlight import parse_svmlight
+from .token_counts import TokenCounts
 
 __all__ = ["Block", "read_blocks"]
 
 BLOCK = 8 << 20  # bytes of text parsed at once
-
-
-class Block(NamedTuple):
-    """Consecutive rows: ``X`` of shape (rows, n_features), dense or CSR, and their labels."""
-
-    X: Any
-    labels: np.ndarray
 
 
 def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[Block]:
@@ -55,7 +50,7 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
     if form.format == "mnist_idx":
         yield from _read_idx(*files, form)
         return
-    parse = _PARSERS[form.format]
+    parse = TokenCounts().parse if form.format == "token_counts" else _PARSERS[form.format]
     for file in files:
         for first_line, text in text_blocks(chunks(file.path, file.limit), BLOCK, str(file.path)):
             try:
@@ -67,8 +62,29 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
 
 
 def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
-    del form
-    return Block(*parse_svmlight(text, first_line, n_features))
+    width = None if form.drop_empty else n_features
+    return Block(*parse_svmlight(text, first_line, width, first_index=form.first_index))
+
+
+def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+    """Whole numbers between commas, then features; a row may have no labels, or no features."""
+    labels, lines = [], []
+    for number, line in enumerate(text.split(b"\n"), first_line):
+        head, colon, rest = line.partition(b"#")[0].partition(b":")
+        words = head.split()
+        if not words and not colon:
+            lines.append(b"")
+            continue
+        index = words.pop() if words and colon else b""
+        before = b" ".join(words)
+        found = [label.strip() for label in before.split(b",")] if before else []
+        if not all(label.isdigit() for label in found):
+            raise LineProblem(number, f"expected labels such as 3,17 first, got {shown(before)}")
+        labels.append(",".join(str(int(label)) for label in found))
+        lines.append(b"0 " + index + colon + rest)
+    width = None if form.drop_empty else n_features
+    X, _ = parse_svmlight(b"\n".join(lines), first_line, width, first_index=form.first_index)
+    return Block(X, np.array(labels, dtype=np.str_))
 
 
 # ------------------------------------------------------------------------------------ tables
@@ -151,6 +167,7 @@ def _parse_tokens(text: bytes, first_line: int, form: Form, n_features: int) -> 
 
 _PARSERS: dict[str, Callable[[bytes, int, Form, int], Block]] = {
     "svmlight": _parse_svmlight,
+    "svmlight_multilabel": _parse_multilabel,
     "csv": _parse_numbers,
     "table": _parse_numbers,
     "csv_tokens": _parse_tokens,

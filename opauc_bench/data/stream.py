@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import DataError
 from .content import decompressed, pieces, text_blocks
-from .svmlight import LineProblem, parse_svmlight
+from .lines import LineProblem
+from .svmlight import parse_svmlight
 
 __all__ = ["SvmlightChunk", "stream_svmlight"]
 

@@ -5,25 +5,16 @@ and what is wrong with it, or reads what is unusual but right. Both round decima
 equal to the last bit.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 
 from ..compiled import njit
+from .lines import LineProblem, finite_number, shown
 
-__all__ = ["LARGEST_INDEX", "LineProblem", "finite_number", "parse_svmlight", "shown"]
+__all__ = ["LARGEST_INDEX", "parse_svmlight"]
 
 LARGEST_INDEX = 2**31 - 2  # indices are kept in 32 bits
-
-
-class LineProblem(Exception):
-    """A line that cannot be read: its number and what is wrong with it."""
-
-    def __init__(self, number: int, problem: str):
-        super().__init__(number, problem)
-        self.number = number
-        self.problem = problem
 
 
 def parse_svmlight(
@@ -80,25 +71,6 @@ def parse_svmlight(
     X = csr_matrix((data, indices, indptr), shape=(len(labels), width))
     X.has_canonical_format = True
     return X, labels
-
-
-def shown(token: bytes) -> str:
-    """Quote a token for a message, cut where it is long."""
-    text = token.decode("utf-8", "replace")
-    return repr(text if len(text) <= 40 else text[:37] + "...")
-
-
-def finite_number(token: bytes, line: int, what: str) -> float:
-    """Return a finite number, or say that ``what`` is none."""
-    try:
-        value = float(token) if b"_" not in token else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise LineProblem(line, f"expected {what} to be a number, got {shown(token)}")
-    if not math.isfinite(value):
-        raise LineProblem(line, f"expected {what} to be finite, got {shown(token)}")
-    return value
 
 
 def _strict(text: bytes, first_line: int, first_index: int, last_index: int) -> tuple[np.ndarray, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .batch_logistic import BatchUniLog
     from .dual_averaging import RDAL1, AdaGrad
     from .fsauc import FSAUC
+    from .frequent_directions import OPAUCFD
     from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
@@ -37,6 +38,7 @@ __all__ = [
     "LEARNERS",
     "LSSVM",
     "OPAUC",
+    "OPAUCFD",
     "OPAUCPCA",
     "OPAUCRP",
     "OPAUCS",

@@ -118,11 +118,11 @@ class OnlineModel:
         LearnerError
             If a new feature needs more memory than there is, or the learner cannot take it on.
         """
-        if X.shape[1] > self.n_features:
-            self._widen(X.shape[1])
-        step = X.shape[0] if self.learner._sparse_chunks else max(1, _DENSE_VALUES // self._width)
+        if X.shape[1] > self.n_features or not self._width:
+            self._widen(max(X.shape[1], 1))
+        step = max(1, X.shape[0] if self.learner._sparse_chunks else _DENSE_VALUES // self._width)
         X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._width))
-        for start in range(0, X.shape[0], max(step, 1)):
+        for start in range(0, X.shape[0], step):
             piece = X if step >= X.shape[0] else X[start : start + step]
             self.learner._take_in(piece, positive[start : start + step])
         self._n_chunks += 1

@@ -74,6 +74,10 @@ class _Plain(State):
     sums: np.ndarray  # (2, n_features)
     sketches: np.ndarray  # (2, n_features, tau)
 
+    def widened(self, fresh):
+        fresh.draws = self.draws
+        return super().widened(fresh)
+
 
 @dataclass
 class _Implicit(State):
@@ -104,6 +108,22 @@ class _Implicit(State):
         coef *= self.alpha[:n]
         coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         return coef
+
+    def coef_at(self, features):
+        n, m = self.n_live, min(self.in_basis.shape[0], self.basis.shape[1])
+        coef = np.empty((len(features), n))
+        for start in range(0, len(features), _BLOCK_ROWS):
+            some = features[start : start + _BLOCK_ROWS]
+            coef[start : start + _BLOCK_ROWS] = self.basis[some, :m] @ self.in_basis[:m, :n] + self.W[some, :n]
+        indices, data = self.last_row
+        if len(indices) and self.of_last[:n].any():
+            place = np.minimum(np.searchsorted(indices, features), len(indices) - 1)
+            coef += np.outer(np.where(indices[place] == features, data[place], 0.0), self.of_last[:n])
+        return coef * self.alpha[:n]
+
+    def widened(self, fresh):
+        fresh.draws, fresh.last_row = self.draws, self.last_row
+        return super().widened(fresh)
 
     def finite(self, n_features):
         small = np.vstack([self.in_basis, self.products, self.of_last])[:, : self.n_live]
@@ -338,7 +358,25 @@ def _plain_steps(indptr, indices, data, y, rho, eta, lam, nu, counts, mean_draws
 
 @njit(fastmath={"contract"})
 def _implicit_steps(
-    indptr, indices, data, y, rho, eta, f, nu, counts, mean_draws, basis, gram, alpha, b, p, of_last, features, values, V
+    indptr,
+    indices,
+    data,
+    y,
+    rho,
+    eta,
+    f,
+    nu,
+    counts,
+    mean_draws,
+    basis,
+    gram,
+    alpha,
+    b,
+    p,
+    of_last,
+    features,
+    values,
+    V,
 ):
     width, c = V.shape[1], rho.shape[1]
     n_rows, m = b.shape[0], basis.shape[1]

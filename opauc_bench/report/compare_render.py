@@ -11,6 +11,7 @@ __all__ = [
     "comparison_to_csv",
     "comparison_to_markdown",
     "comparison_to_terminal",
+    "note_texts",
 ]
 
 COMPARISON_FIELDS = (
@@ -59,7 +60,7 @@ def comparison_to_markdown(comparison: Comparison) -> str:
     parts.append(markdown_table([*headers, "notes", "standing"], rows))
     for heading, items in _sections(comparison):
         parts += [f"**{heading}**", _bullets(items)]
-    notes = [f"{i}. {escape_markdown(text)}" for i, text in enumerate(_notes(comparison), 1)]
+    notes = [f"{i}. {escape_markdown(text)}" for i, text in enumerate(note_texts(comparison), 1)]
     if notes:
         parts += ["**Notes**", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"
@@ -99,7 +100,7 @@ def comparison_to_terminal(comparison: Comparison, width: int = 80) -> str:
     parts.append("\n".join(_cell_lines(comparison, width)))
     for heading, items in _sections(comparison):
         parts.append("\n".join([f"{heading}:", *(paragraph(item, width, "- ") for item in items)]))
-    notes = [paragraph(text, width, f"{i}. ") for i, text in enumerate(_notes(comparison), 1)]
+    notes = [paragraph(text, width, f"{i}. ") for i, text in enumerate(note_texts(comparison), 1)]
     if notes:
         parts.append("\n".join(["Notes:", *notes]))
     parts.append("\n".join(paragraph(line, width) for line in comparison.summary().sentences()))
@@ -177,7 +178,7 @@ def _about(comparison: Comparison, cell: ComparedCell) -> str:
     )
 
 
-def _notes(comparison: Comparison) -> list[str]:
+def note_texts(comparison: Comparison) -> list[str]:
     """Return the notes, each with the cells it is about and a word on its cause."""
     titles = {column.key: column.title for column in comparison.published.columns}
     texts = []

@@ -17,6 +17,7 @@ from ..plan import Task, expand_grid, task_id
 from ..report.write import report_texts
 from .folds import folds_text
 from .manifest import read_manifest
+from .page import PAGE, page_text
 from .session import Session
 from .tables import build_report
 
@@ -55,7 +56,7 @@ def audit(session: Session) -> Audit:
     * Every record's id is the hash of its identity, and both agree with its path and with the manifest.
     * The chosen setting is the best of the inner cross-validation, and there is a value for each setting.
     * The data at hand are those of the manifest.
-    * ``folds.csv``, the tables and the comparison are, byte by byte, what the records give.
+    * ``folds.csv``, the tables, the comparison and the page are, byte by byte, what the records give.
 
     Parameters
     ----------
@@ -176,6 +177,8 @@ def _check_tables(session: Session, found: Audit) -> None:
         except ResultsError as error:
             found.notes.append(f"there are no tables to compare: {error.message}")
             return
+        if (session.folder / PAGE).is_file():
+            texts[PAGE] = page_text(session, test, is_hopeless)
         present = {name: path.read_bytes() for name in texts if (path := session.folder / name).is_file()}
         other = [name for name, content in present.items() if content != texts[name].encode()]
         wrong = other if wrong is None or len(other) < len(wrong) else wrong

@@ -12,12 +12,14 @@ from typing import Any
 
 from ..data import availability, download_size
 from ..errors import ConfigError, DataError
+from ..files import write_text
 from ..plan import Task
 from ..report.compare_render import comparison_to_terminal
 from ..report.terminal import to_terminal
 from ..report.write import write_report
 from .engines import Engine
 from .folds import write_folds
+from .page import PAGE, page_text
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
 from .shards import merge_folders
@@ -149,8 +151,11 @@ def _terminable():
 # ---------------------------------------------------------------------------------------------- tables
 
 
-def print_report(session: Session, test: str | None = None) -> None:
-    """Print the table of what is recorded and write the report."""
+def print_report(session: Session, test: str | None = None, page: bool = False) -> None:
+    """Print the table of what is recorded and write the report.
+
+    The page is written if it is asked for, or if there is one: it would not belong to the tables any more.
+    """
     table, comparison = build_report(session, test)
     shown, _ = build_report(session, test, chosen_only=True) if session.datasets or session.learners else (table, None)
     print(to_terminal(shown, width()).rstrip("\n"))
@@ -161,6 +166,9 @@ def print_report(session: Session, test: str | None = None) -> None:
     write_report(session.folder, table, comparison)
     write_folds(session.folder / "folds.csv", session.records())
     print(f"\nwritten to {session.folder}/")
+    if page or (session.folder / PAGE).is_file():
+        write_text(session.folder / PAGE, page_text(session, test))
+        print(f"the page: {session.folder / PAGE}")
 
 
 def print_comparison(session: Session, test: str | None = None) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +24,15 @@ from ..errors import DataError, LearnerError
 from ..learners import get_learner, learner_names, learner_parameters
 from ..yamlio import suggest
 
-__all__ = ["describe_dataset", "examine", "find_entries", "list_datasets", "list_learners", "verify_datasets"]
+__all__ = [
+    "describe_dataset",
+    "describe_learner",
+    "examine",
+    "find_entries",
+    "list_datasets",
+    "list_learners",
+    "verify_datasets",
+]
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "joblib", "pydantic", "typer", "pooch")
 
@@ -139,6 +149,22 @@ def list_learners() -> str:
         tablefmt="simple",
         maxcolwidths=[None, 14, 14, 31],
     )
+
+
+def describe_learner(name: str) -> str:
+    """One learner: what it is, its parameters and what they mean."""
+    learner = get_learner(name)
+    _, axes = learner_parameters(name)
+    text = inspect.getdoc(learner) or f"{learner.__name__} has no description."
+    about, _, rest = text.partition("\nAttributes\n")
+    tuned = f"Tuned in experiments: {', '.join(axes)}"
+    return "\n\n".join([f"{name}: {about.strip()}", tuned, *_section(rest, "Notes"), *_section(rest, "References")])
+
+
+def _section(text: str, heading: str) -> list[str]:
+    """A section of a numpydoc text, with its heading, if it is there."""
+    found = re.search(rf"^{heading}\n-+\n.*?(?=^\w+\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    return [found[0].strip()] if found else []
 
 
 def examine(sources: Sources) -> tuple[list[str], bool]:

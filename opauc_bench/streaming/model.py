@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
-import tempfile
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -19,9 +20,26 @@ from sklearn.preprocessing import normalize
 
 from .. import __version__
 from ..errors import DataError, ResultsError
+from ..files import written_at_once
 
-__all__ = ["LinearModel", "require_free", "written_at_once"]
+__all__ = ["LinearModel", "opened_for_writing", "require_free"]
 
+# What zipfile, NumPy and JSON raise for archives that are damaged, encrypted, or of another kind.
+_OF_DAMAGE = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _FORMAT, _FORMAT_VERSION = "opauc-bench linear model", 1
 
 
@@ -93,8 +111,11 @@ class LinearModel:
         arrays = {"weights": self.weights}
         if 2 * len(indices) < len(self.weights):  # an index takes as much room as a weight
             arrays = {"indices": indices.astype(np.int64), "values": self.weights[indices]}
-        with written_at_once(path) as file:
-            np.savez(file, about=np.array(json.dumps(about, default=str)), **arrays)
+        with opened_for_writing(path) as file:
+            archive = file if path.is_file() or not path.exists() else io.BytesIO()  # zipfile has to go back
+            np.savez(archive, about=np.array(json.dumps(about, default=str)), **arrays)
+            if archive is not file:
+                file.write(archive.getbuffer())
 
     @classmethod
     def load(cls, path: Path) -> LinearModel:
@@ -114,7 +135,7 @@ class LinearModel:
             raise DataError(f"{path}: {problem}", "name a file that opauc-bench train has written") from None
         except MemoryError:
             raise DataError(f"{path}: the weights do not fit into memory") from None
-        except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        except _OF_DAMAGE as error:
             reason = getattr(error, "strerror", None) or error
             raise DataError(
                 f"{path}: this is no model, or it is damaged ({reason})",
@@ -217,40 +238,18 @@ def require_free(path: Path, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def written_at_once(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when all of it is written; what is no regular file is written to directly.
+def opened_for_writing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is written in one step; what is no regular file, such as a pipe, is written to directly.
 
     Raises
     ------
     ResultsError
         If it cannot be written.
     """
-    path = path.resolve()
-    try:
-        if path.exists() and not path.is_file():  # a pipe, or /dev/null
-            with open(path, "wb") as file:
-                yield file
-            return
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise ResultsError(
-            f"{path} cannot be written: {error.strerror}", "free some space, or choose another place with --out"
-        ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    path = path.resolve()  # a link stays a link
+    if path.is_file() or not path.exists():
+        with written_at_once(path) as file:
+            yield file
+    else:
+        with open(path, "wb") as file:
+            yield file

@@ -141,7 +141,7 @@ class LabelledRows:
             one too late.
         """
         waiting, n_rows, n_values = [], 0, 0
-        for chunk in self._source.chunks(**self._options):
+        for chunk in self._chunks():
             self._look_at_labels(chunk)
             X = normalize(chunk.X, copy=False) if self._unit_length else chunk.X
             if self._positive is None and len(self.labels) < 2:
@@ -154,6 +154,13 @@ class LabelledRows:
                 yield held, labels == (max(self.labels) if self._positive is None else self._positive)
             waiting = []
         _ = self.classes  # both have come, or this says so
+
+    def _chunks(self) -> Iterator[SvmlightChunk]:
+        try:
+            yield from self._source.chunks(**self._options)
+        except DataError as error:
+            asks = "zero-based?" in error.message and not error.hint
+            raise DataError(error.message, "--zero-based, if 0 is the first feature") if asks else error from None
 
     def _look_at_labels(self, chunk: SvmlightChunk) -> None:
         for row in _strangers(chunk.labels, self.labels):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..evaluation import auc_score
+from ..evaluation.auc import _auc_of_sorted, auc_score
 
 __all__ = ["ClassSamples", "RecentScores"]
 
@@ -38,7 +38,10 @@ class RecentScores:
 
     def auc(self) -> float | None:
         """Exact AUC of the rows that are kept, or None if they are of one class or have scores that are not finite."""
-        return _auc(self._positive[: len(self)], self._scores[: len(self)])
+        scores, positive = self._scores[: len(self)], self._positive[: len(self)]
+        if positive.all() or not positive.any() or not np.isfinite(scores).all():
+            return None
+        return auc_score(positive, scores)
 
 
 class ClassSamples:
@@ -79,12 +82,13 @@ class ClassSamples:
             self.seen[k] += len(values)
 
     def auc(self) -> float | None:
-        """Exact AUC of the scores that are kept, or None if there is only one class."""
-        n, p = self.sizes
-        return _auc(np.repeat([False, True], [n, p]), np.concatenate([self._kept[0, :n], self._kept[1, :p]]))
-
-
-def _auc(positive: np.ndarray, scores: np.ndarray) -> float | None:
-    if positive.all() or not positive.any() or not np.isfinite(scores).all():
-        return None
-    return auc_score(positive, scores)
+        """Exact AUC of the scores that are kept, or None if they are of one class or not finite."""
+        negatives, positives = (kept[:n] for kept, n in zip(self._kept, self.sizes))
+        if not len(negatives) or not len(positives):
+            return None
+        if not (np.isfinite(negatives).all() and np.isfinite(positives).all()):
+            return None
+        # In place: which row has which slot does not matter, and another copy would.
+        negatives.sort()
+        positives.sort()
+        return _auc_of_sorted(positives, negatives)

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..data.stream import SvmlightChunk
-from .model import LinearModel, require_free, written_at_once
+from .model import LinearModel, opened_for_writing, require_free
 from .progress import Meter, shown_auc
 from .rows import Source, shown_label
 from .samples import ClassSamples
@@ -71,7 +71,7 @@ def _opened(out: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.flush()
         yield sys.stdout.buffer
         return
-    with written_at_once(out) as file:
+    with opened_for_writing(out) as file:
         yield file
 
 

@@ -52,7 +52,7 @@ def make_learner(name: str, given: dict[str, str | None], assignments: list[str]
         if parameter == "eta" and "eta" not in known:
             parameter = _STEP_SIZES.get(name, parameter)
         if parameter not in known:
-            raise LearnerError(_unknown(name, option, known), "opauc-bench learners list  # all parameters")
+            raise LearnerError(_unknown(name, option, known), f"opauc-bench learners show {name}  # what they mean")
         if parameter in typed:
             raise LearnerError(f"{parameter} of {name} is given twice: {typed[parameter]} and {value}")
         typed[parameter] = value

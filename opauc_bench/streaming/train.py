@@ -139,7 +139,9 @@ class _Interruption:
         self._busy = self._asked = False
 
     def __enter__(self) -> _Interruption:
-        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        # A shell starts a job in the background with Ctrl-C ignored, and that is not ours to change.
+        watched = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._ask) for number in watched}
         return self
 
     def __exit__(self, *_) -> None:
