@@ -193,7 +193,7 @@ def test_exact_components_are_scikit_learns(n, d, p):
     for rows in (X, sparse.csr_matrix(X)):
         P = principal_components(rows, np.arange(n), p, 0)
         assert P.shape[1] == min(p, d, n - 1)
-        np.testing.assert_allclose(P.T @ P, np.eye(P.shape[1]), atol=1e-12)
+        np.testing.assert_allclose(P.T @ P, np.eye(P.shape[1]), atol=1e-11)
         want = PCA(min(p, d, n)).fit(X).components_[: P.shape[1]].T
         np.testing.assert_allclose(span(P), span(want), atol=1e-10)
 

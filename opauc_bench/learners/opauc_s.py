@@ -201,8 +201,8 @@ class OPAUCS(OnePassLearner):
 
 def _seconds(size, n_features, n_nonzero, n_settings) -> float:
     """Of a row, where the second moments have ``size`` entries."""
-    product = 1e-9 * size if n_settings == 1 else 2.5e-10 * size * n_settings
-    return 1e-6 + product + 1e-9 * n_features * n_settings + 1.5e-8 * n_nonzero**2
+    product = 1.4e-9 * size if n_settings == 1 else 3.5e-10 * size * n_settings
+    return 1e-6 + product + 1.4e-9 * n_features * n_settings + 3e-7 * n_nonzero**2
 
 
 def _make_room(state, own: int, X) -> None:
