@@ -20,11 +20,14 @@ import numpy as np
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
+from .evaluation.span import is_narrower
 
 __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
+# Density from which rows are stored dense.
+_DENSE_ABOVE = 0.2
 
 
 @dataclass(frozen=True)
@@ -218,9 +221,12 @@ def _task(experiment: Experiment, dataset: str, shape: Shape, column: Column, tr
     protocol = experiment.protocol
     max_train = column.max_train.get(dataset)
     memory_gb = experiment.limits.memory_gb
-    size = (shape.n_features, shape.density * shape.n_features)
+    whole = (shape.n_features, shape.density * shape.n_features)
+    is_dense = shape.density > _DENSE_ABOVE
+    narrow = column.estimator.rotation_invariant and is_dense and is_narrower(shape.n_samples, shape.n_features)
 
     def training(n_rows: float, n_settings: int) -> tuple[float, float]:
+        size = (shape.n_samples, float(shape.n_samples)) if narrow and n_settings > 1 else whole
         limit = None if memory_gb is None else memory_gb * 1e9
         n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
         seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))

@@ -18,6 +18,8 @@ VARIANTS = [
     *((name, {}) for name in LEARNERS),
     ("oam_seq", {"buffer_size": 7, "step": "C/2"}),
     ("oam_gra", {"buffer_size": 7, "step": "C/2"}),
+    ("opauc_fd", {"tau": 4, "variant": "released"}),
+    ("opauc_fd", {"tau": 4, "algorithm": "plain"}),
     *((name, {"weights": "balanced", "intercept": True}) for name in ("uni_exp", "uni_log", "uni_squ")),
     ("uni_log", {"weights": "prior"}),
     ("batch_uni_log", {"weights": "balanced", "intercept": True, "loss_scale": "sum"}),

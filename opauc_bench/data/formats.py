@@ -75,7 +75,7 @@ def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int)
         if not words and not colon:
             lines.append(b"")
             continue
-        index = words.pop() if words and colon else b""
+        index = words.pop() if words and colon and not head[-1:].isspace() else b""
         before = b" ".join(words)
         found = [label.strip() for label in before.split(b",")] if before else []
         if not all(label.isdigit() for label in found):

@@ -40,6 +40,9 @@ class _Projection(Protocol):
     def back(self, V: np.ndarray) -> np.ndarray:
         """P times weights of shape (n_components, n_settings)."""
 
+    def back_at(self, features: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The same for some features."""
+
 
 class _Selection:
     """``features`` of ``n_features``."""
@@ -66,6 +69,10 @@ class _Selection:
         W = np.zeros((len(self.place), V.shape[1]))
         W[self.features] = V
         return W
+
+    def back_at(self, features, V):
+        place = self.place[features]
+        return np.where(place[:, None] >= 0, V[place], 0.0)
 
 
 class _Gaussian:
@@ -98,6 +105,12 @@ class _Gaussian:
             np.matmul(self.rows(features), V, out=W[features[0] : features[-1] + 1])
         return W
 
+    def back_at(self, features, V):
+        W = np.empty((len(features), V.shape[1]))
+        for start in range(0, len(features), _BLOCK):
+            np.matmul(self.rows(features[start : start + _BLOCK]), V, out=W[start : start + _BLOCK])
+        return W
+
 
 class _Components:
     """The columns of a matrix at hand."""
@@ -111,6 +124,9 @@ class _Components:
     def back(self, V):
         return self.P @ V
 
+    def back_at(self, features, V):
+        return self.P[features] @ V
+
 
 @dataclass
 class _Projected(Moments):
@@ -123,11 +139,16 @@ class _Projected(Moments):
         coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         return coef
 
+    def coef_at(self, features):
+        used, place = np.unique(features, return_inverse=True)
+        return self.projection.back_at(used, self.W[: self.projection.n_components, : self.n_live])[place]
+
     def finite(self, n_features):
         return np.isfinite(self.W[:, : self.n_live]).all(axis=0)
 
 
 class _ProjectedOPAUC(OPAUC):
+    rotation_invariant = False
     _sparse_chunks = True
     _skips_zero_features = False
 
@@ -243,6 +264,8 @@ class OPAUCPCA(_ProjectedOPAUC):
     contract_exceptions: ClassVar[dict[str, str]] = {
         "really one pass": "principal components are computed from all rows before the pass"
     }
+
+    streams = False
 
     @property
     def partial_fit(self):

@@ -193,7 +193,7 @@ class Session:
                 known = remembered.get(name, {})
             shapes[name] = Shape(
                 known.get("n_samples", entry.n_samples),
-                known.get("n_features", entry.n_features),
+                known.get("n_features", entry.width),
                 known.get("density", 1.0),
                 known.get("fingerprint"),
             )

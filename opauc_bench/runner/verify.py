@@ -18,7 +18,7 @@ from ..errors import DataError, ResultsError
 from ..plan import Task
 from ..report.text import auc_text
 from .audit import Audit, audit
-from .execute import make_executor
+from .execute import LocalExecutor
 from .progress import Estimate, Progress, duration
 from .session import Session
 from .task import Workplace, environment
@@ -177,7 +177,7 @@ def recompute(session: Session, pairs: list[Pair], n_jobs: int, quiet: bool = Tr
     recorded = {(task.id, task.column): record for task, record in pairs}
     tasks = [task for task, _ in pairs]
     computed = {}
-    executor = make_executor(n_jobs)
+    executor = LocalExecutor(n_jobs)
     memory = session.experiment.limits.memory_gb
     with tempfile.TemporaryDirectory(prefix="opauc-bench-verify-") as folder:
         workplace = Workplace(

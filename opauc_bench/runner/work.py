@@ -30,6 +30,9 @@ class Work:
     learner : LinearRanker
         With the experiment's parameters set.
     grid : dict of axis to ndarray of shape (n_settings,)
+    narrow : ndarray or None
+        Coordinates of all rows in the span of the rows, where the learner gives the same scores on them. They are for
+        choosing among settings; what is trained for the record itself is trained on the data.
     store : Store or None
         Where finished parts are kept; without it the task starts from nothing.
     seconds : float or None
@@ -42,6 +45,7 @@ class Work:
     data: Dataset
     learner: Any
     grid: dict[str, np.ndarray]
+    narrow: np.ndarray | None = None
     store: Store | None = None
     seconds: float | None = None
     memory_bytes: float | None = None

@@ -46,7 +46,7 @@ def measure_cross_validation(work: Work) -> dict[str, Any]:
 
     selection = cross_validate(
         learner,
-        data.X,
+        data.X if work.narrow is None else work.narrow,
         data.y,
         grid,
         train,
