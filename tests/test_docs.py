@@ -223,7 +223,8 @@ def test_every_learner_is_documented(name):
 
 
 def page_of(name):
-    pages = map(read, ("docs/learners.md", "docs/batch_learners.md", "docs/sparse_learners.md"))
+    names = ("learners", "batch_learners", "sparse_learners", "sketched_learners")
+    pages = (read(f"docs/{page}.md") for page in names)
     return next((page for page in pages if re.search(rf"^\| `{name}` \| `", page, re.MULTILINE)), "")
 
 

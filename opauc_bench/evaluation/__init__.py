@@ -22,6 +22,9 @@ _HOMES = {
     "corrected_t_test": "significance",
     "paired_t_test": "significance",
     "verdict": "significance",
+    "second_moment_norm": "sketch_error",
+    "second_moment_error": "sketch_error",
+    "sketch_errors": "sketch_error",
 }
 
 __all__ = [*_HOMES]

@@ -51,5 +51,6 @@ def span_coordinates(X) -> np.ndarray:
             gram[b : b + step, a : a + step] = product.T
     values, vectors = np.linalg.eigh(gram)
     kept = values > n * np.finfo(float).eps * max(values[-1], 0.0)
-    # Largest first, so that cutting columns off would lose the least.
-    return np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1])
+    coordinates = np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1])
+    coordinates[gram.diagonal() == 0.0] = 0.0  # exactly: some learners treat rows of zeros otherwise
+    return coordinates
