@@ -15,7 +15,7 @@ import numpy as np
 SMALL, LARGE = 10_000_000, 1_000_000_000  # bytes
 MAY_GROW = 32  # MB: what allocators make of the same work done more often
 BLOCK_ROWS = 20_000
-LEARNERS = {"sparse": ["ftrl_auc", "spam_l2"], "dense": ["opauc"]}
+LEARNERS = {"sparse": ["ftrl_auc", "opauc_r"], "dense": ["opauc"]}
 
 
 def block(kind, rng):

@@ -278,6 +278,7 @@ OF_LEARNERS = {
         ["-l", "svm_perf"],
         ["svm_perf needs the whole training set at hand: it cannot learn from a stream", "try: one of ", "opauc, "],
     ),
+    "one that looks at all rows first": (["-l", "opauc_pca"], ["opauc_pca needs the whole training set at hand"]),
     "another's parameter": (["-l", "opauc", "--l1", "1"], ["opauc has no parameter l1", "it has eta=0.015625, lam="]),
     "a misspelt parameter": (["--set", "gama=1"], ["ftrl_auc has no parameter gama (did you mean gamma?)"]),
     "no assignment": (["--set", "gamma"], ["--set: expected name=value, got 'gamma'", "try: --set gamma=0.1"]),

@@ -85,7 +85,17 @@ def test_defaults(write):
         "description": "",
         "catalogue": None,
         "datasets": ["german"],
-        "learners": [{"learner": "opauc", "name": "opauc", "title": "", "params": {}, "grid": {}, "max_train": None}],
+        "learners": [
+            {
+                "learner": "opauc",
+                "name": "opauc",
+                "title": "",
+                "params": {},
+                "grid": {},
+                "axes_from": None,
+                "max_train": None,
+            }
+        ],
         "grids": {"eta": [1.0], "lam": [1.0]},
         "protocol": {
             "kind": "cv",
@@ -254,7 +264,7 @@ report: {published: aij2016_table9, test: pared}
 """
     assert complaints(text) == [
         "x.yaml:1:1: titel: unknown key (did you mean 'title'?); allowed: title, description, catalogue, "
-        "datasets, learners, grids, protocol, limits, reuse, report",
+        "datasets, learners, grids, protocol, limits, reuse, report, figures",
         "x.yaml:1:1: title: this key is required and missing",
         "x.yaml:2:12: datasets[0]: unknown dataset 'germann' (did you mean 'german'?); known: diabetes, german",
         "x.yaml:2:31: datasets[2]: 'diabetes' stands twice",
@@ -263,7 +273,8 @@ report: {published: aij2016_table9, test: pared}
         "'weights'?); known: eta, weights",
         "x.yaml:5:56: learners[1].grid.lambda: uni_log has no grid axis 'lambda'; known: eta",
         "x.yaml:6:5: learners[2]: expected a learner's name, or 'learner: name' with its settings, got 5",
-        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, max_train",
+        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, axes_from, "
+        "max_train",
         "x.yaml:9:18: learners[3].grid.eta[0]: expected a positive finite number, got 0",
         "x.yaml:9:24: learners[3].grid.eta[2]: expected a positive finite number, got 'x'",
         "x.yaml:10:27: learners[3].params.buffer_size: expected text, a finite number, true, false or null, got a list",
@@ -272,7 +283,7 @@ report: {published: aij2016_table9, test: pared}
         "x.yaml:13:12: grids.lambda.pow: unknown key (did you mean 'pow2'?); allowed: pow2",
         "x.yaml:14:8: grids.lam: expected a list of positive numbers or {pow2: [lowest, highest]}, got 0.5; "
         "a single value that is not tuned belongs under params",
-        "x.yaml:15:18: protocol.kind: expected 'cv', got 'cvv' (did you mean 'cv'?)",
+        "x.yaml:15:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or 'timing', got 'cvv' (did you mean 'cv'?)",
         "x.yaml:15:31: protocol.trials: expected at least 1, got 0",
         "x.yaml:15:41: protocol.folds: expected a whole number, got 'five'",
         "x.yaml:15:59: protocol.stratified: expected true or false, got 'yes'",

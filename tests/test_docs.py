@@ -16,7 +16,7 @@ from opauc_bench.config import Experiment, LearnerEntry, Limits, Report, find_co
 from opauc_bench.data import load_catalogue
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
-from opauc_bench.protocol import CrossValidation
+from opauc_bench.protocol import CrossValidation, Holdout
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
 from opauc_bench.runner.manifest import read_manifest
@@ -222,7 +222,8 @@ def test_every_learner_is_documented(name):
 
 
 def page_of(name):
-    pages = map(read, ("docs/learners.md", "docs/batch_learners.md", "docs/sparse_learners.md"))
+    names = ("learners", "batch_learners", "sparse_learners", "sketched_learners")
+    pages = (read(f"docs/{page}.md") for page in names)
     return next((page for page in pages if re.search(rf"^\| `{name}` \| `", page, re.MULTILINE)), "")
 
 
@@ -241,6 +242,7 @@ SECTIONS = {
     Experiment: "Top level:",
     LearnerEntry: "An entry of `learners`",
     CrossValidation: "`protocol`:",
+    Holdout: "`protocol` of kind `holdout`",
     Limits: "`limits`:",
     Report: "`report`:",
 }

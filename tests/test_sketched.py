@@ -33,10 +33,7 @@ def by_the_papers(Learner, X, y, grid, tau=TAU, seed=0):
 def grid_for(n_features, n_settings):
     """Settings with stable step sizes, one in three of them with eta lam = 1."""
     eta = np.geomspace(0.02, 0.4, n_settings) / n_features
-    return {
-        "eta": eta,
-        "lam": np.where(np.arange(n_settings) % 3 == 1, 1 / eta, np.resize([2.0**-10, 0.3], n_settings)),
-    }
+    return {"eta": eta, "lam": np.where(np.arange(n_settings) % 3 == 1, 1 / eta, np.resize([2.0**-10, 0.3], n_settings))}
 
 
 def sparse_rows(n, d, seed=0):

@@ -7,6 +7,7 @@ import lzma
 import pickle
 import zipfile
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from opauc_bench.learners.online import OnlineModel
 from opauc_bench.streaming.model import LinearModel
 from opauc_bench.streaming.samples import ClassSamples, RecentScores
 
-ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLearner)]
+ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLearner) and get_learner(name).streams]
 # A step of these reads and writes the features of a row only, so that room for others cannot change a bit.
 SPARSE_STEPS = ["ftrl_auc", "ftrl_proximal", "rda_l1", "adagrad", "spam_l2", "uni_exp", "uni_log", "uni_squ"]
 
@@ -173,12 +174,30 @@ def test_scores_on_the_way_are_those_of_the_model_so_far(name):
     np.testing.assert_allclose(scores, X @ learner.coef_[0], rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("refresh", [False, True])
-def test_scores_on_the_way_with_a_refresh(refresh):
+# Those whose weights are not simply stored: computed anew from other sums, or of the last row alone (eta lam = 1).
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("ftrl_auc", {"refresh": True}),
+        ("ftrl_proximal", {"refresh": True}),
+        ("adagrad", {"variant": "released"}),
+        ("opauc_r", {"eta": 0.25, "lam": 4.0}),
+        ("opauc_h", {"eta": 0.25, "lam": 4.0}),
+        ("opauc_h", {"algorithm": "plain"}),
+    ],
+)
+def test_scores_on_the_way_of_weights_that_are_computed(name, params):
     X, y = rows(300)
-    model = OnlineModel(estimator("ftrl_auc", refresh=refresh))
-    model.learn(X, y > 0)
-    np.testing.assert_allclose(model.scores(X), X @ model.finish(np.array([-1, 1])).coef_[0], rtol=1e-12, atol=1e-14)
+    X = X.toarray()
+    X[:100, 5:] = X[:200, 7:] = 0.0
+    X = sparse.csr_matrix(X)
+    model = OnlineModel(estimator(name, **params))
+    for start, width in ((0, 5), (100, 7), (200, 9)):
+        model.learn(X[start : start + 100, :width], y[start : start + 100] > 0)
+    scores = model.scores(X)
+    learner = model.finish(np.array([-1, 1]))
+    np.testing.assert_allclose(scores, X @ learner.coef_[0], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(learner.coef_, estimator(name, **params).fit(X, y).coef_, rtol=1e-9, atol=1e-13)
 
 
 def test_rows_without_any_feature():
@@ -189,7 +208,11 @@ def test_rows_without_any_feature():
 
 
 def test_which_learners_take_on_features_midway():
-    assert [name for name in ONE_PASS if not OnlineModel.can_widen(estimator(name))] == ["solam"]
+    fixed = {name for name in ONE_PASS if not OnlineModel.can_widen(estimator(name))}
+    assert fixed == {"solam", "opauc_fd", "opauc_s", "opauc_feat", "opauc_rp"}
+    page = (Path(__file__).parents[1] / "docs/streaming.md").read_text(encoding="utf-8")
+    told = page[page.index("**What a learner has to know.**") :].partition("\n\n")[0]
+    assert all(f"`{name}`" in told for name in fixed)
 
 
 def test_a_state_that_cannot_grow_says_so():

@@ -9,15 +9,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .registry import LEARNERS, get_learner, learner_names, learner_parameters
+from .registry import LEARNERS, get_learner, learner_names, learner_parameters, zero_axes
 
 if TYPE_CHECKING:
     from .base import OnePassLearner
     from .batch_base import BatchLearner
     from .batch_logistic import BatchUniLog
     from .dual_averaging import RDAL1, AdaGrad
-    from .fsauc import FSAUC
     from .frequent_directions import OPAUCFD
+    from .fsauc import FSAUC
     from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
@@ -67,6 +67,7 @@ __all__ = [
     "get_learner",
     "learner_names",
     "learner_parameters",
+    "zero_axes",
 ]
 
 _HOMES = {

@@ -137,6 +137,7 @@ class RDAL1(_DualAveraging):
     """
 
     grid_axes = ("gamma", "l1", "rho")
+    zero_axes = ("rho",)
     _adaptive = False
 
     def __init__(self, gamma=1.0, l1=1e-3, rho=0.0, variant="paper"):

@@ -1,7 +1,7 @@
 """OPAUC after a projection to fewer dimensions: selected features, random projection, principal components.
 
-With a d x p matrix P, rows are mapped to z = P'x, OPAUC trains p weights v on them with full covariances (Algorithm 1 of
-Gao et al. 2016), and since v'z = (P v)'x, the weights in the original features are w = P v. These are the OPAUC^f,
+With a d x p matrix P, rows are mapped to z = P'x, OPAUC trains p weights v on them with full covariances (Algorithm 1
+of Gao et al. 2016), and since v'z = (P v)'x, the weights in the original features are w = P v. These are the OPAUC^f,
 OPAUC^rp and OPAUC^pca of sections 7.2 and 7.3, with p = 1,000.
 
     opauc_feat   P has the unit vectors of p features, drawn without replacement
@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_X_y
 
 from ..compiled import njit
@@ -40,6 +39,9 @@ class _Projection(Protocol):
 
     def back(self, V: np.ndarray) -> np.ndarray:
         """P times weights of shape (n_components, n_settings)."""
+
+    def back_at(self, features: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The same for some features."""
 
 
 class _Selection:
@@ -68,9 +70,13 @@ class _Selection:
         W[self.features] = V
         return W
 
+    def back_at(self, features, V):
+        place = self.place[features]
+        return np.where(place[:, None] >= 0, V[place], 0.0)
+
 
 class _Gaussian:
-    """Normal entries that are drawn again whenever they are wanted: the numbers of a feature have a key of their own."""
+    """Normal entries that are drawn again whenever they are wanted: a feature is the key of its own numbers."""
 
     def __init__(self, n_features: int, n_components: int, random_state):
         self.n_features, self.n_components = n_features, n_components
@@ -99,6 +105,12 @@ class _Gaussian:
             np.matmul(self.rows(features), V, out=W[features[0] : features[-1] + 1])
         return W
 
+    def back_at(self, features, V):
+        W = np.empty((len(features), V.shape[1]))
+        for start in range(0, len(features), _BLOCK):
+            np.matmul(self.rows(features[start : start + _BLOCK]), V, out=W[start : start + _BLOCK])
+        return W
+
 
 class _Components:
     """The columns of a matrix at hand."""
@@ -112,6 +124,9 @@ class _Components:
     def back(self, V):
         return self.P @ V
 
+    def back_at(self, features, V):
+        return self.P[features] @ V
+
 
 @dataclass
 class _Projected(Moments):
@@ -124,11 +139,16 @@ class _Projected(Moments):
         coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         return coef
 
+    def coef_at(self, features):
+        used, place = np.unique(features, return_inverse=True)
+        return self.projection.back_at(used, self.W[: self.projection.n_components, : self.n_live])[place]
+
     def finite(self, n_features):
         return np.isfinite(self.W[:, : self.n_live]).all(axis=0)
 
 
 class _ProjectedOPAUC(OPAUC):
+    rotation_invariant = False
     _sparse_chunks = True
     _skips_zero_features = False
 
@@ -244,6 +264,8 @@ class OPAUCPCA(_ProjectedOPAUC):
     contract_exceptions: ClassVar[dict[str, str]] = {
         "really one pass": "principal components are computed from all rows before the pass"
     }
+
+    streams = False
 
     @property
     def partial_fit(self):

@@ -148,6 +148,7 @@ class _Implicit(State):
 
 class _SketchedOPAUC(OnePassLearner):
     grid_axes = ("eta", "lam")
+    rotation_invariant = True
     _sparse_chunks = True
     _draws: type[_Gaussian]
 

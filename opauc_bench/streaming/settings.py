@@ -38,7 +38,7 @@ def make_learner(name: str, given: dict[str, str | None], assignments: list[str]
         If there is no such learner, it needs all rows at once, or has no such parameter or value.
     """
     kind = get_learner(name)
-    if not issubclass(kind, OnePassLearner):
+    if not _streams(kind):
         raise LearnerError(
             f"{name} needs the whole training set at hand: it cannot learn from a stream",
             f"one of {', '.join(_one_pass_learners())}",
@@ -71,11 +71,15 @@ def step_option(name: str, learner: OnePassLearner) -> str:
     return "a smaller --eta" if has_eta else f"other values of {', '.join(learner.grid_axes)}, with --set"
 
 
+def _streams(kind: type) -> bool:
+    return issubclass(kind, OnePassLearner) and kind.streams
+
+
 def _one_pass_learners() -> list[str]:
     found = []
     for name in learner_names():
         try:
-            found += [name] if issubclass(get_learner(name), OnePassLearner) else []
+            found += [name] if _streams(get_learner(name)) else []
         except LearnerError:
             continue
     return found
