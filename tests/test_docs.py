@@ -14,9 +14,10 @@ from reference.examples import examples
 from opauc_bench import cli, errors
 from opauc_bench.config import Experiment, LearnerEntry, Limits, Report, find_config, load_experiment
 from opauc_bench.data import load_catalogue
+from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
-from opauc_bench.protocol import CrossValidation, Holdout
+from opauc_bench.protocol import Convergence, CrossValidation, Holdout, Sweep, Timing
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
 from opauc_bench.runner.manifest import read_manifest
@@ -243,6 +244,10 @@ SECTIONS = {
     LearnerEntry: "An entry of `learners`",
     CrossValidation: "`protocol`:",
     Holdout: "`protocol` of kind `holdout`",
+    Sweep: "`protocol` of kind `sweep`",
+    Convergence: "`protocol` of kind `convergence`",
+    Timing: "`protocol` of kind `timing`",
+    FigureEntry: "An entry of `figures`",
     Limits: "`limits`:",
     Report: "`report`:",
 }
