@@ -163,7 +163,7 @@ def test_gaussian_draws_have_the_variance_one_over_tau():
 
 class Recorded:
     def __init__(self, rows):
-        self._rows = rows
+        self._rows, self.tau = rows, rows.shape[1]
 
     def rows(self, n):
         first, self._rows = self._rows[:n], self._rows[n:]

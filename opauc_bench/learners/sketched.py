@@ -39,8 +39,9 @@ from .sparse_rows import aligned_zeros, rows_of
 __all__ = ["OPAUCh", "OPAUCr"]
 
 _ALGORITHMS = ("implicit", "plain")
-_SMALLEST, _LARGEST = 1e-150, 1e150
-_BLOCK_ROWS = 8192
+_SMALLEST, _SMALL, _LARGEST = 1e-150, 1e-60, 1e150  # of alpha; what is small is folded with what is too small
+_LONGEST_RUN = 6  # steps after which p of the class that the rows are of catches up
+_BLOCK_ROWS = 6 * 128
 
 
 class _Gaussian:
@@ -82,43 +83,55 @@ class _Implicit(State):
     draws: _Gaussian
     counts: np.ndarray  # (2,)
     mean_draws: np.ndarray  # (2, tau)
-    basis: np.ndarray  # B, (n_features, m padded to a multiple of 8)
-    gram: np.ndarray  # (2, rows, columns): B'B_0 and B'B_1, each with two more columns for the step and padding
+    basis: np.ndarray  # B, (n_features, 2, tau + 1 padded to a multiple of 8)
+    gram: np.ndarray  # (2, rows, columns): B'B of each class with itself, a column for the step, padding
+    cross: np.ndarray  # (2, rows, columns): B'B of each class with the other, columns for the steps of a run, padding
+    run: np.ndarray  # class of the last rows, steps on its rows that its p has yet to follow, all steps, step of a fold
     alpha: np.ndarray  # (width,)
-    in_basis: np.ndarray  # b, (rows, width)
-    products: np.ndarray  # p = B'u, (rows, width)
+    in_basis: np.ndarray  # (2, rows, width), b without the run
+    products: np.ndarray  # (2, rows, width), p = B'u; of the class of the run, as it was before
+    delta: np.ndarray  # (columns of cross, width): what the run added to b of the other class, and its steps
+    fades: np.ndarray  # (3, width): step of the last fold, of the one before, and the factor of the last
+    seen: np.ndarray  # (n_features,), step at which a row of v was last up to date
     of_last: np.ndarray  # (width,), where f = 0: v is this multiple of the last row
     last_row: tuple[np.ndarray, np.ndarray]  # its features, ascending, and values
 
     def coef(self, n_features):
-        n, m = self.n_live, self.in_basis.shape[0]
-        coef = np.empty((n_features, n))
-        m = min(m, self.basis.shape[1])  # what lies beyond is padding on either side
-        b = self.in_basis[:m, :n]
+        n, (own, n_steps), (_, c, width) = self.n_live, self.run[:2], self.in_basis.shape
+        b = self.in_basis.copy()
+        if n_steps:
+            b[:, :, self.settings_forgotten()] = 0.0
+            b[1 - own, : self.draws.tau + 1] += self.delta[: self.draws.tau + 1]
+        coef, block = np.empty((n_features, n)), np.zeros((_BLOCK_ROWS, width))
+        columns = np.zeros((_BLOCK_ROWS, 2 * c))
         for start in range(0, n_features, _BLOCK_ROWS):
             rows = slice(start, min(start + _BLOCK_ROWS, n_features))
-            np.matmul(self.basis[rows, :m], b, out=coef[rows])
-            coef[rows] += self.W[rows, :n]
+            length = rows.stop - start
+            block[:length], columns[:length] = self.W[rows], self.basis[rows]
+            _bring_up_to_date(block[:length], self.seen[rows], self.fades)
+            _add_product(columns, b.reshape(2 * c, width), block)
+            coef[rows] = block[:length, :n]
         indices, data = self.last_row
         coef[indices] += np.outer(data, self.of_last[:n])
         coef *= self.alpha[:n]
         coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         return coef
 
+    def settings_forgotten(self):
+        """Positions of the settings with f = 0."""
+        return np.flatnonzero(self.settings["eta"] * self.settings["lam"] == 1.0)
+
     def finite(self, n_features):
-        small = np.vstack([self.in_basis, self.products, self.of_last])[:, : self.n_live]
-        return np.isfinite(small * self.alpha[: self.n_live]).all(axis=0)
+        small = (*self.in_basis, *self.products, self.delta, self.of_last)
+        return np.isfinite(np.vstack(small)[:, : self.n_live] * self.alpha[: self.n_live]).all(axis=0)
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
         width = _padded(len(columns), 8)
-        if width < self.W.shape[1]:
-            kept = self.W.reshape(-1)[: self.W.shape[0] * width].reshape(-1, width)
-            _pack(self.W, columns, kept)
-            self.W = kept
-        else:
-            _pack(self.W, columns, self.W)
-        for name in ("alpha", "in_basis", "products", "of_last"):
+        kept = self.W.reshape(-1)[: self.W.shape[0] * width].reshape(-1, width)
+        _pack(self.W, columns, kept)
+        self.W = kept
+        for name in ("alpha", "in_basis", "products", "delta", "fades", "of_last"):
             old = getattr(self, name)
             new = aligned_zeros(*old.shape[:-1], width)
             new[..., : len(columns)] = old[..., columns]
@@ -158,15 +171,20 @@ class _SketchedOPAUC(OnePassLearner):
         if self._plainly(n_settings):
             sketches = aligned_zeros(2, n_features, tau)
             return _Plain(W=np.zeros((n_features, 1)), sums=np.zeros((2, n_features)), sketches=sketches, **common)
-        m, width = 2 * (tau + 1), _padded(n_settings, 8)
-        n_rows, n_columns = _padded(m, 6), _padded(tau + 3, 4)
+        c, width = tau + 1, _padded(n_settings, 8)
+        half, n_rows, in_run = _padded(c, 8), _padded(c, 6), _padded(c + 2 * _LONGEST_RUN, 8)
         return _Implicit(
             W=aligned_zeros(n_features, width),
-            basis=aligned_zeros(n_features, _padded(m, 8)),
-            gram=aligned_zeros(2, n_rows, n_columns),
+            basis=aligned_zeros(n_features, 2 * half),
+            gram=aligned_zeros(2, n_rows, _padded(c + 1, 8)),
+            cross=aligned_zeros(2, n_rows, in_run),
+            run=np.zeros(4, dtype=np.int64),
             alpha=np.ones(width),
-            in_basis=aligned_zeros(n_rows, width),
-            products=aligned_zeros(n_rows, width),
+            in_basis=aligned_zeros(2, half, width),
+            products=aligned_zeros(2, n_rows, width),
+            delta=aligned_zeros(in_run, width),
+            fades=np.zeros((3, width)),
+            seen=np.zeros(n_features),
             of_last=np.zeros(width),
             last_row=(np.zeros(0, dtype=np.int32), np.zeros(0)),
             **common,
@@ -184,8 +202,9 @@ class _SketchedOPAUC(OnePassLearner):
         eta, f = np.zeros(len(state.alpha)), np.ones(len(state.alpha))
         eta[: state.n_live] = state.settings["eta"]
         f[: state.n_live] -= state.settings["eta"] * state.settings["lam"]
-        small = (state.alpha, state.in_basis, state.products, state.of_last)
-        _implicit_steps(*rows, eta, f, *shared, state.basis, state.gram, *small, *state.last_row, state.W)
+        in_basis = (state.basis, state.gram, state.cross, state.run)
+        small = (state.alpha, state.in_basis, state.products, state.delta, state.fades, state.seen, state.of_last)
+        _implicit_steps(*rows, eta, f, *shared, *in_basis, *small, *state.last_row, state.W)
         if len(y):
             last = slice(*X.indptr[-2:])
             state.last_row = X.indices[last].astype(np.int32), X.data[last].copy()
@@ -338,87 +357,148 @@ def _plain_steps(indptr, indices, data, y, rho, eta, lam, nu, counts, mean_draws
 
 @njit(fastmath={"contract"})
 def _implicit_steps(
-    indptr, indices, data, y, rho, eta, f, nu, counts, mean_draws, basis, gram, alpha, b, p, of_last, features, values, V
-):
-    width, c = V.shape[1], rho.shape[1]
-    n_rows, m = b.shape[0], basis.shape[1]
-    z, full_rho = np.zeros(max(m, n_rows)), np.zeros(n_rows)
-    xu, push = np.empty(width), np.empty(width)
-    steps = np.zeros((gram.shape[2], width))  # beta, e and x'u, one after the other, as rows
-    survives = np.where(f == 0.0, 0.0, 1.0)
-    factor = np.where(f == 0.0, 1.0, f)
-    forgetful = np.flatnonzero(f == 0.0)
+    indptr, indices, data, y, rho, eta, f, nu, counts, mean_draws, basis, gram, cross, run, alpha, b, p, delta, fades, seen,
+    of_last, features, values, V,
+):  # fmt: skip
+    width, c, half = V.shape[1], rho.shape[1], basis.shape[1] // 2
+    z, xu, others, push = np.zeros(2 * half), np.empty(width), np.empty(width), np.empty(width)
+    r, beta = np.zeros(half), np.zeros((-(-(c + 1) // 4) * 4, width))
+    survives, factor = np.where(f == 0.0, 0.0, 1.0), np.where(f == 0.0, 1.0, f)
+    forgetful, every = np.flatnonzero(f == 0.0), np.arange(c)
     for t in range(len(y)):
-        start, stop = indptr[t], indptr[t + 1]
-        x_features, x = indices[start:stop], data[start:stop]
+        x_features, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
-        r = rho[t]
-        _count(own, r, counts, mean_draws)
+        r[:c] = rho[t]
+        _count(own, rho[t], counts, mean_draws)
         z[:] = 0.0
-        _add_rows(basis, x_features, x, z[:m])
-        square = 0.0
-        for k in range(len(x)):
-            square += x[k] * x[k]
+        _add_rows(basis, x_features, x, z)
+        z_own, z_opp = z[own * half : (own + 1) * half], z[opp * half : (opp + 1) * half]
+        n = run[1]
+        if n > 0 and (run[0] != own or n == _LONGEST_RUN):
+            _catch_up(run[0], n, c, cross[run[0]], delta, forgetful, b, p)
+            n = 0
         started = counts[opp] > 0.0
         if started:
             xu[:] = 0.0
+            push[:] = 0.0
+            _times_two(z_own, r, b[own], xu, push)
+            _add_rows(b[opp], every, z_opp, xu)
+            others[:] = 0.0
+            if n > 0:
+                _add_rows(delta, every, z_opp, others)
+                for g in forgetful:
+                    xu[g] = 0.0
+            for i in x_features:
+                if seen[i] < run[3]:
+                    _bring_up_to_date(V[i : i + 1], seen[i : i + 1], fades)
+                seen[i] = run[2]
             _add_rows(V, x_features, x, xu)
             if len(forgetful):
                 with_last = _product(x_features, x, features, values)
                 for g in forgetful:
                     xu[g] += of_last[g] * with_last
-            full_rho[:] = 0.0
-            full_rho[own * c : (own + 1) * c] = r
-            push[:] = 0.0
-            _times_b(z, full_rho, b, xu, push)  # x'u and rho'b
-        _add_to_gram(gram[own], gram[opp], own * c, opp * c, z, r, square)
-        for j in range(c):
-            z[own * c + j] += square * r[j]
-        for k in range(len(x)):
-            row = basis[x_features[k]][own * c : (own + 1) * c]
-            for j in range(c):
-                row[j] += x[k] * r[j]
+        _learn_own(basis, x_features, x, r, z_own, z_opp, own, gram[own], cross[own], cross[opp])
         if not started:
             continue
+        run[0], run[1], run[2] = own, n + 1, run[2] + 1
         per_count = 1.0 / counts[opp]
         correction = _correction(nu, mean_draws[opp])
-        p_opp, b_opp = p[opp * c : (opp + 1) * c], b[opp * c : (opp + 1) * c]
+        p_sum, by_x, by_r = p[opp, c - 1], delta[c + 2 * n], delta[c + 2 * n + 1]
         outside = False
         for g in range(width):
-            centre = alpha[g] * p_opp[c - 1, g] * per_count
-            e = eta[g] * (sign - alpha[g] * xu[g] + centre)
-            by_sum = (eta[g] * correction * centre - e) * per_count
+            centre = alpha[g] * p_sum[g] * per_count
+            step = eta[g] * (sign - alpha[g] * (xu[g] + others[g]) + centre)
             alpha[g] *= factor[g]
             per_alpha = 1.0 / alpha[g]
             outside |= not (_SMALLEST < abs(alpha[g]) < _LARGEST)
-            e *= per_alpha
-            steps[c - 1, g] = by_sum * per_alpha
-            steps[c, g] = e
-            steps[c + 1, g] = survives[g] * xu[g]
+            e = step * per_alpha
+            by_x[g] = e
+            by_r[g] = survives[g] * xu[g]
             push[g] = survives[g] * (e - push[g])
             of_last[g] = e - survives[g] * e
-        for j in range(c - 1):
-            beta, p_j = steps[j], p_opp[j]
-            for g in range(width):
-                beta[g] = -eta[g] / factor[g] * per_count * p_j[g]
-        for g in forgetful:
-            b[:, g] = 0.0
-            p[:, g] = 0.0
-        for j in range(c):
-            beta, b_j = steps[j], b_opp[j]
-            for g in range(width):
-                b_j[g] += beta[g]
-        M = gram[opp]
-        for j in range(n_rows):
-            M[j, c], M[j, c + 1] = z[j], full_rho[j]
-        _add_product(M, steps, p)
+            others[g] = (eta[g] * correction * centre - step) * per_count * per_alpha
+            xu[g] = -eta[g] / factor[g] * per_count
         for k in range(len(x)):
             row = V[x_features[k]]
             for g in range(width):
                 row[g] += x[k] * push[g]
+        for i in range(c):
+            gram[opp, i, c] = z_opp[i]
+            cross[own, i, c + 2 * n] = z_own[i]
+            cross[own, i, c + 2 * n + 1] = r[i]
+        new = delta[: len(beta)] if n == 0 else beta
+        for j in range(c - 1):
+            new_j, p_j = new[j], p[opp, j]
+            for g in range(width):
+                new_j[g] = xu[g] * p_j[g]
+        new[c - 1] = others
+        if n > 0:
+            beta[c] = by_x
+            _accumulate(delta, beta, survives, c, c + 2 * n)
+        _clear(p[opp], forgetful)
+        _add_product(gram[opp][:, : len(new)], new, p[opp])
         if outside:
-            _fold(alpha, b, p, V)
+            _fold(alpha, b, p, delta, V, fades, run[2])
+            run[3] = run[2]
         features, values = x_features, x
+
+
+@njit(fastmath={"contract"})
+def _accumulate(delta, beta, survives, c, used):
+    """delta += beta; where f = 0, nothing that was there before is left."""
+    for j in range(c):
+        total, new = delta[j], beta[j]
+        for g in range(len(survives)):
+            total[g] = survives[g] * total[g] + new[g]
+    for j in range(c, used):
+        total = delta[j]
+        for g in range(len(survives)):
+            total[g] *= survives[g]
+
+
+@njit()
+def _clear(A, columns):
+    for i in range(A.shape[0]):
+        for g in columns:
+            A[i, g] = 0.0
+
+
+@njit(fastmath={"contract"})
+def _catch_up(own, n, c, cross_own, delta, forgetful, b, p):
+    """End a run of n steps on rows of one class: p and b of that class follow."""
+    used = c + 2 * n
+    padded = min(-(-used // 4) * 4, delta.shape[0])
+    cross_own[:, used:padded] = 0.0
+    delta[used:padded] = 0.0
+    for A in (p[own], b[own], b[1 - own]):
+        _clear(A, forgetful)
+    for j in range(c):
+        b_opp, change = b[1 - own, j], delta[j]
+        for g in range(b.shape[2]):
+            b_opp[g] += change[g]
+    _add_product(cross_own[:, :padded], delta, p[own])
+
+
+@njit(fastmath={"contract"})
+def _learn_own(basis, features, x, r, z_own, z_opp, own, G_own, cross_own, cross_opp):
+    """B_own += x r', and what that makes of the Gram matrices and of z."""
+    half, square = len(r), 0.0
+    for k in range(len(x)):
+        square += x[k] * x[k]
+        row = basis[features[k]][own * half : (own + 1) * half]
+        for j in range(half):
+            row[j] += x[k] * r[j]
+    for i in range(G_own.shape[0]):
+        if i >= half:
+            break
+        with_own, across, back = G_own[i], cross_own[i], cross_opp[i]
+        ri, by_r, zi = r[i], z_own[i] + square * r[i], z_opp[i]
+        for j in range(half):
+            with_own[j] += by_r * r[j] + ri * z_own[j]
+            across[j] += ri * z_opp[j]
+            back[j] += zi * r[j]
+    for j in range(half):
+        z_own[j] += square * r[j]
 
 
 @njit(fastmath={"contract"})
@@ -450,31 +530,22 @@ def _product(features, x, others, values):
 
 
 @njit(fastmath={"contract"})
-def _times_b(z, r, b, by_z, by_r):
+def _times_two(z, r, b, by_z, by_r):
     """Add z'b and r'b."""
-    for i in range(0, b.shape[0], 6):
-        b0, b1, b2, b3, b4, b5 = b[i], b[i + 1], b[i + 2], b[i + 3], b[i + 4], b[i + 5]
-        z0, z1, z2, z3, z4, z5 = z[i], z[i + 1], z[i + 2], z[i + 3], z[i + 4], z[i + 5]
-        r0, r1, r2, r3, r4, r5 = r[i], r[i + 1], r[i + 2], r[i + 3], r[i + 4], r[i + 5]
+    for i in range(0, b.shape[0], 8):
+        b0, b1, b2, b3, b4, b5, b6, b7 = (
+            b[i], b[i + 1], b[i + 2], b[i + 3], b[i + 4], b[i + 5], b[i + 6], b[i + 7]
+        )  # fmt: skip
+        z0, z1, z2, z3, z4, z5, z6, z7 = (
+            z[i], z[i + 1], z[i + 2], z[i + 3], z[i + 4], z[i + 5], z[i + 6], z[i + 7]
+        )  # fmt: skip
+        r0, r1, r2, r3, r4, r5, r6, r7 = (
+            r[i], r[i + 1], r[i + 2], r[i + 3], r[i + 4], r[i + 5], r[i + 6], r[i + 7]
+        )  # fmt: skip
         for g in range(b.shape[1]):
-            w0, w1, w2, w3, w4, w5 = b0[g], b1[g], b2[g], b3[g], b4[g], b5[g]
-            by_z[g] += z0 * w0 + z1 * w1 + z2 * w2 + z3 * w3 + z4 * w4 + z5 * w5
-            by_r[g] += r0 * w0 + r1 * w1 + r2 * w2 + r3 * w3 + r4 * w4 + r5 * w5
-
-
-@njit(fastmath={"contract"})
-def _add_to_gram(G_own, G_opp, at_own, at_opp, z, r, square):
-    """Follow B_own += x r' in B'B_own and B'B_opp, with z = B'x from before."""
-    c = len(r)
-    z_own, z_opp = z[at_own : at_own + c], z[at_opp : at_opp + c]
-    for i in range(c):
-        own, across, back = G_own[at_own + i], G_own[at_opp + i], G_opp[at_own + i]
-        by_r, by_z = z_own[i] + square * r[i], r[i]
-        by_opp = z_opp[i]
-        for j in range(c):
-            own[j] += by_r * r[j] + by_z * z_own[j]
-            across[j] += by_opp * r[j]
-            back[j] += by_z * z_opp[j]
+            w0, w1, w2, w3, w4, w5, w6, w7 = b0[g], b1[g], b2[g], b3[g], b4[g], b5[g], b6[g], b7[g]
+            by_z[g] += z0 * w0 + z1 * w1 + z2 * w2 + z3 * w3 + z4 * w4 + z5 * w5 + z6 * w6 + z7 * w7
+            by_r[g] += r0 * w0 + r1 * w1 + r2 * w2 + r3 * w3 + r4 * w4 + r5 * w5 + r6 * w6 + r7 * w7
 
 
 @njit(fastmath={"contract"})
@@ -501,11 +572,27 @@ def _add_product(M, S, P):
 
 
 @njit()
-def _fold(alpha, b, p, V):
-    """Multiply alphas that have become very small or large into u."""
-    outside = np.flatnonzero(np.isfinite(alpha) & ~((_SMALLEST < np.abs(alpha)) & (np.abs(alpha) < _LARGEST)))
-    for A in (V, b, p):
-        for i in range(A.shape[0]):
-            for g in outside:
-                A[i, g] *= alpha[g]
-    alpha[outside] = 1.0
+def _fold(alpha, b, p, delta, V, fades, step):
+    """Multiply alphas into u; into v at once where they grow, else when its rows are next needed."""
+    for g in range(len(alpha)):
+        size = abs(alpha[g])
+        if not np.isfinite(size) or _SMALL <= size <= _LARGEST:
+            continue
+        for A in (delta, b[0], b[1], p[0], p[1]):
+            A[:, g] *= alpha[g]
+        if size > _LARGEST:
+            V[:, g] *= alpha[g]
+        else:
+            fades[1, g], fades[0, g], fades[2, g] = fades[0, g], step, alpha[g]
+        alpha[g] = 1.0
+
+
+@njit()
+def _bring_up_to_date(V, seen, fades):
+    """Multiply rows of v by the alphas that have been folded since; two folds leave nothing of them."""
+    last, before, factor = fades[0], fades[1], fades[2]
+    for i in range(V.shape[0]):
+        row, since = V[i], seen[i]
+        for g in range(len(row)):
+            left = factor[g] if since >= before[g] else 0.0
+            row[g] *= 1.0 if since >= last[g] else left
