@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..compiled import njit
+from ..compiled import njit, prefetch
 from .base import OnePassLearner, State
 from .sparse_rows import aligned_zeros, rows_of
 
@@ -40,6 +40,7 @@ __all__ = ["OPAUCh", "OPAUCr"]
 
 _ALGORITHMS = ("implicit", "plain")
 _SMALLEST, _SMALL, _LARGEST = 1e-150, 1e-60, 1e150  # of alpha; what is small is folded with what is too small
+_TOGETHER = 32  # settings that are brought up to date together
 _LONGEST_RUN = 6  # steps after which p of the class that the rows are of catches up
 _BLOCK_ROWS = 6 * 128
 
@@ -91,7 +92,7 @@ class _Implicit(State):
     in_basis: np.ndarray  # (2, rows, width), b without the run
     products: np.ndarray  # (2, rows, width), p = B'u; of the class of the run, as it was before
     delta: np.ndarray  # (columns of cross, width): what the run added to b of the other class, and its steps
-    fades: np.ndarray  # (3, width): step of the last fold, of the one before, and the factor of the last
+    fades: np.ndarray  # (4, width): step of the last fold, of the one before, factor of the last; last of each block
     seen: np.ndarray  # (n_features,), step at which a row of v was last up to date
     of_last: np.ndarray  # (width,), where f = 0: v is this multiple of the last row
     last_row: tuple[np.ndarray, np.ndarray]  # its features, ascending, and values
@@ -136,6 +137,7 @@ class _Implicit(State):
             new = aligned_zeros(*old.shape[:-1], width)
             new[..., : len(columns)] = old[..., columns]
             setattr(self, name, new)
+        self.fades[3] = self.run[3]
         self.alpha[len(columns) :] = 1.0
 
 
@@ -172,7 +174,7 @@ class _SketchedOPAUC(OnePassLearner):
             sketches = aligned_zeros(2, n_features, tau)
             return _Plain(W=np.zeros((n_features, 1)), sums=np.zeros((2, n_features)), sketches=sketches, **common)
         c, width = tau + 1, _padded(n_settings, 8)
-        half, n_rows, in_run = _padded(c, 8), _padded(c, 6), _padded(c + 2 * _LONGEST_RUN, 8)
+        half, n_rows, in_run = _padded(c, 8), _padded(c, 3), _padded(c + 2 * _LONGEST_RUN, 8)
         return _Implicit(
             W=aligned_zeros(n_features, width),
             basis=aligned_zeros(n_features, 2 * half),
@@ -183,7 +185,7 @@ class _SketchedOPAUC(OnePassLearner):
             in_basis=aligned_zeros(2, half, width),
             products=aligned_zeros(2, n_rows, width),
             delta=aligned_zeros(in_run, width),
-            fades=np.zeros((3, width)),
+            fades=np.zeros((4, width)),
             seen=np.zeros(n_features),
             of_last=np.zeros(width),
             last_row=(np.zeros(0, dtype=np.int32), np.zeros(0)),
@@ -422,6 +424,8 @@ def _implicit_steps(
             row = V[x_features[k]]
             for g in range(width):
                 row[g] += x[k] * push[g]
+        if t + 1 < len(y):
+            _fetch(indices[indptr[t + 1] : indptr[t + 2]], basis, V)
         for i in range(c):
             gram[opp, i, c] = z_opp[i]
             cross[own, i, c + 2 * n] = z_own[i]
@@ -517,6 +521,15 @@ def _add_rows(A, rows, x, total):
             total[g] += x0 * A0[g]
 
 
+@njit()
+def _fetch(rows, *matrices):
+    """Have rows of large matrices brought near while something else is computed."""
+    for A in matrices:
+        for i in rows:
+            for j in range(0, A.shape[1], 8):
+                prefetch(A, i, j)
+
+
 @njit(fastmath={"contract"})
 def _product(features, x, others, values):
     """Inner product of two sparse rows with ascending features."""
@@ -551,7 +564,8 @@ def _times_two(z, r, b, by_z, by_r):
 @njit(fastmath={"contract"})
 def _add_product(M, S, P):
     """P += M S: 24 coefficients stay in registers while the settings stream by."""
-    for i in range(0, M.shape[0], 6):
+    n_sixes = M.shape[0] - M.shape[0] % 6
+    for i in range(0, n_sixes, 6):
         P0, P1, P2, P3, P4, P5 = P[i], P[i + 1], P[i + 2], P[i + 3], P[i + 4], P[i + 5]
         for j in range(0, M.shape[1], 4):
             a00, a01, a02, a03 = M[i, j], M[i, j + 1], M[i, j + 2], M[i, j + 3]
@@ -570,6 +584,19 @@ def _add_product(M, S, P):
                 P4[g] += a40 * s0 + a41 * s1 + a42 * s2 + a43 * s3
                 P5[g] += a50 * s0 + a51 * s1 + a52 * s2 + a53 * s3
 
+    for i in range(n_sixes, M.shape[0], 3):
+        P0, P1, P2 = P[i], P[i + 1], P[i + 2]
+        for j in range(0, M.shape[1], 4):
+            a00, a01, a02, a03 = M[i, j], M[i, j + 1], M[i, j + 2], M[i, j + 3]
+            a10, a11, a12, a13 = M[i + 1, j], M[i + 1, j + 1], M[i + 1, j + 2], M[i + 1, j + 3]
+            a20, a21, a22, a23 = M[i + 2, j], M[i + 2, j + 1], M[i + 2, j + 2], M[i + 2, j + 3]
+            S0, S1, S2, S3 = S[j], S[j + 1], S[j + 2], S[j + 3]
+            for g in range(P.shape[1]):
+                s0, s1, s2, s3 = S0[g], S1[g], S2[g], S3[g]
+                P0[g] += a00 * s0 + a01 * s1 + a02 * s2 + a03 * s3
+                P1[g] += a10 * s0 + a11 * s1 + a12 * s2 + a13 * s3
+                P2[g] += a20 * s0 + a21 * s1 + a22 * s2 + a23 * s3
+
 
 @njit()
 def _fold(alpha, b, p, delta, V, fades, step):
@@ -584,15 +611,19 @@ def _fold(alpha, b, p, delta, V, fades, step):
             V[:, g] *= alpha[g]
         else:
             fades[1, g], fades[0, g], fades[2, g] = fades[0, g], step, alpha[g]
+            fades[3, g // _TOGETHER] = step
         alpha[g] = 1.0
 
 
 @njit()
 def _bring_up_to_date(V, seen, fades):
     """Multiply rows of v by the alphas that have been folded since; two folds leave nothing of them."""
-    last, before, factor = fades[0], fades[1], fades[2]
+    last, before, factor, of_block = fades[0], fades[1], fades[2], fades[3]
     for i in range(V.shape[0]):
         row, since = V[i], seen[i]
-        for g in range(len(row)):
-            left = factor[g] if since >= before[g] else 0.0
-            row[g] *= 1.0 if since >= last[g] else left
+        for block in range(-(-len(row) // _TOGETHER)):
+            if since >= of_block[block]:
+                continue
+            for g in range(block * _TOGETHER, min((block + 1) * _TOGETHER, len(row))):
+                left = factor[g] if since >= before[g] else 0.0
+                row[g] *= 1.0 if since >= last[g] else left
