@@ -216,12 +216,13 @@ def test_every_learner_is_documented(name):
 
 
 def page_of(name):
-    pages = map(read, ("docs/learners.md", "docs/batch_learners.md", "docs/sparse_learners.md"))
+    names = ("learners", "batch_learners", "sparse_learners", "sketched_learners")
+    pages = (read(f"docs/{name}.md") for name in names)
     return next((page for page in pages if re.search(rf"^\| `{name}` \| `", page, re.MULTILINE)), "")
 
 
 def test_defaults_of_learners():
-    spelled = {2**-6: "2^-6", 2**-7: "2^-7", 2**-8: "2^-8", None: "none", 100: "100"}
+    spelled = {2**-6: "2^-6", 2**-7: "2^-7", 2**-8: "2^-8", None: "none", 100: "100", 50: "50"}
     for name in LEARNERS:
         page = page_of(name)
         for parameter in inspect.signature(get_learner(name)).parameters.values():

@@ -40,7 +40,6 @@ __all__ = ["OPAUCh", "OPAUCr"]
 
 _ALGORITHMS = ("implicit", "plain")
 _SMALLEST, _SMALL, _LARGEST = 1e-150, 1e-60, 1e150  # of alpha; what is small is folded with what is too small
-_TOGETHER = 32  # settings that are brought up to date together
 _LONGEST_RUN = 6  # steps after which p of the class that the rows are of catches up
 _BLOCK_ROWS = 6 * 128
 
@@ -92,7 +91,7 @@ class _Implicit(State):
     in_basis: np.ndarray  # (2, rows, width), b without the run
     products: np.ndarray  # (2, rows, width), p = B'u; of the class of the run, as it was before
     delta: np.ndarray  # (columns of cross, width): what the run added to b of the other class, and its steps
-    fades: np.ndarray  # (4, width): step of the last fold, of the one before, factor of the last; last of each block
+    fades: np.ndarray  # (3, width): step of the last fold, of the one before, and the factor of the last
     seen: np.ndarray  # (n_features,), step at which a row of v was last up to date
     of_last: np.ndarray  # (width,), where f = 0: v is this multiple of the last row
     last_row: tuple[np.ndarray, np.ndarray]  # its features, ascending, and values
@@ -101,7 +100,7 @@ class _Implicit(State):
         n, (own, n_steps), (_, c, width) = self.n_live, self.run[:2], self.in_basis.shape
         b = self.in_basis.copy()
         if n_steps:
-            b[:, :, self.settings_forgotten()] = 0.0
+            b[:, :, np.flatnonzero(self.settings["eta"] * self.settings["lam"] == 1.0)] = 0.0
             b[1 - own, : self.draws.tau + 1] += self.delta[: self.draws.tau + 1]
         coef, block = np.empty((n_features, n)), np.zeros((_BLOCK_ROWS, width))
         columns = np.zeros((_BLOCK_ROWS, 2 * c))
@@ -118,10 +117,6 @@ class _Implicit(State):
         coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         return coef
 
-    def settings_forgotten(self):
-        """Positions of the settings with f = 0."""
-        return np.flatnonzero(self.settings["eta"] * self.settings["lam"] == 1.0)
-
     def finite(self, n_features):
         small = (*self.in_basis, *self.products, self.delta, self.of_last)
         return np.isfinite(np.vstack(small)[:, : self.n_live] * self.alpha[: self.n_live]).all(axis=0)
@@ -137,7 +132,6 @@ class _Implicit(State):
             new = aligned_zeros(*old.shape[:-1], width)
             new[..., : len(columns)] = old[..., columns]
             setattr(self, name, new)
-        self.fades[3] = self.run[3]
         self.alpha[len(columns) :] = 1.0
 
 
@@ -185,7 +179,7 @@ class _SketchedOPAUC(OnePassLearner):
             in_basis=aligned_zeros(2, half, width),
             products=aligned_zeros(2, n_rows, width),
             delta=aligned_zeros(in_run, width),
-            fades=np.zeros((4, width)),
+            fades=np.zeros((3, width)),
             seen=np.zeros(n_features),
             of_last=np.zeros(width),
             last_row=(np.zeros(0, dtype=np.int32), np.zeros(0)),
@@ -213,15 +207,17 @@ class _SketchedOPAUC(OnePassLearner):
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         if self._plainly(n_settings):
-            return 1e-6 + 8e-10 * n_features * self.tau
+            return 5e-7 + 4.3e-10 * n_features * self.tau
         width = _padded(n_settings, 8)
-        return 5e-6 + 1e-9 * n_nonzero * (self.tau + width) + 1.2e-11 * self.tau**2 * width
+        far = 1.0 if n_features * (2 * self.tau + width) < 4e6 else 2.0  # whether memory is beyond the caches
+        by_feature = far * n_nonzero * (2e-8 + 2.5e-10 * (width + 2 * self.tau))
+        return 2e-6 + by_feature + 1e-9 * self.tau**2 + (3.3e-11 * self.tau + 4e-10) * self.tau * width
 
     def memory_bytes(self, n_features, n_settings):
         if self._plainly(n_settings):
             return 8.0 * n_features * (2 * self.tau + 4)
-        width, m = _padded(n_settings, 8), 2 * (self.tau + 1)
-        return 8.0 * (n_features * (_padded(m, 8) + width + n_settings) + m * (3 * width + m))
+        c, width = self.tau + 1, _padded(n_settings, 8)
+        return 8.0 * (n_features * (2 * _padded(c, 8) + width + n_settings + 1) + 6 * c * (width + c))
 
 
 _PARAMETERS = """
@@ -390,11 +386,13 @@ def _implicit_steps(
                 _add_rows(delta, every, z_opp, others)
                 for g in forgetful:
                     xu[g] = 0.0
-            for i in x_features:
-                if seen[i] < run[3]:
-                    _bring_up_to_date(V[i : i + 1], seen[i : i + 1], fades)
-                seen[i] = run[2]
-            _add_rows(V, x_features, x, xu)
+            for k in range(0, len(x), 4):
+                four = x_features[k : k + 4]
+                for i in four:
+                    if seen[i] < run[3]:
+                        _bring_up_to_date(V[i : i + 1], seen[i : i + 1], fades)
+                    seen[i] = run[2]
+                _add_rows(V, four, x[k : k + 4], xu)
             if len(forgetful):
                 with_last = _product(x_features, x, features, values)
                 for g in forgetful:
@@ -492,9 +490,7 @@ def _learn_own(basis, features, x, r, z_own, z_opp, own, G_own, cross_own, cross
         row = basis[features[k]][own * half : (own + 1) * half]
         for j in range(half):
             row[j] += x[k] * r[j]
-    for i in range(G_own.shape[0]):
-        if i >= half:
-            break
+    for i in range(min(half, len(G_own))):
         with_own, across, back = G_own[i], cross_own[i], cross_opp[i]
         ri, by_r, zi = r[i], z_own[i] + square * r[i], z_opp[i]
         for j in range(half):
@@ -611,19 +607,15 @@ def _fold(alpha, b, p, delta, V, fades, step):
             V[:, g] *= alpha[g]
         else:
             fades[1, g], fades[0, g], fades[2, g] = fades[0, g], step, alpha[g]
-            fades[3, g // _TOGETHER] = step
         alpha[g] = 1.0
 
 
 @njit()
 def _bring_up_to_date(V, seen, fades):
     """Multiply rows of v by the alphas that have been folded since; two folds leave nothing of them."""
-    last, before, factor, of_block = fades[0], fades[1], fades[2], fades[3]
+    last, before, factor = fades[0], fades[1], fades[2]
     for i in range(V.shape[0]):
         row, since = V[i], seen[i]
-        for block in range(-(-len(row) // _TOGETHER)):
-            if since >= of_block[block]:
-                continue
-            for g in range(block * _TOGETHER, min((block + 1) * _TOGETHER, len(row))):
-                left = factor[g] if since >= before[g] else 0.0
-                row[g] *= 1.0 if since >= last[g] else left
+        for g in range(len(row)):
+            left = factor[g] if since >= before[g] else 0.0
+            row[g] *= 1.0 if since >= last[g] else left
