@@ -6,16 +6,14 @@ learners exist is told by the caller, so that mistakes in names come out togethe
 
 import os.path
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     ValidationInfo,
@@ -24,6 +22,8 @@ from pydantic import (
 )
 
 from .errors import ConfigError, LearnerError
+from .figures import FigureEntry, figure_problems
+from .protocol import CrossValidation, Protocol, Section
 from .values import (
     Scalar,
     by_axis,
@@ -39,11 +39,12 @@ from .values import (
     spell_axis,
     unknown_names,
 )
-from .yamlio import Problem, Problems, read_model, show, suggest
+from .yamlio import Problem, Problems, check_model, read_model, show, suggest
 
-__all__ = ["Experiment", "LearnerEntry", "Limits", "Protocol", "Report", "find_config", "load_experiment"]
+__all__ = ["Experiment", "LearnerEntry", "Limits", "Report", "find_config", "load_experiment"]
 
 LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
+ZeroAxes = Callable[[str], Collection[str]]
 KnownDatasets = Collection[str] | Callable[[Path | None], Collection[str]]
 
 _FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
@@ -57,6 +58,7 @@ class _Known:
     datasets: KnownDatasets | None = None
     learner_parameters: LearnerParameters | None = None
     published: Collection[str] | None = None
+    zero_axes: ZeroAxes | None = None
     _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
 
     def learner(self, text: str) -> tuple[list[str], list[str]] | LearnerError | None:
@@ -70,6 +72,10 @@ class _Known:
             except LearnerError as error:
                 self._seen[text] = error
         return self._seen[text]
+
+    def may_be_zero(self, text: str) -> Collection[str]:
+        """Return the grid axes of a learner that is known whose values may be 0."""
+        return self.zero_axes(_absolute(text, self.folder)) if self.zero_axes else ()
 
 
 def _absolute(learner: str, folder: Path) -> str:
@@ -86,14 +92,10 @@ Line = Annotated[str, AfterValidator(line)]
 Name = Annotated[str, AfterValidator(plain_name)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 # ------------------------------------------------------------------ sections
 
 
-class LearnerEntry(_Section):
+class LearnerEntry(Section):
     """One column of the table: a learner with its fixed parameters and its own grid."""
 
     learner: str = Field(description="Registry name, or path/to/file.py:Class relative to the experiment file.")
@@ -101,6 +103,9 @@ class LearnerEntry(_Section):
     title: Line = Field("", description="Heading in tables; by default the key of the column.")
     params: dict[str, Scalar] = Field({}, description="Constructor parameters that are not tuned.")
     grid: dict[str, tuple[float, ...]] = Field({}, description="Grid axes in place of those under grids.")
+    axes_from: str | None = Field(
+        None, description="Column whose chosen values are taken on the axes that both tune; kind holdout only."
+    )
     max_train: Annotated[int | dict[str, int] | None, BeforeValidator(row_cap)] = Field(
         None, description="Rows of a training set at most, drawn at random; or by dataset, with 'default' for the rest."
     )
@@ -154,32 +159,24 @@ class LearnerEntry(_Section):
     @field_validator("grid", mode="before")
     @classmethod
     def _check_grid(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
-        grid = by_axis(value, grid_values)
         learner, params = info.data.get("learner"), info.data.get("params", {})
+        known = _learner_names(info, learner)
+        # Nobody can say which axes may be 0 where learners are not looked up.
+        anything = [spell_axis(key) for key in value] if isinstance(value, Mapping) and not info.context else ()
+        grid = by_axis(value, grid_values, info.context.may_be_zero(learner) if known else anything)
         problems = [
             Problem((key,), f"{key} is fixed under params and tuned here; keep one of them", at_key=True)
             for key in value
             if spell_axis(key) in params
         ]
-        if known := _learner_names(info, learner):
+        if known:
             problems += unknown_names(value, known[1], f"{learner} has no grid axis")
         if problems:
             raise Problems(problems)
         return grid
 
 
-class Protocol(_Section):
-    """How a number is measured: repeated cross-validation with a grid search inside each training set."""
-
-    kind: Literal["cv"] = Field("cv", description="cv: repeated cross-validation.")
-    trials: int = Field(5, ge=1, description="Repetitions, each with new folds.")
-    folds: int = Field(5, ge=2, description="Outer folds; each is the test set once a trial.")
-    inner_folds: int = Field(5, ge=2, description="Folds of the grid search on the training set.")
-    stratified: bool = Field(True, description="Whether each fold has its share of positives.")
-    seed: int = Field(0, ge=0, description="Seed of all folds and orders.")
-
-
-class Limits(_Section):
+class Limits(Section):
     """What one task may use; a task that needs more is recorded as such and prints N/A."""
 
     seconds: Annotated[float | None, BeforeValidator(duration)] = Field(
@@ -190,7 +187,7 @@ class Limits(_Section):
     )
 
 
-class Report(_Section):
+class Report(Section):
     """How the table is rendered."""
 
     reference: str | None = Field(None, description="Column the others are tested against; default the first.")
@@ -209,7 +206,7 @@ class Report(_Section):
         return text
 
 
-class Experiment(_Section):
+class Experiment(Section):
     """An experiment file, checked and frozen."""
 
     title: Annotated[Line, AfterValidator(not_empty)] = Field(description="One line that says what this is.")
@@ -220,12 +217,13 @@ class Experiment(_Section):
     grids: dict[str, tuple[float, ...]] = Field(
         {}, description="Values tried on each axis: a list, or {pow2: [lowest, highest]} or [.., .., step]."
     )
-    protocol: Protocol = Field(Protocol(), description="How a number is measured.")
+    protocol: Protocol = Field(CrossValidation(), description="How a number is measured.")
     limits: Limits = Field(Limits(), description="What one task may use.")
     reuse: tuple[Name, ...] = Field(
         (), description="Results folders beside the output whose records of the same tasks are taken over."
     )
     report: Report = Field(Report(), description="How the table is rendered.")
+    figures: tuple[FigureEntry, ...] = Field((), description="Figures that are drawn; kinds without a table need one.")
 
     _path: Path = PrivateAttr(default=Path("experiment.yaml"))
 
@@ -273,6 +271,10 @@ class Experiment(_Section):
         grids = {**self.grids, **entry.grid}
         return {axis: grids[axis] for axis in axes if axis not in entry.params}
 
+    def lender_of(self, entry: LearnerEntry) -> LearnerEntry | None:
+        """Return the entry that a column takes chosen values from, or None."""
+        return next((other for other in self.learners if other.name == entry.axes_from), None)
+
     def plain(self) -> dict[str, Any]:
         """Return everything that the file says, defaults filled in, as JSON-ready lists, dicts and scalars.
 
@@ -282,6 +284,24 @@ class Experiment(_Section):
 
     def _without_values(self, entry: LearnerEntry, axes: Collection[str]) -> list[str]:
         return [axis for axis in axes if axis not in {**self.grids, **entry.grid, **entry.params}]
+
+    def _trouble_with_lender(
+        self, position: int, entry: LearnerEntry, lender: LearnerEntry | None, axes: Collection[str]
+    ) -> Iterator[Problem]:
+        place = ("learners", position, "axes_from")
+        if lender is None or lender is entry:
+            others = [column for column in self.columns if column != entry.name]
+            listed = ", ".join(others) or "none"
+            near = suggest(entry.axes_from, others)
+            yield Problem(place, f"no other column is called '{entry.axes_from}'{near}; columns: {listed}")
+        elif lender.axes_from is not None:
+            yield Problem(place, f"{lender.name} takes its values from another column itself")
+        elif own := [axis for axis in axes if axis in {**entry.grid, **entry.params} or axis in lender.params]:
+            yield Problem(
+                place, f"{' and '.join(own)} cannot be taken from {lender.name} and be given here or fixed there"
+            )
+        if getattr(self.protocol, "splits", self.protocol).kind != "holdout":
+            yield Problem(place, f"expected with protocol.kind holdout only, and this is {self.protocol.kind}")
 
     @field_validator("catalogue")
     @classmethod
@@ -345,10 +365,22 @@ class Experiment(_Section):
         return report
 
     @model_validator(mode="after")
+    def _check_figures(self, info: ValidationInfo) -> "Experiment":
+        problems = figure_problems(self.figures, self.protocol, self.learners, self.grids)
+        if problems:
+            raise Problems(problems)
+        return self
+
+    @model_validator(mode="after")
     def _check_axes(self, info: ValidationInfo) -> "Experiment":
         problems = []
         for position, entry in enumerate(self.learners):
             _, axes = _learner_names(info, entry.learner) or ((), ())
+            if entry.axes_from is not None:
+                lender = self.lender_of(entry)
+                _, lent = (_learner_names(info, lender.learner) if lender else None) or ((), ())
+                problems += self._trouble_with_lender(position, entry, lender, [axis for axis in axes if axis in lent])
+                axes = [axis for axis in axes if axis not in lent]
             if without := self._without_values(entry, axes):
                 problems.append(Problem(("learners", position), _no_values(entry, without)))
             if isinstance(entry.max_train, dict):
@@ -378,6 +410,8 @@ def load_experiment(
     known_datasets: KnownDatasets | None = None,
     learner_parameters: LearnerParameters | None = None,
     known_published: Collection[str] | None = None,
+    zero_axes: ZeroAxes | None = None,
+    content: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Read and check an experiment file.
 
@@ -393,6 +427,10 @@ def load_experiment(
         and of the grid axes, or raises LearnerError.
     known_published : collection of str, optional
         Ids that ``report.published`` may use.
+    zero_axes : callable, optional
+        Given a learner that ``learner_parameters`` knows, returns the grid axes that may be 0.
+    content : mapping, optional
+        What `Experiment.plain` gave of that file once; then the file is not read and need not be there any more.
 
     Returns
     -------
@@ -404,8 +442,11 @@ def load_experiment(
         All mistakes at once, each with ``file:line:column``, the key, what is allowed and what came.
     """
     path = Path(path)
-    known = _Known(path.parent, known_datasets, learner_parameters, known_published)
-    experiment = read_model(path, Experiment, context=known)
+    known = _Known(path.parent, known_datasets, learner_parameters, known_published, zero_axes)
+    if content is None:
+        experiment = read_model(path, Experiment, context=known)
+    else:
+        experiment = check_model(content, Experiment, source=path, context=known)
     experiment._path = path
     return experiment
 

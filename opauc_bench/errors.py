@@ -4,7 +4,15 @@ The command line prints these without a traceback and exits with ``exit_code``; 
 of ours and keeps its traceback.
 """
 
-__all__ = ["ConfigError", "DataError", "DataUnavailable", "LearnerError", "OpaucBenchError", "ResultsError"]
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "DataUnavailable",
+    "LearnerError",
+    "OpaucBenchError",
+    "ResultsError",
+    "RunnerError",
+]
 
 
 class OpaucBenchError(Exception):
@@ -54,3 +62,7 @@ class LearnerError(OpaucBenchError):
 
 class ResultsError(OpaucBenchError):
     """A results folder cannot be read, written or trusted."""
+
+
+class RunnerError(OpaucBenchError):
+    """Workers cannot be had, or cannot do this work."""

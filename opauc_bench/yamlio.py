@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from .errors import ConfigError
 from .sentences import Loc, Problem, Problems, problems_of, show, suggest
 
-__all__ = ["Document", "Problem", "Problems", "read_model", "read_yaml", "show", "suggest"]
+__all__ = ["Document", "Problem", "Problems", "check_model", "read_model", "read_yaml", "show", "suggest"]
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 100
@@ -167,6 +167,31 @@ def read_model(path: str | Path, model: type[Model], *, context: Any = None) -> 
         All mistakes at once, each as ``file:line:column: key.path: sentence``, in the order of the file.
     """
     return read_yaml(path).validate(model, context=context)
+
+
+def check_model(data: Any, model: type[Model], *, source: str | Path, context: Any = None) -> Model:
+    """Turn plain data into a pydantic model, as strictly as `read_model` does a file.
+
+    Parameters
+    ----------
+    data : object
+        Dicts, lists and scalars, such as JSON has.
+    model : type of BaseModel
+    source : str or Path
+        Where the data come from, for messages.
+    context : object, optional
+
+    Raises
+    ------
+    ConfigError
+        All mistakes at once, each as ``source: key.path: sentence``.
+    """
+    try:
+        return model.model_validate_json(json.dumps(data), strict=True, context=context)
+    except ValidationError as error:
+        problems = problems_of(error, model, data if isinstance(data, dict) else {})
+    lines = [": ".join(filter(None, (str(source), _spell(problem.loc), problem.message))) for problem in problems]
+    raise ConfigError("\n".join(dict.fromkeys(lines)))
 
 
 def _read_text(path: Path) -> str:

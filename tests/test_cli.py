@@ -64,6 +64,9 @@ COMMANDS = [
     "status",
     "report",
     "compare",
+    "verify",
+    "train",
+    "score",
     "doctor",
     "data",
     "data list",
@@ -72,6 +75,7 @@ COMMANDS = [
     "data info",
     "learners",
     "learners list",
+    "learners show",
     "learners check",
 ]
 
@@ -333,6 +337,22 @@ def test_a_dataset_that_cannot_be_had_costs_only_its_row(command, tmp_path):
     assert row in report.stdout, "the manifest remembers that it could not be had"
     plan = command("plan", "compared.yaml", "--offline", cwd=tmp_path)
     assert "Not available here and now: german." in plan.stdout
+
+
+def test_what_cannot_fit_is_refused_with_the_reason_and_the_rest_is_run(command, tmp_path):
+    (tmp_path / "large.yaml").write_text(
+        "title: One column is too large\ndatasets: [digits]\nlearners: [uni_squ, opauc]\n"
+        "grids: {eta: [0.01], lambda: [0.01]}\nprotocol: {trials: 1, folds: 2, inner_folds: 2}\n"
+        "limits: {memory_gb: 0.000015}\n"
+    )
+    plan = command("plan", "large.yaml", cwd=tmp_path)
+    assert re.search(r"digits opauc needs about \S+ GB a\s+task, limits.memory_gb allows", plan.stdout)
+    assert "run leaves out" in " ".join(plan.stdout.split())
+    done = command("run", "large.yaml", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "not started: digits opauc needs about" in done.stderr
+    assert "not started for want of memory" in " ".join(done.stdout.split())
+    assert {path.parent.name for path in (tmp_path / "results").rglob("t1-*.json")} == {"uni_squ"}
 
 
 def test_where_nothing_can_be_had_the_run_ends_with_3(command, tmp_path):

@@ -16,6 +16,7 @@ from opauc_bench import config
 from opauc_bench.config import Experiment, find_config, load_experiment
 from opauc_bench.errors import ConfigError, LearnerError
 from opauc_bench.learners import learner_parameters
+from opauc_bench.protocol import CrossValidation
 
 PAPER_ORDER = (
     "diabetes, fourclass, german, splice, usps, letter, magic04, a9a, w8a, kddcup04, mnist, connect-4, "
@@ -84,7 +85,17 @@ def test_defaults(write):
         "description": "",
         "catalogue": None,
         "datasets": ["german"],
-        "learners": [{"learner": "opauc", "name": "opauc", "title": "", "params": {}, "grid": {}, "max_train": None}],
+        "learners": [
+            {
+                "learner": "opauc",
+                "name": "opauc",
+                "title": "",
+                "params": {},
+                "grid": {},
+                "axes_from": None,
+                "max_train": None,
+            }
+        ],
         "grids": {"eta": [1.0], "lam": [1.0]},
         "protocol": {
             "kind": "cv",
@@ -223,7 +234,7 @@ def test_experiment_is_frozen_and_can_be_sent_to_workers(write):
 
 
 def test_every_field_is_described():
-    models = [config.Experiment, config.LearnerEntry, config.Protocol, config.Limits, config.Report]
+    models = [config.Experiment, config.LearnerEntry, CrossValidation, config.Limits, config.Report]
     assert all(info.description for model in models for info in model.model_fields.values())
 
 
@@ -253,7 +264,7 @@ report: {published: aij2016_table9, test: pared}
 """
     assert complaints(text) == [
         "x.yaml:1:1: titel: unknown key (did you mean 'title'?); allowed: title, description, catalogue, "
-        "datasets, learners, grids, protocol, limits, reuse, report",
+        "datasets, learners, grids, protocol, limits, reuse, report, figures",
         "x.yaml:1:1: title: this key is required and missing",
         "x.yaml:2:12: datasets[0]: unknown dataset 'germann' (did you mean 'german'?); known: diabetes, german",
         "x.yaml:2:31: datasets[2]: 'diabetes' stands twice",
@@ -262,7 +273,8 @@ report: {published: aij2016_table9, test: pared}
         "'weights'?); known: eta, weights",
         "x.yaml:5:56: learners[1].grid.lambda: uni_log has no grid axis 'lambda'; known: eta",
         "x.yaml:6:5: learners[2]: expected a learner's name, or 'learner: name' with its settings, got 5",
-        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, max_train",
+        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, axes_from, "
+        "max_train",
         "x.yaml:9:18: learners[3].grid.eta[0]: expected a positive finite number, got 0",
         "x.yaml:9:24: learners[3].grid.eta[2]: expected a positive finite number, got 'x'",
         "x.yaml:10:27: learners[3].params.buffer_size: expected text, a finite number, true, false or null, got a list",
@@ -271,7 +283,7 @@ report: {published: aij2016_table9, test: pared}
         "x.yaml:13:12: grids.lambda.pow: unknown key (did you mean 'pow2'?); allowed: pow2",
         "x.yaml:14:8: grids.lam: expected a list of positive numbers or {pow2: [lowest, highest]}, got 0.5; "
         "a single value that is not tuned belongs under params",
-        "x.yaml:15:18: protocol.kind: expected 'cv', got 'cvv' (did you mean 'cv'?)",
+        "x.yaml:15:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or 'timing', got 'cvv' (did you mean 'cv'?)",
         "x.yaml:15:31: protocol.trials: expected at least 1, got 0",
         "x.yaml:15:41: protocol.folds: expected a whole number, got 'five'",
         "x.yaml:15:59: protocol.stratified: expected true or false, got 'yes'",
@@ -469,7 +481,7 @@ def test_whatever_stands_in_a_field_is_accepted_or_explained(write, key, value):
 def test_shipped_experiments_fit_the_learners(name):
     experiment = load_experiment(find_config(name), learner_parameters=learner_parameters)
     assert experiment.name == name
-    assert experiment.protocol == config.Protocol(trials=5, folds=5, inner_folds=5, stratified=True, seed=0)
+    assert experiment.protocol == CrossValidation(trials=5, folds=5, inner_folds=5, stratified=True, seed=0)
     assert experiment.reference == "opauc"
 
 

@@ -27,7 +27,16 @@ KNOWN = {
     "mnist": (60000, 780, 30186, None, "df611363"),
     "connect-4": (67557, 126, 16635, 67557 * 42, "c7ff4158"),
     "ijcnn1": (141691, 22, 13565, None, "03ac617b"),
+    "news20": (15935, 62061, 7982, 1272569, "803239ca"),
+    "news20.unit": (15935, 62061, 7982, 1272569, "645d86bb"),
+    "news20.g1": (15935, 62061, 7958, 1272569, "ed1872e2"),
+    "sector": (9619, 55197, 4859, 1569904, "10efcb61"),
+    "sector.lvr": (9619, 55197, 105, 1569904, "1d232706"),
+    "farm-ads": (4143, 54877, 2210, 817141, ""),
+    "imdb": (50000, 89527, 25000, 6796858, "00724e84"),
+    "reviews": (8000, 473856, 4000, 1519266, "b006e526"),
 }
+SPARSE = {"a9a", "w8a", "news20", "news20.unit", "news20.g1", "sector", "sector.lvr", "farm-ads", "imdb", "reviews"}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +62,7 @@ def test_known_counts(name, sources):
     assert dataset.X.shape == (n_samples, n_features)
     assert int((dataset.y == 1).sum()) == n_positive
     assert int((dataset.y == -1).sum()) == n_samples - n_positive
-    assert issparse(dataset.X) == (name in ("a9a", "w8a"))
+    assert issparse(dataset.X) == (name in SPARSE)
     if nonzero is not None:
         assert round(dataset.manifest["density"] * n_samples * n_features) == nonzero
     assert len(said) == 1, "a notice means that the mirror has other files than the catalogue knows"
@@ -63,6 +72,32 @@ def test_known_counts(name, sources):
 def test_rows_without_features_are_kept(sources):
     X = prepare(available("w8a", sources), sources).X
     assert int((np.diff(X.indptr) == 0).sum()) == 4203
+
+
+def test_the_largest_value_of_each_count_is_one(sources):
+    X = prepare(available("news20", sources), sources).X
+    largest = X.max(axis=0).toarray().ravel()
+    assert set(largest.tolist()) == {0.0, 1.0}
+    assert int((largest == 0).sum()) == 1715  # features that never occur
+
+
+@pytest.mark.parametrize("name", ["news20.unit", "imdb", "reviews"])
+def test_rows_have_unit_length(name, sources):
+    X = prepare(available(name, sources), sources).X
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_reviews_come_as_all_positive_ones_and_then_all_negative_ones(sources):
+    y = prepare(available("reviews", sources), sources).y
+    assert (y[:4000] == 1).all()
+    assert (y[4000:] == -1).all()
+
+
+def test_random_features_are_as_many_as_published(sources):
+    for name, width in (("fourclass.rff", 50_002), ("letter.rff", 50_016)):
+        dataset = prepare(available(name, sources), sources)
+        assert dataset.X.shape[1] == width == load_catalogue()[name].width
+        assert sum(file.stat().st_size for file in dataset.folder.iterdir()) < 40e6
 
 
 def test_one_hot_rows_have_one_token_per_square(sources):

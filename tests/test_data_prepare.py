@@ -504,7 +504,7 @@ def test_an_own_entry_must_not_hide_ours(tmp_path):
     ("before", "after", "where", "problem"),
     [
         ("scaling:", "scalling:", "9:5", "did you mean 'scaling'"),
-        ("scaling: minmax", "scaling: standard", "9:14", "'minmax' or 'none'"),
+        ("scaling: minmax", "scaling: standard", "9:14", "'minmax', 'maxabs', 'unit_rows' or 'none'"),
         ("n_samples: 4", "n_samples: four", "7:16", "a whole number"),
         ("n_samples: 4", "n_samples: 0", "7:16", "more than 0"),
         ("name: mine.csv", "name: ../mine.csv", "5:20", "not a plain file name"),
@@ -519,7 +519,12 @@ def test_an_own_entry_must_not_hide_ours(tmp_path):
         ("format: csv", "format: svmlight", "6:15", "labels of this format are numbers"),
         ("format: csv", "format: mnist_idx", "5:12", "two files"),
         ("format: csv", "format: csv_tokens", "3:5", "tokens"),
-        ("positive: [yes]", "drop_columns: []", "3:5", "either 'positive' or 'random_half'"),
+        (
+            "positive: [yes]",
+            "drop_columns: []",
+            "3:5",
+            "expected one of 'positive', 'random_half'",
+        ),
         ("positive: [yes]", "positive: []", "6:15", "at least 1 item"),
         ("positive: [yes]", "positive: [true]", "6:16", ""),
         ("title: Mine", "title: Mine\n    name: mine", "4:5", "the key above is the name"),

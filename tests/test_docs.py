@@ -12,12 +12,14 @@ import typer
 from reference.examples import examples
 
 from opauc_bench import cli, errors
-from opauc_bench.config import Experiment, LearnerEntry, Limits, Protocol, Report, find_config, load_experiment
+from opauc_bench.config import Experiment, LearnerEntry, Limits, Report, find_config, load_experiment
 from opauc_bench.data import load_catalogue
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
+from opauc_bench.protocol import CrossValidation, Holdout
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
+from opauc_bench.runner.manifest import read_manifest
 from opauc_bench.runner.store import STATUSES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,10 +124,14 @@ def test_commands_parse_and_name_what_exists(line, folder, monkeypatch):
         name, given = parse(shlex.split(command)[1:])
         if "config" in given:
             config = given["config"]
-            experiment = load_experiment(folder / config if (folder / config).is_file() else find_config(config))
+            if (ROOT / config / "manifest.json").is_file():
+                content = read_manifest(ROOT / config)["experiment"]
+                experiment = load_experiment(config, content=content)
+            else:
+                experiment = load_experiment(folder / config if (folder / config).is_file() else find_config(config))
             assert set(given.get("dataset") or ()) <= set(experiment.datasets)
             assert set(given.get("learner") or ()) <= set(experiment.columns)
-        elif name == "check":
+        elif name in ("check", "show"):
             get_learner(given["name"], folder)
         else:
             datasets = [*(given.get("names") or ()), *filter(None, [given.get("name")])]
@@ -217,12 +223,12 @@ def test_every_learner_is_documented(name):
 
 def page_of(name):
     names = ("learners", "batch_learners", "sparse_learners", "sketched_learners")
-    pages = (read(f"docs/{name}.md") for name in names)
+    pages = (read(f"docs/{page}.md") for page in names)
     return next((page for page in pages if re.search(rf"^\| `{name}` \| `", page, re.MULTILINE)), "")
 
 
 def test_defaults_of_learners():
-    spelled = {2**-6: "2^-6", 2**-7: "2^-7", 2**-8: "2^-8", None: "none", 100: "100", 50: "50"}
+    spelled = {2**-6: "2^-6", 2**-7: "2^-7", 2**-8: "2^-8", None: "none", 100: "100"}
     for name in LEARNERS:
         page = page_of(name)
         for parameter in inspect.signature(get_learner(name)).parameters.values():
@@ -235,7 +241,8 @@ def test_defaults_of_learners():
 SECTIONS = {
     Experiment: "Top level:",
     LearnerEntry: "An entry of `learners`",
-    Protocol: "`protocol`:",
+    CrossValidation: "`protocol`:",
+    Holdout: "`protocol` of kind `holdout`",
     Limits: "`limits`:",
     Report: "`report`:",
 }

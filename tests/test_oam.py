@@ -58,6 +58,55 @@ def test_sparse_rows(sequential):
     assert_close(coef, by_the_paper(X, y, 20, sequential))
 
 
+@pytest.fixture
+def wide(monkeypatch):
+    """Let any number of features count as very many."""
+    monkeypatch.setattr(kernel, "_WIDE", 0)
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("buffer_size", [1, 20, 1000])
+def test_buffers_of_sparse_rows(wide, buffer_size, arrangement, sequential):
+    X, y = examples(350, 9, arrangement)
+    learner = LEARNERS[sequential](buffer_size=buffer_size, random_state=SEED)
+    wanted = by_the_paper(X, y, buffer_size, sequential)
+    for rows in (sparse.csr_matrix(X), X):
+        assert_close(learner.fit_grid(rows, y, {"eta": ETA}), wanted)
+
+
+@BOTH
+def test_buffers_of_sparse_rows_of_many_lengths(wide, sequential):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(300, 40)) * (rng.random((300, 40)) < rng.beta(0.3, 1.0, size=(300, 1)))
+    X[::17] = 0.0
+    y = np.where(rng.random(300) < 0.3, 1, -1).astype(np.int8)
+    learner = LEARNERS[sequential](eta=0.03, buffer_size=15, random_state=SEED)
+    wanted = by_the_paper(X, y, 15, sequential, eta=[0.03])
+    assert_close(learner.fit(X, y).coef_.T, wanted)
+    assert_close(learner.fit(sparse.csr_matrix(X), y).coef_.T, wanted)
+    for start, stop in ((0, 1), (1, 2), (2, 150), (150, 300)):
+        learner = learner if start else LEARNERS[sequential](eta=0.03, buffer_size=15, random_state=SEED)
+        learner.partial_fit(sparse.csr_matrix(X[start:stop]), y[start:stop], classes=[-1, 1])
+    assert_close(learner.coef_.T, wanted)
+
+
+@BOTH
+def test_a_state_that_gets_very_many_features_goes_on(sequential, monkeypatch):
+    X, y = examples(300, 12, "sparse")
+    monkeypatch.setattr(kernel, "_WIDE", 8)
+    learner = LEARNERS[sequential](eta=0.03, buffer_size=20, random_state=SEED)
+    X[:150, 7:] = 0.0
+    learner._state = learner._new_state(7)
+    learner._consume(learner._state, X[:150, :7].copy(), y[:150])
+    learner._state = learner._state.widened(learner._new_state(10))
+    learner._consume(learner._state, sparse.csr_matrix(X[150:200, :10] * 1.0), y[150:200])
+    learner._state = learner._state.widened(learner._new_state(12))
+    X[150:200, 10:] = 0.0
+    learner._consume(learner._state, sparse.csr_matrix(X[200:]), y[200:])
+    assert_close(learner._state.coef(12), by_the_paper(X, y, 20, sequential, eta=[0.03]))
+
+
 @BOTH
 def test_equal_rows_of_both_classes(sequential):
     """A pair of equal rows has no direction to step in."""

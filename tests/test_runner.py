@@ -645,7 +645,7 @@ def task_of(wine, learner, grid, **params):
         identity={"learner": learner},
         params=params,
         grid=grid,
-        protocol={"folds": 3, "inner_folds": 3, "stratified": True, "seed": 5},
+        protocol={"kind": "cv", "folds": 3, "inner_folds": 3, "stratified": True, "seed": 5},
         seconds=1.0,
         memory_bytes=1.0,
     )

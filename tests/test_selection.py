@@ -229,3 +229,24 @@ def test_the_rule_written_as_a_loop(means):
         order.append(next(i for i in sorted(left) if left[i] == best))
         del left[order[-1]]
     assert ranking(np.array(means)).tolist() == order
+
+
+def test_a_grid_that_memory_does_not_hold_goes_in_blocks():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (200, 4)), np.where(rng.random(200) < 0.4, 1, -1).astype(np.int8)
+    grid = {"eta": 2.0 ** np.arange(-8, 2)}
+    passes = []
+
+    class Watched(UniLog):
+        def fit_grid(self, X, y, grid, **options):
+            passes.append(len(grid["eta"]))
+            return super().fit_grid(X, y, grid, **options)
+
+    split = {"inner_folds": 2, "stratified": True, "seed": 3}
+    whole = cross_validate(Watched(), X, y, grid, np.arange(200), **split)
+    budget = Watched().cost(100, 4, 4.0, 4)[1] / 0.7
+    parts = cross_validate(Watched(), X, y, grid, np.arange(200), memory_bytes=budget, **split)
+    nothing = cross_validate(Watched(), X, y, grid, np.arange(200), memory_bytes=1.0, **split)
+    assert passes == [10, 10] + [4, 3, 3] * 2 + [10, 10]
+    np.testing.assert_array_equal(parts.aucs, whole.aucs)
+    np.testing.assert_array_equal(nothing.aucs, whole.aucs)

@@ -133,6 +133,32 @@ def test_cutting_rows_into_pieces_changes_no_bit(algorithm, Learner):
 
 
 @BOTH
+@pytest.mark.parametrize("n_rows", [1, 30, 31, 32, 33, 250])
+def test_weights_at_some_features(n_rows, Learner):
+    X, y = sparse_rows(300, 30)
+    grid, learner = grid_for(5, 20), Learner(tau=TAU, random_state=0)
+    state = learner._begin(30, grid)
+    learner._consume(state, sparse.csr_matrix(X[:n_rows]), y[:n_rows].astype(np.int8))
+    features = np.array([29, 3, 3, 0, 17])
+    np.testing.assert_array_equal(state.coef_at(features), state.coef(30)[features])
+    assert state.coef_at(features[:0]).shape == (0, 20)
+
+
+@BOTH
+@pytest.mark.parametrize(("algorithm", "n_settings"), [("implicit", 20), ("plain", 1)])
+def test_features_may_come_midway(algorithm, n_settings, Learner):
+    X, y = sparse_rows(300, 30)
+    X[:171, 20:] = 0.0
+    X, y = sparse.csr_matrix(X), y.astype(np.int8)
+    grid, learner = grid_for(5, n_settings), Learner(tau=TAU, algorithm=algorithm, random_state=0)
+    state = learner._begin(20, grid)
+    learner._consume(state, X[:171, :20], y[:171])
+    state = state.widened(learner._begin(30, grid))
+    learner._consume(state, X[171:], y[171:])
+    np.testing.assert_array_equal(state.coef(30), learner.fit_grid(X, y, grid))
+
+
+@BOTH
 def test_settings_that_overflow_leave_the_others_as_they_are(Learner):
     X, y = sparse_rows(600, 20)
     calm = grid_for(5, 9)

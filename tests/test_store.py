@@ -7,8 +7,9 @@ import os
 import pytest
 
 from opauc_bench.errors import ResultsError
+from opauc_bench.files import write_text
 from opauc_bench.plan import Task
-from opauc_bench.runner.store import SCHEMA, STATUSES, Store, write_json, write_text
+from opauc_bench.runner.store import SCHEMA, STATUSES, Store, write_json
 
 
 def task_of(**changes):

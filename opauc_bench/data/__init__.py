@@ -20,6 +20,8 @@ _HOMES = {
     "availability": "checks",
     "download_size": "checks",
     "verify": "checks",
+    "SvmlightChunk": "stream",
+    "stream_svmlight": "stream",
 }
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Dataset",
     "DatasetEntry",
     "Sources",
+    "SvmlightChunk",
     "availability",
     "download_size",
     "find_prepared",
@@ -34,6 +37,7 @@ __all__ = [
     "open_prepared",
     "prepare",
     "read_original",
+    "stream_svmlight",
     "verify",
 ]
 

@@ -2,22 +2,25 @@
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError, DataUnavailable
+from .arrange import arrange, collect
+from .cache import RawFile, cached_file, discard, local_file, local_origin, locked
 from .catalogue import DatasetEntry, Form
 from .download import Notify
-from .fetch import RawFile, cached_file, discard, fetch_form, local_file, local_origin, locked
-from .formats import Block, read_blocks
+from .fetch import fetch_form
+from .formats import read_blocks
+from .lines import Block
 from .sources import Sources
-from .store import Dataset, content_key, find_prepared, recipe_key, write_prepared
-from .transform import binary_labels, minmax, positive_classes, spelled
+from .store import Dataset, Filled, content_key, find_prepared, recipe_key, write_prepared
+from .transform import positive_classes, scale, spelled
 
 __all__ = ["at_hand", "prepare", "read_original"]
-
-DENSE_ABOVE = 0.2  # density from which rows are stored dense
 
 
 def prepare(entry: DatasetEntry, sources: Sources, notify: Notify | None = None, fresh: bool = False) -> Dataset:
@@ -72,9 +75,8 @@ def read_original(entry: DatasetEntry, sources: Sources, notify: Notify | None =
     notify = notify or _silent
     with _usable_cache(entry, sources), locked(entry, sources, notify):
         form, raw = _fetch_any(entry, sources, notify, fresh=False)
-        blocks, labels = _collect(_blocks(entry, form, raw))
-    if entry.scaling == "minmax":
-        minmax(blocks)
+        blocks, labels = collect(_blocks(entry, form, raw))
+    scale(blocks, entry.scaling)
     dense = [block if isinstance(block, np.ndarray) else block.toarray() for block in blocks]
     return np.concatenate(dense).astype(np.float64, copy=False), labels
 
@@ -117,35 +119,33 @@ def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: boo
 def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> Dataset:
     form, raw = _fetch_any(entry, sources, notify, fresh)
     notify(f"{entry.name}: reading {', '.join(file.name for file in raw) or form.source.sklearn}")
+    key = f"{recipe_key(entry, form)}-{content_key([file.sha256 for file in raw])}"
     try:
-        blocks, labels = _collect(_blocks(entry, form, raw))
-        y = binary_labels(labels, form)
-        _check_counts(entry, form, blocks, y)
-        if entry.scaling == "minmax":
-            minmax(blocks)
-        density, low, high = _summary(blocks, entry.n_features)
-        if not entry.range[0] <= low <= high <= entry.range[1]:
-            raise DataError(f"expected values within {list(entry.range)}, got {[low, high]}")
+        return write_prepared(entry, key, sources, partial(_fill, entry, form, raw))
     except DataError as error:
         for file, copy in zip(form.files, raw):
             # What somebody put into the cache by hand is not ours to remove.
             if file.sha256 not in (None, copy.sha256) and copy.source != "unknown":
                 discard(copy)
         raise _not_as_promised(entry, form, raw, error) from None
-    kind = "dense" if density > DENSE_ABOVE else "csr"
+
+
+def _fill(entry: DatasetEntry, form: Form, raw: list[RawFile], folder: Path) -> Filled:
+    found = arrange(entry, form, _blocks(entry, form, raw), folder)
     manifest = {
         "files": _origins(form, raw),
-        "n_samples": len(y),
-        "n_features": entry.n_features,
-        "n_positive": int((y == 1).sum()),
-        "density": density,
-        "value_range": [low, high],
-        "binary": _rule(form, labels),
+        "n_samples": len(found.y),
+        "n_features": found.n_features,
+        "n_positive": int((found.y == 1).sum()),
+        "density": found.density,
+        "value_range": [found.low, found.high],
+        "binary": _rule(form, found.labels),
         "scaling": entry.scaling,
-        "storage": kind,
+        "storage": found.kind,
     }
-    key = f"{recipe_key(entry, form)}-{content_key([file.sha256 for file in raw])}"
-    return write_prepared(entry, key, sources, kind, blocks, y, manifest)
+    if found.fourier:
+        manifest["fourier"] = found.fourier
+    return Filled(found.kind, (len(found.y), found.n_features), found.y, manifest)
 
 
 def _not_as_promised(entry: DatasetEntry, form: Form, raw: list[RawFile], error: DataError) -> DataError:
@@ -171,45 +171,6 @@ def _blocks(entry: DatasetEntry, form: Form, raw: list[RawFile]) -> Iterator[Blo
     yield Block(np.asarray(X, dtype=np.float64), labels.astype(np.float64))
 
 
-def _collect(source: Iterator[Block]) -> tuple[list[Any], np.ndarray]:
-    """Keep all blocks, each in the smaller of its two forms."""
-    blocks, labels = [], []
-    for block in source:
-        X = block.X
-        if not isinstance(X, np.ndarray) and X.nnz > DENSE_ABOVE * X.shape[0] * X.shape[1]:
-            X = X.toarray()
-        blocks.append(X)
-        labels.append(block.labels)
-    if not blocks:
-        raise DataError("expected rows of data, got none")
-    return blocks, np.concatenate(labels)
-
-
-def _check_counts(entry: DatasetEntry, form: Form, blocks: list[Any], y: np.ndarray) -> None:
-    width = max(_width(block) if form.format == "svmlight" else block.shape[1] for block in blocks)
-    counts = [("rows", entry.n_samples, len(y)), ("features", entry.n_features, width)]
-    if entry.n_positive is not None:
-        counts.append(("positive rows", entry.n_positive, int((y == 1).sum())))
-    wrong = [f"expected {due:,} {what}, got {came:,}" for what, due, came in counts if due != came]
-    if wrong:
-        raise DataError("; ".join(wrong))
-
-
-def _width(block: Any) -> int:
-    """Return the largest feature (from 1) that is anywhere nonzero."""
-    used = block.any(axis=0).nonzero()[0] if isinstance(block, np.ndarray) else block.indices
-    return int(used.max(initial=-1)) + 1
-
-
-def _summary(blocks: list[Any], n_features: int) -> tuple[float, float, float]:
-    """Return density, smallest and largest value, the implicit zeros of sparse blocks included."""
-    nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
-    rows = sum(block.shape[0] for block in blocks)
-    low = min(float(block.min()) for block in blocks)
-    high = max(float(block.max()) for block in blocks)
-    return nonzero / (rows * n_features), low, high
-
-
 def _origins(form: Form, raw: list[RawFile]) -> list[dict[str, Any]]:
     if form.source is not None:
         return [{"name": form.source.sklearn, "source": "scikit-learn"}]
@@ -219,5 +180,9 @@ def _origins(form: Form, raw: list[RawFile]) -> list[dict[str, Any]]:
 
 
 def _rule(form: Form, labels: np.ndarray) -> dict[str, Any]:
-    rule = {"positive": [spelled(label) for label in positive_classes(np.unique(labels), form)]}
-    return rule if form.random_half is None else {**rule, "random_half_seed": form.random_half.seed}
+    rule: dict[str, Any] = {"positive": [spelled(label) for label in positive_classes(labels, form)]}
+    if form.random_half is not None:
+        rule["random_half_seed"] = form.random_half.seed
+    if form.largest_class:
+        rule["largest_class"] = True
+    return rule

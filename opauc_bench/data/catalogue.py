@@ -1,157 +1,36 @@
 """The catalogue: one YAML entry per dataset says what its files are and what must come out of them."""
 
-import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from ..errors import ConfigError
-from ..yamlio import Problem, Problems, read_model
+from ..yamlio import Problem, Problems, read_yaml, suggest
+from .forms import NAME, Count, FileSpec, Form, RandomHalf, SklearnSource, Strict
 
-__all__ = ["DatasetEntry", "FileSpec", "Form", "RandomHalf", "SklearnSource", "load_catalogue"]
+__all__ = ["DatasetEntry", "FileSpec", "Form", "Fourier", "RandomHalf", "SklearnSource", "load_catalogue"]
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-SCHEMES = ("http://", "https://", "file://")
-
-Label = int | float | str
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Count = Annotated[int, Field(gt=0)]
+WIDE = 10_000  # features from which rows are taken to be sparse
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class FileSpec(_Strict):
-    """One file of a dataset.
+class Fourier(Strict):
+    """Random cosine features that are appended to the finished ones; see `fourier.RandomFourierRows`.
 
     Attributes
     ----------
-    name : str
-        Name without a compression suffix; sources may hold it as it is or as ``.xz``, ``.bz2`` or ``.gz``.
-    sha256 : str or None
-        Of the uncompressed content; None if nobody has seen the file.
-    confirmed : bool
-        Whether ``sha256`` is known to be that of the official file. A confirmed file with another hash is
-        refused; an unconfirmed one is read with a notice, and its hash goes into the manifest.
-    bytes : int or None
-        Size of the uncompressed content.
-    urls : tuple of str
-        Official addresses, tried in order.
-    member : str or None
-        Name inside the archive, where the addresses lead to a ``.tar`` archive.
+    n : int
+        How many.
+    bandwidth : float or "median"
+        Of the Gaussian kernel that they approximate; ``median`` is the median distance of two rows.
+    seed : int
     """
 
-    name: str
-    sha256: Sha256 | None = None
-    confirmed: bool = False
-    bytes: Count | None = None
-    urls: tuple[str, ...] = ()
-    member: str | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        problems = []
-        if not NAME.match(self.name):
-            problems.append(
-                Problem(
-                    ("name",),
-                    f"{self.name!r} is not a plain file name; expected letters, digits, '.', '_' and '-', "
-                    "no folders and no leading dot",
-                )
-            )
-        for position, url in enumerate(self.urls):
-            if not url.startswith(SCHEMES):
-                problems.append(Problem(("urls", position), f"expected an http, https or file address, got {url!r}"))
-        if self.confirmed and self.sha256 is None:
-            problems.append(Problem(("confirmed",), "a file without sha256 cannot be confirmed"))
-        if problems:
-            raise Problems(problems)
-        return self
-
-
-class RandomHalf(_Strict):
-    """Half of the classes, chosen by a seed, become positive."""
-
-    seed: Annotated[int, Field(ge=0)]
-
-
-class SklearnSource(_Strict):
-    """A dataset that scikit-learn carries inside its package."""
-
-    sklearn: Literal["load_breast_cancer", "load_digits", "load_iris", "load_wine"]
-
-
-class Form(_Strict):
-    """One form in which a dataset is published: files, their format, and which labels are positive.
-
-    Attributes
-    ----------
-    format : str or None
-        ``svmlight`` (one-based indices), ``csv`` (numbers), ``csv_tokens`` (categories, one-hot), ``table``
-        (numbers between blanks or tabs), ``mnist_idx`` (images, then labels); None with ``source``.
-    files : tuple of FileSpec
-        Concatenated in this order.
-    source : SklearnSource or None
-        Instead of ``format`` and ``files``.
-    label_column : int
-        Column of the class, from 1, or -1 for the last one (``csv``, ``csv_tokens``, ``table``).
-    drop_columns : tuple of int
-        Columns to leave out, counted from 1 in the file, the label's column included (not for ``svmlight``).
-    tokens : tuple of str
-        The categories of ``csv_tokens``; column j with token k becomes feature j * len(tokens) + k.
-    positive : tuple or None
-        Labels that become +1; all others become -1.
-    random_half : RandomHalf or None
-        Instead of ``positive``.
-    """
-
-    format: Literal["svmlight", "csv", "csv_tokens", "table", "mnist_idx"] | None = None
-    files: tuple[FileSpec, ...] = ()
-    source: SklearnSource | None = None
-    label_column: int = -1
-    drop_columns: tuple[Count, ...] = ()
-    tokens: tuple[str, ...] = ()
-    positive: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
-    random_half: RandomHalf | None = None
-
-    @model_validator(mode="after")
-    def _check_form(self) -> Self:
-        problems = []
-        if self.source is None and (self.format is None or not self.files):
-            problems.append(Problem((), "expected 'format' and 'files', or 'source: {sklearn: ...}'"))
-        if self.source is not None and (self.format is not None or self.files):
-            problems.append(Problem(("source",), "either 'source', or 'format' and 'files', not both"))
-        if (self.positive is None) == (self.random_half is None):
-            problems.append(Problem((), "expected either 'positive' or 'random_half'"))
-        if (self.format == "csv_tokens") != bool(self.tokens):
-            problems.append(Problem(("tokens",), "'tokens' belongs to format csv_tokens, which needs it"))
-        if self.format == "mnist_idx" and len(self.files) != 2:
-            problems.append(Problem(("files",), "mnist_idx needs two files: images, then labels"))
-        if self.format == "svmlight" and self.drop_columns:
-            problems.append(Problem(("drop_columns",), "svmlight files have indices, not columns"))
-        if self.label_column == 0 or self.label_column < -1:
-            problems.append(Problem(("label_column",), "expected a column from 1, or -1 for the last one"))
-        if not self.numeric_labels and self.format not in ("csv", "csv_tokens", "table"):
-            problems.append(Problem(("positive",), "the labels of this format are numbers"))
-        names = [file.name for file in self.files]
-        problems += [
-            Problem(("files", position, "name"), f"{name!r} is listed twice")
-            for position, name in enumerate(names)
-            if name in names[:position]
-        ]
-        if problems:
-            raise Problems(problems)
-        return self
-
-    @property
-    def numeric_labels(self) -> bool:
-        """Whether labels are compared as numbers (``1``, ``+1`` and ``1.0`` are one class)."""
-        if self.positive is None:
-            return self.format not in ("csv", "csv_tokens", "table")
-        return not any(isinstance(label, str) for label in self.positive)
+    n: Count
+    bandwidth: Annotated[float, Field(gt=0)] | Literal["median"] = "median"
+    seed: Annotated[int, Field(ge=0)] = 0
 
 
 class DatasetEntry(Form):
@@ -161,32 +40,66 @@ class DatasetEntry(Form):
     ----------
     name : str
         The entry's key; filled in on loading.
+    base : str or None
+        Another entry, whose files are used, and from which all that is not said here is taken.
     title, origin, licence : str
         For people.
     n_samples, n_features : int
         Asserted when the files are read.
+    n_features_at_most : bool
+        Whether the largest index of the files may be less than ``n_features``.
     n_positive : int or None
         Asserted when it is known.
-    scaling : {"minmax", "none"}
-        ``minmax`` maps each feature to [-1, 1] (a constant one to 0).
+    scaling : {"minmax", "maxabs", "unit_rows", "none"}
+        ``minmax`` maps each feature to [-1, 1] (a constant one to 0); ``maxabs`` divides each feature by its largest
+        absolute value; ``unit_rows`` divides each row by its Euclidean length (a row of zeros stays).
     range : tuple of float
         All values of the finished arrays lie inside; asserted.
+    fourier : Fourier or None
+        Random features to append.
     alternatives : tuple of Form
         Other published forms of the same data, for when the first is not to be had.
     """
 
     name: str = ""
+    base: str | None = None
     title: str
     origin: str = ""
     licence: str = ""
     n_samples: Count
     n_features: Count
+    n_features_at_most: bool = False
     n_positive: Count | None = None
-    scaling: Literal["minmax", "none"]
+    scaling: Literal["minmax", "maxabs", "unit_rows", "none"]
     range: tuple[float, float] = (-1.0, 1.0)
+    fourier: Fourier | None = None
     alternatives: tuple[Form, ...] = ()
 
     _file: Path | None = PrivateAttr(default=None)
+    _home: str | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check_entry(self) -> Self:
+        problems = []
+        if self.n_features_at_most and not self.has_indices:
+            problems.append(Problem(("n_features_at_most",), "'n_features_at_most' belongs to svmlight files"))
+        if self.drop_empty and self.scaling == "minmax":
+            problems.append(Problem(("scaling",), "with 'drop_empty', expected maxabs, unit_rows or none, got minmax"))
+        if self.fourier and (self.n_features >= WIDE or self.drop_empty):
+            problems.append(Problem(("fourier",), f"random features are for data of fewer than {WIDE:,} features"))
+        if problems:
+            raise Problems(problems)
+        return self
+
+    @property
+    def home(self) -> str:
+        """The dataset among whose files those of this entry are kept: its own name, or that of its base."""
+        return self._home or self.name
+
+    @property
+    def width(self) -> int:
+        """Features of the finished data."""
+        return self.n_features + (self.fourier.n if self.fourier else 0)
 
     @property
     def fetch_command(self) -> str:
@@ -200,7 +113,7 @@ class DatasetEntry(Form):
         return (self, *self.alternatives)
 
 
-class _Catalogue(_Strict):
+class _Catalogue(Strict):
     datasets: dict[str, DatasetEntry]
 
     @model_validator(mode="after")
@@ -214,6 +127,31 @@ class _Catalogue(_Strict):
         if problems:
             raise Problems(problems)
         return self
+
+
+_RULES = ("positive", "random_half", "largest_class")
+
+
+def _derived(name: str, known: dict[str, Any]) -> Any:
+    """Give an entry with a base what it does not say itself."""
+    entry = known[name]
+    base = entry.get("base") if isinstance(entry, dict) else None
+    if not isinstance(base, str):
+        return entry
+    here = ("datasets", name, "base")
+    if not isinstance(known.get(base), dict):
+        raise Problems([Problem(here, f"no entry is called {base!r}{suggest(base, set(known) - {name})}")])
+    if "base" in known[base]:
+        raise Problems([Problem(here, f"{base!r} has a base itself; name that one")])
+    taken = dict(known[base])
+    # What the base asserts holds for its own choices only.
+    if any(rule in entry for rule in _RULES):
+        taken = {key: value for key, value in taken.items() if key not in (*_RULES, "n_positive", "alternatives")}
+    if "files" in entry or "format" in entry:
+        taken = {key: value for key, value in taken.items() if key not in ("n_positive", "alternatives")}
+    if "scaling" in entry:
+        taken.pop("range", None)
+    return taken | entry
 
 
 def packaged_catalogue() -> Path:
@@ -241,9 +179,9 @@ def load_catalogue(extra: Path | None = None) -> dict[str, DatasetEntry]:
     ConfigError
         With file, line and column: a mistake in a catalogue. Also a name that the packaged catalogue has.
     """
-    entries = _read(packaged_catalogue())
+    entries = _read(packaged_catalogue(), {})
     if extra is not None:
-        own = _read(Path(extra))
+        own = _read(Path(extra), entries)
         taken = sorted(set(entries) & set(own))
         if taken:
             raise ConfigError(
@@ -256,6 +194,20 @@ def load_catalogue(extra: Path | None = None) -> dict[str, DatasetEntry]:
     return entries
 
 
-def _read(path: Path) -> dict[str, DatasetEntry]:
-    catalogue = read_model(path, _Catalogue)
-    return {name: entry.model_copy(update={"name": name}) for name, entry in catalogue.datasets.items()}
+def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry]:
+    bases = {
+        name: entry.model_dump(mode="json", exclude_unset=True, exclude={"name"}) for name, entry in others.items()
+    }
+    document = read_yaml(path)
+    own = document.data.get("datasets")
+    if isinstance(own, dict):
+        try:
+            complete = {name: _derived(name, bases | own) for name in own}
+        except Problems as error:
+            raise document.error(error.problems) from None
+        document = replace(document, data=document.data | {"datasets": complete})
+    entries = {}
+    for name, entry in document.validate(_Catalogue).datasets.items():
+        entries[name] = entry.model_copy(update={"name": name})
+        entries[name]._home = entry.base or name
+    return entries

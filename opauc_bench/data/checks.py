@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ..errors import DataError
 from .build import at_hand
+from .cache import cached_file, check_cached, local_file
 from .catalogue import DatasetEntry, Form
-from .fetch import cached_file, check_cached, local_file
 from .sources import Sources, is_remote
 from .store import find_prepared, fingerprint_of, open_folder, prepared_folder
 

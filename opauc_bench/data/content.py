@@ -3,15 +3,17 @@
 import bz2
 import gzip
 import hashlib
+import io
 import lzma
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from ..errors import DataError
 
-__all__ = ["SUFFIXES", "chunks", "digest", "suffix_of"]
+__all__ = ["SUFFIXES", "chunks", "decompressed", "digest", "pieces", "suffix_of", "text_blocks"]
 
 SUFFIXES = ("", ".xz", ".bz2", ".gz")
 CHUNK = 1 << 20
@@ -21,15 +23,26 @@ _MAGIC = (
     (re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL), ".bz2"),
     (re.compile(rb"\x1f\x8b\x08"), ".gz"),
 )
-_OPENERS = {"": open, ".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
+_OPENERS = {"": lambda stream, mode: stream, ".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
+_LONGEST_LINE = 1 << 28  # bytes
 _HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|\?xml)\b", re.IGNORECASE)
 
 
 def suffix_of(path: Path) -> str:
     """Return the compression suffix that fits a file's first bytes (servers and users rename files)."""
     with path.open("rb") as stream:
-        head = stream.read(16)
+        return _suffix(stream.read(16))
+
+
+def _suffix(head: bytes) -> str:
     return next((suffix for magic, suffix in _MAGIC if magic.match(head)), "")
+
+
+def decompressed(stream: BinaryIO) -> BinaryIO:
+    """Return the uncompressed content of a binary stream; its first bytes decide about the compression."""
+    if not hasattr(stream, "peek"):
+        stream = io.BufferedReader(stream)
+    return _OPENERS[_suffix(stream.peek(16)[:16])](stream, "rb")
 
 
 def chunks(path: Path, limit: int) -> Iterator[bytes]:
@@ -49,18 +62,60 @@ def chunks(path: Path, limit: int) -> Iterator[bytes]:
     """
     total = 0
     try:
-        with _OPENERS[suffix_of(path)](path, "rb") as stream:
-            while piece := stream.read(CHUNK):
-                total += len(piece)
-                if total > limit:
-                    raise DataError(f"{path}: expected at most {limit:,} bytes of uncompressed content, got more")
-                yield piece
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: the compressed file is truncated or damaged ({error})") from None
+        stream = path.open("rb")
     except OSError as error:
-        damaged = error.errno is None  # bz2 reports a damaged stream as a bare OSError
-        what = "the compressed file is truncated or damaged" if damaged else "cannot be read"
-        raise DataError(f"{path}: {what} ({error.strerror or error})") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    with stream:
+        for piece in pieces(decompressed(stream), str(path)):
+            total += len(piece)
+            if total > limit:
+                raise DataError(f"{path}: expected at most {limit:,} bytes of uncompressed content, got more")
+            yield piece
+
+
+def pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yield what a stream of `decompressed` has, at most 1 MiB at a time.
+
+    Raises
+    ------
+    DataError
+        The stream is truncated or damaged, or cannot be read.
+    """
+    while True:
+        try:
+            piece = stream.read(CHUNK)
+        except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataError(f"{name}: the compressed file is truncated or damaged ({error})") from None
+        except OSError as error:
+            damaged = error.errno is None  # bz2 reports a damaged stream as a bare OSError
+            what = "the compressed file is truncated or damaged" if damaged else "cannot be read"
+            raise DataError(f"{name}: {what} ({error.strerror or error})") from None
+        if not piece:
+            return
+        yield piece
+
+
+def text_blocks(source: Iterator[bytes], size: int, name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield pieces of at least ``size`` bytes that end with a line, each with the number of its first line.
+
+    Raises
+    ------
+    DataError
+        A line is longer than any data: the content is no text, and must not fill the memory.
+    """
+    first_line, pending, held = 1, [], 0
+    for piece in source:
+        pending.append(piece)
+        held += len(piece)
+        if held >= size and b"\n" in piece:
+            text, _, rest = b"".join(pending).rpartition(b"\n")
+            yield first_line, text
+            first_line += text.count(b"\n") + 1
+            pending, held = [rest], len(rest)
+        elif held > size + _LONGEST_LINE:
+            raise DataError(f"{name}:{first_line}: expected a line end within {_LONGEST_LINE:,} bytes, got none")
+    if text := b"".join(pending):
+        yield first_line, text
 
 
 def digest(path: Path, limit: int) -> tuple[str, int]:

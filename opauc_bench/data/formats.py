@@ -5,38 +5,24 @@ is in memory at a time. They refuse what they do not understand, with file and l
 nothing skipped but blank lines.
 """
 
-import io
 import math
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
+from .cache import RawFile
 from .catalogue import Form
-from .content import chunks
-from .fetch import RawFile
+from .content import chunks, text_blocks
+from .lines import Block, LineProblem, finite_number, shown
+from .svmlight import parse_svmlight
+from .token_counts import TokenCounts
 
 __all__ = ["Block", "read_blocks"]
 
 BLOCK = 8 << 20  # bytes of text parsed at once
-
-
-class Block(NamedTuple):
-    """Consecutive rows: ``X`` of shape (rows, n_features), dense or CSR, and their labels."""
-
-    X: Any
-    labels: np.ndarray
-
-
-class _Line(Exception):
-    """A line that cannot be read: its number and what is wrong with it."""
-
-    def __init__(self, number: int, problem: str):
-        super().__init__(number, problem)
-        self.number = number
-        self.problem = problem
 
 
 def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[Block]:
@@ -64,97 +50,41 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
     if form.format == "mnist_idx":
         yield from _read_idx(*files, form)
         return
-    parse = _PARSERS[form.format]
+    parse = TokenCounts().parse if form.format == "token_counts" else _PARSERS[form.format]
     for file in files:
-        for first_line, text in _text_blocks(file):
+        for first_line, text in text_blocks(chunks(file.path, file.limit), BLOCK, str(file.path)):
             try:
                 block = parse(text, first_line, form, n_features)
-            except _Line as line:
+            except LineProblem as line:
                 raise DataError(f"{file.path}:{line.number}: {line.problem}") from None
             if len(block.labels):
                 yield block
 
 
-def _text_blocks(file: RawFile) -> Iterator[tuple[int, bytes]]:
-    """Yield pieces of about `BLOCK` bytes that end with a line, each with the number of its first line."""
-    first_line, pending, size = 1, [], 0
-    for piece in chunks(file.path, file.limit):
-        pending.append(piece)
-        size += len(piece)
-        if size >= BLOCK and b"\n" in piece:
-            text, _, rest = b"".join(pending).rpartition(b"\n")
-            yield first_line, text
-            first_line += text.count(b"\n") + 1
-            pending, size = [rest], len(rest)
-    if text := b"".join(pending):
-        yield first_line, text
-
-
-def _shown(token: bytes) -> str:
-    text = token.decode("utf-8", "replace")
-    return repr(text if len(text) <= 40 else text[:37] + "...")
-
-
-def _number(token: bytes, line: int, what: str) -> float:
-    try:
-        value = float(token) if b"_" not in token else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise _Line(line, f"expected {what} to be a number, got {_shown(token)}")
-    if not math.isfinite(value):
-        raise _Line(line, f"expected {what} to be finite, got {_shown(token)}")
-    return value
-
-
-# ------------------------------------------------------------------------------------ svmlight
-
-_PLAIN = b"0123456789+-.eE: \t\r\n"
-
-
 def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
-    """Parse with scikit-learn's compiled loop; on any doubt, find the line with a slow and strict one.
-
-    The compiled loop accepts what it should not (``nan``, ``1_0``, ``qid:``); all of that needs characters
-    other than those of plain numbers, so a text without them can be believed once its values are finite.
-    """
-    from sklearn.datasets import load_svmlight_file
-
-    doubt = bool(text.translate(None, _PLAIN))
-    if doubt:
-        _check_svmlight(text, first_line, n_features)
-    try:
-        X, labels = load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=False)
-    except (ValueError, OverflowError) as error:
-        _check_svmlight(text, first_line, n_features)
-        raise _Line(first_line, f"this block of lines cannot be read ({error})") from None
-    if not (np.isfinite(X.data).all() and np.isfinite(labels).all()):  # 1e999 is written in plain characters
-        _check_svmlight(text, first_line, n_features)
-    return Block(X, labels)
+    width = None if form.drop_empty else n_features
+    return Block(*parse_svmlight(text, first_line, width, first_index=form.first_index))
 
 
-def _check_svmlight(text: bytes, first_line: int, n_features: int) -> None:
+def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+    """Whole numbers between commas, then features; a row may have no labels, or no features."""
+    labels, lines = [], []
     for number, line in enumerate(text.split(b"\n"), first_line):
-        tokens = line.partition(b"#")[0].split()
-        if not tokens:
+        head, colon, rest = line.partition(b"#")[0].partition(b":")
+        words = head.split()
+        if not words and not colon:
+            lines.append(b"")
             continue
-        if b":" in tokens[0]:
-            raise _Line(number, f"expected a label first, got {_shown(tokens[0])}")
-        _number(tokens[0], number, "the label")
-        previous = 0
-        for token in tokens[1:]:
-            index, colon, value = token.partition(b":")
-            if not colon or not index.isdigit():
-                raise _Line(number, f"expected index:value, got {_shown(token)}")
-            position = int(index)
-            if position == 0:
-                raise _Line(number, f"expected indices from 1, got {_shown(token)}; is the file zero-based?")
-            if position <= previous:
-                raise _Line(number, f"expected ascending indices, got {position} after {previous}")
-            if position > n_features:
-                raise _Line(number, f"expected indices up to {n_features}, got {position}")
-            _number(value, number, f"the value of feature {position}")
-            previous = position
+        index = words.pop() if words and colon and not head[-1:].isspace() else b""
+        before = b" ".join(words)
+        found = [label.strip() for label in before.split(b",")] if before else []
+        if not all(label.isdigit() for label in found):
+            raise LineProblem(number, f"expected labels such as 3,17 first, got {shown(before)}")
+        labels.append(",".join(str(int(label)) for label in found))
+        lines.append(b"0 " + index + colon + rest)
+    width = None if form.drop_empty else n_features
+    X, _ = parse_svmlight(b"\n".join(lines), first_line, width, first_index=form.first_index)
+    return Block(X, np.array(labels, dtype=np.str_))
 
 
 # ------------------------------------------------------------------------------------ tables
@@ -170,7 +100,7 @@ def _cells(text: bytes, first_line: int, separator: bytes | None) -> tuple[np.nd
     width = len(rows[0]) if rows else 0
     for number, row in zip(numbers, rows):
         if len(row) != width:
-            raise _Line(number, f"expected {width} columns as in the lines before, got {len(row)}")
+            raise LineProblem(number, f"expected {width} columns as in the lines before, got {len(row)}")
     cells = np.array(rows, dtype=np.bytes_)
     return (np.char.strip(cells) if separator and len(cells) else cells), np.array(numbers)
 
@@ -182,7 +112,7 @@ def _columns(cells: np.ndarray, numbers: np.ndarray, form: Form, expected: int) 
     keep = np.array([column for column in range(cells.shape[1]) if column not in dropped | {label}], dtype=int)
     if len(keep) != expected or label >= cells.shape[1] or max(dropped, default=0) >= cells.shape[1]:
         width = expected + len(dropped | {label})
-        raise _Line(int(numbers[0]), f"expected {width} columns, got {cells.shape[1]}")
+        raise LineProblem(int(numbers[0]), f"expected {width} columns, got {cells.shape[1]}")
     return keep
 
 
@@ -190,7 +120,7 @@ def _labels(cells: np.ndarray, numbers: np.ndarray, form: Form) -> np.ndarray:
     column = cells[:, form.label_column if form.label_column == -1 else form.label_column - 1]
     for number, token in zip(numbers, column):
         if not token:
-            raise _Line(int(number), "expected a label, got nothing")
+            raise LineProblem(int(number), "expected a label, got nothing")
     if not form.numeric_labels:
         return np.char.decode(column, "utf-8", "replace")
     return _floats(column[:, None], numbers, np.array([form.label_column]), "the label")[:, 0]
@@ -204,7 +134,7 @@ def _floats(cells: np.ndarray, numbers: np.ndarray, columns: np.ndarray, what: s
     if values is None or not np.isfinite(values).all() or (np.char.find(cells, b"_") >= 0).any():
         for number, row in zip(numbers, cells):
             for column, token in zip(columns, row):
-                _number(token, int(number), what or f"column {column + 1}")
+                finite_number(token, int(number), what or f"column {column + 1}")
     return values
 
 
@@ -227,16 +157,17 @@ def _parse_tokens(text: bytes, first_line: int, form: Form, n_features: int) -> 
     unknown = np.argwhere(~hot.any(axis=2))
     if len(unknown):
         row, column = unknown[0]
-        raise _Line(
+        raise LineProblem(
             int(numbers[row]),
             f"expected column {keep[column] + 1} to be one of {', '.join(form.tokens)}, "
-            f"got {_shown(bytes(cells[row, keep[column]]))}",
+            f"got {shown(bytes(cells[row, keep[column]]))}",
         )
     return Block(hot.reshape(len(cells), -1).astype(np.uint8), _labels(cells, numbers, form))
 
 
 _PARSERS: dict[str, Callable[[bytes, int, Form, int], Block]] = {
     "svmlight": _parse_svmlight,
+    "svmlight_multilabel": _parse_multilabel,
     "csv": _parse_numbers,
     "table": _parse_numbers,
     "csv_tokens": _parse_tokens,

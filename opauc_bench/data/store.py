@@ -5,27 +5,34 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import DataError
+from .cache import changed_at_origin
 from .catalogue import DatasetEntry, Form
-from .fetch import changed_at_origin
+from .fourier import RandomFourierRows
 from .sources import Sources
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["Dataset", "find_prepared", "open_folder", "open_prepared", "write_prepared"]
+__all__ = ["Dataset", "Filled", "find_prepared", "open_folder", "open_prepared", "write_prepared"]
 
 PREPARE_VERSION = 1  # raise when the same files and the same entry would give other arrays
 META = "meta.json"
-ARRAYS = {"dense": ("X", "y"), "csr": ("data", "indices", "indptr", "y")}
-DTYPES = {"X": "<f8", "data": "<f8", "indices": "<i4", "indptr": "<i4", "y": "|i1"}
+ARRAYS = {
+    "dense": ("X", "y"),
+    "csr": ("data", "indices", "indptr", "y"),
+    "fourier": ("X", "omega", "phase", "y"),
+}
+DTYPES = {"X": "<f8", "data": "<f8", "indices": "<i4", "indptr": "<i4", "omega": "<f8", "phase": "<f8", "y": "|i1"}
+# Of an entry and a form, what earlier versions did not know: it stays out of the key where it is not used.
+_LATER = ("n_features_at_most", "fourier", "first_index", "drop_empty", "largest_class")
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class Dataset:
     ----------
     name : str
         As in the catalogue.
-    X : np.memmap or scipy.sparse.csr_matrix
+    X : np.memmap, scipy.sparse.csr_matrix or RandomFourierRows
         Shape (n_samples, n_features), float64; CSR has int32 indices. Rows are in the order of the files.
     y : np.ndarray
         Shape (n_samples,), int8, -1 or +1.
@@ -49,7 +56,7 @@ class Dataset:
     """
 
     name: str
-    X: "np.memmap | csr_matrix"
+    X: "np.memmap | csr_matrix | RandomFourierRows"
     y: np.ndarray
     fingerprint: str
     manifest: dict[str, Any]
@@ -63,14 +70,17 @@ def prepared_folder(entry: DatasetEntry, sources: Sources) -> Path:
 
 def recipe_key(entry: DatasetEntry, form: Form) -> str:
     """Hash all of an entry that affects the arrays or what is asserted about them."""
+    include = set(Form.model_fields) - set(_LATER) - ({"files"} if form.files else set())
     recipe = {
         "version": PREPARE_VERSION,
-        "form": form.model_dump(
-            mode="json", include=set(Form.model_fields) - {"files"} if form.files else set(Form.model_fields)
-        ),
+        "form": form.model_dump(mode="json", include=include),
         "files": [[file.name, file.sha256, file.confirmed] for file in form.files],
         "entry": entry.model_dump(mode="json", include={"n_samples", "n_features", "n_positive", "scaling", "range"}),
     }
+    later = entry.model_dump(mode="json", include=set(_LATER), exclude_defaults=True)
+    later |= form.model_dump(mode="json", include=set(_LATER), exclude_defaults=True)
+    if later:
+        recipe["later"] = later
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -143,6 +153,8 @@ def open_folder(folder: Path) -> Dataset:
     loaded = {array: _map(folder / f"{array}.npy", size, mend) for array, size in sizes.items()}
     if kind == "dense":
         X = loaded["X"]
+    elif kind == "fourier":
+        X = RandomFourierRows(loaded["X"], loaded["omega"], loaded["phase"])
     else:
         from scipy.sparse import csr_matrix
 
@@ -172,32 +184,30 @@ def fingerprint_of(folder: Path, kind: str, shape: tuple[int, int]) -> str:
     return sha256.hexdigest()
 
 
-def write_prepared(
-    entry: DatasetEntry,
-    key: str,
-    sources: Sources,
-    kind: str,
-    blocks: list[Any],
-    y: np.ndarray,
-    manifest: dict[str, Any],
-) -> Dataset:
-    """Write arrays to a new folder and move it into place; the caller holds the dataset's lock.
+class Filled(NamedTuple):
+    """What was written to a folder, beside ``y``: the kind of `ARRAYS`, the shape of X, and the manifest."""
+
+    kind: str
+    shape: tuple[int, int]
+    y: np.ndarray
+    manifest: dict[str, Any]
+
+
+def write_prepared(entry: DatasetEntry, key: str, sources: Sources, fill: Callable[[Path], Filled]) -> Dataset:
+    """Let arrays be written to a new folder and move it into place; the caller holds the dataset's lock.
 
     Parameters
     ----------
     key : str
         Name of the folder.
-    kind : {"dense", "csr"}
-        How to store ``blocks``.
-    blocks : list of ndarray or csr_matrix
-        Rows of X; the list is emptied while it is written, to save memory.
+    fill : callable
+        Writes all arrays but y to the folder that it is given.
     """
-    shape = (len(y), entry.n_features)
     parent = prepared_folder(entry, sources)
     parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
     try:
-        (_write_dense if kind == "dense" else _write_csr)(new, blocks, shape)
+        kind, shape, y, manifest = fill(new)
         np.save(new / "y.npy", y.astype(DTYPES["y"]))
         meta = {
             "name": entry.name,
@@ -217,28 +227,3 @@ def write_prepared(
         for leftover in parent.glob(".new-*"):  # also of a killed process: nobody else holds the lock
             shutil.rmtree(leftover)
     return open_folder(final)
-
-
-def _write_dense(folder: Path, blocks: list[Any], shape: tuple[int, int]) -> None:
-    X = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype=DTYPES["X"], shape=shape)
-    for start, block in _drain(blocks):
-        X[start : start + block.shape[0]] = block if isinstance(block, np.ndarray) else block.toarray()
-    X.flush()
-
-
-def _write_csr(folder: Path, blocks: list[Any], shape: tuple[int, int]) -> None:
-    from scipy.sparse import csr_matrix, vstack
-
-    X = vstack([csr_matrix(block) for _, block in _drain(blocks)], format="csr", dtype=np.float64)
-    X.eliminate_zeros()
-    for array, values in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr)):
-        np.save(folder / f"{array}.npy", values.astype(DTYPES[array]))
-
-
-def _drain(blocks: list[Any]) -> Iterator[tuple[int, Any]]:
-    start = 0
-    blocks.reverse()
-    while blocks:
-        block = blocks.pop()
-        yield start, block
-        start += block.shape[0]

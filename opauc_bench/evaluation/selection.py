@@ -11,7 +11,7 @@ from scipy import sparse
 from .auc import auc_columns
 from .splits import stratified_folds
 
-__all__ = ["Selection", "cross_validate", "ranking", "score_columns"]
+__all__ = ["Selection", "blocks_that_fit", "cross_validate", "fit_and_score", "ranking", "score_columns"]
 
 _BLOCK_BYTES = 64e6
 
@@ -44,6 +44,7 @@ def cross_validate(
     inner_folds: int,
     stratified: bool,
     seed: int,
+    memory_bytes: float | None = None,
     on_chunk: Callable[[int], None] | None = None,
     finished: dict[int, np.ndarray] | None = None,
     on_fold: Callable[[int, np.ndarray], None] | None = None,
@@ -62,6 +63,8 @@ def cross_validate(
     stratified : bool
     seed : int
         Of the outer fold.
+    memory_bytes : float, optional
+        What a pass may use; see :func:`fit_and_score`.
     on_chunk : callable, optional
         Passed on to ``fit_grid``.
     finished : dict of int to ndarray, optional
@@ -80,14 +83,93 @@ def cross_validate(
         if fold in aucs:
             continue
         held_out = assigned == fold
-        coef = learner.fit_grid(X, y, grid, order=rows[~held_out], on_chunk=on_chunk)
-        aucs[fold] = score_columns(X, labels[held_out], rows[held_out], coef)
+        aucs[fold] = fit_and_score(
+            learner, X, y, grid, rows[~held_out], rows[held_out], memory_bytes=memory_bytes, on_chunk=on_chunk
+        )
         if on_fold is not None:
             on_fold(fold, aucs[fold])
     return Selection(np.stack([aucs[fold] for fold in range(inner_folds)]))
 
 
-def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def fit_and_score(
+    learner,
+    X,
+    y,
+    grid: dict[str, np.ndarray],
+    train: np.ndarray,
+    held_out: np.ndarray,
+    *,
+    memory_bytes: float | None = None,
+    on_chunk: Callable[[int], None] | None = None,
+    auc: Callable[..., np.ndarray] = auc_columns,
+    finished: dict[int, float] | None = None,
+    on_block: Callable[[dict[int, float]], None] | None = None,
+) -> np.ndarray:
+    """Train every setting on some rows and score it on others, in as few passes as the memory allows.
+
+    Parameters
+    ----------
+    learner : LinearRanker
+    X, y : arrays
+        The whole dataset.
+    grid : dict of axis to ndarray of shape (n_settings,)
+    train, held_out : ndarray of int
+        Rows to learn from, in this order, and rows to score.
+    memory_bytes : float, optional
+        Where the whole grid needs more by the learner's own estimate, its settings go in blocks, a pass each.
+    on_chunk : callable, optional
+        Passed on to ``fit_grid``.
+    auc : callable
+        From labels and columns of scores to an AUC a column.
+    finished : dict of int to float, optional
+        AUC of settings that an interrupted run has left.
+    on_block : callable, optional
+        Called after a block with the AUC of every setting so far.
+
+    Returns
+    -------
+    ndarray of shape (n_settings,)
+        AUC on the held-out rows, NaN where the setting diverged.
+    """
+    n_settings = len(next(iter(grid.values())))
+    aucs = dict(finished or {})
+    left = np.array([setting for setting in range(n_settings) if setting not in aucs], dtype=int)
+    for block in blocks_that_fit(learner, X, len(train), left, memory_bytes):
+        part = {axis: values[block] for axis, values in grid.items()}
+        coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
+        aucs |= zip(block.tolist(), score_columns(X, y[held_out], held_out, coef, auc).tolist())
+        if on_block is not None:
+            on_block(aucs)
+    return np.array([aucs[setting] for setting in range(n_settings)])
+
+
+def blocks_that_fit(learner, X, n_train: int, settings: np.ndarray, memory_bytes: float | None) -> list[np.ndarray]:
+    """Cut settings into the fewest blocks of which each fits into memory; into one where not even one setting does.
+
+    Parameters
+    ----------
+    learner : LinearRanker
+    X : array
+        The whole dataset.
+    n_train : int
+        Rows of a pass.
+    settings : ndarray of int
+    memory_bytes : float or None
+        What a pass may use by the learner's own estimate.
+
+    Returns
+    -------
+    list of ndarray
+        Of equal size, as far as possible; none where there are no settings.
+    """
+    if len(settings) == 0:
+        return []
+    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
+    size = (n_train, X.shape[1], n_nonzero, len(settings))
+    return np.array_split(settings, 1 if memory_bytes is None else learner.n_passes(*size, memory_bytes))
+
+
+def score_columns(X, y, rows: np.ndarray, coef: np.ndarray, auc: Callable[..., np.ndarray] = auc_columns) -> np.ndarray:
     """AUC of each column of ``coef`` on some rows of ``X``, NaN for columns that are not finite.
 
     Parameters
@@ -97,6 +179,8 @@ def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         Labels of those rows.
     rows : ndarray of int
     coef : ndarray of shape (n_features, n_settings)
+    auc : callable
+        From labels and columns of scores to an AUC a column.
 
     Returns
     -------
@@ -114,7 +198,7 @@ def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
             block = X[rows[start : start + step]]
             product = block @ weights
             scores[start : start + step] = product.toarray() if sparse.issparse(product) else product
-    aucs[finite] = auc_columns(y, scores)
+    aucs[finite] = auc(y, scores)
     return aucs
 
 

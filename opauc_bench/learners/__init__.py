@@ -9,18 +9,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .registry import LEARNERS, get_learner, learner_names, learner_parameters
+from .registry import LEARNERS, get_learner, learner_names, learner_parameters, zero_axes
 
 if TYPE_CHECKING:
     from .base import OnePassLearner
     from .batch_base import BatchLearner
     from .batch_logistic import BatchUniLog
     from .dual_averaging import RDAL1, AdaGrad
+    from .frequent_directions import OPAUCFD
     from .fsauc import FSAUC
     from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq
     from .opauc import OPAUC
+    from .opauc_s import OPAUCS
+    from .projected import OPAUCPCA, OPAUCRP, OPAUCFeat
     from .ranker import DivergenceError, LinearRanker
     from .solam import SOLAM
     from .spam import SPAML1, SPAML2, SPAMElastic
@@ -35,6 +38,10 @@ __all__ = [
     "LEARNERS",
     "LSSVM",
     "OPAUC",
+    "OPAUCFD",
+    "OPAUCPCA",
+    "OPAUCRP",
+    "OPAUCS",
     "RDAL1",
     "SOLAM",
     "SPAML1",
@@ -50,6 +57,7 @@ __all__ = [
     "LinearRanker",
     "OAMGra",
     "OAMSeq",
+    "OPAUCFeat",
     "OnePassLearner",
     "SPAMElastic",
     "SVMPerf",
@@ -59,6 +67,7 @@ __all__ = [
     "get_learner",
     "learner_names",
     "learner_parameters",
+    "zero_axes",
 ]
 
 _HOMES = {

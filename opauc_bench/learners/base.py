@@ -13,7 +13,7 @@ rows, and the removal of settings that overflow. ``fit`` is the case of a single
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,8 @@ _CHUNK_SECONDS = 0.25
 # Most settings that overflow do so at once: short first chunks get rid of them early.
 _FIRST_CHUNK = 16
 _LONGEST_CHUNK = 4096
+# Wide rows that are made dense, or made when they are read, come in fewer.
+_CHUNK_BYTES = 1 << 26
 
 
 @dataclass
@@ -61,10 +63,43 @@ class State:
         """Which live settings have finite weights, shape (n_live,); looked at between chunks of rows."""
         return np.isfinite(self.coef(n_features)).all(axis=0)
 
+    def coef_at(self, features: np.ndarray) -> np.ndarray:
+        """Weights of the live settings at some ``features``, which may repeat; shape (len(features), n_live)."""
+        return self.coef(int(features.max(initial=-1)) + 1)[features]
+
     def keep(self, columns: np.ndarray) -> None:
         """Drop every setting but ``columns`` (integer positions among the live ones)."""
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
         self.W = np.ascontiguousarray(self.W[:, columns])
+
+    def widened(self, fresh: State) -> State:
+        """Move what has been learnt into a new state that has room for more features, and return that one.
+
+        Arrays are copied into the leading corner of the new ones, which is right where every axis that goes by features
+        begins with the first one, and where a feature that no row has had yet leaves nothing but zeros.
+
+        Parameters
+        ----------
+        fresh : State
+            As ``_begin`` makes it for the same settings and more features. It is written to.
+
+        Raises
+        ------
+        ValueError
+            If the state cannot be widened, because something else than zeros belongs to a new feature, or because it
+            keeps what is no array.
+        """
+        for name, old in vars(self).items():
+            new = getattr(fresh, name, None)
+            if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
+                if old.shape != new.shape and new.any():
+                    raise ValueError(f"{name} does not begin with zeros")
+                new[tuple(map(slice, old.shape))] = old
+            elif isinstance(old, np.random.Generator):
+                setattr(fresh, name, old)
+            elif name != "settings" and old != new:
+                raise ValueError(f"{name} is no array")
+        return fresh
 
 
 class OnePassLearner(LinearRanker):
@@ -73,6 +108,8 @@ class OnePassLearner(LinearRanker):
     Subclasses store hyper-parameters in ``__init__`` and implement ``_begin`` and ``_consume``.
     """
 
+    # Whether rows may come one after the other, none of them known beforehand.
+    streams = True
     _sparse_chunks = False
     # Whether a dense X is looked through first, so that features that are zero in every row need not be carried.
     _skips_zero_features = False
@@ -118,13 +155,16 @@ class OnePassLearner(LinearRanker):
         *,
         order: np.ndarray | None = None,
         on_chunk: Callable[[int], None] | None = None,
+        stops: Collection[int] = (),
+        on_stop: Callable[[int, Callable[[], np.ndarray]], None] | None = None,
     ) -> np.ndarray:
         """Train every setting of a grid in one pass over the rows.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
-            Read in chunks: it may be memory-mapped and larger than memory.
+            Read in chunks, as ``X[rows]``: it may be memory-mapped and larger than memory, or make its rows when they
+            are asked for.
         y : ndarray of shape (n_samples,)
             Labels, -1 or +1.
         grid : mapping of axis name to array of shape (n_settings,)
@@ -133,6 +173,11 @@ class OnePassLearner(LinearRanker):
             Rows to visit, in this order; by default all of them from first to last.
         on_chunk : callable, optional
             Called with the number of rows consumed so far after each chunk; what it raises ends the pass.
+        stops : collection of int
+            Numbers of rows after which to call ``on_stop``.
+        on_stop : callable, optional
+            Called with the number of rows consumed so far and a function that returns the weights at that point, in
+            the form of this method's result. Not called any more once every setting has overflowed.
 
         Returns
         -------
@@ -153,10 +198,24 @@ class OnePassLearner(LinearRanker):
         state.expect(len(order))
         live = np.arange(n_settings)
         n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-        start, length = 0, _FIRST_CHUNK
+        most = _LONGEST_CHUNK
+        if not (sparse.issparse(X) and self._sparse_chunks):
+            most = min(most, max(1, _CHUNK_BYTES // (8 * X.shape[1])))
+        start, length = 0, min(_FIRST_CHUNK, most)
+        ends = sorted({*stops, len(order)})
+
+        def weights() -> np.ndarray:
+            coef = np.full((X.shape[1], n_settings), np.nan)
+            if len(live):
+                coef[:, live] = 0.0
+                trained = slice(None) if features is None else features
+                coef[np.ix_(np.arange(X.shape[1])[trained], live)] = state.coef(n_features)
+            return coef
+
         with np.errstate(over="ignore", invalid="ignore"):
             while start < len(order) and len(live):
-                rows = order[start : start + length]
+                end = next(end for end in ends if end > start)
+                rows = order[start : min(start + length, end)]
                 self._consume(state, self._chunk(X, rows, features), np.asarray(y[rows], dtype=np.int8))
                 finite = state.finite(n_features)
                 if not finite.all():
@@ -165,15 +224,12 @@ class OnePassLearner(LinearRanker):
                         state.keep(np.flatnonzero(finite))
                 start += len(rows)
                 longest = int(_CHUNK_SECONDS / self.seconds_per_row(n_features, n_nonzero, max(1, len(live))))
-                length = min(2 * length, max(_FIRST_CHUNK, min(longest, _LONGEST_CHUNK)))
+                length = min(2 * length, max(_FIRST_CHUNK, longest), most)
                 if on_chunk is not None:
                     on_chunk(start)
-        coef = np.full((X.shape[1], n_settings), np.nan)
-        if len(live):
-            coef[:, live] = 0.0
-            trained = slice(None) if features is None else features
-            coef[np.ix_(np.arange(X.shape[1])[trained], live)] = state.coef(n_features)
-        return coef
+                if on_stop is not None and start in stops and len(live):
+                    on_stop(start, weights)
+        return weights()
 
     def _chunk(self, X, rows: np.ndarray, features: np.ndarray | None):
         """Rows of ``X`` in the form that the kernel reads."""
@@ -188,7 +244,7 @@ class OnePassLearner(LinearRanker):
         if features is not None:
             chunk = chunk[:, features]
         chunk = np.ascontiguousarray(chunk, dtype=np.float64)
-        return sparse.csr_matrix(chunk) if self._sparse_chunks else chunk
+        return _sparse_rows(chunk) if self._sparse_chunks else chunk
 
     # ------------------------------------------------------------------ scikit-learn
 
@@ -246,28 +302,44 @@ class OnePassLearner(LinearRanker):
         return self._learn(X, y)
 
     def _forget(self, n_features: int, n_rows: int | None) -> None:
-        self.check_params()
-        self._state = self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
+        self._state = self._new_state(n_features)
         self._state.expect(n_rows)
         self._class_counts = np.zeros(2)
         self._class_sums = np.zeros((2, n_features))
         self.n_samples_seen_ = 0
 
+    def _new_state(self, n_features: int) -> State:
+        """A state for the estimator's own setting."""
+        self.check_params()
+        return self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
+
     def _learn(self, X, y):
         if strangers := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
             raise ValueError(f"y has the labels {strangers}; the classes are {self.classes_.tolist()}")
-        positive = y == self.classes_[1]
+        self._take_in(X, y == self.classes_[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = self._state.coef(X.shape[1])[:, 0].copy()
+        return self._present(weights)
+
+    def _take_in(self, X, positive: np.ndarray) -> None:
+        """Consume checked rows; no work but the learner's own goes by the number of features if ``X`` is sparse."""
         signs = np.where(positive, 1, -1).astype(np.int8)
-        n_features = X.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, X.shape[0], _LONGEST_CHUNK):
                 rows = np.arange(start, min(start + _LONGEST_CHUNK, X.shape[0]))
                 self._consume(self._state, self._chunk(X, rows, None), signs[rows])
-            weights = self._state.coef(n_features)[:, 0].copy()
         for k, members in enumerate((positive, ~positive)):
             self._class_counts[k] += np.count_nonzero(members)
-            self._class_sums[k] += np.asarray(X[members].sum(axis=0)).ravel()
+            if sparse.issparse(X):
+                # One entry after the other: the same sums, however the rows are cut into pieces.
+                stored = np.repeat(members, np.diff(X.indptr))
+                np.add.at(self._class_sums[k], X.indices[stored], X.data[stored])
+            else:
+                self._class_sums[k] += X[members].sum(axis=0)
         self.n_samples_seen_ += X.shape[0]
+
+    def _present(self, weights: np.ndarray):
+        """Set what a trained estimator shows; divergence is found here."""
         if not np.isfinite(weights).all():
             raise DivergenceError(
                 f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
@@ -283,13 +355,23 @@ class OnePassLearner(LinearRanker):
         return self._threshold(weights, self._class_sums, self._class_counts)
 
 
+def _sparse_rows(chunk: np.ndarray) -> sparse.csr_matrix:
+    """CSR form of dense rows; where no value is zero, without looking for those."""
+    n_rows, n_features = chunk.shape
+    if n_features == 0 or not chunk.all():
+        return sparse.csr_matrix(chunk)
+    indices = np.tile(np.arange(n_features, dtype=np.int32), n_rows)
+    indptr = np.arange(0, chunk.size + 1, n_features, dtype=np.int32)
+    return sparse.csr_matrix((chunk.ravel(), indices, indptr), shape=chunk.shape)
+
+
 def _features_in_use(X) -> np.ndarray | None:
-    """Columns of a dense ``X`` with any nonzero entry, or None if that is all of them (or ``X`` is sparse).
+    """Columns of a dense ``X`` with any nonzero entry, or None if that is all of them (or ``X`` is no array).
 
     Where a feature that is zero in every row keeps a zero weight, leaving it out changes nothing: with O(d^2) a step,
     on mnist it saves a seventh of the work.
     """
-    if sparse.issparse(X):
+    if not isinstance(X, np.ndarray):
         return None
     used = np.zeros(X.shape[1], dtype=bool)
     for start in range(0, X.shape[0], _LONGEST_CHUNK):

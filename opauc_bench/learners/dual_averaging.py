@@ -42,16 +42,25 @@ class _Sums(State):
     last_row: np.ndarray  # (n_features,), number of the row that had the coordinate last, from 1
 
     def coef(self, n_features):
-        return self._weights()[:-1]
+        return self._weights(self.W, self.last_row)[:-1]
+
+    def coef_at(self, features):
+        return self._weights(self.W[np.append(features, -1)], self.last_row[features])[:-1]
 
     @property
     def intercept(self) -> float:
-        return float(self._weights()[-1, 0])
+        return float(self._weights(self.W[-1:], self.last_row[:0])[-1, 0])
 
-    def _weights(self) -> np.ndarray:
-        weights = np.empty((self.W.shape[0], self.W.shape[2]))
-        _all_weights(*self.rule, self.settings["l1"], self.rates, self.n_rows[0], self.last_row, self.W, weights)
+    def _weights(self, W: np.ndarray, last_row: np.ndarray) -> np.ndarray:
+        weights = np.empty((W.shape[0], W.shape[2]))
+        _all_weights(*self.rule, self.settings["l1"], self.rates, self.n_rows[0], last_row, W, weights)
         return weights
+
+    def widened(self, fresh):
+        fresh.last_row[: len(self.last_row)] = self.last_row
+        fresh.n_rows[:] = self.n_rows
+        fresh.W[: len(self.last_row)], fresh.W[-1] = self.W[:-1], self.W[-1]
+        return fresh
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
@@ -128,6 +137,7 @@ class RDAL1(_DualAveraging):
     """
 
     grid_axes = ("gamma", "l1", "rho")
+    zero_axes = ("rho",)
     _adaptive = False
 
     def __init__(self, gamma=1.0, l1=1e-3, rho=0.0, variant="paper"):

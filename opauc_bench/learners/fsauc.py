@@ -51,6 +51,15 @@ class _Epochs(State):
         # Iterates that are not finite show before their epoch is over.
         return (self.start + 0.0 * self.W)[:, :n_features].T
 
+    def widened(self, fresh):
+        d = self.sums.shape[1]
+        for old, new in ((self.W, fresh.W), (self.start, fresh.start), (self.total, fresh.total)):
+            new[:, :d], new[:, -2:] = old[:, :d], old[:, -2:]
+        fresh.sums[:, :d] = self.sums
+        fresh.dual, fresh.counts, fresh.step, fresh.clock = self.dual, self.counts, self.step, self.clock
+        fresh.lengths = self.lengths
+        return fresh
+
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
         self.W, self.start, self.total = (

@@ -49,13 +49,19 @@ class _Leader(State):
     products: np.ndarray  # (2, n_live), inner products of the weights and the class sums
 
     def coef(self, n_features):
+        return self._weights(self.W)
+
+    def coef_at(self, features):
+        return self._weights(self.W[features]) if self.refresh else self.W[features, _W]
+
+    def _weights(self, W: np.ndarray) -> np.ndarray:
         if not self.refresh:
-            return self.W[:, _W]
-        z, l1 = self.W[:, _Z], self.settings["l1"]
+            return W[:, _W]
+        z, l1 = W[:, _Z], self.settings["l1"]
         beta, l2 = self.shared
         left = np.where(z > l1, self.shrink[0] - z, np.where(z < -l1, -z - self.shrink[1], 0.0))
-        fresh = left / ((beta + self.W[:, _ROOT]) * (1.0 / self.settings["gamma"]) + l2)
-        return np.where(np.isfinite(self.W[:, _W]), fresh, np.nan)
+        fresh = left / ((beta + W[:, _ROOT]) * (1.0 / self.settings["gamma"]) + l2)
+        return np.where(np.isfinite(W[:, _W]), fresh, np.nan)
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}

@@ -13,7 +13,8 @@ where c is C_t, or C_t / 2 if the objective splits each pair between its two mem
 Buffers depend on neither C nor w, so one pass serves all values of C. The scores of x and of the whole buffer under
 all models are one matrix product. ``oam_seq`` then works in the coordinates of the buffer: a step on pair j changes
 the score of x_i by an inner product that stands in the buffer's Gram matrix, which changes one row at a time. A second
-product applies all steps of all models to the weights.
+product applies all steps of all models to the weights. Beyond 4,096 features the buffers hold sparse rows instead, see
+:mod:`opauc_bench.learners.oam_sparse`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from ..compiled import njit
 from .base import OnePassLearner, State
+from .oam_sparse import SparseBuffers, consume_sparse
 
 __all__ = ["OAMGra", "OAMSeq"]
 
 _STEPS = {"C": 1.0, "C/2": 0.5}
+# From so many features on rows are taken to be sparse; matrix products with dense buffers would cost O(N d).
+_WIDE = 4096
 _EQUAL = 1e-14  # squared distance, relative to the squared norm, that rounding leaves between equal rows
 
 
@@ -48,9 +53,26 @@ class _Buffers(State):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
         self.W = np.ascontiguousarray(self.W[columns])
 
+    def widened(self, fresh):
+        if isinstance(fresh, _Buffers):
+            return super().widened(fresh)
+        filled = [sparse.csr_matrix(self.rows[k, : self.sizes[k]]) for k in (0, 1)]
+        fresh.make_room(max(int(np.diff(rows.indptr).max(initial=0)) for rows in filled))
+        for k, rows in enumerate(filled):
+            for slot in range(rows.shape[0]):
+                part = slice(rows.indptr[slot], rows.indptr[slot + 1])
+                n = part.stop - part.start
+                fresh.lengths[k, slot] = n
+                fresh.features[k, slot, :n] = rows.indices[part]
+                fresh.values[k, slot, :n] = rows.data[part]
+        fresh.W[: self.W.shape[1]] = self.W.T
+        fresh.rng, fresh.counts, fresh.sizes, fresh.gram = self.rng, self.counts, self.sizes, self.gram
+        return fresh
+
 
 class _OAM(OnePassLearner):
     grid_axes = ("eta",)
+    rotation_invariant = True
     _sequential: bool
 
     def __init__(self, eta=2**-6, buffer_size=100, step="C", random_state=None):
@@ -67,6 +89,8 @@ class _OAM(OnePassLearner):
 
     def _begin(self, n_features, settings):
         size = int(self.buffer_size)
+        if n_features > _WIDE:
+            return SparseBuffers.empty(settings, n_features, size, np.random.default_rng(self.random_state))
         return _Buffers(
             settings=settings,
             W=np.zeros((len(settings["eta"]), n_features)),
@@ -80,14 +104,29 @@ class _OAM(OnePassLearner):
     def _consume(self, state, X, y):
         slots = _reservoir(y, state.counts, int(self.buffer_size), state.rng.random(len(y)))
         caps = state.settings["eta"] * _STEPS[self.step]
+        if isinstance(state, SparseBuffers):
+            consume_sparse(state, sparse.csr_matrix(X), y, slots, caps, self._sequential)
+            return
         _pass(X, y, slots, caps, self._sequential, state.counts, state.sizes, state.rows, state.gram, state.W)
 
+    def _chunk(self, X, rows, features):
+        if X.shape[1] > _WIDE and sparse.issparse(X):
+            chunk = X[rows]
+            chunk.sum_duplicates()
+            return chunk
+        return super()._chunk(X, rows, features)
+
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
+        if n_features > _WIDE:
+            gathers = self.buffer_size * n_nonzero * (4e-9 + 1e-9 * n_settings)
+            return 3e-6 + gathers + (1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0)
         products = 4.0 * self.buffer_size * n_features * (n_settings + 1)
         sequential = 1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0
         return 3e-6 + products / 3e10 + sequential + 1e-9 * self.buffer_size * n_settings
 
     def memory_bytes(self, n_features, n_settings):
+        if n_features > _WIDE:
+            return 8.0 * n_features * (2 * n_settings + 1) + 16.0 * self.buffer_size**2
         return 8.0 * (2 * self.buffer_size * (n_features + self.buffer_size) + 2 * n_features * n_settings)
 
 

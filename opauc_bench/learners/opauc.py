@@ -30,7 +30,7 @@ _PENDING = 64  # rows of a class that may wait before they enter its second mome
 
 
 @dataclass
-class _Moments(State):
+class Moments(State):
     """Class 0 is positive, class 1 negative; ``d`` is n_features padded to a multiple of 4."""
 
     counts: np.ndarray  # (2,)
@@ -88,6 +88,7 @@ class OPAUC(OnePassLearner):
     """
 
     grid_axes = ("eta", "lam")
+    rotation_invariant = True
     _skips_zero_features = True
 
     def __init__(self, eta=2**-6, lam=2**-8):
@@ -97,7 +98,7 @@ class OPAUC(OnePassLearner):
     def _begin(self, n_features, settings):
         d = _padded(n_features, 4)
         n_settings = len(settings["eta"])
-        return _Moments(
+        return Moments(
             settings=settings,
             W=np.zeros((d, n_settings if n_settings == 1 else _padded(n_settings, 8))),
             counts=np.zeros(2),

@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 __all__ = ["DivergenceError", "LinearRanker"]
 
+_SHARE_OF_TRAINING = 0.7
+
 
 class DivergenceError(ArithmeticError):
     """The weights of a single model overflowed: the step size is too large for the data."""
@@ -30,12 +32,19 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         Part of the identity of every recorded number: raise it when the learner's results change.
     grid_axes : tuple of str
         Names of the hyper-parameters that ``fit_grid`` accepts one value a setting for.
+    zero_axes : tuple of str
+        Those of them that a grid may set to 0.
+    rotation_invariant : bool
+        Whether rotating all rows leaves the scores as they are.
     not_identity : tuple of str
         Parameters that say how or where a number is computed, not which: they are no part of its identity.
     """
 
     version = 1
     grid_axes: tuple[str, ...] = ()
+    zero_axes: ClassVar[tuple[str, ...]] = ()
+    # Whether scores stay the same, but for rounding, when all rows are rotated: then few wide rows can be narrowed first.
+    rotation_invariant: ClassVar[bool] = False
     # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
@@ -63,6 +72,25 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         n_settings : int
         """
         raise TypeError(f"{type(self).__name__} has to define cost")
+
+    def n_passes(
+        self, n_rows: int, n_features: int, n_nonzero: float, n_settings: int, memory_bytes: float | None
+    ) -> int:
+        """How many passes a grid has to be split into so that each keeps within ``memory_bytes``, by the estimate.
+
+        Part of the memory is left to scoring and to what the estimate misses. Where not even a single setting fits,
+        splitting does not help: 1.
+        """
+        if memory_bytes is None:
+            return 1
+
+        def fits(n_passes: int) -> bool:
+            at_once = -(-n_settings // n_passes)
+            return self.cost(n_rows, n_features, n_nonzero, at_once)[1] <= _SHARE_OF_TRAINING * memory_bytes
+
+        if not fits(n_settings):
+            return 1
+        return next(n_passes for n_passes in range(1, n_settings + 1) if fits(n_passes))
 
     def check_params(self) -> None:
         """Look at the parameters that are not tuned; called before any work.

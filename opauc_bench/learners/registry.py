@@ -13,10 +13,17 @@ from pathlib import Path
 
 from ..errors import LearnerError
 
-__all__ = ["LEARNERS", "get_learner", "learner_names", "learner_parameters"]
+__all__ = ["LEARNERS", "get_learner", "learner_names", "learner_parameters", "zero_axes"]
 
 LEARNERS = {
     "opauc": "opauc_bench.learners.opauc:OPAUC",
+    "opauc_fd": "opauc_bench.learners.frequent_directions:OPAUCFD",
+    "opauc_r": "opauc_bench.learners.sketched:OPAUCr",
+    "opauc_h": "opauc_bench.learners.sketched:OPAUCh",
+    "opauc_s": "opauc_bench.learners.opauc_s:OPAUCS",
+    "opauc_feat": "opauc_bench.learners.projected:OPAUCFeat",
+    "opauc_rp": "opauc_bench.learners.projected:OPAUCRP",
+    "opauc_pca": "opauc_bench.learners.projected:OPAUCPCA",
     "oam_seq": "opauc_bench.learners.oam:OAMSeq",
     "oam_gra": "opauc_bench.learners.oam:OAMGra",
     "uni_exp": "opauc_bench.learners.univariate:UniExp",
@@ -36,8 +43,6 @@ LEARNERS = {
     "svm_or": "opauc_bench.learners.svm:SVMOR",
     "ls_svm": "opauc_bench.learners.least_squares:LSSVM",
     "batch_uni_log": "opauc_bench.learners.batch_logistic:BatchUniLog",
-    "opauc_r": "opauc_bench.learners.sketched:OPAUCr",
-    "opauc_h": "opauc_bench.learners.sketched:OPAUCh",
     "batch_uni_squ": "opauc_bench.learners.least_squares:BatchUniSqu",
 }
 
@@ -95,6 +100,17 @@ def learner_parameters(name: str, folder: Path | None = None) -> tuple[tuple[str
     learner = get_learner(name, folder)
     parameters = tuple(p for p in inspect.signature(learner.__init__).parameters if p != "self")
     return parameters, tuple(learner.grid_axes)
+
+
+def zero_axes(name: str, folder: Path | None = None) -> tuple[str, ...]:
+    """Names of the grid axes of a learner whose values may be 0.
+
+    Raises
+    ------
+    LearnerError
+        If there is no such learner.
+    """
+    return tuple(get_learner(name, folder).zero_axes)
 
 
 def _module_from_file(path: Path):

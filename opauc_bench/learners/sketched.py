@@ -41,7 +41,7 @@ from .sparse_rows import aligned_zeros, rows_of
 __all__ = ["OPAUCh", "OPAUCr"]
 
 _ALGORITHMS = ("implicit", "plain")
-_BLOCK_ROWS = 6 * 128
+_BLOCK_ROWS = 768
 
 
 class _Gaussian:
@@ -75,6 +75,10 @@ class _Plain(State):
     sums: np.ndarray  # (2, n_features)
     sketches: np.ndarray  # (2, n_features, tau)
 
+    def widened(self, fresh):
+        fresh.draws = self.draws
+        return super().widened(fresh)
+
 
 @dataclass
 class _Implicit(State):
@@ -97,25 +101,47 @@ class _Implicit(State):
     last_row: tuple[np.ndarray, np.ndarray]  # its features, ascending, and values
 
     def coef(self, n_features):
-        n, (own, n_steps), (_, c, width) = self.n_live, self.run[:2], self.in_basis.shape
-        b = self.in_basis.copy()
-        if n_steps:
-            b[:, :, np.flatnonzero(self.settings["eta"] * self.settings["lam"] == 1.0)] = 0.0
-            b[1 - own, : self.draws.tau + 1] += self.delta[: self.draws.tau + 1]
-        coef, block = np.empty((n_features, n)), np.zeros((_BLOCK_ROWS, width))
-        columns = np.zeros((_BLOCK_ROWS, 2 * c))
+        coef, b = np.empty((n_features, self.n_live)), self._b()
         for start in range(0, n_features, _BLOCK_ROWS):
             rows = slice(start, min(start + _BLOCK_ROWS, n_features))
-            length = rows.stop - start
-            block[:length], columns[:length] = self.W[rows], self.basis[rows]
-            bring_up_to_date(block[:length], self.seen[rows], self.fades)
-            add_product(columns, b.reshape(2 * c, width), block)
-            coef[rows] = block[:length, :n]
+            self._form(rows, b, coef[rows])
         indices, data = self.last_row
-        coef[indices] += np.outer(data, self.of_last[:n])
-        coef *= self.alpha[:n]
+        coef[indices] += np.outer(data, self.of_last[: self.n_live])
+        coef *= self.alpha[: self.n_live]
         coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         return coef
+
+    def coef_at(self, features):
+        coef, b = np.empty((len(features), self.n_live)), self._b()
+        for start in range(0, len(features), _BLOCK_ROWS):
+            some = features[start : start + _BLOCK_ROWS]
+            self._form(some, b, coef[start : start + _BLOCK_ROWS])
+        (indices, data), of_last = self.last_row, self.of_last[: self.n_live]
+        if len(indices) and of_last.any():
+            place = np.minimum(np.searchsorted(indices, features), len(indices) - 1)
+            coef += np.outer(np.where(indices[place] == features, data[place], 0.0), of_last)
+        return coef * self.alpha[: self.n_live]
+
+    def _b(self):
+        """All of b, one class below the other."""
+        (own, n_steps), c, b = self.run[:2], self.draws.tau + 1, self.in_basis.copy()
+        if n_steps:
+            b[:, :, np.flatnonzero(self.settings["eta"] * self.settings["lam"] == 1.0)] = 0.0
+            b[1 - own, :c] += self.delta[:c]
+        return b.reshape(-1, b.shape[2])
+
+    def _form(self, rows, b, coef):
+        """Write some rows of v + B b, without what v has where f = 0."""
+        n = len(coef)
+        v, columns = np.zeros((_padded(n, 3), b.shape[1])), np.zeros((_padded(n, 3), len(b)))
+        v[:n], columns[:n] = self.W[rows], self.basis[rows]
+        bring_up_to_date(v[:n], self.seen[rows], self.fades)
+        add_product(columns, b, v)
+        coef[:] = v[:n, : self.n_live]
+
+    def widened(self, fresh):
+        fresh.draws, fresh.last_row = self.draws, self.last_row
+        return super().widened(fresh)
 
     def finite(self, n_features):
         small = (*self.in_basis, *self.products, self.delta, self.of_last)
@@ -137,6 +163,7 @@ class _Implicit(State):
 
 class _SketchedOPAUC(OnePassLearner):
     grid_axes = ("eta", "lam")
+    rotation_invariant = True
     _sparse_chunks = True
     _draws: type[_Gaussian]
 

@@ -42,8 +42,13 @@ class _Saddle(State):
     counts: np.ndarray  # (2,), positives and negatives so far
 
     def coef(self, n_features):
-        scalars = self.scalars
-        return (scalars[_GAMMA] * self.W[:, _V] - self.W[:, _U]) / scalars[_STEPS]
+        return self._weights(self.W)
+
+    def coef_at(self, features):
+        return self._weights(self.W[features])
+
+    def _weights(self, W: np.ndarray) -> np.ndarray:
+        return (self.scalars[_GAMMA] * W[:, _V] - W[:, _U]) / self.scalars[_STEPS]
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}

@@ -128,6 +128,9 @@ class _Combination(State):
     def coef(self, n_features):
         return self.model[_SCALE] * self.W + self.sums @ self.model[_FACTOR : _FACTOR + 2]
 
+    def coef_at(self, features):
+        return self.model[_SCALE] * self.W[features] + self.sums[features] @ self.model[_FACTOR : _FACTOR + 2]
+
     def keep(self, columns):
         super().keep(columns)
         self.model = np.ascontiguousarray(self.model[:, columns])

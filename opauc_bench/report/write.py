@@ -3,16 +3,29 @@
 import os
 from pathlib import Path
 
-from ..errors import ResultsError
+from ..files import remove_file, write_text
 from .compare import Comparison
 from .compare_render import comparison_to_csv, comparison_to_markdown
 from .html import to_html
 from .render import to_csv, to_latex, to_markdown
 from .table import ResultTable
 
-__all__ = ["write_report"]
+__all__ = ["report_texts", "write_report"]
 
 _COMPARISON_FILES = ("comparison.md", "comparison.csv")
+
+
+def report_texts(table: ResultTable, comparison: Comparison | None = None) -> dict[str, str]:
+    """Return the files of a report, names and contents; see `write_report`."""
+    texts = {
+        "table.md": to_markdown(table),
+        "table.tex": to_latex(table),
+        "table.csv": to_csv(table),
+        "table.html": to_html(table),
+    }
+    if comparison is not None:
+        texts |= zip(_COMPARISON_FILES, (comparison_to_markdown(comparison), comparison_to_csv(comparison)))
+    return texts
 
 
 def write_report(folder: str | os.PathLike, table: ResultTable, comparison: Comparison | None = None) -> list[Path]:
@@ -41,33 +54,10 @@ def write_report(folder: str | os.PathLike, table: ResultTable, comparison: Comp
         If the folder or a file cannot be written.
     """
     folder = Path(folder)
-    texts = {
-        "table.md": to_markdown(table),
-        "table.tex": to_latex(table),
-        "table.csv": to_csv(table),
-        "table.html": to_html(table),
-    }
-    if comparison is not None:
-        texts |= zip(_COMPARISON_FILES, (comparison_to_markdown(comparison), comparison_to_csv(comparison)))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in _COMPARISON_FILES:
-            if name not in texts:
-                (folder / name).unlink(missing_ok=True)
-        for name, text in texts.items():
-            _replace(folder / name, text)
-    except OSError as error:
-        raise ResultsError(
-            f"cannot write the report into {folder}: {error}",
-            "free the folder, or choose another one with --out DIR",
-        ) from error
+    texts = report_texts(table, comparison)
+    for name in _COMPARISON_FILES:
+        if name not in texts:
+            remove_file(folder / name)
+    for name, text in texts.items():
+        write_text(folder / name, text)
     return [folder / name for name in texts]
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(text.encode("utf-8"))
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

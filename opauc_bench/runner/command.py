@@ -2,84 +2,118 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
-import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from contextlib import contextmanager
-from shutil import get_terminal_size
+from pathlib import Path
 from typing import Any
 
 from ..data import availability, download_size
-from ..errors import ConfigError, DataError, ResultsError
+from ..errors import ConfigError, DataError
+from ..files import write_text
 from ..plan import Task
-from ..report.compare import Comparison, compare
+from ..protocol import FIGURE_KINDS
 from ..report.compare_render import comparison_to_terminal
-from ..report.footnotes import origin_notes
-from ..report.published import load_published
-from ..report.table import Cell, Column, ResultTable, build_table
+from ..report.figure_text import figure_to_terminal
 from ..report.terminal import to_terminal
 from ..report.write import write_report
-from .execute import make_executor
+from .engines import Engine, workers
+from .figures import NO_MATPLOTLIB, figures_of, write_figures
 from .folds import write_folds
+from .page import PAGE, page_text
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
+from .shards import merge_folders
 from .store import Store
+from .tables import build_report, check_test
+from .terminal import say, width, wrapped
 
-__all__ = ["describe_plan", "describe_status", "print_comparison", "print_report", "run_experiment"]
+__all__ = ["describe_plan", "describe_status", "merge_results", "print_comparison", "print_report", "run_experiment"]
+
+_QUIET = 0.3  # load average of a machine with nothing to do, with a little to spare
 
 
 def run_experiment(
-    session: Session, n_jobs: int, *, fresh: bool, retry_failed: bool, test: str | None, quiet: bool
+    session: Session, engine: Engine, *, fresh: bool, retry_failed: bool, test: str | None, quiet: bool
 ) -> int:
     """Run what is missing, write and print the report; returns the exit code."""
-    _check_test(test)
+    check_test(test)
     with session.locked():
-        session.prepare_data((lambda text: None) if quiet else _say)
+        session.prepare_data((lambda text: None) if quiet else say)
         for error in session.unavailable.values():
-            _say(f"not available: {error}")
+            say(f"not available: {error}")
         session.write_manifest()
         tasks = [task for task in session.tasks() if task.dataset in session.prepared]
         if not tasks:
             raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
         _check_folds(session, {task.dataset for task in tasks})
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
+        if session.experiment.protocol.exclusive:
+            engine = engine.alone()
+            if todo:
+                _warn_of_load()
+        todo = engine.ordered(_without_hopeless(session, todo))
         if not quiet and todo:
-            _say(
+            say(
                 f"{len(todo)} of {len(tasks)} tasks to compute, "
-                f"up to {duration(estimate.seconds(todo) / n_jobs)} on {n_jobs} workers"
+                f"up to {duration(estimate.seconds(todo) / engine.n_jobs)} on {engine.title}"
             )
         if todo:
-            _compute(session, todo, n_jobs, estimate, quiet)
+            _compute(session, todo, engine, estimate, quiet)
         print_report(session, test)
         counts = status_counts(tasks, session.store)
     failed = sum(counts.values()) - counts["ok"]
     if failed:
         words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
-        _say(f"{failed} of {len(tasks)} tasks have no number ({words}); --retry-failed computes them again")
+        say(f"{failed} of {len(tasks)} tasks have no number ({words}); --retry-failed computes them again")
     return 3 if session.unavailable else 1 if failed else 0
 
 
+def _warn_of_load() -> None:
+    """Times are measured: say so if something else is at work."""
+    load = os.getloadavg()[0]
+    if load > _QUIET:
+        say(
+            f"warning: the machine is busy (load {load:.1f}): times measured now are too long. "
+            "For times to be published, start this again when nothing else runs, with --fresh"
+        )
+
+
+def merge_results(session: Session, folders: list[Path], test: str | None) -> None:
+    """Join the folders of shards and print the report."""
+    check_test(test)
+    with session.locked():
+        merged = merge_folders(session, folders)
+        say(f"{merged.copied} records merged into {session.folder}/, {merged.present} were there")
+        print_report(session, test)
+
+
 def _check_folds(session: Session, names: set[str]) -> None:
-    """Every fold has to have rows of both classes, the inner ones too."""
-    protocol = session.experiment.protocol
+    """Every part of a split has to have rows of both classes."""
     problems = []
     for name, data in session.prepared.items():
         positive = data.manifest["n_positive"]
-        rarer = min(positive, data.manifest["n_samples"] - positive)
-        in_training = rarer - -(-rarer // protocol.folds)
-        if name in names and (rarer < protocol.folds or in_training < protocol.inner_folds):
-            problems.append(
-                f"{name}: its rarer class has {rarer} rows, too few for {protocol.folds} folds "
-                f"with {protocol.inner_folds} inner folds"
-            )
+        negative = data.manifest["n_samples"] - positive
+        for _, protocol in session.experiment.protocol.cases() if name in names else ():
+            if trouble := protocol.trouble_with(positive, negative):
+                problems.append(f"{name}: {trouble}")
     if problems:
         path = session.experiment.path
         raise ConfigError(
-            "\n".join(problems), f"take fewer folds under protocol of {path}, or leave these datasets out"
+            "\n".join(problems),
+            f"take fewer folds, or larger parts, under protocol of {path}, or leave these datasets out",
         )
+
+
+def _without_hopeless(session: Session, tasks: list[Task]) -> list[Task]:
+    """Leave out tasks that need far more memory than there is, and say so."""
+    hopeless = [task for task in tasks if session.is_hopeless(task)]
+    for line in _too_large(session, hopeless):
+        say(f"not started: {line}")
+    return [task for task in tasks if not session.is_hopeless(task)]
 
 
 def _to_do(session: Session, tasks: list[Task], fresh: bool, retry_failed: bool) -> tuple[list[Task], Estimate]:
@@ -103,9 +137,9 @@ def _has_failed(record: dict[str, Any] | None) -> bool:
     return record is not None and record["status"] != "ok"
 
 
-def _compute(session: Session, todo: list[Task], n_jobs: int, estimate: Estimate, quiet: bool) -> None:
-    executor = make_executor(n_jobs)
-    with _terminable(), Progress(todo, n_jobs, estimate, quiet) as progress:
+def _compute(session: Session, todo: list[Task], engine: Engine, estimate: Estimate, quiet: bool) -> None:
+    executor = engine.executor(session.catalogue)
+    with _terminable(), Progress(todo, engine.n_jobs, estimate, quiet) as progress:
         try:
             for task, record in session.run(todo, executor):
                 progress.done(task, record)
@@ -138,87 +172,60 @@ def _terminable():
 # ---------------------------------------------------------------------------------------------- tables
 
 
-def print_report(session: Session, test: str | None = None) -> None:
-    """Print the table of what is recorded and write the report."""
-    table, comparison = _report(session, test)
-    shown, _ = _report(session, test, chosen_only=True) if session.datasets or session.learners else (table, None)
-    print(to_terminal(shown, _width()).rstrip("\n"))
+def print_report(session: Session, test: str | None = None, page: bool = False) -> None:
+    """Print the table and the figures' numbers of what is recorded, and write the report.
+
+    The page is written if it is asked for, or if there is one: it would not belong to the tables any more.
+    """
+    if not session.prepared:
+        session.find_data()
+    has_table = session.experiment.protocol.kind not in FIGURE_KINDS
+    if page and not has_table:
+        raise ConfigError(f"{session.experiment.path}: draws figures; the page is about tables")
+    if has_table:
+        _print_table(session, test)
+    if session.experiment.figures:
+        _print_figures(session)
+    write_folds(session.folder / "folds.csv", session.records())
+    print(f"\nwritten to {session.folder}/")
+    if page or (has_table and (session.folder / PAGE).is_file()):
+        write_text(session.folder / PAGE, page_text(session, test))
+        print(f"the page: {session.folder / PAGE}")
+
+
+def _print_table(session: Session, test: str | None) -> None:
+    table, comparison = build_report(session, test)
+    shown, _ = build_report(session, test, chosen_only=True) if session.datasets or session.learners else (table, None)
+    print(to_terminal(shown, width()).rstrip("\n"))
     if comparison is not None:
         print()
         sentences = [f"Beside {comparison.published.title}:", *comparison.summary().sentences()]
-        print("\n".join(map(_wrapped, [*sentences, "Cell by cell: opauc-bench compare, or comparison.md"])))
+        print("\n".join(map(wrapped, [*sentences, "Cell by cell: opauc-bench compare, or comparison.md"])))
     write_report(session.folder, table, comparison)
-    write_folds(session.folder / "folds.csv", session.records())
-    print(f"\nwritten to {session.folder}/")
+
+
+def _print_figures(session: Session) -> None:
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        print(wrapped(session.experiment.title))
+    for figure in figures_of(session, chosen_only=True):
+        print()
+        print(figure_to_terminal(figure, width()).rstrip("\n"))
+    if not write_figures(session, figures_of(session)):
+        say(f"{NO_MATPLOTLIB}\n  try: pip install 'opauc-bench[plots]' && {session.command('report')}")
 
 
 def print_comparison(session: Session, test: str | None = None) -> None:
     """Print our values beside the published ones."""
-    table, comparison = _report(session, test)
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        raise ConfigError(f"{session.experiment.path}: draws figures, and there is no published table of them")
+    table, comparison = build_report(session, test)
     if comparison is None:
         raise ConfigError(
             f"{session.experiment.path}: names no published table to compare with",
             "add e.g. 'report: {published: aij2016_table2}' to the config",
         )
-    print(comparison_to_terminal(comparison, _width()))
+    print(comparison_to_terminal(comparison, width()))
     write_report(session.folder, table, comparison)
-
-
-def _report(session: Session, test: str | None, chosen_only: bool = False) -> tuple[ResultTable, Comparison | None]:
-    """The table of what is recorded; of the chosen datasets and columns only, beside the reference, if so asked."""
-    _check_test(test)
-    if not session.prepared:
-        session.find_data()
-    experiment = session.experiment
-    datasets, keys = experiment.datasets, experiment.columns
-    if chosen_only:
-        datasets = session.datasets or datasets
-        keys = [key for key in keys if key in (*(session.learners or keys), experiment.reference)]
-    not_to_be_had = session.not_to_be_had()
-    records = {(d, key): rows for (d, key), rows in session.records().items() if d in datasets and key in keys}
-    if not any(record for rows in records.values() for _, record in rows):
-        raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
-    expected = experiment.protocol.trials * experiment.protocol.folds
-    table = build_table(
-        title=experiment.title,
-        datasets=list(datasets),
-        columns=[Column(column.key, column.title) for column in session.columns if column.key in keys],
-        cells={key: _cell(rows, expected, key[0] in not_to_be_had) for key, rows in records.items()},
-        reference=experiment.reference,
-        test=test or experiment.report.test,
-        test_fraction=1.0 / experiment.protocol.folds,
-        footnotes=tuple(_origins(session, records)),
-    )
-    published = experiment.report.published
-    return table, compare(table, load_published(published)) if published else None
-
-
-def _origins(session: Session, records) -> Iterator[str]:
-    """What records tell of how a column was computed, such as by which program."""
-    for column in session.columns:
-        kept = (record for (_, key), rows in records.items() if key == column.key for _, record in rows if record)
-        told = (record.get("learner_info", {}).get("note") for record in kept)
-        yield from origin_notes(column.title, filter(None, told))
-
-
-def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, unavailable: bool) -> Cell:
-    finished = [record for _, record in rows if record is not None]
-    good = [record for record in finished if record["status"] == "ok"]
-    statuses = Counter(record["status"] for record in finished if record["status"] != "ok")
-    if unavailable and not finished:
-        statuses["unavailable"] = expected
-    return Cell(
-        aucs=tuple(record["test_auc"] for record in good),
-        folds=tuple((record["trial"], record["fold"]) for record in good),
-        expected=expected,
-        statuses=dict(statuses),
-        messages=tuple(sorted({record["message"] for record in finished if record["message"]})),
-    )
-
-
-def _check_test(test: str | None) -> None:
-    if test not in (None, "paired", "corrected"):
-        raise ConfigError(f"--test {test}: expected paired or corrected")
 
 
 # ---------------------------------------------------------------------------------------------- overviews
@@ -229,6 +236,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     from tabulate import tabulate
 
     session.find_data()
+    n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
     tasks = session.tasks()
     estimate, todo = Estimate(), defaultdict(list)
     done, failed = Counter(), 0
@@ -268,7 +276,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     cpu = estimate.seconds(left)
     notes = [
         f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
-        f"{duration(cpu / n_jobs)} on {n_jobs} workers. Settings that overflow are dropped on the way, which often "
+        f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped on the way, which often "
         "halves it; what has been measured corrects the estimate."
     ]
     if failed:
@@ -277,18 +285,25 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         notes.append(f"To download: {download / 1e6:.0f} MB.")
     if missing:
         notes.append(f"Not available here and now: {', '.join(missing)}.")
-    notes += _too_large(session, left)
+    notes += [f"{line}." for line in _too_large(session, left)]
+    if any(session.is_hopeless(task) for task in left):
+        notes.append(
+            "What needs more than twice the memory there is, run leaves out: raise limits.memory_gb if it fits."
+        )
     table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4))
-    return "\n".join([*_heading(session), table, "", *map(_wrapped, notes)])
+    return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
 
 
 def _too_large(session: Session, tasks: list[Task]) -> list[str]:
+    """One sentence for each dataset and column whose tasks need more memory than they may use."""
     limit = session.experiment.limits.memory_gb
+    allowed = f"limits.memory_gb allows {limit:g}" if limit else "this machine has"
+    has = "" if limit else f" {session.memory_at_hand() / 1e9:.0f}"
     over = {
-        (task.dataset, task.column): task.memory_bytes for task in tasks if limit and task.memory_bytes > limit * 1e9
+        (task.dataset, task.column): task.memory_bytes for task in tasks if task.memory_bytes > session.memory_at_hand()
     }
     return [
-        f"{dataset} {column} needs about {size / 1e9:.1f} GB, more than limits.memory_gb = {limit:g}."
+        f"{dataset} {column} needs about {size / 1e9:.1f} GB a task, {allowed}{has}"
         for (dataset, column), size in over.items()
     ]
 
@@ -300,46 +315,32 @@ def describe_status(session: Session) -> str:
     session.find_data()
     records = session.records()
     rows = []
-    for dataset in session.experiment.datasets:
-        row = [dataset]
+    for row in session.rows():
+        cells = [row]
         for column in session.columns:
-            tasks = records[dataset, column.key]
+            tasks = records[row, column.key]
             failed = sum(_has_failed(record) for _, record in tasks)
             good = sum(record is not None for _, record in tasks) - failed
-            row.append(f"{good}/{len(tasks)}" + (f" !{failed}" if failed else ""))
-        rows.append(row)
+            cells.append(f"{good}/{len(tasks)}" + (f" !{failed}" if failed else ""))
+        rows.append(cells)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
     failures = Counter(
-        (task.dataset, task.column, record["status"], record["message"])
+        (task.row, task.column, record["status"], record["message"])
         for tasks in records.values()
         for task, record in tasks
         if record and record["status"] != "ok"
     )
     notes = ["!n: n tasks have failed"] if failures else []
     notes += [
-        f"{dataset} {column}: {count} x {status}: {message}"
-        for (dataset, column, status, message), count in failures.items()
+        f"{row} {column}: {count} x {status}: {message}" for (row, column, status, message), count in failures.items()
     ]
     if stale := session.store.strangers([task for tasks in records.values() for task, _ in tasks]):
         notes.append(
             f"{len(stale)} records are of another definition (data, learner, grid or protocol have changed since) and "
             f"are not used, such as {stale[0]}"
         )
-    return "\n".join([*_heading(session), table, *map(_wrapped, notes)])
+    return "\n".join([*_heading(session), table, *map(wrapped, notes)])
 
 
 def _heading(session: Session) -> list[str]:
-    return [_wrapped(session.experiment.title), f"results: {session.folder}/", ""]
-
-
-def _wrapped(text: str) -> str:
-    """Break a text into lines that fit the terminal, but no path."""
-    return textwrap.fill(text, _width(), break_long_words=False, break_on_hyphens=False)
-
-
-def _width() -> int:
-    return get_terminal_size((80, 24)).columns
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    return [wrapped(session.experiment.title), f"results: {session.folder}/", ""]

@@ -19,7 +19,7 @@ from ..plan import Task
 from .store import Store
 from .task import Workplace, load_learner, lost_record, run_task
 
-__all__ = ["Executor", "LocalExecutor", "make_executor"]
+__all__ = ["Executor", "LocalExecutor"]
 
 Done = tuple[Task, dict[str, Any]]
 
@@ -138,11 +138,6 @@ class LocalExecutor:
     def stop(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)
-
-
-def make_executor(n_jobs: int) -> Executor:
-    """The executor for so many workers on this machine."""
-    return LocalExecutor(max(1, n_jobs))
 
 
 @contextmanager

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 import os
+import re
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
@@ -22,9 +25,24 @@ from ..errors import DataError, LearnerError
 from ..learners import get_learner, learner_names, learner_parameters
 from ..yamlio import suggest
 
-__all__ = ["describe_dataset", "examine", "find_entries", "list_datasets", "list_learners", "verify_datasets"]
+__all__ = [
+    "describe_dataset",
+    "describe_learner",
+    "examine",
+    "find_entries",
+    "list_datasets",
+    "list_learners",
+    "verify_datasets",
+]
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "joblib", "pydantic", "typer", "pooch")
+
+_SCALINGS = {
+    "minmax": "each feature to [-1, 1]",
+    "maxabs": "each feature divided by its largest absolute value",
+    "unit_rows": "each row divided by its length",
+    "none": "as in the file",
+}
 
 
 def find_entries(names: list[str], extra: Path | None = None) -> list[DatasetEntry]:
@@ -57,9 +75,9 @@ def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
             [
                 entry.name,
                 f"{entry.n_samples:,}",
-                f"{entry.n_features:,}",
+                f"{entry.width:,}",
                 "?" if entry.n_positive is None else f"{100 * entry.n_positive / entry.n_samples:.1f} %",
-                where + (f" (at most {size / 1e6:,.0f} MB)" if size else ""),
+                where + (f" (at most {_megabytes(size)})" if size else ""),
             ]
         )
     return tabulate(
@@ -71,21 +89,28 @@ def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
     )
 
 
+def _megabytes(size: int) -> str:
+    """Spell a size, rounded up where it is small: nothing takes 0 MB."""
+    megabytes = size / 1e6
+    return f"{megabytes:,.0f} MB" if megabytes >= 10 else f"{max(0.1, math.ceil(10 * megabytes) / 10):.1f} MB"
+
+
 def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
     """One dataset: what the catalogue says, and what was found when it was read."""
     positive = "?" if entry.n_positive is None else f"{entry.n_positive:,}"
-    rule = "classes " + ", ".join(map(str, entry.positive)) if entry.positive else f"random half {entry.random_half}"
     facts = [
         ("dataset", entry.name),
         ("title", entry.title),
         ("origin", entry.origin),
         ("licence", entry.licence or "see the origin"),
         ("rows", f"{entry.n_samples:,}, {positive} of them positive"),
-        ("features", f"{entry.n_features:,}"),
-        ("positive", rule),
-        ("scaling", {"minmax": "each feature to [-1, 1]", "none": "as in the file"}[entry.scaling]),
+        ("features", f"{entry.width:,}" + (f", {entry.fourier.n:,} of them random cosines" if entry.fourier else "")),
+        ("positive", _rule(entry)),
+        ("scaling", _SCALINGS[entry.scaling]),
         ("data", availability(entry, sources)),
     ]
+    if entry.base:
+        facts.insert(1, ("files of", entry.base))
     for file in entry.files:
         expected = file.sha256 or "unknown"
         facts.append(("file", f"{file.name}, sha256 {expected}{'' if file.confirmed else ' (unconfirmed)'}"))
@@ -101,7 +126,15 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
                 f"[{low:g}, {high:g}], {100 * manifest['density']:.3g} % nonzero, stored {manifest['storage']}",
             ),
         ]
+        if fourier := manifest.get("fourier"):
+            facts.append(("cosines", f"bandwidth {fourier['bandwidth']:g}, seed {fourier['seed']}"))
     return "\n".join(f"{name:12s}{text}" for name, text in facts)
+
+
+def _rule(entry: DatasetEntry) -> str:
+    if entry.positive:
+        return "classes " + ", ".join(map(str, entry.positive))
+    return "the largest class" if entry.largest_class else f"random half of the classes, seed {entry.random_half.seed}"
 
 
 def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> tuple[list[str], bool]:
@@ -139,6 +172,22 @@ def list_learners() -> str:
         tablefmt="simple",
         maxcolwidths=[None, 14, 14, 31],
     )
+
+
+def describe_learner(name: str) -> str:
+    """One learner: what it is, its parameters and what they mean."""
+    learner = get_learner(name)
+    _, axes = learner_parameters(name)
+    text = inspect.getdoc(learner) or f"{learner.__name__} has no description."
+    about, _, rest = text.partition("\nAttributes\n")
+    tuned = f"Tuned in experiments: {', '.join(axes)}"
+    return "\n\n".join([f"{name}: {about.strip()}", tuned, *_section(rest, "Notes"), *_section(rest, "References")])
+
+
+def _section(text: str, heading: str) -> list[str]:
+    """A section of a numpydoc text, with its heading, if it is there."""
+    found = re.search(rf"^{heading}\n-+\n.*?(?=^\w+\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    return [found[0].strip()] if found else []
 
 
 def examine(sources: Sources) -> tuple[list[str], bool]:

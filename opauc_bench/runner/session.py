@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shlex
 from collections import Counter
@@ -11,21 +10,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..config import Experiment, load_experiment
 from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue, prepare
 from ..errors import ConfigError, DataError, ResultsError
-from ..learners import get_learner, learner_parameters
+from ..learners import get_learner, learner_parameters, zero_axes
 from ..plan import Column, Shape, Task, make_columns, make_plan
+from ..protocol import FIGURE_KINDS
 from ..report.published import list_published
 from ..yamlio import suggest
 from .execute import Executor
+from .manifest import config_of, read_manifest, recorded_datasets
 from .store import Store, write_json
 from .task import Workplace, environment
 
-__all__ = ["Session"]
+if TYPE_CHECKING:
+    from .shards import Shard
+
+__all__ = ["Session", "status_counts"]
 
 Notify = Callable[[str], None]
 
@@ -43,6 +47,10 @@ class Session:
     folder : Path
     datasets, learners : tuple of str
         What the command line restricts this run to; empty for everything.
+    shard : Shard, optional
+        The share of the tasks that this run computes; by default all of them.
+    as_recorded : bool
+        Whether tasks are those on the data that the folder's manifest names, and not on the data at hand.
 
     Attributes
     ----------
@@ -50,6 +58,8 @@ class Session:
         Datasets that are ready.
     unavailable : dict of str to DataError
         Why others are not.
+    told : dict of str to dict
+        What the manifests of other folders know of datasets that are not at hand.
     """
 
     experiment: Experiment
@@ -59,8 +69,11 @@ class Session:
     folder: Path
     datasets: tuple[str, ...] = ()
     learners: tuple[str, ...] = ()
+    as_recorded: bool = False
+    shard: Shard | None = None
     prepared: dict[str, Dataset] = field(default_factory=dict)
     unavailable: dict[str, DataError] = field(default_factory=dict)
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -71,6 +84,7 @@ class Session:
         sources: Sources,
         datasets: tuple[str, ...] = (),
         learners: tuple[str, ...] = (),
+        shard: Shard | None = None,
     ) -> Session:
         """Read and check an experiment; nothing is fetched or computed.
 
@@ -79,24 +93,51 @@ class Session:
         ConfigError
             All mistakes of the file at once.
         """
-        experiment = load_experiment(
-            config,
-            known_datasets=lambda extra: load_catalogue(extra),
-            learner_parameters=learner_parameters,
-            known_published=list_published(),
-        )
-        chosen = (
-            _chosen(datasets, experiment.datasets, "dataset"),
-            _chosen(learners, experiment.columns, "learner"),
-        )
+        return cls._opened(_load(config), out, sources, datasets, learners, shard)
+
+    @classmethod
+    def of_folder(
+        cls, folder: Path, *, sources: Sources, datasets: tuple[str, ...] = (), learners: tuple[str, ...] = ()
+    ) -> Session:
+        """Open a results folder by its manifest, which has the whole experiment; no config is read.
+
+        Files that the experiment names (learners, a catalogue) are looked for relative to its config, and that where
+        configs usually are.
+
+        Raises
+        ------
+        ResultsError
+            If the folder has no manifest, or one that cannot be read.
+        ConfigError
+            If the experiment is not one that this version understands.
+        LearnerError
+            If a learner's file is not there.
+        """
+        manifest = read_manifest(folder)
+        config = config_of(folder, str(manifest.get("config") or f"{folder.name}.yaml"))
+        session = cls._opened(_load(config, manifest["experiment"]), folder, sources, datasets, learners)
+        session.as_recorded = True
+        return session
+
+    @classmethod
+    def _opened(
+        cls,
+        experiment: Experiment,
+        folder: Path | None,
+        sources: Sources,
+        datasets: tuple[str, ...],
+        learners: tuple[str, ...],
+        shard: Shard | None = None,
+    ) -> Session:
         return cls(
             experiment=experiment,
             catalogue=load_catalogue(experiment.catalogue_path),
             columns=make_columns(experiment, get_learner),
             sources=sources,
-            folder=out or _usual_folder(experiment),
-            datasets=chosen[0],
-            learners=chosen[1],
+            folder=folder or _usual_folder(experiment, shard),
+            datasets=_chosen(datasets, experiment.datasets, "dataset"),
+            learners=_chosen(learners, experiment.columns, "learner"),
+            shard=shard,
         )
 
     @property
@@ -113,16 +154,29 @@ class Session:
         """Get the chosen datasets ready; those that cannot be had are noted with the reason."""
         self.find_data()
         for name in self.datasets or self.experiment.datasets:
-            if name in self.prepared:
-                continue
+            self.prepare_dataset(name, notify)
+
+    def prepare_dataset(self, name: str, notify: Notify) -> Dataset | None:
+        """Get one dataset ready, or note why it cannot be had."""
+        if name not in self.prepared and name not in self.unavailable:
             try:
                 self.prepared[name] = prepare(self.catalogue[name], self.sources, notify)
             except DataError as error:
                 self.unavailable[name] = error
+        return self.prepared.get(name)
+
+    def memory_at_hand(self) -> float:
+        """Bytes that one task may use: the limit of the config, else the memory of this machine."""
+        limit = self.experiment.limits.memory_gb
+        return limit * 1e9 if limit else float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+    def is_hopeless(self, task: Task) -> bool:
+        """Whether a task needs far more memory than it may use; estimates are good to a factor of two."""
+        return task.memory_bytes > 2 * self.memory_at_hand()
 
     def command(self, name: str) -> str:
         """A command about this experiment and folder, as a user would type it."""
-        place = () if self.folder == _usual_folder(self.experiment) else ("--out", str(self.folder))
+        place = () if self.folder == _usual_folder(self.experiment, self.shard) else ("--out", str(self.folder))
         return shlex.join(["opauc-bench", name, str(self.experiment.path), *place])
 
     def shapes(self) -> dict[str, Shape]:
@@ -131,44 +185,72 @@ class Session:
         Sizes of datasets that are not at hand are the catalogue's, and their identity is the one that the folder's
         manifest remembers: a table can be printed wherever its records are.
         """
-        remembered = _remembered(self.folder)
+        remembered = {**recorded_datasets(self.folder), **self.told}
         shapes = {}
         for name in self.experiment.datasets:
             entry, data = self.catalogue[name], self.prepared.get(name)
-            known = {"fingerprint": data.fingerprint, **data.manifest} if data else remembered.get(name, {})
+            known = {"fingerprint": data.fingerprint, **data.manifest} if data else {}
+            if not data or (self.as_recorded and "fingerprint" in remembered.get(name, {})):
+                known = remembered.get(name, {})
             shapes[name] = Shape(
                 known.get("n_samples", entry.n_samples),
-                known.get("n_features", entry.n_features),
+                known.get("n_features", entry.width),
                 known.get("density", 1.0),
                 known.get("fingerprint"),
+                known.get("n_positive", entry.n_positive),
             )
         return shapes
 
     def tasks(self) -> list[Task]:
         """Tasks of the datasets and learners that were chosen, in the order in which they are computed."""
+        tasks = make_plan(self.experiment, self.shapes(), self.columns, self._chosen_elsewhere())
+        if self.shard:
+            tasks = self.shard.choose(tasks, self.experiment)
         return [
             task
-            for task in make_plan(self.experiment, self.shapes(), self.columns)
+            for task in tasks
             if (not self.datasets or task.dataset in self.datasets)
             and (not self.learners or task.column in self.learners)
         ]
 
+    def _chosen_elsewhere(self) -> dict[tuple[str, str, int, int], dict[str, float]]:
+        """Settings that are to be looked at and that a folder named under ``reuse`` has chosen in the same way."""
+        protocol = self.experiment.protocol
+        if not (protocol.kind in FIGURE_KINDS and protocol.chooses and self.experiment.reuse):
+            return {}
+        choosing = self.experiment.model_copy(update={"protocol": protocol.splits})
+        others = [Store(self.folder.parent / name) for name in self.experiment.reuse]
+        chosen = {}
+        for task in make_plan(choosing, self.shapes(), [column for column in self.columns if column.n_settings > 1]):
+            found = (other.find(task) for other in others)
+            if record := next((record for record in found if record and record["status"] == "ok"), None):
+                chosen[task.place] = record["chosen"]
+        return chosen
+
+    def rows(self) -> dict[str, str]:
+        """Rows of the table, each with its dataset: the protocol may have several cases of one dataset."""
+        cases = self.experiment.protocol.cases()
+        return {f"{dataset}{end}": dataset for dataset in self.experiment.datasets for end, _ in cases}
+
+    def all_tasks(self) -> list[Task]:
+        """Every task of the experiment whose dataset is known, in the order in which they would be computed."""
+        return make_plan(self.experiment, self.shapes(), self.columns)
+
     def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
-        """All tasks of the experiment with their records, by dataset and column, ordered by trial and fold."""
-        found: dict[tuple[str, str], list] = {
-            (dataset, column.key): [] for dataset in self.experiment.datasets for column in self.columns
-        }
+        """All tasks of the experiment with their records, by row and column, ordered by trial and fold."""
+        found: dict[tuple[str, str], list] = {(row, column.key): [] for row in self.rows() for column in self.columns}
         store = self.store
-        tasks = make_plan(self.experiment, self.shapes(), self.columns)
-        for task in sorted(tasks, key=lambda task: (task.trial, task.fold)):
-            found[task.dataset, task.column].append((task, store.read(task)))
+        for task in sorted(self.all_tasks(), key=lambda task: (task.trial, task.fold)):
+            found[task.row, task.column].append((task, store.read(task)))
         return found
 
     def not_to_be_had(self) -> set[str]:
         """Datasets that this run, or the last one of the folder, could not get."""
-        remembered = _remembered(self.folder)
+        remembered = recorded_datasets(self.folder)
         return set(self.unavailable) | {
-            name for name, entry in remembered.items() if entry.get("unavailable") and name not in self.prepared
+            name
+            for name, entry in remembered.items()
+            if entry.get("unavailable") and (self.as_recorded or name not in self.prepared)
         }
 
     def take_over(self, tasks: list[Task]) -> None:
@@ -180,16 +262,20 @@ class Session:
 
     def write_manifest(self) -> None:
         """Write what defines the results: the experiment, the data and the software."""
-        known = _remembered(self.folder)
+        known = recorded_datasets(self.folder)
         known |= {name: {"unavailable": True} for name in self.unavailable if "fingerprint" not in known.get(name, {})}
         known |= {name: {"fingerprint": data.fingerprint, **data.manifest} for name, data in self.prepared.items()}
+        self.remember({name: known[name] for name in self.experiment.datasets if name in known})
+
+    def remember(self, datasets: dict[str, dict[str, Any]]) -> None:
+        """Write the manifest with what is known of these datasets."""
         write_json(
             self.folder / "manifest.json",
             {
                 "experiment": self.experiment.plain(),
                 "config": self.experiment.path.name,
                 "opauc_bench": __version__,
-                "datasets": {name: known[name] for name in self.experiment.datasets if name in known},
+                "datasets": datasets,
                 "environment": environment(),
             },
         )
@@ -251,21 +337,16 @@ def _chosen(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[
     return tuple(name for name in known if name in asked)
 
 
-def _usual_folder(experiment: Experiment) -> Path:
-    return Path("results") / experiment.name
+def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:
+    return Path("results") / (experiment.name + (shard.suffix if shard else ""))
 
 
-def _remembered(folder: Path) -> dict[str, dict[str, Any]]:
-    """What a folder's manifest says of the datasets, by name."""
-    path = folder / "manifest.json"
-    try:
-        datasets = json.loads(path.read_text(encoding="utf-8"))["datasets"]
-        if not all(isinstance(entry, dict) for entry in datasets.values()):
-            raise TypeError("an entry of a dataset is not a mapping")
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ResultsError(
-            f"{path} is not the manifest of a run: {error}", f"rm '{path}'  # the next run writes it again"
-        ) from error
-    return datasets
+def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
+    return load_experiment(
+        config,
+        known_datasets=load_catalogue,
+        learner_parameters=learner_parameters,
+        known_published=list_published(),
+        zero_axes=zero_axes,
+        content=content,
+    )

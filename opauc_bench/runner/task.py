@@ -1,4 +1,4 @@
-"""One task: inner grid search, refit with the best setting, test AUC. It never raises; it records."""
+"""One task, from names and seeds to its record. It never raises; it records."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from threadpoolctl import threadpool_limits
 from .. import __version__
 from ..data import Dataset, open_prepared
 from ..errors import OpaucBenchError
-from ..evaluation.selection import cross_validate, ranking, score_columns
-from ..evaluation.splits import outer_fold
+from ..evaluation.selection import score_columns
+from ..evaluation.span import is_narrower, span_coordinates
 from ..learners import get_learner
 from ..plan import Task, expand_grid
-from .limits import Deadline, TimeLimitReached, memory_limit
+from .limits import TimeLimitReached, memory_limit
+from .measures import MEASURES
 from .store import SCHEMA, Store
+from .work import Work
 
 __all__ = ["Workplace", "compute", "environment", "load_learner", "lost_record", "run_task"]
 
@@ -95,94 +97,36 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     task : Task
     workplace : Workplace
     store : Store, optional
-        Where finished inner folds are kept; without it the task starts from nothing.
+        Where finished parts are kept; without it the task starts from nothing.
 
     Returns
     -------
     dict
-        Status, test AUC, chosen setting and timings.
+        Status, what was measured, and timings.
     """
-    data = _dataset(workplace.prepared[task.dataset], task.fingerprint)
-    protocol = task.protocol
-    fold = outer_fold(
-        data.y,
-        trial=task.trial,
-        fold=task.fold,
-        folds=protocol["folds"],
-        stratified=protocol["stratified"],
-        seed=protocol["seed"],
-        dataset=task.dataset,
+    learner, grid = _searched(task.learner, task.params, task.grid)
+    lender = task.lender
+    folder = workplace.prepared[task.dataset]
+    data = _dataset(folder, task.fingerprint)
+    narrow = learner.rotation_invariant and not sparse.issparse(data.X) and is_narrower(*data.X.shape)
+    work = Work(
+        task=task,
+        data=data,
+        learner=learner,
+        grid=grid,
+        lender=_searched(lender["learner"], lender["params"], lender["grid"]) if lender else None,
+        narrow=_coordinates(folder, task.fingerprint) if narrow else None,
+        store=store,
+        seconds=workplace.seconds,
+        memory_bytes=workplace.memory_bytes,
     )
-    # Rows of a fold are in random order, so the first ones are a random sample.
-    train = fold.train[: task.max_train]
-    learner = get_learner(task.learner)(**task.params)
-    if "random_state" in learner.get_params():
-        learner.set_params(random_state=fold.seed)
-    # Where the experiment fixes every axis, the grid is that one setting.
-    grid = expand_grid(task.grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
-    partial = store.read_partial(task) if store else {}
-    deadline = Deadline(workplace.seconds, partial.get("seconds", 0.0))
-    cpu_start = time.process_time() - partial.get("cpu_seconds", 0.0)
-    finished = {int(k): _from_json(aucs) for k, aucs in partial.get("inner_aucs", {}).items()}
+    return MEASURES[task.protocol["kind"]](work)
 
-    def keep(inner_fold: int, aucs: np.ndarray) -> None:
-        finished[inner_fold] = aucs
-        if store and deadline.used > 5.0:
-            kept = {"inner_aucs": {k: _to_json(v) for k, v in finished.items()}}
-            store.write_partial(
-                task, {**kept, "seconds": deadline.used, "cpu_seconds": time.process_time() - cpu_start}
-            )
 
-    selection = cross_validate(
-        learner,
-        data.X,
-        data.y,
-        grid,
-        train,
-        inner_folds=protocol["inner_folds"],
-        stratified=protocol["stratified"],
-        seed=fold.seed,
-        on_chunk=deadline.check,
-        finished=dict(finished),
-        on_fold=keep,
-    )
-    selection_cpu = time.process_time() - cpu_start
-    mean_auc = selection.mean_auc
-    outcome = {
-        "status": "diverged",
-        "message": "no setting stayed finite",
-        "n_train": len(train),
-        "n_test": len(fold.test),
-        "selection": {
-            "n_settings": len(mean_auc),
-            "n_diverged": int(np.isnan(mean_auc).sum()),
-            "mean_auc": _to_json(mean_auc),
-        },
-    }
-    refused = []
-    for setting in ranking(mean_auc):
-        chosen = {axis: float(values[setting]) for axis, values in grid.items()}
-        fit_cpu = time.process_time()
-        coef = learner.fit_grid(
-            data.X,
-            data.y,
-            {axis: np.array([value]) for axis, value in chosen.items()},
-            order=train,
-            on_chunk=deadline.check,
-        )
-        fit_cpu = time.process_time() - fit_cpu
-        auc = score_columns(data.X, data.y[fold.test], fold.test, coef)[0]
-        if np.isfinite(auc):
-            outcome |= {"status": "ok", "message": "", "test_auc": float(auc), "chosen": chosen}
-            outcome["timing"] = {"selection_cpu_seconds": selection_cpu, "fit_cpu_seconds": fit_cpu}
-            if info := learner.provenance():
-                outcome["learner_info"] = info
-            break
-        # It stayed finite on every inner training set, but not on the larger outer one.
-        refused.append(chosen)
-    if refused:
-        outcome["diverged_in_refit"] = refused
-    return outcome
+def _searched(name: str, params: dict[str, Any], grid: dict[str, tuple[float, ...]]):
+    """A learner and all settings to try; where the experiment fixes every axis, that is one."""
+    learner = get_learner(name)(**params)
+    return learner, expand_grid(grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
 
 
 def lost_record(task: Task) -> dict[str, Any]:
@@ -199,8 +143,11 @@ def load_learner(task: Task) -> None:
 
     It is fed a few rows of made-up data, which it need not be able to learn from: what matters fails again in the task.
     """
-    setting = {axis: values[0] for axis, values in task.grid.items()}
-    _load(task.learner, json.dumps(task.params), json.dumps(setting))
+    for learner, params, grid in (
+        (task.learner, task.params, task.grid),
+        *([[task.lender[key] for key in ("learner", "params", "grid")]] if task.lender else []),
+    ):
+        _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
 
 
 @functools.lru_cache(maxsize=64)
@@ -218,6 +165,11 @@ def _load(learner: str, params: str, setting: str) -> None:
 @functools.lru_cache(maxsize=2)
 def _dataset(folder: str, fingerprint: str) -> Dataset:
     return open_prepared(Path(folder), fingerprint)
+
+
+@functools.lru_cache(maxsize=1)
+def _coordinates(folder: str, fingerprint: str) -> np.ndarray:
+    return span_coordinates(_dataset(folder, fingerprint).X)
 
 
 def _record(task: Task, outcome: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -263,11 +215,3 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor()
-
-
-def _to_json(values: np.ndarray) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in values]
-
-
-def _from_json(values: list[float | None]) -> np.ndarray:
-    return np.array([np.nan if value is None else value for value in values], dtype=float)

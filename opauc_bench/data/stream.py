@@ -1,0 +1,127 @@
+"""An svmlight file of any length as a stream of chunks of rows, in constant memory."""
+
+import contextlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import DataError
+from .content import decompressed, pieces, text_blocks
+from .lines import LineProblem
+from .svmlight import parse_svmlight
+
+__all__ = ["SvmlightChunk", "stream_svmlight"]
+
+BLOCK = 1 << 20  # bytes of text parsed at once
+
+
+class SvmlightChunk(NamedTuple):
+    """Consecutive rows of a stream.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (rows, n_features), float64
+        Never without rows. Explicit zeros of the file are kept.
+    labels : ndarray of shape (rows,), float64
+        As in the file.
+    first_line : int
+        Number (from 1) of the line with which the text of the chunk begins.
+    text : bytes
+        The lines themselves.
+    """
+
+    X: Any
+    labels: np.ndarray
+    first_line: int
+    text: bytes
+
+    def line_of(self, row: int) -> int:
+        """Number of the line of a row: blank lines and comments are lines, and no rows."""
+        lines = self.text.split(b"\n")
+        return [self.first_line + k for k, line in enumerate(lines) if line.partition(b"#")[0].strip()][row]
+
+
+def stream_svmlight(
+    path_or_file: str | Path | BinaryIO,
+    *,
+    chunk_rows: int = 4096,
+    n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = False,
+) -> Iterator[SvmlightChunk]:
+    """Read rows of ``label index:value ...`` one after the other.
+
+    Parameters
+    ----------
+    path_or_file : str, Path or binary file
+        Plain, xz, bzip2 or gzip: the first bytes decide, whatever the name. ``sys.stdin.buffer`` will do.
+    chunk_rows : int
+        A chunk has at most so many rows; where lines are long, fewer: about 1 MiB of text is held at a time.
+    n_features : int, optional
+        Width of the chunks; a larger index is an error. By default a chunk is as wide as the largest index so far,
+        so that chunks may become wider, never narrower.
+    zero_based : bool or "auto"
+        Whether feature 0 is the first one. ``"auto"``: if and only if index 0 occurs in the first MiB of text; where it
+        occurs only later, that is an error and not a guess.
+
+    Yields
+    ------
+    SvmlightChunk
+
+    Raises
+    ------
+    DataError
+        With file and line: what was expected and what came. Also where the file cannot be read or is damaged.
+    ValueError
+        If ``chunk_rows`` or ``n_features`` is less than 1.
+    """
+    if chunk_rows < 1 or (n_features is not None and n_features < 1):
+        raise ValueError(f"expected chunk_rows and n_features of at least 1, got {chunk_rows} and {n_features}")
+    return _chunks(path_or_file, chunk_rows, n_features, zero_based)
+
+
+def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based) -> Iterator[SvmlightChunk]:
+    first_index = None if zero_based == "auto" else 0 if zero_based else 1
+    width = 0
+    with _opened(path_or_file) as (stream, name):
+        for first_line, text in text_blocks(pieces(stream, name), BLOCK, name):
+            try:
+                if first_index is None:
+                    indices = parse_svmlight(text, first_line, None, first_index=0)[0].indices
+                    first_index = 0 if (indices == 0).any() else 1
+                for line, lines in _pieces_of(text, first_line, chunk_rows):
+                    X, labels = parse_svmlight(lines, line, n_features, first_index=first_index, at_least=width)
+                    width = X.shape[1]
+                    if len(labels):
+                        yield SvmlightChunk(X, labels, line, lines)
+            except LineProblem as problem:
+                raise DataError(f"{name}:{problem.number}: {problem.problem}") from None
+
+
+def _pieces_of(text: bytes, first_line: int, n_lines: int) -> Iterator[tuple[int, bytes]]:
+    """Cut a text after every ``n_lines`` lines."""
+    ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == 10)[n_lines - 1 :: n_lines] + 1
+    start = 0
+    for position, end in enumerate([*ends.tolist(), len(text)]):
+        if end > start:
+            yield first_line + position * n_lines, text[start:end]
+        start = end
+
+
+@contextlib.contextmanager
+def _opened(path_or_file: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a path, or take an open binary file and leave it open; uncompressed."""
+    if not isinstance(path_or_file, (str, Path)):
+        name = str(getattr(path_or_file, "name", "<stream>"))
+        if isinstance(path_or_file, io.TextIOBase):
+            raise TypeError(f"{name}: expected a file opened in binary mode")
+        yield decompressed(path_or_file), name
+        return
+    try:
+        stream = open(path_or_file, "rb")  # noqa: SIM115 - closed below; errors of the reader are not those of opening
+    except OSError as error:
+        raise DataError(f"{path_or_file}: cannot be read ({error.strerror or error})") from None
+    with stream:
+        yield decompressed(stream), str(path_or_file)

@@ -1,0 +1,120 @@
+"""Several learners over several datasets: average ranks, Friedman's test, and Nemenyi's critical difference.
+
+Let ``r_ij`` be the rank of learner ``j`` on dataset ``i`` (1 is best, ties share the mean of their ranks) and ``R_j``
+the mean of a learner's ranks over ``N`` datasets, ``k`` learners in all. After J. Demsar, Statistical comparisons of
+classifiers over multiple data sets, Journal of Machine Learning Research 7 (2006), section 3.2:
+
+* Friedman: ``chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4)`` with ``k - 1`` degrees of freedom, corrected
+  for ties;
+* Iman and Davenport's less conservative form: ``F = (N - 1) chi2 / (N (k - 1) - chi2)`` with ``k - 1`` and
+  ``(k - 1) (N - 1)`` degrees of freedom;
+* Nemenyi: two learners differ where their mean ranks do by at least ``CD = q sqrt(k (k + 1) / (6 N))``, where ``q`` is
+  the upper quantile of the studentized range of ``k`` variables, infinite degrees of freedom, over ``sqrt(2)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["RankTest", "critical_difference", "friedman_nemenyi"]
+
+
+@dataclass(frozen=True)
+class RankTest:
+    """Outcome of Friedman's test with Nemenyi's as its continuation.
+
+    Attributes
+    ----------
+    n_datasets : int
+    ranks : tuple of float
+        Mean rank of each learner, 1 is best.
+    chi2, p_chi2 : float
+        Friedman's statistic and its p-value.
+    f, p_f : float
+        Iman and Davenport's; `f` is infinite where all datasets have the same ranks.
+    critical_difference : float
+        In units of ranks.
+    groups : tuple of tuple of int
+        Positions of learners that are not told apart, best first; only groups of two and more that are part of no
+        other.
+    """
+
+    n_datasets: int
+    ranks: tuple[float, ...]
+    chi2: float
+    p_chi2: float
+    f: float
+    p_f: float
+    critical_difference: float
+    groups: tuple[tuple[int, ...], ...]
+
+
+def friedman_nemenyi(scores: ArrayLike, alpha: float = 0.05) -> RankTest:
+    """Rank learners on each dataset, and test whether the mean ranks differ.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_datasets, n_learners)
+        Higher is better; complete.
+    alpha : float
+        Level of the critical difference.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two datasets or three learners, or a score is not finite.
+    """
+    from scipy.special import chdtrc, fdtrc
+    from scipy.stats import rankdata
+
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 2 or scores.shape[0] < 2 or scores.shape[1] < 3:
+        raise ValueError(f"scores must have at least 2 datasets and 3 learners, got shape {scores.shape}")
+    if not np.isfinite(scores).all():
+        raise ValueError("scores must be complete and finite")
+    n, k = scores.shape
+    by_dataset = rankdata(-scores, axis=1)
+    ranks = by_dataset.mean(axis=0)
+    # Ranks are halves of whole numbers, so the sums below are exact and an equality is one.
+    spread = ((by_dataset - (k + 1) / 2) ** 2).sum()
+    between = n * ((ranks - (k + 1) / 2) ** 2).sum()
+    chi2 = float(n * (k - 1) * between / spread) if spread else 0.0
+    rest = n * (k - 1) - chi2
+    f = (n - 1) * chi2 / rest if rest > 1e-9 * n * k else math.inf
+    difference = critical_difference(n, k, alpha)
+    return RankTest(
+        n_datasets=n,
+        ranks=tuple(float(rank) for rank in ranks),
+        chi2=chi2,
+        p_chi2=float(chdtrc(k - 1, chi2)),
+        f=float(f),
+        p_f=float(fdtrc(k - 1, (k - 1) * (n - 1), f)) if math.isfinite(f) else 0.0,
+        critical_difference=difference,
+        groups=_groups(ranks, difference),
+    )
+
+
+def critical_difference(n_datasets: int, n_learners: int, alpha: float = 0.05) -> float:
+    """Nemenyi's critical difference of two mean ranks (Demsar, 2006, equation 7)."""
+    from scipy.stats import studentized_range
+
+    q = float(studentized_range.ppf(1 - alpha, n_learners, np.inf)) / math.sqrt(2)
+    return q * math.sqrt(n_learners * (n_learners + 1) / (6 * n_datasets))
+
+
+def _groups(ranks: np.ndarray, difference: float) -> tuple[tuple[int, ...], ...]:
+    order = np.argsort(ranks, kind="stable")
+    groups: list[tuple[int, ...]] = []
+    reached = 0
+    for start in range(len(order)):
+        end = start + 1
+        while end < len(order) and ranks[order[end]] - ranks[order[start]] < difference:
+            end += 1
+        if end - start > 1 and end > reached:
+            groups.append(tuple(int(i) for i in order[start:end]))
+            reached = end
+    return tuple(groups)

@@ -1,0 +1,87 @@
+"""Files of a results folder: each is complete or untouched, whatever happens while it is written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import ResultsError
+
+__all__ = ["remove_file", "write_bytes", "write_text", "written_at_once"]
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if it is there.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder with --out") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step, as UTF-8 with the line ends as given; see `write_bytes`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file in one step; missing folders are made.
+
+    Raises
+    ------
+    ResultsError
+        If the folder cannot be written.
+    """
+    with _named_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with written_at_once(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def written_at_once(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its name when all of it is written, and leaves nothing if that does not come to pass.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be written.
+    """
+    with _named_errors(path):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+
+@contextlib.contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(
+            f"{path} cannot be written: {error.strerror}",
+            "free some space, or choose another folder with --out",
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

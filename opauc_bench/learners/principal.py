@@ -1,0 +1,126 @@
+"""Principal components of rows, dense or sparse, without centring them in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh, lu, qr
+
+__all__ = ["principal_components"]
+
+_EXACT = 2048  # rows or features, up to which their Gram matrix is decomposed
+_OVERSAMPLED = 10
+_CHUNK = 1024  # dense rows at a time
+_NEGLIGIBLE = 1e-10  # variances, relative to the largest: beyond, eigenvectors of a Gram matrix are noise
+
+
+def principal_components(X, order: np.ndarray, n_components: int, random_state) -> np.ndarray:
+    """Leading eigenvectors of the covariance of the rows ``order``.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Dense rows are read in chunks.
+    order : ndarray of int
+    n_components : int
+    random_state : int, Generator or None
+        Seed of the randomised decomposition. That is made where there are more than 2,048 rows and features (power
+        iterations of a random subspace, ten dimensions too large; Halko, Martinsson and Tropp 2011, Algorithm 4.4, as
+        often as scikit-learn's PCA does); smaller problems are solved by the eigenvectors of a Gram matrix.
+
+    Returns
+    -------
+    P : ndarray of shape (n_features, k)
+        Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer
+        directions have any variance; at least 1: a column of zeros, if none has.
+    """
+    rows = _CentredRows(X, order)
+    if min(rows.shape) > _EXACT:
+        P = _approximately(rows, n_components, np.random.default_rng(random_state))
+    elif rows.shape[1] <= rows.shape[0]:
+        variances, vectors = _leading(rows.covariance(), n_components)
+        P = vectors[:, _not_negligible(variances)]
+    else:
+        variances, vectors = _leading(rows.gram(), n_components)
+        P = rows.transposed_times(vectors[:, _not_negligible(variances)])
+        P /= np.linalg.norm(P, axis=0)
+    P = np.ascontiguousarray(P) if P.shape[1] else np.zeros((rows.shape[1], 1))
+    P[~rows.used] = 0.0
+    return P
+
+
+def _approximately(rows: _CentredRows, n_components: int, rng) -> np.ndarray:
+    shorter = min(rows.shape)
+    size = min(n_components + _OVERSAMPLED, shorter)
+    Q = rng.standard_normal((rows.shape[1], size))
+    for _ in range(7 if n_components < 0.1 * shorter else 4):
+        Q, _ = lu(rows.times(Q), permute_l=True)
+        Q, _ = lu(rows.transposed_times(Q), permute_l=True)
+    Q, _ = qr(rows.times(Q), mode="economic")
+    B = rows.transposed_times(Q)
+    variances, vectors = _leading(B.T @ B, n_components)
+    kept = _not_negligible(variances)
+    return B @ (vectors[:, kept] / np.sqrt(variances[kept]))
+
+
+def _not_negligible(variances: np.ndarray) -> np.ndarray:
+    return variances > _NEGLIGIBLE * variances.max(initial=0.0)
+
+
+def _leading(C: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    size = len(C)
+    values, vectors = eigh(C, subset_by_index=[max(0, size - n), size - 1])
+    return values[::-1], vectors[:, ::-1]
+
+
+class _CentredRows:
+    """Rows minus their mean, which are never formed."""
+
+    def __init__(self, X, order):
+        self.X, self.order = (X[order], None) if sparse.issparse(X) else (X, order)
+        self.shape = (len(order), X.shape[1])
+        self.mean, self.used = np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
+        for _, chunk in self._chunks():
+            self.mean += np.asarray(chunk.sum(axis=0)).ravel() / len(order)
+            self.used[chunk.nonzero()[1]] = True
+
+    def _chunks(self):
+        """Places among the rows, and the rows there; all at once where they are sparse."""
+        if self.order is None:
+            yield slice(None), self.X
+            return
+        for start in range(0, len(self.order), _CHUNK):
+            here = slice(start, start + _CHUNK)
+            yield here, np.asarray(self.X[self.order[here]], dtype=np.float64)
+
+    def times(self, V: np.ndarray) -> np.ndarray:
+        product = np.empty((self.shape[0], V.shape[1]))
+        for here, chunk in self._chunks():
+            product[here] = chunk @ V
+        return product - self.mean @ V
+
+    def transposed_times(self, U: np.ndarray) -> np.ndarray:
+        product = np.outer(-self.mean, U.sum(axis=0))
+        for here, chunk in self._chunks():
+            product += chunk.T @ U[here]
+        return product
+
+    def covariance(self) -> np.ndarray:
+        """The covariance of the rows, times their number."""
+        total = np.outer(-self.shape[0] * self.mean, self.mean)
+        for _, chunk in self._chunks():
+            total += _dense(chunk.T @ chunk)
+        return total
+
+    def gram(self) -> np.ndarray:
+        """Inner products of the rows."""
+        products = np.empty((self.shape[0], self.shape[0]))
+        for here, chunk in self._chunks():
+            for there, other in self._chunks():
+                products[here, there] = _dense(chunk @ other.T)
+        means = products.mean(axis=0)
+        return products - means - means[:, None] + means.mean()
+
+
+def _dense(product) -> np.ndarray:
+    return product.toarray() if sparse.issparse(product) else product

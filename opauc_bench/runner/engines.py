@@ -1,0 +1,89 @@
+"""Which engine computes the tasks, as the command line asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..data import DatasetEntry
+from ..errors import ConfigError
+from ..plan import Task
+from .execute import Executor, LocalExecutor
+
+__all__ = ["Engine", "workers"]
+
+_BACKENDS = ("loky", "dask")
+_FEW = 8
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A choice of engine.
+
+    Parameters
+    ----------
+    backend : {'loky', 'dask'}
+    scheduler : str or None
+        Address of a Dask scheduler.
+    n_jobs : int
+        Worker processes on this machine; a scheduler of its own brings its own.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such backend, or it has no scheduler.
+    """
+
+    backend: str = "loky"
+    scheduler: str | None = None
+    n_jobs: int = 1
+
+    def __post_init__(self):
+        if self.backend not in _BACKENDS:
+            raise ConfigError(f"--backend {self.backend}: expected {' or '.join(_BACKENDS)}")
+        if self.scheduler is not None and self.backend != "dask":
+            raise ConfigError("--scheduler is an address for Dask", f"--backend dask --scheduler {self.scheduler}")
+
+    @property
+    def title(self) -> str:
+        """What does the work, for a line of progress."""
+        return f"the workers of {self.scheduler}" if self.scheduler else workers(self.n_jobs)
+
+    def alone(self) -> Engine:
+        """The same with one worker on this machine, for tasks that measure time.
+
+        Raises
+        ------
+        ConfigError
+            If the workers are a scheduler's.
+        """
+        if self.scheduler is not None:
+            raise ConfigError(f"{self.title} may be busy with other things: times are measured on this machine alone")
+        return replace(self, n_jobs=1)
+
+    def ordered(self, tasks: list[Task]) -> list[Task]:
+        """Tasks in the order in which they should start.
+
+        A few workers begin with the cheap datasets, whose rows are complete early. With many, the longest tasks decide
+        when all is done, so they begin first, whatever their dataset.
+        """
+        few = self.scheduler is None and self.n_jobs <= _FEW
+        return tasks if few else sorted(tasks, key=lambda task: -task.seconds)
+
+    def executor(self, entries: dict[str, DatasetEntry]) -> Executor:
+        """Return the engine, ready to run.
+
+        Raises
+        ------
+        RunnerError
+            If Dask is asked for and not installed.
+        """
+        if self.backend == "dask":
+            from .dask_engine import DaskExecutor
+
+            return DaskExecutor(self.scheduler, self.n_jobs, entries)
+        return LocalExecutor(self.n_jobs)
+
+
+def workers(n_jobs: int) -> str:
+    """So many workers, in words."""
+    return "1 worker" if n_jobs == 1 else f"{n_jobs} workers"

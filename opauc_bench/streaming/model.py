@@ -1,0 +1,255 @@
+"""A trained model as a file: an ``.npz`` archive without pickles, so that opening one cannot run code."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from scipy import sparse
+from sklearn.preprocessing import normalize
+
+from .. import __version__
+from ..errors import DataError, ResultsError
+from ..files import written_at_once
+
+__all__ = ["LinearModel", "opened_for_writing", "require_free"]
+
+# What zipfile, NumPy and JSON raise for archives that are damaged, encrypted, or of another kind.
+_OF_DAMAGE = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_FORMAT, _FORMAT_VERSION = "opauc-bench linear model", 1
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Weights, and what is needed to score the rows of another file in the same way.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features,), float64
+    intercept : float
+    classes : tuple of float
+        The labels of negatives and of positives.
+    learner : str
+        Name of the learner.
+    parameters : dict
+        All of its parameters.
+    n_rows : int
+        Rows that were learnt.
+    complete : bool
+        Whether that was the whole file; false if the training was interrupted.
+    unit_length : bool
+        Whether rows are divided by their length before they are learnt or scored.
+    zero_based : bool
+        Whether feature 0 of a file is the first one.
+    version : str
+        Of this program.
+    """
+
+    weights: np.ndarray
+    intercept: float
+    classes: tuple[float, float]
+    learner: str
+    parameters: dict[str, Any]
+    n_rows: int
+    complete: bool
+    unit_length: bool
+    zero_based: bool
+    version: str = field(default=__version__)
+
+    def scores(self, X: sparse.csr_matrix) -> tuple[np.ndarray, int]:
+        """Scores of rows, and how many of them have features that the model does not know; these count nothing.
+
+        Parameters
+        ----------
+        X : csr_matrix of shape (n, any)
+            As in the file. Where rows are brought to unit length, all their features count for the length.
+        """
+        X = normalize(X) if self.unit_length else X
+        data, indices, strange = X.data, X.indices, 0
+        if X.shape[1] > len(self.weights):
+            known = indices < len(self.weights)
+            strange = np.count_nonzero(np.diff(np.append(0, np.cumsum(~known))[X.indptr]))
+            data, indices = np.where(known, data, 0.0), np.where(known, indices, 0)
+        X = sparse.csr_matrix((data, indices, X.indptr), shape=(X.shape[0], len(self.weights)))
+        return np.asarray(X @ self.weights) + self.intercept, int(strange)
+
+    def save(self, path: Path) -> None:
+        """Write the model in one step: a file of this name is a whole model, at any time.
+
+        Raises
+        ------
+        ResultsError
+            If it cannot be written.
+        """
+        about = {name: value for name, value in asdict(self).items() if name != "weights"}
+        about = {"format": _FORMAT, "format_version": _FORMAT_VERSION, "n_features": len(self.weights), **about}
+        indices = np.flatnonzero(self.weights)
+        arrays = {"weights": self.weights}
+        if 2 * len(indices) < len(self.weights):  # an index takes as much room as a weight
+            arrays = {"indices": indices.astype(np.int64), "values": self.weights[indices]}
+        with opened_for_writing(path) as file:
+            archive = file if path.is_file() or not path.exists() else io.BytesIO()  # zipfile has to go back
+            np.savez(archive, about=np.array(json.dumps(about, default=str)), **arrays)
+            if archive is not file:
+                file.write(archive.getbuffer())
+
+    @classmethod
+    def load(cls, path: Path) -> LinearModel:
+        """Read a model.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, is no model, is damaged, or comes from a later version of the format.
+        """
+        try:
+            with open(path, "rb") as file:
+                return cls._from_arrays(*_arrays_of(file))
+        except FileNotFoundError:
+            raise DataError(f"{path}: there is no such file", "opauc-bench train FILE --out MODEL.npz") from None
+        except _NotAModel as problem:
+            raise DataError(f"{path}: {problem}", "name a file that opauc-bench train has written") from None
+        except MemoryError:
+            raise DataError(f"{path}: the weights do not fit into memory") from None
+        except _OF_DAMAGE as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(
+                f"{path}: this is no model, or it is damaged ({reason})",
+                "name a file that opauc-bench train has written",
+            ) from None
+
+    @classmethod
+    def _from_arrays(cls, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
+        n_features = about.pop("n_features")
+        kinds = {
+            "intercept": float,
+            "learner": str,
+            "parameters": dict,
+            "n_rows": int,
+            "complete": bool,
+            "unit_length": bool,
+            "zero_based": bool,
+            "version": str,
+        }
+        if set(about) != {one.name for one in fields(cls)} - {"weights"}:
+            raise _NotAModel(f"expected other entries than {', '.join(sorted(about))}")
+        for name, kind in kinds.items():
+            if type(about[name]) is not kind:
+                raise _NotAModel(f"expected {name} to be {kind.__name__}, got {about[name]!r}")
+        classes = about.pop("classes")
+        if not (isinstance(classes, list) and len(classes) == 2 and all(type(label) is float for label in classes)):
+            raise _NotAModel(f"expected two labels, got {classes!r}")
+        if type(n_features) is not int or n_features < 1 or not np.isfinite([about["intercept"], *classes]).all():
+            raise _NotAModel("the number of features, the intercept or a label makes no sense")
+        return cls(weights=_weights_of(arrays, n_features), classes=tuple(classes), **about)
+
+
+class _NotAModel(Exception):
+    """What is wrong with a file that was to be a model."""
+
+
+def _arrays_of(file: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The description of a model and its arrays, both as they are."""
+    if file.read(2) != b"PK":
+        raise _NotAModel("this is no model: expected an .npz archive")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        if "about" not in archive.files:
+            raise _NotAModel("this .npz archive is no model: it has no entry 'about'")
+        text = archive["about"]
+        about = json.loads(text.item()) if text.shape == () and text.dtype.kind == "U" else None
+        if not isinstance(about, dict) or about.pop("format", None) != _FORMAT:
+            raise _NotAModel("this .npz archive is no model: its entry 'about' describes something else")
+        version = about.pop("format_version", None)
+        if version != _FORMAT_VERSION:
+            raise _NotAModel(
+                f"expected version {_FORMAT_VERSION} of the format, got {version!r}: it comes from another opauc-bench "
+                f"({about.get('version')}; this is {__version__})"
+            )
+        return about, {name: archive[name] for name in archive.files if name != "about"}
+
+
+def _weights_of(arrays: dict[str, np.ndarray], n_features: int) -> np.ndarray:
+    """Check and return the weights, of which either all are stored or those that are not 0."""
+    for name, array in arrays.items():
+        expected = np.dtype(np.int64 if name == "indices" else np.float64)
+        if array.dtype != expected or array.ndim != 1:
+            raise _NotAModel(f"expected {name} to be a row of {expected} numbers, got {array.dtype} {array.shape}")
+        if not np.isfinite(array).all():
+            raise _NotAModel(f"expected finite {name}")
+    if set(arrays) == {"weights"}:
+        if len(arrays["weights"]) != n_features:
+            raise _NotAModel(f"expected {n_features:,} weights, got {len(arrays['weights']):,}")
+        return arrays["weights"]
+    if set(arrays) != {"indices", "values"}:
+        raise _NotAModel(f"expected weights, or indices and values; got {', '.join(sorted(arrays)) or 'neither'}")
+    indices, values = arrays["indices"], arrays["values"]
+    inside = not len(indices) or (indices[0] >= 0 and indices[-1] < n_features)
+    if len(indices) != len(values) or not inside or (np.diff(indices) <= 0).any():
+        raise _NotAModel("expected a value for each index, and indices that ascend")
+    weights = np.zeros(n_features)
+    weights[indices] = values
+    return weights
+
+
+# ---------------------------------------------------------------------- files
+
+
+def require_free(path: Path, overwrite: bool) -> None:
+    """Find out before the work whether a file can be written.
+
+    Raises
+    ------
+    ResultsError
+        If it is there and may not be written over, or its folder is not there or cannot be written.
+    """
+    if path.is_dir():
+        raise ResultsError(f"{path} is a folder", "name a file with --out")
+    if path.is_file() and not overwrite:
+        raise ResultsError(f"{path} is there already", "another name, or --overwrite")
+    if not path.parent.is_dir():
+        raise ResultsError(f"{path} cannot be written: there is no folder {path.parent}", f"mkdir -p {path.parent}")
+    if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
+        raise ResultsError(f"{path} cannot be written: permission denied", "choose another place with --out")
+
+
+@contextlib.contextmanager
+def opened_for_writing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is written in one step; what is no regular file, such as a pipe, is written to directly.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be written.
+    """
+    path = path.resolve()  # a link stays a link
+    if path.is_file() or not path.exists():
+        with written_at_once(path) as file:
+            yield file
+    else:
+        with open(path, "wb") as file:
+            yield file

@@ -1,0 +1,195 @@
+"""Rows of a file or of standard input as a learner takes them: unit length if wanted, and of one of two classes."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from sklearn.preprocessing import normalize
+
+from ..data.stream import SvmlightChunk, stream_svmlight
+from ..errors import DataError
+
+__all__ = ["LabelledRows", "Source", "shown_label"]
+
+# Rows of a single label that may wait for the other one, and the features in them: some 50 MB.
+_WAITING_ROWS, _WAITING_VALUES = 1 << 16, 1 << 22
+
+
+def shown_label(label: float) -> str:
+    """A label as a person would write it."""
+    return f"{label:.17g}" if label != int(label) else str(int(label))
+
+
+class Source(io.RawIOBase):
+    """Bytes of a file as they lie on the disk, counted; ``-`` is standard input.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    size : int or None
+        Bytes in all, where that is known.
+    position : int
+        Bytes read so far.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be opened.
+    """
+
+    def __init__(self, file: str):
+        super().__init__()
+        self.name = "standard input" if file == "-" else file
+        self.again = file != "-" and Path(file).is_file()  # whether it can be read a second time
+        try:
+            self._raw = io.FileIO(os.dup(0) if file == "-" else file)
+        except OSError as error:
+            raise DataError(
+                f"{self.name}: cannot be read ({error.strerror})", "name a svmlight file, or - for standard input"
+            ) from None
+        status = os.fstat(self._raw.fileno())
+        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
+        self.position = 0
+
+    @property
+    def share(self) -> float:
+        """Which part of it has been read; 0 if that is not known."""
+        return min(1.0, self.position / self.size) if self.size else 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        n = self._raw.readinto(buffer)
+        self.position += n or 0
+        return n
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+    def chunks(self, *, n_features: int | None = None, zero_based: bool = False) -> Iterator[SvmlightChunk]:
+        """Chunks of rows, see `opauc_bench.data.stream.stream_svmlight`."""
+        return stream_svmlight(self, n_features=n_features, zero_based=zero_based)
+
+
+class LabelledRows:
+    """Read a source; labels become classes.
+
+    Parameters
+    ----------
+    source : Source
+    n_features : int, optional
+        Larger indices are refused.
+    zero_based : bool
+    unit_length : bool
+        Whether rows are divided by their length.
+    positive : float, optional
+        The label of the positive class; by default the greater one of the two, so that rows have to wait until both
+        labels have come.
+
+    Attributes
+    ----------
+    labels : list of float
+        In the order in which they came.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        unit_length: bool = False,
+        positive: float | None = None,
+    ):
+        self._source = source
+        self._options = {"n_features": n_features, "zero_based": zero_based}
+        self._unit_length = unit_length
+        self._positive = positive
+        self.labels: list[float] = []
+
+    @property
+    def classes(self) -> np.ndarray:
+        """Both labels, the positive one last.
+
+        Raises
+        ------
+        DataError
+            If there are not both.
+        """
+        if len(self.labels) < 2:
+            came = f"only {shown_label(self.labels[0])}" if self.labels else "no rows"
+            raise DataError(f"{self._source.name}: expected rows of two labels, got {came}", "AUC needs both classes")
+        low, high = sorted(self.labels)
+        return np.array([high, low] if self._positive == low else [low, high])
+
+    def __iter__(self) -> Iterator[tuple]:
+        """Yield CSR rows and which of them are positive.
+
+        Raises
+        ------
+        DataError
+            With file and line, if a row cannot be read or has a third label; if both labels do not come, or the second
+            one too late.
+        """
+        waiting, n_rows, n_values = [], 0, 0
+        for chunk in self._chunks():
+            self._look_at_labels(chunk)
+            X = normalize(chunk.X, copy=False) if self._unit_length else chunk.X
+            if self._positive is None and len(self.labels) < 2:
+                waiting.append((X, chunk.labels))
+                n_rows, n_values = n_rows + X.shape[0], n_values + X.nnz
+                if n_rows >= _WAITING_ROWS or n_values >= _WAITING_VALUES:
+                    raise self._too_late(n_rows)
+                continue
+            for held, labels in [*waiting, (X, chunk.labels)]:
+                yield held, labels == (max(self.labels) if self._positive is None else self._positive)
+            waiting = []
+        _ = self.classes  # both have come, or this says so
+
+    def _chunks(self) -> Iterator[SvmlightChunk]:
+        try:
+            yield from self._source.chunks(**self._options)
+        except DataError as error:
+            asks = "zero-based?" in error.message and not error.hint
+            raise DataError(error.message, "--zero-based, if 0 is the first feature") if asks else error from None
+
+    def _look_at_labels(self, chunk: SvmlightChunk) -> None:
+        for row in _strangers(chunk.labels, self.labels):
+            label, place = float(chunk.labels[row]), f"{self._source.name}:{chunk.line_of(row)}"
+            if len(self.labels) == 2:
+                both = " and ".join(map(shown_label, self.labels))
+                raise DataError(
+                    f"{place}: expected the labels {both}, got a third one, {shown_label(label)}",
+                    "a ranking has two classes: write 1 for the labels of one and -1 for the others",
+                )
+            self.labels.append(label)
+            if len(self.labels) == 2 and self._positive is not None and self._positive not in self.labels:
+                raise DataError(
+                    f"{place}: expected {shown_label(self._positive)} to be one of the labels (--positive); "
+                    f"they are {' and '.join(map(shown_label, self.labels))}"
+                )
+
+    def _too_late(self, n_rows: int) -> DataError:
+        only = shown_label(self.labels[0])
+        return DataError(
+            f"{self._source.name}: the first {n_rows:,} rows all have the label {only}, so that it is not known yet "
+            "which of two labels is the greater one, and thus positive",
+            f"shuf FILE, if it is sorted by label: a learner has to meet both classes; or --positive {only} "
+            "(or the other label), to begin without knowing both",
+        )
+
+
+def _strangers(labels: np.ndarray, known: list[float]) -> list[int]:
+    """The first row of each label that is not ``known``, from first to last."""
+    rows = np.flatnonzero(~np.isin(labels, known))
+    _, first = np.unique(labels[rows], return_index=True)
+    return rows[np.sort(first)].tolist()

@@ -1,0 +1,125 @@
+"""``opauc-bench score``: a score for each row of a file, in its order, and the AUC where the labels are known."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ..data.stream import SvmlightChunk
+from .model import LinearModel, opened_for_writing, require_free
+from .progress import Meter, shown_auc
+from .rows import Source, shown_label
+from .samples import ClassSamples
+
+__all__ = ["score_file"]
+
+_KEPT = 2_000_000  # scores of a class
+
+
+def score_file(model_file: Path, file: str, out: Path | None, overwrite: bool, quiet: bool) -> None:
+    """Print the scores of the rows of a file, one a line, and the AUC on standard error.
+
+    Parameters
+    ----------
+    model_file : Path
+        What ``opauc-bench train`` has written.
+    file : str
+        A svmlight file, plain or compressed; ``-`` is standard input.
+    out : Path, optional
+        Where the scores go, instead of standard output.
+    overwrite : bool
+        Whether ``out`` may be there already.
+    quiet : bool
+        Print scores only.
+
+    Raises
+    ------
+    DataError
+        If the model or the file cannot be read.
+    ResultsError
+        If ``out`` cannot be written.
+    """
+    model = LinearModel.load(model_file)
+    if out is not None:
+        require_free(out, overwrite)
+    tally = _Tally(model)
+    with contextlib.closing(Source(file)) as source, _opened(out) as sink:
+        # On standard output the scores themselves show how far it is.
+        meter = Meter(source, quiet or (out is None and sys.stdout.isatty()))
+        try:
+            for chunk in source.chunks(zero_based=model.zero_based):
+                scores, n_strange = model.scores(chunk.X)
+                sink.write(("\n".join(map(repr, scores.tolist())) + "\n").encode())
+                sink.flush()
+                tally.add(chunk, scores, n_strange)
+                meter.tick(tally.n_rows)
+        finally:
+            meter.clear()
+    if not quiet:
+        for line in tally.lines(source.name):
+            print(line, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _opened(out: Path | None) -> Iterator[BinaryIO]:
+    if out is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        return
+    with opened_for_writing(out) as file:
+        yield file
+
+
+class _Tally:
+    """What is to be said about the rows that were scored."""
+
+    def __init__(self, model: LinearModel):
+        self._model = model
+        self._samples = ClassSamples(_KEPT)
+        self._n_strange = self._n_other = 0
+        self._first_other = ""
+        self.n_rows = 0
+
+    def add(self, chunk: SvmlightChunk, scores: np.ndarray, n_strange: int) -> None:
+        """Take note of a chunk, its scores and how many of its rows have features unknown to the model."""
+        negative, positive = (chunk.labels == label for label in self._model.classes)
+        known = negative | positive
+        if not known.all() and not self._n_other:
+            row = int(np.argmin(known))
+            self._first_other = f"{shown_label(chunk.labels[row])} in line {chunk.line_of(row)}"
+        self._samples.add(scores[known], positive[known])
+        self._n_other += int(np.count_nonzero(~known))
+        self._n_strange += n_strange
+        self.n_rows += len(scores)
+
+    def lines(self, name: str) -> list[str]:
+        """Sentences for the user."""
+        negative, positive = map(shown_label, self._model.classes)
+        lines = [f"{self.n_rows:,} rows of {name} scored"]
+        if not self._model.complete:
+            lines.append(f"note: the training of this model was interrupted after {self._model.n_rows:,} rows")
+        if self._n_strange:
+            lines.append(
+                f"note: {self._n_strange:,} rows have features above {len(self._model.weights):,}, which the model has "
+                "not seen: they count nothing"
+            )
+        if self._n_other:
+            lines.append(
+                f"no AUC: {self._n_other:,} rows have labels other than {negative} and {positive} (first: "
+                f"{self._first_other})"
+            )
+            return lines
+        auc = self._samples.auc()
+        if auc is None:
+            lines.append(f"no AUC: not both labels, {negative} and {positive}, occur")
+        elif self._samples.complete:
+            lines.append(f"AUC {shown_auc(auc)}, exact over all rows")
+        else:
+            n, p = self._samples.sizes
+            lines.append(f"AUC {shown_auc(auc)}, exact over a random sample of {p:,} positive and {n:,} negative rows")
+        return lines

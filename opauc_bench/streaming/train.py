@@ -1,0 +1,235 @@
+"""``opauc-bench train``: one pass over a file, in constant memory, with an AUC that no row has been learnt for."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import LearnerError, ResultsError
+from ..learners import DivergenceError, OnePassLearner
+from ..learners.online import OnlineModel
+from .model import LinearModel, require_free
+from .progress import Meter, shown_auc
+from .rows import LabelledRows, Source, shown_label
+from .samples import RecentScores
+from .settings import make_learner, step_option
+
+__all__ = ["Training", "train_model"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What to train on what.
+
+    Attributes
+    ----------
+    file : str
+        A svmlight file, plain or compressed; ``-`` is standard input.
+    learner : str
+    given : dict of str to str or None
+        Parameters of the learner as they were typed.
+    assignments : list of str
+        More of them, as ``name=value``.
+    out : Path
+        Where the model goes.
+    overwrite : bool
+        Whether ``out`` may be there already.
+    n_features, n_rows : int, optional
+        If known beforehand. Larger indices are then refused.
+    positive : float, optional
+        Label of the positive class; by default the greater one.
+    unit_length : bool
+    zero_based : bool
+    window : int
+        How many rows the AUC is taken over.
+    quiet : bool
+    """
+
+    file: str
+    learner: str
+    given: dict[str, str | None]
+    assignments: list[str]
+    out: Path
+    overwrite: bool
+    n_features: int | None
+    n_rows: int | None
+    positive: float | None
+    unit_length: bool
+    zero_based: bool
+    window: int
+    quiet: bool
+
+
+def train_model(what: Training) -> int:
+    """Train a model, write it, and print what it is; returns the exit code.
+
+    An interruption (Ctrl-C, SIGTERM) ends the pass: the model of the rows so far is written, and marked.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or does not have two labels.
+    LearnerError
+        If the learner does not do, or diverges.
+    ResultsError
+        If the model cannot be written.
+    """
+    require_free(what.out, what.overwrite)
+    if what.out.exists() and what.file != "-" and Path(what.file).exists() and what.out.samefile(what.file):
+        raise ResultsError(f"{what.out} is the file to learn from", "another name for the model, with --out")
+    learner = make_learner(what.learner, what.given, what.assignments)
+    n_features, n_rows = _known_beforehand(what, learner)
+    with contextlib.closing(Source(what.file)) as source:
+        rows = LabelledRows(
+            source,
+            n_features=n_features,
+            zero_based=what.zero_based,
+            unit_length=what.unit_length,
+            positive=what.positive,
+        )
+        model = OnlineModel(learner, n_features=n_features, n_rows=n_rows)
+        recent, meter = RecentScores(what.window), Meter(source, what.quiet)
+        try:
+            complete = _pass(rows, model, recent, meter)
+            if not complete and (not model.n_rows or len(rows.labels) < 2):
+                raise _Nothing
+            trained = model.finish(rows.classes)
+        except _Nothing:
+            meter.clear()
+            print("interrupted before there was anything to save: no model is written", file=sys.stderr)
+            return 130
+        except DivergenceError as error:
+            raise _diverged(error, what, learner) from None
+        finally:
+            meter.clear()
+    _write(what, trained, model, complete)
+    _tell(what, trained, model, recent, meter, complete, n_rows)
+    return 0 if complete else 130
+
+
+class _Nothing(Exception):
+    """The pass was interrupted before rows of both classes had come."""
+
+
+def _pass(rows: LabelledRows, model: OnlineModel, recent: RecentScores, meter: Meter) -> bool:
+    """Score and then learn, chunk after chunk; returns whether it came to the end."""
+    with _Interruption() as interruption:
+        try:
+            for X, positive in rows:
+                with interruption.put_off():
+                    recent.add(model.scores(X), positive)
+                    model.learn(X, positive)
+                meter.tick(model.n_rows, lambda: f"AUC {shown_auc(recent.auc())} (last {len(recent):,})")
+        except KeyboardInterrupt:
+            return False
+    return True
+
+
+class _Interruption:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt while a row is waited for, never while one is learnt.
+
+    A second Ctrl-C ends the program at once.
+    """
+
+    def __init__(self):
+        self._busy = self._asked = False
+
+    def __enter__(self) -> _Interruption:
+        # A shell starts a job in the background with Ctrl-C ignored, and that is not ours to change.
+        watched = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._ask) for number in watched}
+        return self
+
+    def __exit__(self, *_) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, *_) -> None:
+        again, self._asked = self._asked, True
+        if again or not self._busy:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def put_off(self) -> Iterator[None]:
+        self._busy = True
+        yield
+        self._busy = False
+        if self._asked:
+            raise KeyboardInterrupt
+
+
+def _known_beforehand(what: Training, learner: OnePassLearner) -> tuple[int | None, int | None]:
+    """Numbers of features and rows: as given, or counted where the learner cannot begin without them."""
+    wanting = []
+    if what.n_rows is None and not hasattr(learner, "partial_fit"):
+        wanting.append("rows")
+    if what.n_features is None and not OnlineModel.can_widen(learner):
+        wanting.append("features")
+    if not wanting:
+        return what.n_features, what.n_rows
+    with contextlib.closing(Source(what.file)) as source:
+        if not source.again:
+            options = " and ".join(f"--{one} N" for one in wanting)
+            raise LearnerError(
+                f"{what.learner} has to know the number of {' and '.join(wanting)} before the first row, "
+                f"and {source.name} can be read only once",
+                options + ("  # the largest index will do" if "features" in wanting else ""),
+            )
+        if not what.quiet:
+            print(f"counting {' and '.join(wanting)} first: {what.learner} has to know", file=sys.stderr)
+        n_rows, n_features, meter = 0, 0, Meter(source, what.quiet)
+        for chunk in source.chunks(n_features=what.n_features, zero_based=what.zero_based):
+            n_rows, n_features = n_rows + chunk.X.shape[0], max(n_features, chunk.X.shape[1])
+            meter.tick(n_rows)
+        meter.clear()
+    return (
+        (n_features or None) if "features" in wanting else what.n_features,
+        n_rows if "rows" in wanting else what.n_rows,
+    )
+
+
+def _diverged(error: DivergenceError, what: Training, learner: OnePassLearner) -> LearnerError:
+    """The same with what to do about it here."""
+    step = step_option(what.learner, learner)
+    return LearnerError(
+        f"{str(error).partition(': take smaller')[0]}: the steps are too large for these features; no model is written",
+        step if what.unit_length else f"--normalize, which brings rows to unit length; or {step}",
+    )
+
+
+def _write(what: Training, trained: OnePassLearner, model: OnlineModel, complete: bool) -> None:
+    LinearModel(
+        weights=trained.coef_[0],
+        intercept=float(trained.intercept_[0]),
+        classes=tuple(float(label) for label in trained.classes_),
+        learner=what.learner,
+        parameters=trained.get_params(),
+        n_rows=model.n_rows,
+        complete=complete,
+        unit_length=what.unit_length,
+        zero_based=what.zero_based,
+    ).save(what.out)
+
+
+def _tell(what, trained, model, recent, meter, complete, n_rows) -> None:
+    """Say what has been trained and how well it ranks."""
+    if not complete:
+        print(f"interrupted: the model of the first {model.n_rows:,} rows is written", file=sys.stderr)
+    elif n_rows is not None and n_rows != model.n_rows:
+        print(f"note: expected {n_rows:,} rows, got {model.n_rows:,}", file=sys.stderr)
+    if what.quiet:
+        return
+    settings = ", ".join(f"{name}={value}" for name, value in trained.get_params().items())
+    negative, positive = map(shown_label, trained.classes_)
+    share = trained._class_counts[0] / model.n_rows
+    weights = trained.coef_[0]
+    print(f"{what.learner} ({settings})")
+    print(f"rows      {model.n_rows:,} in {meter.seconds:.1f} s ({model.n_rows / meter.seconds:,.0f} rows/s)")
+    print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
+    print(f"AUC       {shown_auc(recent.auc())}, exact over the last {len(recent):,} rows, each scored before learnt")
+    print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
+    print(f"model     {what.out}")

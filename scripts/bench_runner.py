@@ -1,0 +1,166 @@
+"""What the runner itself costs: tasks a second without work in them, memory, efficiency, and the order of tasks.
+
+    python scripts/bench_runner.py [--tasks 2000] [--many 100000] [--configs configs/table2.yaml ...]
+
+Prints, for each engine, empty tasks a second; the memory of the runner with very many tasks; how much faster two
+workers are than one on real tasks; and for tasks as long as those on record, how near the order in which they are
+started comes to the best possible end on 2, 64 and 1,000 workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from opauc_bench.data import Sources
+from opauc_bench.runner.engines import Engine
+from opauc_bench.runner.session import Session
+
+EMPTY = '''
+import numpy as np
+
+from opauc_bench.learners import OnePassLearner
+
+
+class Empty(OnePassLearner):
+    """No work at all."""
+
+    grid_axes = ("eta",)
+
+    def __init__(self, eta=0.1):
+        self.eta = eta
+
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        return np.zeros((X.shape[1], len(grid["eta"])))
+'''
+
+CONFIG = """
+title: Tasks with nothing in them
+datasets: [wine]
+learners: ["empty.py:Empty"]
+grids: {{eta: [1]}}
+protocol: {{trials: {trials}, folds: 5, inner_folds: 2}}
+"""
+
+REAL = """
+title: Tasks of a second or so
+datasets: [digits]
+learners: [opauc, oam_gra]
+grids: {eta: {pow2: [-12, 10]}, lambda: {pow2: [-10, 2]}}
+protocol: {trials: 3, folds: 5, inner_folds: 5}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=int, default=2000, help="empty tasks a timing")
+    parser.add_argument("--many", type=int, default=100_000, help="empty tasks for the measurement of memory")
+    parser.add_argument(
+        "--configs",
+        nargs="*",
+        type=Path,
+        default=[Path("configs/table2.yaml")],
+        help="of recorded results, for lengths",
+    )
+    given = parser.parse_args()
+    configs = [config.resolve() for config in given.configs]
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        Path("empty.py").write_text(EMPTY)
+        Path("real.yaml").write_text(REAL)
+        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
+        empty_tasks(given.tasks)
+        many_tasks(given.many)
+        two_workers()
+    for config in configs:
+        schedules(config)
+
+
+def run(config: str, *options, **variables) -> tuple[float, float]:
+    """Seconds and peak MB of a run, workers not counted."""
+    command = [sys.executable, "-m", "opauc_bench", "run", config, "--quiet", *map(str, options)]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | variables)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return time.perf_counter() - start, usage.ru_maxrss / 1e3
+
+
+def empty_tasks(count: int) -> None:
+    """Time a few and many empty tasks; the difference is without the start of the workers."""
+    print(f"Empty tasks a second (wine, {count} tasks):")
+    for engine, options in (("loky", ()), ("dask", ("--backend", "dask"))):
+        for jobs in (1, 2):
+            times = []
+            for n in (count // 10, count):
+                name = f"{engine}-{jobs}-{n}"
+                Path(f"{name}.yaml").write_text(CONFIG.format(trials=n // 5))
+                times.append(run(f"{name}.yaml", "--jobs", jobs, *options)[0])
+            print(f"  {engine}, {jobs} workers: {(count - count // 10) / (times[1] - times[0]):6.0f}")
+
+
+def many_tasks(count: int) -> None:
+    """Peak memory of the runner's own process with very many tasks, and the time to see that they are all done."""
+    Path("many.yaml").write_text(CONFIG.format(trials=count // 5))
+    seconds, peak = run("many.yaml", "--jobs", 2)
+    again, _ = run("many.yaml", "--jobs", 2)
+    print(f"\n{count} tasks: {seconds:.0f} s, {peak:.0f} MB in the runner's process; all done, seen in {again:.0f} s")
+
+
+def two_workers() -> None:
+    """Wall-clock time of the same real tasks with one and with two workers, by turns."""
+    run("real.yaml", "--jobs", 2, "--out", "warm")
+    best = {1: float("inf"), 2: float("inf")}
+    for turn in range(3):
+        for jobs in best:
+            best[jobs] = min(best[jobs], run("real.yaml", "--jobs", jobs, "--out", f"real-{jobs}-{turn}")[0])
+    print(f"\nReal tasks: {best[1]:.1f} s with one worker, {best[2]:.1f} s with two, {efficiency(best):.2f} efficient")
+
+
+def efficiency(seconds: dict[int, float]) -> float:
+    return seconds[1] / (2 * seconds[2])
+
+
+def schedules(config: Path) -> None:
+    """End of the work when tasks of recorded lengths start in the runner's order, against the lower bound.
+
+    The order goes by the estimates of ``plan``, as in a run, not by the recorded lengths.
+    """
+    session = Session.open(config, out=config.parents[1] / "results" / config.stem, sources=Sources.from_environment())
+    session.find_data()
+    records = {(task.id, task.column): record for rows in session.records().values() for task, record in rows if record}
+    tasks = [task for task in session.all_tasks() if (task.id, task.column) in records]
+    lengths = {key: _length(record["timing"]) for key, record in records.items()}
+    total, longest = sum(lengths.values()), max(lengths.values())
+    print(f"\n{config.stem}: {len(tasks)} recorded tasks, {total / 3600:.1f} CPU hours, the longest {longest:.0f} s")
+    for workers in (2, 64, 1000):
+        bound = max(total / workers, longest)
+        order = Engine(n_jobs=workers).ordered(tasks)
+        end = makespan([lengths[task.id, task.column] for task in order], workers)
+        print(f"  {workers:4d} workers: done after {end:6.0f} s, {end / bound:.2f} of the lower bound")
+
+
+def _length(timing: dict[str, float]) -> float:
+    return timing.get("selection_cpu_seconds", timing["wall_seconds"]) + timing.get("fit_cpu_seconds", 0.0)
+
+
+def makespan(lengths: Iterable[float], workers: int) -> float:
+    """When the last task ends if each starts on the first worker that is free."""
+    free = [0.0] * workers
+    for seconds in lengths:
+        heapq.heapreplace(free, free[0] + seconds)
+    return max(free)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main()

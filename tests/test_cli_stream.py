@@ -1,0 +1,471 @@
+"""``train`` and ``score`` from the outside, as a user types them: what they print, and what mistakes lead to."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_svmlight_file
+from sklearn.metrics import roc_auc_score
+from test_streaming import estimator, rows, trained, write
+
+from opauc_bench.streaming.model import LinearModel
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    desk = tmp_path_factory.mktemp("desk")
+    write(desk / "data.svm", *rows())
+    return desk
+
+
+@pytest.fixture(scope="module")
+def model(bench, desk):
+    done = bench("train", "data.svm", "--out", "model.npz", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    return desk / "model.npz"
+
+
+def piped(environment, cwd, shell):
+    """Run a line of the shell, where ``$OB`` is the program."""
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", shell],
+        cwd=cwd,
+        env=environment | {"OB": f"{sys.executable} -m opauc_bench"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def progressive_auc(X, y, window):
+    """AUC of the last rows, each scored by a model of the chunks of rows before its own."""
+    learner, scores = estimator("ftrl_auc"), []
+    for start in range(0, X.shape[0], 4096):
+        chunk = slice(start, start + 4096)
+        scores.append(X[chunk] @ learner.coef_[0] if start else np.zeros(4096))
+        learner.partial_fit(X[chunk], y[chunk])
+    return roc_auc_score(y[-window:], np.concatenate(scores)[-window:])
+
+
+# ---------------------------------------------------------------------- what they print
+
+
+def test_train_says_what_it_has_trained(bench, desk):
+    done = bench("train", "data.svm", "--window", 4000, "--out", "said.npz", cwd=desk)
+    assert (done.returncode, done.stderr) == (0, "")
+    X, y = load_svmlight_file(str(desk / "data.svm"))
+    said = re.search(r"^AUC +(\.\d{4}), exact over the last 4,000 rows, each scored before learnt$", done.stdout, re.M)
+    assert float(said[1]) == pytest.approx(progressive_auc(X, y, 4000), abs=6e-5)
+    assert re.search(r"^rows +9,000 in [\d.]+ s \([\d,]+ rows/s\)$", done.stdout, re.M)
+    assert f"labels    {100 * (y > 0).mean():.3g} % 1 (positive), the others -1\n" in done.stdout
+    assert "weights   9 of 9 are not 0\n" in done.stdout
+    assert "gamma=0.1" in done.stdout.partition("\n")[0]
+    assert done.stdout.endswith("model     said.npz\n")
+
+
+def test_quiet_train_prints_nothing(command, desk, tmp_path):
+    done = command("train", desk / "data.svm", "-q", "--out", "m.npz", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_progress_on_the_way(command, desk, tmp_path, monkeypatch):
+    monkeypatch.setattr("opauc_bench.streaming.progress._ELSEWHERE", 0.0)
+    done = command("train", desk / "data.svm", "--out", "m.npz", cwd=tmp_path)
+    lines = done.stderr.splitlines()
+    size = f"{os.path.getsize(desk / 'data.svm'):,}"
+    assert len(lines) >= 3, size
+    pattern = r"[\d,]+ rows  [\d,]+ rows/s  \d+ %  0:00:\d\d left  AUC (\.\d{4}|-|1\.0000) \(last [\d,]+\)"
+    assert all(re.fullmatch(pattern, line) for line in lines), lines
+    assert lines[-1].startswith("9,000 rows")
+    assert " 100 %  0:00:00 left" in lines[-1]
+
+
+def test_progress_on_a_terminal_is_one_line(environment, desk, tmp_path):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opauc_bench", "train", "-", "--out", str(tmp_path / "m.npz")],
+        env=environment | {"TERM": "xterm"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    text = (desk / "data.svm").read_bytes()
+    shown = []
+
+    def read():
+        with os.fdopen(ours, "rb", buffering=0) as screen:
+            while b"\r\x1b[K" not in b"".join(shown):
+                shown.append(screen.read(4096))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    for _ in range(400):
+        process.stdin.write(text)
+        if shown:
+            break
+        time.sleep(0.02)
+    process.stdin.close()
+    assert process.wait(timeout=300) == 0
+    reader.join(timeout=60)
+    os.close(theirs)
+    screen = b"".join(shown).decode()
+    assert re.search(r"\r[\d,]+ rows  [\d,]+ rows/s  \d+ MB  AUC \.\d{4} \(last [\d,]+\)\x1b\[K", screen)
+    assert "\n" not in screen
+    assert screen.endswith("\r\x1b[K")
+
+
+def test_score_prints_a_score_a_line_and_the_auc(bench, desk, model):
+    done = bench("score", "model.npz", "data.svm", cwd=desk)
+    assert done.returncode == 0
+    X, y = load_svmlight_file(str(desk / "data.svm"))
+    expected = estimator("ftrl_auc").fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(np.array(done.stdout.splitlines(), dtype=float), expected)
+    auc = f"{roc_auc_score(y, expected):.4f}".removeprefix("0")
+    assert done.stderr.splitlines() == ["9,000 rows of data.svm scored", f"AUC {auc}, exact over all rows"]
+
+
+def test_score_into_a_file(command, desk, model, tmp_path):
+    done = command("score", model, desk / "data.svm", "--out", "scores.txt", "-q", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    printed = command("score", model, desk / "data.svm", "-q", cwd=tmp_path)
+    assert printed.stderr == ""
+    assert (tmp_path / "scores.txt").read_text() == printed.stdout
+    again = command("score", model, desk / "data.svm", "--out", "scores.txt", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "scores.txt is there already" in again.stderr
+    assert (
+        command("score", model, desk / "data.svm", "--out", "scores.txt", "--overwrite", cwd=tmp_path).returncode == 0
+    )
+
+
+def test_a_sample_where_memory_ends(command, desk, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("opauc_bench.streaming.score._KEPT", 2500)
+    done = command("score", model, desk / "data.svm", cwd=tmp_path)
+    _, y = load_svmlight_file(str(desk / "data.svm"))
+    n_positive, n_negative = min(2500, (y > 0).sum()), min(2500, (y < 0).sum())
+    said = re.search(r"AUC (\.\d+), exact over a random sample of ([\d,]+) positive and ([\d,]+) negative", done.stderr)
+    assert said.groups()[1:] == (f"{n_positive:,}", f"{n_negative:,}")
+    exact = roc_auc_score(y, np.array(done.stdout.split(), dtype=float))
+    assert float(said[1]) == pytest.approx(exact, abs=0.02)
+
+
+def test_pipes(environment, desk, model):
+    line = "cat data.svm | $OB train - --out piped.npz -q && gzip -c data.svm | $OB score piped.npz - | tail -n +2"
+    done = piped(environment, desk, line)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 8999
+    assert "9,000 rows of standard input scored" in done.stderr
+    of_pipe, of_file = LinearModel.load(desk / "piped.npz"), LinearModel.load(model)
+    np.testing.assert_array_equal(of_pipe.weights, of_file.weights)
+
+
+def test_a_reader_that_goes_away_is_no_error(environment, desk, model):
+    done = piped(environment, desk, "for k in {1..40}; do cat data.svm; done | $OB score model.npz - | head -2")
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr in ("", "cat: write error: Broken pipe\n")
+
+
+def test_dev_null_stays_what_it_is(command, desk, tmp_path):
+    done = command("train", desk / "data.svm", "--out", os.devnull, cwd=tmp_path)
+    assert done.returncode == 0
+    assert not os.path.isfile(os.devnull)
+
+
+def test_learners_that_have_to_know_are_told(command, desk, tmp_path):
+    done = command("train", desk / "data.svm", "-l", "fsauc", "--out", "m.npz", cwd=tmp_path)
+    assert done.stderr == "counting rows first: fsauc has to know\n"
+    done = command("train", desk / "data.svm", "-l", "solam", "--out", "n.npz", cwd=tmp_path)
+    assert done.stderr == "counting features first: solam has to know\n"
+    options = ("-l", "fsauc", "--rows", 10_000, "--out", "o.npz")
+    done = command("train", desk / "data.svm", *options, cwd=tmp_path)
+    assert done.stderr == "note: expected 10,000 rows, got 9,000\n"
+
+
+def test_a_pipe_cannot_be_counted(environment, desk):
+    done = piped(environment, desk, "cat data.svm | $OB train - -l solam --out s.npz")
+    assert done.returncode == 1
+    assert "solam has to know the number of features before the first row" in done.stderr
+    assert "try: --features N" in done.stderr
+    done = piped(environment, desk, "cat data.svm | $OB train - -l fsauc --rows 9000 --out f.npz -q")
+    assert done.returncode == 0
+    fitted = estimator("fsauc").fit(*load_svmlight_file(str(desk / "data.svm")))
+    np.testing.assert_array_equal(LinearModel.load(desk / "f.npz").weights, fitted.coef_[0])
+
+
+def test_a_learner_from_a_file(command, desk, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from opauc_bench.learners.univariate import UniLog\nclass Mine(UniLog):\n    '''Mine.'''\n"
+    )
+    model = trained(command, desk, tmp_path, "-l", tmp_path / "mine.py:Mine", "--eta", "0.5")
+    fitted = estimator("uni_log", eta=0.5).fit(*load_svmlight_file(str(desk / "data.svm")))
+    np.testing.assert_array_equal(model.weights, fitted.coef_[0])
+
+
+# ---------------------------------------------------------------------- mistakes
+
+
+def refused(command, cwd, *arguments, code):
+    """Run what is a mistake; returns the message, with its hint."""
+    done = command(*arguments, cwd=cwd)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    return done.stderr
+
+
+def lines(path, *texts):
+    path.write_text("".join(f"{text}\n" for text in texts))
+    return path
+
+
+OF_FILES = {
+    "no such file": (None, "file.svm: cannot be read (No such file or directory)"),
+    "empty": ([], "expected rows, got none"),
+    "comments only": (["# nothing"], "expected rows of two labels, got no rows"),
+    "a bad value": (["1 1:0.5", "-1 1:x"], "file.svm:2: "),
+    "a number that is none": (["1 1:0.5", "-1 1:nan"], "file.svm:2: "),
+    "no label": (["1:0.5"], "file.svm:1: "),
+    "one class": (["1 1:0.5", "1 2:0.5"], "expected rows of two labels, got only 1"),
+    "three labels": (
+        ["1 1:1", "", "# a comment", "2 1:1", " ", "1 2:1 # 2", "3 1:1"],
+        "file.svm:7: expected the labels 1 and 2, got a third one, 3",
+    ),
+    "index 0": (["1 0:0.5", "-1 1:1"], "file.svm:1: expected indices from 1, got '0:0.5'; is the file zero-based?"),
+}
+
+
+@pytest.mark.parametrize("what", OF_FILES)
+def test_mistakes_in_files_have_a_place(command, tmp_path, what):
+    texts, message = OF_FILES[what]
+    if texts is not None:
+        lines(tmp_path / "file.svm", *texts)
+    message = "got no rows" if what in ("empty", "comments only") else message
+    assert message in refused(command, tmp_path, "train", "file.svm", "--out", "m.npz", code=3)
+    assert os.listdir(tmp_path) in ([], ["file.svm"])
+
+
+def test_index_0_comes_with_advice(command, tmp_path):
+    lines(tmp_path / "zero.svm", "1 0:0.5", "-1 1:1")
+    message = refused(command, tmp_path, "train", "zero.svm", "--out", "m.npz", code=3)
+    assert "try: --zero-based, if 0 is the first feature" in message
+    assert command("train", "zero.svm", "--zero-based", "--out", "m.npz", cwd=tmp_path).returncode == 0
+
+
+def test_one_label_for_too_long(command, tmp_path):
+    lines(tmp_path / "sorted.svm", *["1 1:1"] * 70_000, "-1 1:1")
+    message = refused(command, tmp_path, "train", "sorted.svm", "--out", "m.npz", code=3)
+    assert re.search(r"the first 6\d,\d{3} rows all have the label 1, so that it is not known", message)
+    assert "--positive 1" in message
+    assert command("train", "sorted.svm", "--positive", 1, "--out", "m.npz", cwd=tmp_path).returncode == 0
+
+
+def test_a_positive_label_that_is_none(command, desk, tmp_path):
+    message = refused(command, tmp_path, "train", desk / "data.svm", "--positive", 2, "--out", "m.npz", code=3)
+    assert "expected 2 to be one of the labels (--positive); they are " in message
+
+
+OF_LEARNERS = {
+    "unknown": (["-l", "ftrl_auk"], ["no learner is called 'ftrl_auk' (did you mean 'ftrl_auc'?)"]),
+    "batch": (
+        ["-l", "svm_perf"],
+        ["svm_perf needs the whole training set at hand: it cannot learn from a stream", "try: one of ", "opauc, "],
+    ),
+    "one that looks at all rows first": (["-l", "opauc_pca"], ["opauc_pca needs the whole training set at hand"]),
+    "another's parameter": (["-l", "opauc", "--l1", "1"], ["opauc has no parameter l1", "it has eta=0.015625, lam="]),
+    "a misspelt parameter": (["--set", "gama=1"], ["ftrl_auc has no parameter gama (did you mean gamma?)"]),
+    "no assignment": (["--set", "gamma"], ["--set: expected name=value, got 'gamma'", "try: --set gamma=0.1"]),
+    "twice": (["--eta", "1", "--gamma", "2"], ["gamma of ftrl_auc is given twice: 1 and 2"]),
+    "no number": (["--eta", "small"], ["gamma of ftrl_auc: expected a number such as 0.1, 1e-3 or 2^-8, got 'small'"]),
+    "infinite": (["--eta", "inf"], ["expected a number such as"]),
+    "too large a power": (["--eta", "10^999"], ["expected a number such as"]),
+    "no whole number": (["-l", "oam_seq", "--set", "buffer_size=1.5"], ["expected a whole number, got '1.5'"]),
+    "no boolean": (["--set", "lazy=1"], ["lazy of ftrl_auc: expected true or false, got '1'"]),
+    "a value that the learner refuses": (["--eta", "-1"], ["FTRLAUC: gamma has to be greater than 0; got -1"]),
+    "a word that it refuses": (["--set", "variant=new"], ["variant is one of paper, released; got 'new'"]),
+}
+
+
+@pytest.mark.parametrize("what", OF_LEARNERS)
+def test_mistakes_about_learners(command, desk, tmp_path, what):
+    options, messages = OF_LEARNERS[what]
+    message = refused(command, tmp_path, "train", desk / "data.svm", "--out", "m.npz", *options, code=1)
+    assert all(part in message for part in messages), message
+    assert os.listdir(tmp_path) == []
+
+
+def test_divergence_comes_with_advice(command, desk, tmp_path):
+    options = ("-l", "uni_squ", "--eta", "1e30", "--out", "m.npz")
+    message = refused(command, tmp_path, "train", desk / "data.svm", *options, code=1)
+    assert re.search(r"UniSqu overflowed within \d+ rows \(eta=1e\+30\): the steps are too large", message)
+    assert "no model is written" in message
+    assert "try: --normalize, which brings rows to unit length; or a smaller --eta" in message
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_index_above_features(command, desk, tmp_path):
+    message = refused(command, tmp_path, "train", desk / "data.svm", "--features", 5, "--out", "m.npz", code=3)
+    assert "data.svm:1: expected indices up to 5, got 6" in message
+
+
+@pytest.mark.parametrize("index", [2_000_000_000, 3_000_000_000])
+def test_an_index_that_no_memory_has_room_for(command, tmp_path, index):
+    lines(tmp_path / "far.svm", "1 1:1", "-1 1:0.5", f"1 {index}:1")
+    done = command("train", "far.svm", "-l", "opauc", "--out", "m.npz", cwd=tmp_path)
+    assert done.returncode in (1, 3)
+    assert re.search(r"would need [\d,.]+ GB for 2,000,000,000 features|far.svm:3: expected ", done.stderr)
+
+
+def test_where_a_model_may_go(command, desk, tmp_path):
+    data = desk / "data.svm"
+    (tmp_path / "there.npz").write_text("mine")
+    message = refused(command, tmp_path, "train", data, "--out", "there.npz", code=1)
+    assert message == "error: there.npz is there already\n  try: another name, or --overwrite\n"
+    assert (tmp_path / "there.npz").read_text() == "mine"
+    assert "is a folder" in refused(command, tmp_path, "train", data, "--out", ".", code=1)
+    assert "there is no folder" in refused(command, tmp_path, "train", data, "--out", "no/m.npz", code=1)
+    message = refused(command, tmp_path, "train", data, "--out", "there.npz/m.npz", code=1)
+    assert "there is no folder there.npz" in message
+    message = refused(command, desk, "train", "data.svm", "--out", "data.svm", "--overwrite", code=1)
+    assert "data.svm is the file to learn from" in message
+    assert command("train", data, "--out", "there.npz", "--overwrite", cwd=tmp_path).returncode == 0
+    assert LinearModel.load(tmp_path / "there.npz").n_rows == 9000
+    assert os.listdir(tmp_path) == ["there.npz"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(command, desk, tmp_path):
+    tmp_path.chmod(0o500)
+    assert "permission denied" in refused(command, tmp_path, "train", desk / "data.svm", "--out", "m.npz", code=1)
+
+
+def test_score_of_a_wrong_file(command, desk, model, tmp_path):
+    assert "no model" in refused(command, desk, "score", "data.svm", "data.svm", code=3)
+    message = refused(command, desk, "score", "absent.npz", "data.svm", code=3)
+    assert "absent.npz: there is no such file" in message
+    assert "absent.svm: cannot be read" in refused(command, desk, "score", model, "absent.svm", code=3)
+    lines(tmp_path / "bad.svm", "1 1:0.5", "x")
+    done = command("score", model, tmp_path / "bad.svm", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "bad.svm:2: " in done.stderr
+
+
+def test_score_of_rows_that_the_model_knows_little_of(command, model, tmp_path):
+    lines(tmp_path / "new.svm", "1 1:1", "-1 2:1 1000:5", "# a comment", "7 3:1", "1", "-1 12:1")
+    done = command("score", model, "new.svm", cwd=tmp_path)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 5
+    assert done.stderr.splitlines() == [
+        "5 rows of new.svm scored",
+        "note: 2 rows have features above 9, which the model has not seen: they count nothing",
+        "no AUC: 1 rows have labels other than -1 and 1 (first: 7 in line 4)",
+    ]
+    lines(tmp_path / "new.svm", "1 1:1", "1 2:1")
+    done = command("score", model, "new.svm", cwd=tmp_path)
+    assert done.stderr.splitlines()[-1] == "no AUC: not both labels, -1 and 1, occur"
+
+
+# ---------------------------------------------------------------------- interruptions, and memory
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_writes_the_model_so_far(environment, desk, tmp_path, sent):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opauc_bench", "train", "-", "--out", "m.npz"],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    text = (desk / "data.svm").read_bytes()
+    for _ in range(40):  # more than the pipe holds: when all is written, most of it has been read
+        process.stdin.write(text)
+    process.stdin.flush()
+    time.sleep(1.0)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    said = re.search(r"interrupted: the model of the first ([\d,]+) rows is written", err.decode())
+    model = LinearModel.load(tmp_path / "m.npz")
+    assert not model.complete
+    assert f"{model.n_rows:,}" == said[1]
+    assert 0 < model.n_rows <= 40 * 9000
+    assert os.listdir(tmp_path) == ["m.npz"]
+    assert b"AUC" in out
+    scored = subprocess.run(
+        [sys.executable, "-m", "opauc_bench", "score", "m.npz", str(desk / "data.svm")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert f"note: the training of this model was interrupted after {model.n_rows:,} rows" in scored.stderr
+
+
+def test_an_interruption_before_anything_came(environment, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opauc_bench", "train", "-", "--out", "m.npz"],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    process.stdin.write(b"1 1:1\n")
+    process.stdin.flush()
+    while not _catches_term(Path(f"/proc/{process.pid}/status").read_text()):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert err == b"interrupted before there was anything to save: no model is written\n"
+    assert os.listdir(tmp_path) == []
+
+
+def _catches_term(status):
+    mask = int(re.search(r"SigCgt:\s*([0-9a-f]+)", status)[1], 16)
+    return bool(mask >> (signal.SIGTERM - 1) & 1)
+
+
+# A process of little memory of its own: what it starts begins with its size.
+PEAK = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(status, usage.ru_maxrss / 1024)
+"""
+
+
+def test_memory_does_not_grow_with_rows(environment, desk, tmp_path):
+    text = (desk / "data.svm").read_bytes()
+    peaks = {"train": [], "score": []}
+    for times in (2, 60):
+        path = tmp_path / f"{times}.svm"
+        path.write_bytes(text * times)
+        for job in (["train", str(path), "--overwrite", "--out", "m.npz"], ["score", "m.npz", str(path)]):
+            done = subprocess.run(
+                [sys.executable, "-c", PEAK, sys.executable, "-m", "opauc_bench", *job, "-q"],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=300,
+            )
+            status, peak = done.stdout.split()
+            assert (status, done.stderr) == ("0", "")
+            peaks[job[0]].append(float(peak))
+    more = 58 * len(text) / 1e6
+    assert more > 40
+    assert all(after - before < more / 2 for before, after in peaks.values()), peaks
