@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from .errors import ConfigError, LearnerError
+from .figures import FigureEntry, figure_problems
 from .protocol import CrossValidation, Protocol, Section
 from .values import (
     Scalar,
@@ -226,6 +227,7 @@ class Experiment(Section):
         (), description="Results folders beside the output whose records of the same tasks are taken over."
     )
     report: Report = Field(Report(), description="How the table is rendered.")
+    figures: tuple[FigureEntry, ...] = Field((), description="Figures that are drawn; kinds without a table need one.")
 
     _path: Path = PrivateAttr(default=Path("experiment.yaml"))
 
@@ -302,7 +304,7 @@ class Experiment(Section):
             yield Problem(
                 place, f"{' and '.join(own)} cannot be taken from {lender.name} and be given here or fixed there"
             )
-        if self.protocol.kind != "holdout":
+        if getattr(self.protocol, "splits", self.protocol).kind != "holdout":
             yield Problem(place, f"expected with protocol.kind holdout only, and this is {self.protocol.kind}")
 
     @field_validator("catalogue")
@@ -365,6 +367,13 @@ class Experiment(Section):
             message = f"no column '{report.reference}'{suggest(report.reference, columns)}"
             raise Problems([Problem(("reference",), f"{message}; columns: {', '.join(columns)}")])
         return report
+
+    @model_validator(mode="after")
+    def _check_figures(self, info: ValidationInfo) -> "Experiment":
+        problems = figure_problems(self.figures, self.protocol, self.learners, self.grids)
+        if problems:
+            raise Problems(problems)
+        return self
 
     @model_validator(mode="after")
     def _check_axes(self, info: ValidationInfo) -> "Experiment":

@@ -14,18 +14,22 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
+from .evaluation.span import is_narrower
 from .protocol import Protocol
 
 __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
+# Density from which rows are stored dense.
+_DENSE_ABOVE = 0.2
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,8 @@ class Task:
         values are taken.
     row : str
         Heading of its row in the table: the dataset, and the case where the protocol has several.
+    chosen : dict or None
+        The setting that the splits' own protocol chooses, where that is known already; it follows from ``identity``.
     """
 
     dataset: str
@@ -131,6 +137,12 @@ class Task:
     max_train: int | None = None
     row: str = ""
     lender: dict[str, Any] | None = None
+    chosen: dict[str, float] | None = None
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Row, column, trial and fold."""
+        return self.row, self.column, self.trial, self.fold
 
     @cached_property
     def id(self) -> str | None:
@@ -188,6 +200,11 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         lent = tuple(axis for axis in class_.grid_axes if axis in lender.grid)
     grid = experiment.grid_of(entry, [axis for axis in class_.grid_axes if axis not in lent])
     constructor = inspect.signature(class_.__init__).parameters
+    if experiment.protocol.kind == "convergence" and "on_stop" not in inspect.signature(estimator.fit_grid).parameters:
+        raise ConfigError(
+            f"{experiment.path}: {entry.name} does not learn in one pass over the rows: it has no convergence to show",
+            "leave it out, or compare it under kind cv",
+        )
     fixed = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
@@ -207,7 +224,12 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps, lender, lent)
 
 
-def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list[Column]) -> list[Task]:
+def make_plan(
+    experiment: Experiment,
+    shapes: Mapping[str, Shape],
+    columns: list[Column],
+    chosen: Mapping[tuple[str, str, int, int], dict[str, float]] = MappingProxyType({}),
+) -> list[Task]:
     """List the tasks of an experiment: cheap datasets first, and within a dataset the long tasks first.
 
     Parameters
@@ -216,6 +238,8 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     shapes : mapping of dataset name to Shape
         Datasets that are not in here have no tasks.
     columns : list of Column
+    chosen : mapping of (row, column, trial, fold) to dict
+        Settings that the splits' own protocol is known to choose, for protocols that look at one setting.
 
     Returns
     -------
@@ -226,7 +250,7 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
         if dataset not in shapes:
             continue
         tasks = [
-            _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold)
+            _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold, chosen)
             for end, protocol in experiment.protocol.cases()
             for column in columns
             for trial, fold in protocol.repetitions()
@@ -245,15 +269,17 @@ def _task(
     protocol: Protocol,
     trial: int,
     fold: int,
+    known: Mapping[tuple[str, str, int, int], dict[str, float]],
 ) -> Task:
+    chosen = known.get((f"{dataset}{case}", column.key, trial, fold))
     max_train = column.max_train.get(dataset)
     memory_gb = experiment.limits.memory_gb
     limit = None if memory_gb is None else memory_gb * 1e9
     n_rows = protocol.n_rows(shape.n_samples, shape.n_positive)
+    searched = [(column, column.n_settings), *([(column.lender, column.lender.n_settings)] if column.lender else [])]
     costs = [
-        protocol.cost(n_rows, searched.n_settings, max_train, partial(_training, searched, shape, limit))
-        for searched in (column, column.lender)
-        if searched is not None
+        protocol.cost(n_rows, n_settings, max_train, partial(_training, learner, shape, limit))
+        for learner, n_settings in (searched if chosen is None else [(column, 1)])
     ]
     return Task(
         dataset=dataset,
@@ -279,12 +305,16 @@ def _task(
         max_train=max_train,
         row=f"{dataset}{case}",
         lender=column.lender and _lent(column),
+        chosen=chosen,
     )
 
 
 def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int) -> tuple[float, float]:
     """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
+    narrow = shape.density > _DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
     size = (shape.n_features, shape.density * shape.n_features)
+    if narrow and n_settings > 1 and column.estimator.rotation_invariant:
+        size = (shape.n_samples, float(shape.n_samples))
     n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
     seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
     return n_passes * seconds, memory

@@ -264,7 +264,7 @@ report: {published: aij2016_table9, test: pared}
 """
     assert complaints(text) == [
         "x.yaml:1:1: titel: unknown key (did you mean 'title'?); allowed: title, description, catalogue, "
-        "datasets, learners, grids, protocol, limits, reuse, report",
+        "datasets, learners, grids, protocol, limits, reuse, report, figures",
         "x.yaml:1:1: title: this key is required and missing",
         "x.yaml:2:12: datasets[0]: unknown dataset 'germann' (did you mean 'german'?); known: diabetes, german",
         "x.yaml:2:31: datasets[2]: 'diabetes' stands twice",
@@ -283,7 +283,7 @@ report: {published: aij2016_table9, test: pared}
         "x.yaml:13:12: grids.lambda.pow: unknown key (did you mean 'pow2'?); allowed: pow2",
         "x.yaml:14:8: grids.lam: expected a list of positive numbers or {pow2: [lowest, highest]}, got 0.5; "
         "a single value that is not tuned belongs under params",
-        "x.yaml:15:18: protocol.kind: expected 'cv' or 'holdout', got 'cvv' (did you mean 'cv'?)",
+        "x.yaml:15:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or 'timing', got 'cvv' (did you mean 'cv'?)",
         "x.yaml:15:31: protocol.trials: expected at least 1, got 0",
         "x.yaml:15:41: protocol.folds: expected a whole number, got 'five'",
         "x.yaml:15:59: protocol.stratified: expected true or false, got 'yes'",

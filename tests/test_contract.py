@@ -18,11 +18,16 @@ VARIANTS = [
     *((name, {}) for name in LEARNERS),
     ("oam_seq", {"buffer_size": 7, "step": "C/2"}),
     ("oam_gra", {"buffer_size": 7, "step": "C/2"}),
+    ("opauc_fd", {"tau": 4, "variant": "released"}),
+    ("opauc_fd", {"tau": 4, "algorithm": "plain"}),
     *((name, {"weights": "balanced", "intercept": True}) for name in ("uni_exp", "uni_log", "uni_squ")),
     ("uni_log", {"weights": "prior"}),
     ("batch_uni_log", {"weights": "balanced", "intercept": True, "loss_scale": "sum"}),
     ("batch_uni_squ", {"weights": "prior", "intercept": True, "loss_scale": "sum"}),
     ("svm_perf", {"loss_scale": "mean"}),
+    ("opauc_r", {"algorithm": "plain", "tau": 5}),
+    ("opauc_h", {"tau": 3}),
+    ("opauc_s", {"tau": 8}),
     ("ftrl_auc", {"lazy": False}),
     ("rda_l1", {"variant": "released"}),
     ("adagrad", {"variant": "released"}),
@@ -37,7 +42,7 @@ ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLe
 @pytest.mark.parametrize(("name", "parameters"), VARIANTS, ids=lambda value: str(value or "default"))
 def test_registered_learners_keep_the_contract(name, parameters):
     results = check_learner(partial(get_learner(name), **parameters))
-    assert len(results) == (12 if name == "fsauc" else 14 if name in ONE_PASS else 10)
+    assert len(results) == (12 if name in ("fsauc", "opauc_pca") else 14 if name in ONE_PASS else 10)
     assert not [f"{result.name}: {result.detail}" for result in results if not result.passed]
 
 

@@ -11,6 +11,10 @@ _HOMES = {
     "Selection": "selection",
     "cross_validate": "selection",
     "ranking": "selection",
+    "checkpoints": "convergence",
+    "learning_curve": "convergence",
+    "sweep": "sweep",
+    "time_training": "timing",
     "Fold": "splits",
     "outer_fold": "splits",
     "outer_folds": "splits",
@@ -18,6 +22,9 @@ _HOMES = {
     "corrected_t_test": "significance",
     "paired_t_test": "significance",
     "verdict": "significance",
+    "second_moment_norm": "sketch_error",
+    "second_moment_error": "sketch_error",
+    "sketch_errors": "sketch_error",
 }
 
 __all__ = [*_HOMES]

@@ -11,7 +11,7 @@ from scipy import sparse
 from .auc import auc_columns
 from .splits import stratified_folds
 
-__all__ = ["Selection", "cross_validate", "fit_and_score", "ranking", "score_columns"]
+__all__ = ["Selection", "blocks_that_fit", "cross_validate", "fit_and_score", "ranking", "score_columns"]
 
 _BLOCK_BYTES = 64e6
 
@@ -134,16 +134,39 @@ def fit_and_score(
     n_settings = len(next(iter(grid.values())))
     aucs = dict(finished or {})
     left = np.array([setting for setting in range(n_settings) if setting not in aucs], dtype=int)
-    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-    size = (len(train), X.shape[1], n_nonzero, len(left))
-    n_passes = 1 if memory_bytes is None else learner.n_passes(*size, memory_bytes)
-    for block in np.array_split(left, n_passes) if len(left) else ():
+    for block in blocks_that_fit(learner, X, len(train), left, memory_bytes):
         part = {axis: values[block] for axis, values in grid.items()}
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
         aucs |= zip(block.tolist(), score_columns(X, y[held_out], held_out, coef, auc).tolist())
         if on_block is not None:
             on_block(aucs)
     return np.array([aucs[setting] for setting in range(n_settings)])
+
+
+def blocks_that_fit(learner, X, n_train: int, settings: np.ndarray, memory_bytes: float | None) -> list[np.ndarray]:
+    """Cut settings into the fewest blocks of which each fits into memory; into one where not even one setting does.
+
+    Parameters
+    ----------
+    learner : LinearRanker
+    X : array
+        The whole dataset.
+    n_train : int
+        Rows of a pass.
+    settings : ndarray of int
+    memory_bytes : float or None
+        What a pass may use by the learner's own estimate.
+
+    Returns
+    -------
+    list of ndarray
+        Of equal size, as far as possible; none where there are no settings.
+    """
+    if len(settings) == 0:
+        return []
+    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
+    size = (n_train, X.shape[1], n_nonzero, len(settings))
+    return np.array_split(settings, 1 if memory_bytes is None else learner.n_passes(*size, memory_bytes))
 
 
 def score_columns(X, y, rows: np.ndarray, coef: np.ndarray, auc: Callable[..., np.ndarray] = auc_columns) -> np.ndarray:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .batch_base import BatchLearner
     from .batch_logistic import BatchUniLog
     from .dual_averaging import RDAL1, AdaGrad
-    from .fsauc import FSAUC
     from .frequent_directions import OPAUCFD
+    from .fsauc import FSAUC
     from .ftrl import FTRLAUC, FTRLProximal
     from .least_squares import LSSVM, BatchUniSqu
     from .oam import OAMGra, OAMSeq

@@ -1,8 +1,8 @@
 """Frequent directions in coordinates: OPAUC's steps without touching weights or sketches on all features.
 
-Everything that the algorithm of :mod:`.frequent_directions` ever forms is a combination of rows seen so far. For a
-while, at most ``limit`` rows long, directions are fixed: for each class p the base B_p (its sketch when the while began)
-and the rows X_p that have come since; besides, the sums s_p of the class's rows. In them,
+Everything that the algorithm of :mod:`.frequent_directions` ever forms is a combination of rows seen so far. For some
+hundred or thousand rows directions are fixed: for each class p the base B_p, its sketch at first, and the rows X_p that
+have come since; besides, the sums s_p of all rows of the class. In them,
 
     Z_p = [B_p X_p] C_p                                                        shared by all settings
     w   = alpha (fade V + sum over p of [B_p X_p] beta_p + Z_p b_p + gamma_p s_p)        one for each setting.
@@ -15,8 +15,8 @@ A new row x needs the products B'x, X'x, s'x, V'x, taken on its nonzero features
 * Q_p = Z_p'w and u_p = s_p'w follow from the Gram matrices of [Z_+ Z_- s_+ s_-], which are kept as well;
 * a full Z_p becomes Z_p A: beta_p += C_p b_p, b_p = 0, C_p <- C_p A, Q_p <- A'Q_p.
 
-When the while is over, [B X] beta goes into V, B becomes Z, and s takes in its rows: the only time that all features are
-touched, by matrix products. Where eta lam = 1 exactly, f = 0: all of w but the last step goes, and so do its
+When too many rows wait, [B X] beta goes into V, B becomes Z, and s takes in its rows: the only time that all features
+are touched, by matrix products. Where eta lam = 1 exactly, f = 0: all of w but the last step goes, and so do its
 coordinates. Where alpha leaves [1e-100, 1e100] it is multiplied into the others. V is left alone by both: ``fade`` is
 its own factor.
 """
@@ -31,11 +31,11 @@ from scipy import sparse
 from .base import State
 from .direction_steps import Models, Shared, largest_entries, take_rows
 from .sparse_rows import aligned_zeros
-from .waiting_rows import DenseRows, SparseRows, most_entries
+from .waiting_rows import DenseRows, SparseRows, dense_limit
 
 __all__ = ["Implicit", "begin", "memory_bytes", "seconds_per_row"]
 
-_PIECE = 64  # rows whose products are taken at once
+_PIECE = 256  # rows whose products are taken at once
 _BLOCK = 4096  # features at a time when weights are formed
 _LARGE = 1e100
 
@@ -52,17 +52,19 @@ def _limit(n_features: int, tau: int) -> int:
 def seconds_per_row(n_features: int, n_nonzero: float, n_settings: int, tau: int) -> float:
     """Rough CPU time of a row."""
     width, limit = _width(n_settings), _limit(n_features, tau)
-    coordinates = 1.5 * tau * tau + limit
-    return 2e-5 + 1e-10 * (width * (coordinates + 4 * n_nonzero) + n_features * 2 * tau * (width + tau) / limit)
+    step = 5e-5 + 7e-11 * width * (1.5 * tau * tau + limit)
+    change = 1.2e-10 * n_features * tau * (width + tau)  # of bases, divided among the rows that wait for it
+    if n_nonzero < n_features:
+        return step + n_nonzero * (5e-10 * (width + 2 * tau) + 2e-10 * limit) + change / limit
+    limit = min(limit, dense_limit(n_features))
+    return step + n_features * (2.5e-10 * (width + 2 * tau) + 1e-10 * limit) + change / limit
 
 
 def memory_bytes(n_features: int, n_settings: int, tau: int) -> float:
-    """Rough size of the state, and of the weights that are made of it."""
+    """Rough size of the state, and of the weights that are made of it and handed over."""
     width, limit = _width(n_settings), _limit(n_features, tau)
     small = 2 * (tau + limit) * (width + tau) + _PIECE * (limit + width)
-    return 8.0 * (n_features * (2 * width + 2 * tau + 4) + small) + 20.0 * min(
-        limit * n_features, most_entries(n_features)
-    )
+    return 8.0 * (n_features * (2 * width + n_settings + 2 * tau + 4) + small)
 
 
 def begin(n_features: int, settings: dict[str, np.ndarray], tau: int, k: int) -> Implicit:
@@ -133,35 +135,49 @@ class Implicit(State):
     def _rebase(self) -> None:
         """Let the rows that wait go: V, B and s take them in."""
         tau, s, m = self.tau, self.shared, self.models
-        n_rows, width = int(s.waiting[2]), self.W.shape[1]
-        on_base = np.zeros((self.base.shape[1], width))
-        new_base = np.zeros((self.base.shape[1], self.base.shape[1]))
-        of_models, of_base = np.empty((n_rows, width)), np.zeros((n_rows, self.base.shape[1]))
+        n_rows = int(s.waiting[2])
+        of_models, of_base = np.empty((n_rows, self.W.shape[1])), np.zeros((n_rows, self.base.shape[1]))
         for p in (0, 1):
-            columns, rows = slice(p * tau, (p + 1) * tau), s.rows[p, : s.waiting[p]]
-            ends = tau + int(s.waiting[p])
-            on_base[columns] = m.beta[p, :tau]
-            new_base[columns, columns] = s.C[p, :tau]
-            new_base[2 * tau + p, 2 * tau + p] = 1.0
+            rows, ends = s.rows[p, : s.waiting[p]], tau + int(s.waiting[p])
             of_models[rows] = m.beta[p, tau:ends]
-            of_base[rows, columns] = s.C[p, tau:ends]
+            of_base[rows, p * tau : (p + 1) * tau] = s.C[p, tau:ends]
             of_base[rows, 2 * tau + p] = 1.0
+        self.wait.fold(self.W, self.base, m.fade, m.beta, s.C, s.based, of_models, of_base)
+        for p in (0, 1):
             s.C[p] = 0.0
             s.C[p, : s.filled[p], : s.filled[p]] = np.eye(s.filled[p])
-            s.based[p] = s.filled[p]
-        self.wait.fold(self.W, self.base, m.fade, on_base, new_base, of_models, of_base)
         m.peak[:] = largest_entries(self.W)
         m.beta[:] = 0.0
         m.fade[:] = 1.0
+        s.based[:] = s.filled
         s.waiting[:] = 0
 
     # ------------------------------------------------------------------ what the learner asks
 
     def coef(self, n_features):
-        return self._weights(np.arange(self.n_live))
+        return self._weights(np.arange(self.n_live))[:n_features]
+
+    def coef_at(self, features):
+        on_base, of_rows = self._coordinates(columns := np.arange(self.n_live))
+        W = self.W[features][:, columns] * self.models.fade[columns] + self.base[features] @ on_base
+        if self.wait is not None:
+            W += self.wait.at(features, of_rows)
+        return W * self.models.alpha[columns]
 
     def _weights(self, columns: np.ndarray) -> np.ndarray:
         """Weights of some settings, shape (n_features, n_columns)."""
+        on_base, of_rows = self._coordinates(columns)
+        W = self.W[:, columns]
+        W *= self.models.fade[columns]
+        for start in range(0, len(W), _BLOCK):
+            W[start : start + _BLOCK] += self.base[start : start + _BLOCK] @ on_base
+        if self.wait is not None:
+            self.wait.add(W, of_rows)
+        W *= self.models.alpha[columns]
+        return W
+
+    def _coordinates(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What w is on the base and on the rows that wait, in units of alpha and beside V."""
         tau, s, m = self.tau, self.shared, self.models
         on_base = np.zeros((self.base.shape[1], len(columns)))
         of_rows = np.zeros((int(s.waiting[2]), len(columns)))
@@ -172,13 +188,7 @@ class Implicit(State):
             on_base[p * tau : (p + 1) * tau] = on[:tau]
             on_base[2 * tau + p] = m.gamma[p, columns]
             of_rows[s.rows[p, : s.waiting[p]]] = on[tau:] + m.gamma[p, columns]
-        W = self.W[:, columns] * m.fade[columns]
-        for start in range(0, len(W), _BLOCK):
-            W[start : start + _BLOCK] += self.base[start : start + _BLOCK] @ on_base
-        if self.wait is not None:
-            self.wait.add(W, of_rows)
-        W *= m.alpha[columns]
-        return W
+        return on_base, of_rows
 
     def sketch(self, p: int) -> np.ndarray:
         """Z of class ``p``, shape (n_features, columns in use)."""
@@ -214,3 +224,13 @@ class Implicit(State):
         self.W = kept(self.W)
         self.models = Models(*map(kept, self.models))
         self.models.alpha[len(columns) :] = 1.0
+
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return self.W, self.base, *self.shared, *self.models
+
+    def widened(self, fresh):
+        for old, new in zip(self._arrays(), fresh._arrays()):
+            new[tuple(map(slice, old.shape))] = old
+        if self.wait is not None:
+            fresh.wait = self.wait.widened(fresh.base.shape[0], fresh.shared.rows.shape[1])
+        return fresh

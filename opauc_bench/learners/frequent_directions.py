@@ -90,6 +90,7 @@ class OPAUCFD(OnePassLearner):
     """
 
     grid_axes = ("eta", "lam")
+    rotation_invariant = True
     _sparse_chunks = True
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", algorithm="implicit"):

@@ -72,6 +72,7 @@ class _Buffers(State):
 
 class _OAM(OnePassLearner):
     grid_axes = ("eta",)
+    rotation_invariant = True
     _sequential: bool
 
     def __init__(self, eta=2**-6, buffer_size=100, step="C", random_state=None):

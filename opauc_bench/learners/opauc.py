@@ -88,6 +88,7 @@ class OPAUC(OnePassLearner):
     """
 
     grid_axes = ("eta", "lam")
+    rotation_invariant = True
     _skips_zero_features = True
 
     def __init__(self, eta=2**-6, lam=2**-8):

@@ -39,6 +39,7 @@ class _Univariate(State):
 
 class _UnivariateLearner(OnePassLearner):
     grid_axes = ("eta",)
+    rotation_invariant = True
     _sparse_chunks = True
     _loss: int
 

@@ -9,7 +9,7 @@ from ..compiled import njit
 from .direction_steps import add_product
 from .sparse_rows import rows_of
 
-__all__ = ["DenseRows", "SparseRows", "most_entries"]
+__all__ = ["DenseRows", "SparseRows", "dense_limit", "most_entries"]
 
 _FOLD = 4096  # features at a time in the products of dense rows
 _STRIP = 16  # features at a time when the base of sparse rows changes
@@ -19,6 +19,11 @@ _FIRST_ENTRIES = 1 << 12
 def most_entries(n_features: int) -> int:
     """Nonzero entries of rows that may wait."""
     return max(1 << 22, 4 * n_features)
+
+
+def dense_limit(n_features: int) -> int:
+    """Dense rows that may wait."""
+    return max(16, (1 << 23) // n_features)
 
 
 class SparseRows:
@@ -72,17 +77,31 @@ class SparseRows:
         """out += X' coefficients, for the rows that wait."""
         _add_sparse(out, self.indptr, self.indices, self.data, coefficients)
 
-    def fold(self, V, base, fade, on_base, new_base, of_models, of_base) -> None:
-        """V becomes V fade + B on_base + X' of_models, B becomes B new_base + X' of_base; the rows may go."""
-        n, shape = len(of_models), (len(of_models), len(V))
-        used = slice(self.used)
+    def at(self, features: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """X' coefficients at some features, which may repeat."""
+        features, where = np.unique(features, return_inverse=True)
+        out = np.zeros((len(features), coefficients.shape[1]))
+        _add_sparse_at(out, features, self.place, self.indptr, self.indices, self.data, coefficients)
+        return out[where]
+
+    def widened(self, n_features: int, limit: int) -> SparseRows:
+        """The same rows with room for more features."""
+        wide = SparseRows(n_features, limit)
+        wide.used, wide.indices, wide.data = self.used, self.indices, self.data
+        wide.touched[: len(self.touched)] = self.touched
+        wide.indptr[: len(self.indptr)] = self.indptr
+        return wide
+
+    def fold(self, V, base, fade, beta, C, based, of_models, of_base) -> None:
+        """V becomes V fade + B beta + X' of_models, each class's B becomes B C + X' of_base; the rows may go."""
+        n, used = len(of_models), slice(self.used)
+        shape = (n, len(V))
         by_feature = sparse.csr_matrix((self.data[used], self.indices[used], self.indptr[: n + 1]), shape).tocsc()
         self.touched[self.indices[used]] = True
-        columns = np.flatnonzero(on_base.any(axis=1) | new_base.any(axis=1))
         _fold_sparse(
             np.flatnonzero(self.touched),
             *(by_feature.indptr.astype(np.int64), by_feature.indices, by_feature.data),
-            *(V, base, fade, columns, on_base[columns], new_base[columns], of_models, of_base),
+            *(V, base, fade, beta, C, based, of_models, of_base),
         )
         self.used = 0
 
@@ -91,7 +110,7 @@ class DenseRows:
     """Rows with all their features."""
 
     def __init__(self, n_features: int, limit: int):
-        self.rows = np.zeros((min(limit, max(16, (1 << 23) // n_features)), n_features))
+        self.rows = np.zeros((min(limit, dense_limit(n_features)), n_features))
 
     def in_its_form(self, X):
         return X.toarray() if sparse.issparse(X) else X
@@ -113,11 +132,24 @@ class DenseRows:
         for start in range(0, len(out), _FOLD):
             out[start : start + _FOLD] += self.rows[: len(coefficients), start : start + _FOLD].T @ coefficients
 
-    def fold(self, V, base, fade, on_base, new_base, of_models, of_base):
+    def at(self, features, coefficients):
+        return self.rows[: len(coefficients), features].T @ coefficients
+
+    def widened(self, n_features, limit):
+        wide = DenseRows(n_features, limit)
+        wide.rows = np.zeros((max(len(self.rows), len(wide.rows)), n_features))
+        wide.rows[: len(self.rows), : self.rows.shape[1]] = self.rows
+        return wide
+
+    def fold(self, V, base, fade, beta, C, based, of_models, of_base):
+        tau = C.shape[2]
         for start in range(0, len(V), _FOLD):
             features = slice(start, start + _FOLD)
-            V[features] = V[features] * fade + base[features] @ on_base
-            base[features] = base[features] @ new_base
+            V[features] *= fade
+            for p in (0, 1):
+                old = base[features, p * tau : p * tau + based[p]]
+                V[features] += old @ beta[p, : based[p]]
+                base[features, p * tau : (p + 1) * tau] = old @ C[p, : based[p]]
         self.add(V, of_models)
         self.add(base, of_base)
 
@@ -154,36 +186,60 @@ def _join(indptr, indices, data, waiting, starts, kept, values):
 def _overlaps(indptr, indices, data, place, starts, kept, values):
     """Inner products of a few rows with all that wait, shape (n, rows that wait).
 
-    What waits is read once, from front to back; for each of its features a list tells which of the few rows have it.
+    What waits is read once, from front to back. For each of its features there is a list of the few rows that have it,
+    or where these are many, a row with a place for all of them.
     """
-    n, n_places = len(indptr) - 1, 0
-    first, last = indptr[0], indptr[n]
+    n, first, last = len(indptr) - 1, indptr[0], indptr[len(indptr) - 1]
+    ends, row, x = _lists_of_features(indptr, indices, data, place)
+    full, n_full = np.full(len(ends), -1), 0
+    for i in range(len(ends) - 1):
+        if 4 * (ends[i + 1] - ends[i]) > n:
+            full[i] = n_full
+            n_full += 1
+    spread = np.zeros((n_full, n))
+    for i in range(len(ends) - 1):
+        if full[i] >= 0:
+            for q in range(ends[i], ends[i + 1]):
+                spread[full[i], row[q]] = x[q]
+    overlaps = np.zeros((len(starts) - 1, n))
+    for r in range(len(starts) - 1):
+        of_row = overlaps[r]
+        for e in range(starts[r], starts[r + 1]):
+            i, v = place[kept[e]], values[e]
+            if i < 0:
+                continue
+            if full[i] >= 0:
+                of_feature = spread[full[i]]
+                for t in range(n):
+                    of_row[t] += v * of_feature[t]
+            else:
+                for q in range(ends[i], ends[i + 1]):
+                    of_row[row[q]] += v * x[q]
+    for e in range(first, last):
+        place[indices[e]] = -1
+    return overlaps.T.copy()
+
+
+@njit()
+def _lists_of_features(indptr, indices, data, place):
+    """By the ``place`` of each feature of a few rows: where its list ends; in the lists, the rows and their values."""
+    n, n_places, first, last = len(indptr) - 1, 0, indptr[0], indptr[len(indptr) - 1]
     ends = np.zeros(last - first + 1, dtype=np.int64)
     for e in range(first, last):
         if place[indices[e]] < 0:
             place[indices[e]] = n_places
             n_places += 1
         ends[place[indices[e]] + 1] += 1
+    ends = ends[: n_places + 1]
     for i in range(n_places):
         ends[i + 1] += ends[i]
-    row, x = np.empty(last - first, dtype=np.int64), np.empty(last - first)
-    free = ends[:n_places].copy()
+    row, x, free = np.empty(last - first, dtype=np.int64), np.empty(last - first), ends[:-1].copy()
     for t in range(n):
         for e in range(indptr[t], indptr[t + 1]):
             i = place[indices[e]]
             row[free[i]], x[free[i]] = t, data[e]
             free[i] += 1
-    overlaps = np.zeros((len(starts) - 1, n))
-    for r in range(len(starts) - 1):
-        of_row = overlaps[r]
-        for e in range(starts[r], starts[r + 1]):
-            i = place[kept[e]]
-            if i >= 0:
-                for q in range(ends[i], ends[i + 1]):
-                    of_row[row[q]] += values[e] * x[q]
-    for e in range(first, last):
-        place[indices[e]] = -1
-    return overlaps.T.copy()
+    return ends, row, x
 
 
 @njit(fastmath={"contract"})
@@ -197,21 +253,42 @@ def _add_sparse(out, starts, indices, data, coefficients):
 
 
 @njit(fastmath={"contract"})
-def _fold_sparse(features, starts, rows, data, V, base, fade, columns, on_base, new_base, of_models, of_base):
+def _add_sparse_at(out, features, place, starts, indices, data, coefficients):
+    for f in range(len(features)):
+        place[features[f]] = f
+    for r in range(len(coefficients)):
+        c = coefficients[r]
+        for e in range(starts[r], starts[r + 1]):
+            if place[indices[e]] >= 0:
+                row, x = out[place[indices[e]]], data[e]
+                for g in range(len(c)):
+                    row[g] += x * c[g]
+    for f in range(len(features)):
+        place[features[f]] = -1
+
+
+@njit(fastmath={"contract"})
+def _fold_sparse(features, starts, rows, data, V, base, fade, beta, C, based, of_models, of_base):
     """One pass over the features that any row had, a few at a time, so that they stay in the cache."""
-    width, wide, n_columns = V.shape[1], base.shape[1], len(columns)
-    old, new_b, new_v = np.empty((_STRIP, n_columns)), np.empty((_STRIP, wide)), np.empty((_STRIP, width))
+    width, wide, tau = V.shape[1], base.shape[1], C.shape[2]
+    new_v, new_b = np.empty((_STRIP, width)), np.empty((_STRIP, wide))
+    old, new = np.empty((_STRIP, tau)), np.empty((_STRIP, tau))
     for start in range(0, len(features), _STRIP):
         n = min(_STRIP, len(features) - start)
-        new_b[:] = 0.0
         for f in range(n):
             i = features[start + f]
-            for j in range(n_columns):
-                old[f, j] = base[i, columns[j]]
             for g in range(width):
                 new_v[f, g] = V[i, g] * fade[g]
-        add_product(new_v, old, on_base, n, n_columns)
-        add_product(new_b, old, new_base, n, n_columns)
+            new_b[f] = base[i]
+        for p in range(2):
+            for f in range(n):
+                for j in range(based[p]):
+                    old[f, j] = new_b[f, p * tau + j]
+            new[:] = 0.0
+            add_product(new_v, old, beta[p], n, based[p])
+            add_product(new, old, C[p], n, based[p])
+            for f in range(n):
+                new_b[f, p * tau : (p + 1) * tau] = new[f]
         for f in range(n):
             i = features[start + f]
             to_b, to_v = new_b[f], new_v[f]

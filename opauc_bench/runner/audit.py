@@ -14,7 +14,10 @@ import numpy as np
 from ..errors import ResultsError
 from ..evaluation.selection import ranking
 from ..plan import Task, expand_grid, task_id
+from ..protocol import FIGURE_KINDS
+from ..report.figure_write import figure_texts
 from ..report.write import report_texts
+from .figures import figures_of
 from .folds import folds_text
 from .manifest import read_manifest
 from .page import PAGE, page_text
@@ -173,10 +176,16 @@ def _trouble_with_choice(record: dict[str, Any], task: Task) -> str:
 def _check_tables(session: Session, found: Audit) -> None:
     command = f"opauc-bench report {session.folder}"
     folds = {"folds.csv": folds_text(session.records())}
+    kind, figures = session.experiment.protocol.kind, {}
     wrong: list[str] | None = None
     for test, is_hopeless in itertools.product(_TESTS, _HOPELESS):
         try:
-            texts = {**report_texts(*build_report(session, test, is_hopeless=is_hopeless)), **folds}
+            if session.experiment.figures:
+                figures = figure_texts(figures_of(session))
+            tables = {}
+            if kind not in FIGURE_KINDS:
+                tables = report_texts(*build_report(session, test, is_hopeless=is_hopeless))
+            texts = {**tables, **figures, **folds}
         except ResultsError as error:
             found.notes.append(f"there are no tables to compare: {error.message}")
             return

@@ -18,6 +18,7 @@ from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue
 from ..errors import ConfigError, DataError, ResultsError
 from ..learners import get_learner, learner_parameters, zero_axes
 from ..plan import Column, Shape, Task, make_columns, make_plan
+from ..protocol import FIGURE_KINDS
 from ..report.published import list_published
 from ..yamlio import suggest
 from .execute import Executor
@@ -202,7 +203,7 @@ class Session:
 
     def tasks(self) -> list[Task]:
         """Tasks of the datasets and learners that were chosen, in the order in which they are computed."""
-        tasks = self.all_tasks()
+        tasks = make_plan(self.experiment, self.shapes(), self.columns, self._chosen_elsewhere())
         if self.shard:
             tasks = self.shard.choose(tasks, self.experiment)
         return [
@@ -211,6 +212,20 @@ class Session:
             if (not self.datasets or task.dataset in self.datasets)
             and (not self.learners or task.column in self.learners)
         ]
+
+    def _chosen_elsewhere(self) -> dict[tuple[str, str, int, int], dict[str, float]]:
+        """Settings that are to be looked at and that a folder named under ``reuse`` has chosen in the same way."""
+        protocol = self.experiment.protocol
+        if not (protocol.kind in FIGURE_KINDS and protocol.chooses and self.experiment.reuse):
+            return {}
+        choosing = self.experiment.model_copy(update={"protocol": protocol.splits})
+        others = [Store(self.folder.parent / name) for name in self.experiment.reuse]
+        chosen = {}
+        for task in make_plan(choosing, self.shapes(), [column for column in self.columns if column.n_settings > 1]):
+            found = (other.find(task) for other in others)
+            if record := next((record for record in found if record and record["status"] == "ok"), None):
+                chosen[task.place] = record["chosen"]
+        return chosen
 
     def rows(self) -> dict[str, str]:
         """Rows of the table, each with its dataset: the protocol may have several cases of one dataset."""

@@ -18,8 +18,9 @@ from typing import Any
 from ..errors import ResultsError
 from ..files import write_text
 from ..plan import Task
+from ..protocol import FIGURE_KINDS
 
-__all__ = ["SCHEMA", "STATUSES", "Store", "metrics_of", "selection_aucs", "write_json"]
+__all__ = ["SCHEMA", "STATUSES", "Store", "columns_of", "metrics_of", "selection_aucs", "write_json"]
 
 SCHEMA = 1
 STATUSES = ("ok", "diverged", "timeout", "out_of_memory", "error")
@@ -153,10 +154,13 @@ def _problem(record: dict[str, Any], task: Task) -> str:
             return f"{key} is {record.get(key)!r}, expected {value!r}"
     if record.get("status") not in STATUSES:
         return f"status is {record.get('status')!r}, expected one of {', '.join(STATUSES)}"
-    if record["status"] == "ok" and (trouble := _trouble_with_metrics(record)):
-        return trouble
     parts = {"message": str, "timing": dict}
-    if record["status"] == "ok":
+    if record["status"] == "ok" and task.protocol.get("kind") in FIGURE_KINDS:
+        if trouble := _trouble_with_columns(record):
+            return trouble
+    elif record["status"] == "ok":
+        if trouble := _trouble_with_metrics(record):
+            return trouble
         parts |= {"chosen": dict, "selection": dict}
     for key, kind in parts.items():
         if not isinstance(record.get(key), kind):
@@ -174,6 +178,24 @@ def _trouble_with_metrics(record: dict[str, Any]) -> str:
         if not (isinstance(value, float) and math.isfinite(value)):
             return f"metrics.{name} is {value!r}, expected a finite number"
     return ""
+
+
+def _trouble_with_columns(record: dict[str, Any]) -> str:
+    for measured in (record.get("measured"), record["timing"].get("measured", {})):
+        if not (isinstance(measured, dict) and all(isinstance(values, list) for values in measured.values())):
+            return f"measured is {measured!r}, expected a dict of lists"
+    columns = columns_of(record)
+    if len({len(values) for values in columns.values()}) != 1:
+        return "measured has no columns, or columns of different lengths"
+    for name, values in columns.items():
+        if not all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in values):
+            return f"measured.{name} has something that is neither a finite number nor null"
+    return ""
+
+
+def columns_of(record: dict[str, Any]) -> dict[str, list[float | None]]:
+    """What a task has measured for a figure: columns of equal length, times among them."""
+    return {**record["measured"], **record["timing"].get("measured", {})}
 
 
 def metrics_of(record: dict[str, Any]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from ..report.table import Cell, Column, ResultTable, build_table
 from .session import Session
 from .store import metrics_of
 
-__all__ = ["build_report", "check_test"]
+__all__ = ["build_report", "check_test", "missing_because"]
 
 # The time of a pass belongs to the machine, and stands with the other times of a record.
 _OTHERS: dict[str, Callable[[dict[str, Any]], float]] = {
@@ -52,7 +52,7 @@ def build_report(
         datasets=list(rows),
         columns=[Column(column.key, column.title) for column in session.columns if column.key in keys],
         cells={
-            key: _cell(tasks, expected, _missing_because(session, tasks, is_hopeless), protocol.metrics)
+            key: _cell(tasks, expected, missing_because(session, tasks, is_hopeless), protocol.metrics)
             for key, tasks in records.items()
         },
         reference=experiment.reference,
@@ -75,8 +75,10 @@ def _origins(session: Session, records) -> Iterator[str]:
         yield from origin_notes(column.title, filter(None, told))
 
 
-def _missing_because(
-    session: Session, rows: list[tuple[Task, dict[str, Any] | None]], is_hopeless: Callable[[Task], bool] | None
+def missing_because(
+    session: Session,
+    rows: list[tuple[Task, dict[str, Any] | None]],
+    is_hopeless: Callable[[Task], bool] | None = None,
 ) -> str | None:
     """Why tasks without any record cannot have one here, or None."""
     if any(task.dataset in session.not_to_be_had() for task, _ in rows):
@@ -85,16 +87,13 @@ def _missing_because(
 
 
 def _cell(
-    rows: list[tuple[Task, dict[str, Any] | None]],
-    expected: int,
-    missing_because: str | None,
-    metrics: tuple[str, ...],
+    rows: list[tuple[Task, dict[str, Any] | None]], expected: int, reason: str | None, metrics: tuple[str, ...]
 ) -> Cell:
     finished = [record for _, record in rows if record is not None]
     good = [record for record in finished if record["status"] == "ok"]
     statuses = Counter(record["status"] for record in finished if record["status"] != "ok")
-    if missing_because and not finished:
-        statuses[missing_because] = expected
+    if reason and not finished:
+        statuses[reason] = expected
     return Cell(
         aucs=tuple(metrics_of(record)["auc"] for record in good),
         others={name: tuple(map(_OTHERS[name], good)) for name in metrics if name in _OTHERS},

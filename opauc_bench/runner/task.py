@@ -24,6 +24,7 @@ from .. import __version__
 from ..data import Dataset, open_prepared
 from ..errors import OpaucBenchError
 from ..evaluation.selection import score_columns
+from ..evaluation.span import is_narrower, span_coordinates
 from ..learners import get_learner
 from ..plan import Task, expand_grid
 from .limits import TimeLimitReached, memory_limit
@@ -105,12 +106,16 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     """
     learner, grid = _searched(task.learner, task.params, task.grid)
     lender = task.lender
+    folder = workplace.prepared[task.dataset]
+    data = _dataset(folder, task.fingerprint)
+    narrow = learner.rotation_invariant and not sparse.issparse(data.X) and is_narrower(*data.X.shape)
     work = Work(
         task=task,
-        data=_dataset(workplace.prepared[task.dataset], task.fingerprint),
+        data=data,
         learner=learner,
         grid=grid,
         lender=_searched(lender["learner"], lender["params"], lender["grid"]) if lender else None,
+        narrow=_coordinates(folder, task.fingerprint) if narrow else None,
         store=store,
         seconds=workplace.seconds,
         memory_bytes=workplace.memory_bytes,
@@ -160,6 +165,11 @@ def _load(learner: str, params: str, setting: str) -> None:
 @functools.lru_cache(maxsize=2)
 def _dataset(folder: str, fingerprint: str) -> Dataset:
     return open_prepared(Path(folder), fingerprint)
+
+
+@functools.lru_cache(maxsize=1)
+def _coordinates(folder: str, fingerprint: str) -> np.ndarray:
+    return span_coordinates(_dataset(folder, fingerprint).X)
 
 
 def _record(task: Task, outcome: dict[str, Any], seconds: float) -> dict[str, Any]:

@@ -20,25 +20,26 @@ EDGES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 COLOURS = ("#081d58", "#253494", "#225ea8", "#1d91c0", "#41b6c4", "#7fcdbb", "#c7e9b4", "#edf8b1", "#ffffd9")
 SOMETIMES, ALWAYS = len(COLOURS), len(COLOURS) + 1
 
-_CELL, _STRIP = 7, 21
+_WIDTH, _SMALLEST, _LARGEST, _STRIP = 161, 7, 14, 21  # pixels: of a map, of its cells, of a map's only row
 
 
 def heat_svg(grid: GridMap) -> Markup:
     """Draw one map: small x values on the left, small y values at the bottom."""
     n_y, n_x = grid.auc.shape
-    height = _CELL * n_y if grid.y else _STRIP
-    rows = _STRIP if grid.y is None else _CELL
+    side = min(_LARGEST, max(_SMALLEST, _WIDTH // n_x))
+    rows = side if grid.y else _STRIP
+    height = rows * n_y
     classes = _classes(grid)
     pieces = []
     for kind in np.unique(classes):
-        path = "".join(_runs(classes[y] == kind, height - rows * (y + 1), rows) for y in range(n_y))
+        path = "".join(_runs(classes[y] == kind, height - rows * (y + 1), side, rows) for y in range(n_y))
         pieces.append(element("path", d=path, **_paint(int(kind))))
     for y, x in zip(*np.nonzero(grid.chosen)):
-        radius = 1.1 + 2.4 * math.sqrt(grid.chosen[y, x] / grid.n_folds)
+        radius = side * (0.16 + 0.34 * math.sqrt(grid.chosen[y, x] / grid.n_folds))
         cy = height - rows * (y + 0.5)
-        pieces.append(element("circle", cx=_CELL * (x + 0.5), cy=cy, r=radius, class_="pick"))
+        pieces.append(element("circle", cx=side * (x + 0.5), cy=cy, r=radius, class_="pick"))
     return picture(
-        _CELL * n_x,
+        side * n_x,
         height,
         _spoken(grid),
         pieces,
@@ -82,11 +83,11 @@ def _classes(grid: GridMap) -> np.ndarray:
     return classes
 
 
-def _runs(row: np.ndarray, top: int, height: int) -> str:
+def _runs(row: np.ndarray, top: int, side: int, height: int) -> str:
     """The path of the runs of True in a row."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(np.int8), [0]])))
     return "".join(
-        f"M{_CELL * start} {top}h{_CELL * (end - start)}v{height}h-{_CELL * (end - start)}z"
+        f"M{side * start} {top}h{side * (end - start)}v{height}h-{side * (end - start)}z"
         for start, end in zip(edges[::2], edges[1::2])
     )
 

@@ -281,5 +281,7 @@ def _data_row(entry: dict[str, Any]) -> dict[str, Any]:
         "positive": f"{100 * positive / n:.1f} %" if n and positive is not None else "",
         "scaling": str(entry.get("scaling", "")),
         "fingerprint": entry["fingerprint"],
-        "files": [(file.get("name", ""), file.get("sha256", "")) for file in entry.get("files", [])],
+        "files": [
+            (file.get("name", ""), file.get("sha256") or file.get("source", "")) for file in entry.get("files", [])
+        ],
     }

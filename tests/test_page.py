@@ -1,0 +1,680 @@
+"""The page of results: what it says is what the records say, it loads nothing, and it works in a browser."""
+
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opauc_bench.report.figure_labels import value_text
+from opauc_bench.report.page import PageContent, render_page
+from opauc_bench.report.page.content import Fold, GridMap, Provenance, Seconds, grid_map
+from opauc_bench.report.page.heat import COLOURS, EDGES, heat_caption, heat_svg
+from opauc_bench.report.page.ranks import rank
+from opauc_bench.report.page.speed import seconds_text
+from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.text import auc_text
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; on Debian: apt-get install chromium")
+
+TITLE = """<script>fail("title")</script> & "quoted" 'too'"""
+CONFIG = """
+title: '<script>fail("title")</script> & "quoted" ''too'''
+description: "a < b && c > d </style> </script>"
+datasets: [wine, breast_cancer, digits, german]
+learners:
+  - opauc
+  - {learner: oam_seq, title: 'OAM <b onmouseover="fail()">seq</b>'}
+  - {learner: Flat.py:Flat, title: Flat}
+  - {learner: uni_log, params: {eta: 0.25}}
+grids: {eta: {pow2: [-8, 8, 4]}, lambda: {pow2: [-6, 0, 6]}}
+protocol: {trials: 2, folds: 3, inner_folds: 2}
+report: {published: aij2016_table2}
+"""
+
+# On wine every setting overflows, on the others the large ones do.
+FLAT = """
+import numpy as np
+
+from opauc_bench.learners import OnePassLearner
+from opauc_bench.learners.base import State
+
+
+class Flat(OnePassLearner):
+    grid_axes = ("eta",)
+
+    def __init__(self, eta=0.1):
+        self.eta = eta
+
+    def _begin(self, n_features, settings):
+        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
+
+    def _consume(self, state, X, y):
+        state.W += np.outer(X.T @ y, state.settings["eta"])
+        if X.shape[1] == 13:
+            state.W[:] = np.inf
+        state.W[:, state.settings["eta"] > 10] = np.inf
+"""
+
+
+@pytest.fixture(scope="module")
+def place(bench, tmp_path_factory):
+    desk = tmp_path_factory.mktemp("page")
+    (desk / "shown.yaml").write_text(CONFIG)
+    (desk / "Flat.py").write_text(FLAT)
+    done = bench("run", "shown.yaml", "--offline", "--jobs", 2, cwd=desk)
+    assert done.returncode == 3, done.stderr  # german is not to be had
+    done = bench("report", "results/shown", "--html", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("the page: results/shown/report.html\n")
+    return desk
+
+
+@pytest.fixture(scope="module")
+def path(place):
+    return place / "results" / "shown" / "report.html"
+
+
+@pytest.fixture(scope="module")
+def html(path):
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def tree(html):
+    return parse(html)
+
+
+@pytest.fixture(scope="module")
+def records(path):
+    found = {}
+    for file in path.parent.glob("records/*/*/*.json"):
+        record = json.loads(file.read_text())
+        found.setdefault((record["dataset"], record["column"]), []).append(record)
+    return {key: sorted(rows, key=lambda r: (r["trial"], r["fold"])) for key, rows in found.items()}
+
+
+# ---------------------------------------------------------------------- reading HTML
+
+VOID = {"meta", "br", "input", "link", "img", "hr"}
+
+
+class Node:
+    def __init__(self, tag, attributes, parent):
+        self.tag, self.attributes, self.parent, self.children = tag, dict(attributes), parent, []
+
+    def find(self, tag=None, **attributes):
+        """All nodes below with this tag and, for each attribute, this word in it."""
+        wanted = {name.rstrip("_"): word for name, word in attributes.items()}
+        for child in self.children:
+            if isinstance(child, Node):
+                if (tag is None or child.tag == tag) and all(
+                    word in (child.attributes.get(name) or "").split() for name, word in wanted.items()
+                ):
+                    yield child
+                yield from child.find(tag, **attributes)
+
+    def one(self, tag=None, **attributes):
+        (found,) = self.find(tag, **attributes)
+        return found
+
+    @property
+    def text(self):
+        return "".join(child if isinstance(child, str) else child.text for child in self.children)
+
+    @property
+    def words(self):
+        return " ".join(self.text.split())
+
+
+class Reader(HTMLParser):
+    """A strict reader: every element is closed where it should be."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.root = self.at = Node("root", {}, None)
+
+    def handle_starttag(self, tag, attributes):
+        assert len({name for name, _ in attributes}) == len(attributes), f"an attribute of {tag} stands twice"
+        node = Node(tag, attributes, self.at)
+        self.at.children.append(node)
+        if tag not in VOID:
+            self.at = node
+
+    def handle_startendtag(self, tag, attributes):
+        self.at.children.append(Node(tag, attributes, self.at))
+
+    def handle_endtag(self, tag):
+        assert self.at.tag == tag, f"</{tag}> ends <{self.at.tag}>"
+        self.at = self.at.parent
+
+    def handle_data(self, data):
+        self.at.children.append(data)
+
+
+def parse(html):
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.at is reader.root, f"<{reader.at.tag}> is not closed"
+    return reader.root
+
+
+def cells(tree, table, dataset):
+    """Cells of a dataset's row in a table, without the one with its name."""
+    (row,) = [row for row in table.one("tbody").find("tr") if row.one("th").words == dataset]
+    return list(row.find("td"))
+
+
+# ---------------------------------------------------------------------- the page as a file
+
+
+def test_it_loads_nothing_and_all_its_links_stay_on_the_page(html, tree):
+    policy = [node.attributes["content"] for node in tree.find("meta") if "http-equiv" in node.attributes]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"]
+    assert not re.search(r"""(src|srcset|action|poster)\s*=|@import|url\((?!#)""", html)
+    assert "http://" not in html
+    assert "https://" not in html
+    assert not list(tree.find("link"))
+    names = [node.attributes["id"] for node in tree.find() if "id" in node.attributes]
+    assert len(names) == len(set(names))
+    targets = {node.attributes["href"] for node in tree.find("a")}
+    assert targets
+    assert all(target.startswith("#") and target[1:] in names for target in targets)
+
+
+def test_what_users_write_is_text(html, tree):
+    assert tree.one("h1").words == TITLE
+    assert tree.one("head").one("title").text == TITLE
+    assert tree.one("p", class_="lead").words == "a < b && c > d </style> </script>"
+    assert len(list(tree.find("script"))) == 1
+    assert len(list(tree.find("style"))) == 1
+    assert html.count("<b onmouseover") == 0
+    heads = [node.words for node in tree.one("table", class_="results").one("thead").find("th")]
+    assert heads == ["dataset", "opauc", 'OAM <b onmouseover="fail()">seq</b>', "Flat", "uni_log"]
+
+
+def test_the_same_bytes_each_time(place, path, environment, tmp_path):
+    for number in ("1", "2"):
+        shutil.copytree(path.parent, tmp_path / number)
+        subprocess.run(
+            [sys.executable, "-m", "opauc_bench", "report", str(tmp_path / number)],
+            cwd=place,
+            env={**environment, "PYTHONHASHSEED": number},
+            check=True,
+            capture_output=True,
+        )
+        assert (tmp_path / number / "report.html").read_bytes() == path.read_bytes(), "a page that is there is kept up"
+    assert path.read_bytes().endswith(b"</html>\n")
+
+
+def test_without_the_option_there_is_no_page(place, path, command, tmp_path):
+    shutil.copytree(path.parent, tmp_path / "copy")
+    (tmp_path / "copy" / "report.html").unlink()
+    assert command("report", tmp_path / "copy", cwd=place).returncode == 0
+    assert not (tmp_path / "copy" / "report.html").exists()
+
+
+def test_verify_knows_the_page(place, path, command, tmp_path):
+    shutil.copytree(path.parent, tmp_path / "copy")
+    assert command("verify", tmp_path / "copy", "-n", 0, "--offline", cwd=place).returncode == 0
+    page = tmp_path / "copy" / "report.html"
+    page.write_text(page.read_text().replace("25", "26", 1))
+    done = command("verify", tmp_path / "copy", "-n", 0, "--offline", cwd=place)
+    assert done.returncode == 1
+    assert "report.html: not what the records give" in done.stdout
+
+
+# ---------------------------------------------------------------------- what it says
+
+
+def test_the_table_is_that_of_the_records(tree, records):
+    table = tree.one("table", class_="results")
+    for dataset in ("wine", "breast_cancer", "digits"):
+        for cell, column in zip(cells(tree, table, dataset), ("opauc", "oam_seq", "Flat", "uni_log"), strict=True):
+            aucs = [record["test_auc"] for record in records[dataset, column] if record["status"] == "ok"]
+            if len(aucs) < 6:
+                assert cell.words.startswith("N/A")
+                assert cell.attributes["data-value"] == ""
+                continue
+            mean, std = statistics.fmean(aucs), statistics.stdev(aucs)
+            assert cell.one("a", class_="cell").words == f"{auc_text(mean)} ± {auc_text(std)}"
+            assert float(cell.attributes["data-value"]) == mean
+    assert [cell.words[:3] for cell in cells(tree, table, "german")] == ["N/A"] * 4
+
+
+def test_both_tests_are_there_and_the_one_of_the_config_is_chosen(tree, place, command, path):
+    chosen = [node.attributes["value"] for node in tree.find("input") if "checked" in node.attributes]
+    assert chosen == ["paired"]
+    for test in ("paired", "corrected"):
+        folder = path.parent.parent / test
+        shutil.copytree(path.parent, folder)
+        assert command("report", folder, "--test", test, cwd=place).returncode == 0
+        printed = (folder / "table.html").read_text()
+        page = parse((folder / "report.html").read_text())
+        assert [n.attributes["value"] for n in page.find("input") if "checked" in n.attributes] == [test]
+        plain, shown = parse(printed).one("table"), page.one("table", class_="results")
+        for dataset in ("wine", "breast_cancer", "digits"):
+            old = [cell.words for cell in cells(None, plain, dataset)]
+            for cell, words in zip(cells(page, shown, dataset), old, strict=True):
+                marks = "".join(node.words for node in cell.find(class_=f"by-{test}"))
+                assert marks == "".join(mark for mark in words if mark in "•◦")
+        tallies = [row.words for row in plain.one("tfoot").find("tr")]
+        assert [row.words for row in shown.one("tfoot").find("tr", class_=f"by-{test}")] == tallies
+
+
+def test_every_fold_with_its_setting(tree, records):
+    for (dataset, column), rows in records.items():
+        i = ("wine", "breast_cancer", "digits").index(dataset)
+        j = ("opauc", "oam_seq", "Flat", "uni_log").index(column)
+        shown = [node.words for node in tree.one("article", id=f"f-{i}-{j}").find("li")]
+        for record, words in zip(rows, shown, strict=True):
+            value = auc_text(record["test_auc"]) if record["status"] == "ok" else record["status"]
+            assert words.startswith(f"{record['trial'] + 1}.{record['fold'] + 1} {value}")
+            for setting in record.get("chosen", {}).values():
+                assert value_text(setting) in words
+    assert [a.attributes["href"] for a in tree.find("a", class_="cell")] == [
+        f"#f-{i}-{j}" for i in range(3) for j in range(4)
+    ]
+
+
+def test_values_beside_the_published_ones(tree):
+    (section,) = tree.find("section", id="published")
+    assert "Without a value of ours: german." in section.words
+    assert "Compared: 0 of 96" in section.words
+
+
+def test_ranks_are_refused_with_the_reason(tree):
+    section = tree.one("section", id="ranks")
+    assert not list(section.find("svg"))
+    assert "on 2 datasets all 4 learners are complete, and with fewer than 5" in section.words
+    assert "wine (Flat not complete)" in section.words
+    assert "german (no results)" in section.words
+
+
+def test_maps_are_averages_of_the_records(tree, records):
+    table = tree.one("table", class_="maps")
+    for dataset in ("wine", "breast_cancer", "digits"):
+        for cell, column in zip(cells(tree, table, dataset), ("opauc", "oam_seq", "Flat"), strict=True):
+            rows = records[dataset, column]
+            svg = cell.one("svg", class_="heat")
+            told = svg.attributes
+            values = np.array([record["selection"]["mean_auc"] for record in rows], dtype=float)
+            n_eta = len(rows[0]["identity"]["grid"]["eta"])
+            shape = (n_eta, -1)
+            alive = np.isfinite(values)
+            counts = alive.sum(axis=0)
+            mean = np.where(alive, values, 0).sum(axis=0) / np.maximum(counts, 1)
+            expected = ["" if c == 0 else str(round(m * 10000)) for m, c in zip(mean, counts)]
+            assert told["data-auc"].split(" ") == list(np.array(expected).reshape(shape).T.ravel())
+            overflowed = np.array([str(c or "") for c in len(rows) - counts]).reshape(shape).T.ravel()
+            assert told["data-div"].split(" ") == list(overflowed)
+            picked = sum(int(count or 0) for count in told["data-pick"].split(" "))
+            assert picked == sum(record["status"] == "ok" for record in rows)
+            assert told["data-x"].split("|")[1:] == [value_text(eta) for eta in rows[0]["identity"]["grid"]["eta"]]
+    assert len(list(table.find("th"))) == 1 + 3 + 3, "what tunes nothing has no map, nor has what was not computed"
+
+
+def test_run_times_are_those_of_the_records(tree, records):
+    section = tree.one("section", id="speed")
+    assert "while other workers ran" in section.words
+    table = section.one("table")
+    for cell, column in zip(cells(tree, table, "digits"), ("opauc", "oam_seq", "Flat", "uni_log"), strict=True):
+        timings = [record["timing"] for record in records["digits", column]]
+        fit = seconds_text(statistics.median(timing["fit_cpu_seconds"] for timing in timings))
+        search = seconds_text(sum(timing["selection_cpu_seconds"] for timing in timings))
+        assert cell.words == f"{fit} search {search}"
+    titles = [node.words for node in section.one("svg", class_="speed").find("title")]
+    assert len(titles) == 11, "a mark for each cell with a number"
+    assert any(title.startswith("digits, Flat: ") for title in titles)
+
+
+def test_provenance_names_data_seed_versions_and_machine(tree, path):
+    section = tree.one("section", id="provenance").words
+    manifest = json.loads((path.parent / "manifest.json").read_text())
+    for name in ("wine", "breast_cancer", "digits"):
+        entry = manifest["datasets"][name]
+        assert entry["fingerprint"] in section
+        assert all(file["name"] in section and file.get("sha256", "") in section for file in entry["files"])
+    assert "germanwas not to be had" in section, "heading and cell of one row"
+    assert "seed 0" in section
+    assert "72 records: python 3." in section
+    assert manifest["environment"]["numpy"] in section
+    assert json.loads(tree.one("section", id="provenance").one("pre").text) == manifest["experiment"]
+
+
+# ---------------------------------------------------------------------- its parts
+
+
+AXES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
+
+
+@given(shape=AXES, n_folds=st.integers(1, 3), seed=st.integers(0, 999))
+def test_a_map_as_written_out_here(shape, n_folds, seed):
+    rng = np.random.default_rng(seed)
+    grid = {f"a{i}": [2.0**k for k in range(n)] for i, n in enumerate(shape)}
+    aucs = rng.uniform(0, 1, (n_folds, *shape))
+    aucs[rng.uniform(size=aucs.shape) < 0.3] = np.nan
+    as_json = [[None if np.isnan(auc) else auc for auc in fold.ravel()] for fold in aucs]
+    picks = [tuple(rng.integers(0, n) for n in shape) for _ in range(n_folds)]
+    chosen = [{axis: grid[axis][k] for axis, k in zip(grid, pick)} for pick in picks]
+    found = grid_map(grid, as_json, chosen)
+    order = sorted(range(len(shape)), key=lambda i: -shape[i])[:2]
+    assert found.x[0] == f"a{order[0]}"
+    assert found.n_folds == n_folds
+    assert found.chosen.sum() == n_folds
+    for y in range(found.auc.shape[0]):
+        for x in range(found.auc.shape[1]):
+            fixed = {order[0]: x, **({order[1]: y} if len(order) > 1 else {})}
+            here = [place for place in np.ndindex(*shape) if all(place[i] == k for i, k in fixed.items())]
+            means = [np.mean(v) for p in here if len(v := aucs[(slice(None), *p)][~np.isnan(aucs[(slice(None), *p)])])]
+            if means:
+                assert found.auc[y, x] == pytest.approx(max(means))
+            else:
+                assert np.isnan(found.auc[y, x])
+            assert found.diverged[y, x] == min(np.isnan(aucs[(slice(None), *p)]).sum() for p in here)
+            assert found.chosen[y, x] == sum(pick in here for pick in picks)
+    svg = parse(str(heat_svg(found))).one("svg")
+    assert len(list(svg.find("circle"))) == np.count_nonzero(found.chosen)
+
+
+def test_nothing_to_map():
+    assert grid_map({}, [[0.5]], []) is None
+    assert grid_map({"eta": [1.0, 2.0]}, [], []) is None
+    assert grid_map({"eta": [1.0, 2.0]}, [[0.5]], []) is None, "records of another grid"
+
+
+def test_colours_of_a_map():
+    """Each cell is painted once, by its distance to the best that never overflowed; hatched where it did."""
+    auc = np.array([[0.9, 0.8996, 0.8, 0.95, np.nan]])
+    grid = GridMap(
+        ("eta", (1.0, 2.0, 4.0, 8.0, 16.0)), None, auc, np.array([[0, 0, 0, 1, 3]]), np.zeros((1, 5), int), 3
+    )
+    paths = list(parse(str(heat_svg(grid))).find("path"))
+    painted = {p.attributes.get("fill") or p.attributes["class"]: p.attributes["d"] for p in paths}
+    assert painted[COLOURS[0]] == "M0 0h28v21h-28z", "two cells in one stroke"
+    assert EDGES[-1] == 0.1
+    assert painted[COLOURS[7]] == "M28 0h14v21h-14z", "a distance of .1 is in the class up to .1"
+    assert set(painted) == {COLOURS[0], COLOURS[7], "some", "all"}
+    assert heat_caption(grid) == ["best .9000 at η 1", "2 of 5 overflow"]
+    nothing = GridMap(("eta", (1.0,)), None, np.array([[np.nan]]), np.array([[3]]), np.array([[0]]), 3)
+    assert heat_caption(nothing) == ["every setting overflows", "1 of 1 overflow"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0, "0 µs"), (2e-6, "2 µs"), (0.00123, "1.2 ms"), (0.5, "500 ms"), (1, "1 s"), (90, "90 s"), (600, "10 min")],
+)
+def test_times_in_words(seconds, words):
+    assert seconds_text(seconds) == words
+    assert seconds_text(7200.0) == "2 h"
+
+
+FOLDS = ((0, 0), (0, 1))
+
+
+def content_of(cells_, datasets, columns):
+    """A page's content of nothing but cells."""
+    columns = [Column(key, key.upper()) for key in columns]
+    tables = {
+        test: build_table("T", list(datasets), columns, cells_, columns[0].key, test, 0.5)
+        for test in ("paired", "corrected")
+    }
+    return PageContent(
+        description="",
+        tables=tables,
+        test="paired",
+        comparison=None,
+        folds={key: [Fold(t, f, "ok", auc, {}) for (t, f), auc in zip(c.folds, c.aucs)] for key, c in cells_.items()},
+        grids={},
+        seconds={key: Seconds((0.0, 0.0), 0.0) for key, cell in cells_.items() if cell.aucs},
+        learners={column.key: column.key for column in columns},
+        provenance=Provenance([], [{"name": dataset} for dataset in datasets], [], [], "{}"),
+    )
+
+
+def test_ranks_of_complete_datasets_only():
+    datasets, columns = [f"d{i}" for i in range(7)], ["opauc", "b", "c", "never"]
+    done = {(d, c): Cell((0.9 - 0.1 * j, 0.8 - 0.1 * j), FOLDS, 2) for d in datasets for j, c in enumerate("bc", 1)}
+    done |= {(d, "opauc"): Cell((0.9, 0.8), FOLDS, 2) for d in datasets}
+    done |= {(d, "never"): Cell((), (), 2) for d in datasets}
+    done["d6", "b"] = Cell((0.5,), FOLDS[:1], 2)
+    content = content_of(done, datasets, columns)
+    ranking = rank(content.table)
+    assert ranking.datasets == tuple(datasets[:6])
+    assert ranking.test.ranks == (1.0, 2.0, 3.0)
+    assert ranking.left_out == (("NEVER", "no dataset is complete"), ("d6", "B not complete"))
+    page = parse(render_page(content))
+    section = page.one("section", id="ranks")
+    svg = section.one("svg", class_="cd")
+    assert {"OPAUC  1.00", "B  2.00", "3.00  C"} <= {node.text for node in svg.find("text")}
+    difference = f"{ranking.test.critical_difference:.2f}"
+    assert f"CD = {difference}" in [node.text for node in svg.find("text")]
+    assert len(list(svg.find("line", class_="group"))) == len(ranking.test.groups) == 2
+    assert "F = ∞" in section.words
+    assert "Left out: NEVER (no dataset is complete), d6 (B not complete)." in section.words
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_a_table_of_few_columns(n_columns):
+    columns = ["opauc", "b"][:n_columns]
+    cells_ = {("a", key): Cell((0.9, 0.8), FOLDS, 2) for key in columns}
+    page = parse(render_page(content_of(cells_, ["a"], columns)))
+    assert f"{n_columns} learners have results, and a comparison by ranks needs three" in page.one(id="ranks").words
+    assert len(list(page.one("table", class_="results").find("tfoot"))) == n_columns - 1
+
+
+def test_a_table_in_which_nothing_is_complete():
+    cells_ = {("a", "opauc"): Cell((0.9,), FOLDS[:1], 2), ("a", "b"): Cell((), (), 2, {"timeout": 2}, ("1 s",))}
+    content = content_of(cells_, ["a"], ["opauc", "b"])
+    page = parse(render_page(content))
+    assert [cell.words for cell in cells(page, page.one("table", class_="results"), "a")] == ["… 1/2", "N/A1"]
+
+
+@pytest.mark.parametrize("folder", sorted(RESULTS.glob("*/manifest.json")), ids=lambda path: path.parent.name)
+def test_the_results_that_come_with_the_repository(folder, command, tmp_path):
+    shutil.copytree(folder.parent, tmp_path / "copy")
+    assert command("report", tmp_path / "copy", "--html", cwd=tmp_path).returncode == 0
+    page = tmp_path / "copy" / "report.html"
+    assert page.stat().st_size < 1_000_000
+    tree = parse(page.read_text(encoding="utf-8"))
+    assert list(tree.one(id="ranks").find("svg"))
+    assert list(tree.one(id="published").find("td", class_="near"))
+
+
+# ---------------------------------------------------------------------- in a browser
+
+WATCH = """<script>
+const said = [];
+addEventListener("error", (event) => said.push("error: " + event.message));
+addEventListener("securitypolicyviolation", (event) => said.push("policy: " + event.violatedDirective));
+console.error = console.warn = (...words) => said.push("console: " + words.join(" "));
+function fail(why) { said.push("script ran: " + why); }
+</script>"""
+
+DRIVE = """<script>
+const told = {};
+(() => {
+%s
+})();
+const place = document.createElement("textarea");
+place.id = "told";
+place.textContent = JSON.stringify({ ...told, said });
+document.body.append(place);
+</script>"""
+
+
+@pytest.fixture
+def drive(html, tmp_path):
+    """Open the page in Chromium, let a script use it, and return what that script told."""
+
+    def call(script, width=1280, height=900, fragment=""):
+        driven = html.replace("<head>", "<head>" + WATCH, 1).replace("</body>", DRIVE % script + "</body>", 1)
+        (tmp_path / "driven.html").write_text(driven, encoding="utf-8")
+        done = subprocess.run(
+            [
+                *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+                *(f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},{height}", "--dump-dom"),
+                (tmp_path / "driven.html").as_uri() + fragment,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "HOME": str(tmp_path)},
+        )
+        assert done.returncode == 0, done.stderr
+        found = re.search(r'<textarea id="told">(.*?)</textarea>', done.stdout, re.DOTALL)
+        assert found, f"the script did not come to its end: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+        told = json.loads(parse(f"<p>{found[1]}</p>").text)
+        assert told.pop("said") == []
+        return told
+
+    return call
+
+
+COLUMN = """
+const names = () => [...document.querySelectorAll(".results tbody th")].map((cell) => cell.textContent);
+const button = (i) => document.querySelectorAll(".results thead button")[i];
+const state = () => [...document.querySelectorAll(".results thead th")].map((cell) => cell.getAttribute("aria-sort"));
+"""
+
+
+@browser
+def test_sorting_goes_down_up_and_back(drive, records):
+    told = drive(
+        COLUMN
+        + """
+        told.columns = document.querySelectorAll(".results thead button").length;
+        for (const step of ["down", "up", "back"]) { button(1).click(); told[step] = [names(), state()[1]]; }
+        button(3).click(); told.flat = names(); button(3).click(); told.flatUp = names();
+        button(0).click(); told.byName = names();
+        """
+    )
+    datasets = ["wine", "breast_cancer", "digits"]
+    mean = {d: statistics.fmean(r["test_auc"] for r in records[d, "opauc"]) for d in datasets}
+    up = sorted(datasets, key=mean.get)
+    assert told["columns"] == 5
+    assert told["down"] == [[*up[::-1], "german"], "descending"]
+    assert told["up"] == [[*up, "german"], "ascending"]
+    assert told["back"] == [[*datasets, "german"], None]
+    assert told["flat"][2:] == ["wine", "german"], "what has no number stays at the end"
+    assert told["flatUp"] == [told["flat"][1], told["flat"][0], "wine", "german"]
+    assert told["byName"] == ["breast_cancer", "digits", "german", "wine"]
+
+
+@browser
+def test_the_toggle_shows_one_test_at_a_time(drive):
+    told = drive(
+        """
+        const all = (name) => [...document.querySelectorAll("#table .by-" + name)];
+        const seen = (name) => all(name).filter((node) => node.offsetParent).length;
+        told.before = [seen("paired"), seen("corrected")];
+        document.getElementById("test-corrected").click();
+        told.after = [seen("paired"), seen("corrected")];
+        """
+    )
+    assert told["before"][0] > 0
+    assert told["before"][1] == 0
+    assert told["after"][0] == 0
+    assert told["after"][1] > 0
+
+
+@browser
+def test_a_cell_shows_its_folds_on_hover_and_focus(drive, records):
+    told = drive(
+        """
+        const card = document.getElementById("card"), cell = document.querySelectorAll(".results .cell")[0];
+        const look = () => [card.hidden, card.querySelectorAll("li").length, card.innerText.replace(/\\s+/g, " ")];
+        told.before = look();
+        cell.dispatchEvent(new MouseEvent("mouseenter")); told.hover = look();
+        const box = card.getBoundingClientRect();
+        told.inside = box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
+        cell.dispatchEvent(new MouseEvent("mouseleave")); told.left = card.hidden;
+        cell.focus(); told.focus = look(); told.described = cell.getAttribute("aria-describedby");
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+        told.escape = card.hidden;
+        """
+    )
+    assert told["before"][0] is True
+    assert told["hover"][:2] == [False, 6]
+    assert told["inside"]
+    for record in records["wine", "opauc"]:
+        assert auc_text(record["test_auc"]) in told["hover"][2]
+        assert all(value_text(value) in told["hover"][2] for value in record["chosen"].values())
+    assert told["left"] is True
+    assert told["focus"] == told["hover"]
+    assert told["described"] == "card"
+    assert told["escape"] is True
+
+
+@browser
+def test_a_map_tells_what_is_below_the_pointer(drive, records):
+    told = drive(
+        """
+        const map = document.querySelectorAll(".heat")[0], box = map.getBoundingClientRect();
+        const at = (x, y) => {
+          map.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + x, clientY: box.top + y }));
+          return document.getElementById("card").innerText;
+        };
+        told.first = at(1, box.height - 1); told.last = at(box.width - 1, 1);
+        """
+    )
+    rows = records["wine", "opauc"]
+    mean = np.mean([record["selection"]["mean_auc"][0] for record in rows])
+    assert "η = 2⁻⁸, λ = 2⁻⁶" in told["first"]
+    assert f"inner AUC {auc_text(round(mean, 4))}" in told["first"]
+    assert "η = 2⁸, λ = 1" in told["last"]
+
+
+@browser
+def test_a_link_into_a_closed_section_opens_it(drive):
+    told = drive("told.open = document.getElementById('f-1-2').closest('details').open;", fragment="#f-1-2")
+    assert told["open"] is True
+    closed = drive("told.open = [...document.querySelectorAll('details')].some((node) => node.open);")
+    assert closed["open"] is False
+
+
+@browser
+@pytest.mark.parametrize("width", [1280, 500])
+def test_wide_things_scroll_by_themselves(drive, width):
+    told = drive(
+        """
+        told.width = document.scrollingElement.scrollWidth; told.window = innerWidth;
+        told.heights = [...document.querySelectorAll("section")].map((node) => node.offsetHeight);
+        told.maps = document.querySelector(".heat path").getBoundingClientRect().width;
+        """,
+        width=width,
+    )
+    assert told["width"] <= told["window"]
+    assert min(told["heights"]) > 50
+    assert told["maps"] > 5
+
+
+@browser
+def test_a_screenshot_is_not_blank(path, tmp_path):
+    subprocess.run(
+        [
+            *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+            *(f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,1600"),
+            *(f"--screenshot={tmp_path / 'page.png'}", path.as_uri()),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    image = (tmp_path / "page.png").read_bytes()
+    assert image.startswith(b"\x89PNG")
+    assert int.from_bytes(image[16:20], "big") == 1280
+    assert len(image) > 30_000, "an empty page of this size compresses to a few thousand bytes"
