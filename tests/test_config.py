@@ -273,7 +273,8 @@ report: {published: aij2016_table9, test: pared}
         "'weights'?); known: eta, weights",
         "x.yaml:5:56: learners[1].grid.lambda: uni_log has no grid axis 'lambda'; known: eta",
         "x.yaml:6:5: learners[2]: expected a learner's name, or 'learner: name' with its settings, got 5",
-        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, axes_from, max_train",
+        "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, axes_from, "
+        "max_train",
         "x.yaml:9:18: learners[3].grid.eta[0]: expected a positive finite number, got 0",
         "x.yaml:9:24: learners[3].grid.eta[2]: expected a positive finite number, got 'x'",
         "x.yaml:10:27: learners[3].params.buffer_size: expected text, a finite number, true, false or null, got a list",

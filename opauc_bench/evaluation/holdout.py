@@ -9,7 +9,7 @@ import numpy as np
 
 from .splits import seed_for
 
-__all__ = ["Holdout", "holdout", "kept_rows"]
+__all__ = ["HoldoutSplit", "holdout_split", "kept_rows"]
 
 # The FTRL-AUC program draws the permutations of ten trials when it loads a dataset; only then it makes it imbalanced,
 # and draws others.
@@ -17,7 +17,7 @@ _DRAWN_BY_LOADER = 10
 
 
 @dataclass(frozen=True)
-class Holdout:
+class HoldoutSplit:
     """One split.
 
     Attributes
@@ -35,9 +35,9 @@ class Holdout:
     seed: int
 
 
-def holdout(
+def holdout_split(
     y, *, trial: int, shares: Sequence[int], split: str, imbalance: float | None, seed: int, dataset: str
-) -> Holdout:
+) -> HoldoutSplit:
     """Share out the rows of a dataset among training, validation and test.
 
     Parameters
@@ -59,7 +59,7 @@ def holdout(
 
     Returns
     -------
-    Holdout
+    HoldoutSplit
 
     Raises
     ------
@@ -76,7 +76,7 @@ def holdout(
     for name, part in zip(("training", "validation", "test"), parts):
         if len(np.unique(y[part])) < 2:
             raise ValueError(f"the {name} set of trial {trial + 1} has rows of one class only")
-    return Holdout(*parts, own_seed)
+    return HoldoutSplit(*parts, own_seed)
 
 
 def kept_rows(y, imbalance: float | None) -> np.ndarray:

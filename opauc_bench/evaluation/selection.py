@@ -165,7 +165,8 @@ def blocks_that_fit(learner, X, n_train: int, settings: np.ndarray, memory_bytes
     if len(settings) == 0:
         return []
     n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-    return np.array_split(settings, learner.n_passes(n_train, X.shape[1], n_nonzero, len(settings), memory_bytes))
+    size = (n_train, X.shape[1], n_nonzero, len(settings))
+    return np.array_split(settings, 1 if memory_bytes is None else learner.n_passes(*size, memory_bytes))
 
 
 def score_columns(X, y, rows: np.ndarray, coef: np.ndarray, auc: Callable[..., np.ndarray] = auc_columns) -> np.ndarray:

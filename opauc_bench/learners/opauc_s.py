@@ -5,8 +5,8 @@ over the opposite class:
 
     w <- w - eta (lam w - y (x - c_o) + (x - c_o) (x - c_o)'w + (G_o / T_o - c_o c_o') w)
 
-Algorithm 3: G_p <- G_p + x x' for the class p of the row; if that has more than d tau nonzero entries, the d tau largest
-are kept. :mod:`.sparse_moments` stores the upper triangle and does the keeping.
+Algorithm 3: G_p <- G_p + x x' for the class p of the row; if that has more than d tau nonzero entries, the d tau
+largest are kept. :mod:`.sparse_moments` stores the upper triangle and does the keeping.
 
 G_o does not depend on eta or lam, so one pass serves the whole grid. The cost is in G_o W. Every weight moves in every
 step, so no product can be carried over to the next one; what can be done:
@@ -165,6 +165,7 @@ class OPAUCS(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
+        X = X.astype(np.float64, copy=False)  # products of x with itself would keep the precision of x
         n_blocks, n_features, width = state.W.shape
         size = n_features * int(self.tau)
         most = size + int(self.slack * size)
@@ -200,8 +201,8 @@ class OPAUCS(OnePassLearner):
 
 def _seconds(size, n_features, n_nonzero, n_settings) -> float:
     """Of a row, where the second moments have ``size`` entries."""
-    product = 1e-9 * size if n_settings == 1 else 2.5e-10 * size * n_settings
-    return 1e-6 + product + 1e-9 * n_features * n_settings + 1.5e-8 * n_nonzero**2
+    product = 1.4e-9 * size if n_settings == 1 else 3.5e-10 * size * n_settings
+    return 1e-6 + product + 1.4e-9 * n_features * n_settings + 3e-7 * n_nonzero**2
 
 
 def _make_room(state, own: int, X) -> None:

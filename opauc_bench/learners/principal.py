@@ -11,7 +11,7 @@ __all__ = ["principal_components"]
 _EXACT = 2048  # rows or features, up to which their Gram matrix is decomposed
 _OVERSAMPLED = 10
 _CHUNK = 1024  # dense rows at a time
-_NEGLIGIBLE = 1e-12  # variances, relative to the largest
+_NEGLIGIBLE = 1e-10  # variances, relative to the largest: beyond, eigenvectors of a Gram matrix are noise
 
 
 def principal_components(X, order: np.ndarray, n_components: int, random_state) -> np.ndarray:
@@ -31,8 +31,8 @@ def principal_components(X, order: np.ndarray, n_components: int, random_state) 
     Returns
     -------
     P : ndarray of shape (n_features, k)
-        Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer directions have any variance; at least 1: a column
-        of zeros, if none has.
+        Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer
+        directions have any variance; at least 1: a column of zeros, if none has.
     """
     rows = _CentredRows(X, order)
     if min(rows.shape) > _EXACT:
@@ -42,7 +42,8 @@ def principal_components(X, order: np.ndarray, n_components: int, random_state) 
         P = vectors[:, _not_negligible(variances)]
     else:
         variances, vectors = _leading(rows.gram(), n_components)
-        P, _ = np.linalg.qr(rows.transposed_times(vectors[:, _not_negligible(variances)]))
+        P = rows.transposed_times(vectors[:, _not_negligible(variances)])
+        P /= np.linalg.norm(P, axis=0)
     P = np.ascontiguousarray(P) if P.shape[1] else np.zeros((rows.shape[1], 1))
     P[~rows.used] = 0.0
     return P

@@ -1,7 +1,7 @@
 """OPAUC after a projection to fewer dimensions: selected features, random projection, principal components.
 
-With a d x p matrix P, rows are mapped to z = P'x, OPAUC trains p weights v on them with full covariances (Algorithm 1 of
-Gao et al. 2016), and since v'z = (P v)'x, the weights in the original features are w = P v. These are the OPAUC^f,
+With a d x p matrix P, rows are mapped to z = P'x, OPAUC trains p weights v on them with full covariances (Algorithm 1
+of Gao et al. 2016), and since v'z = (P v)'x, the weights in the original features are w = P v. These are the OPAUC^f,
 OPAUC^rp and OPAUC^pca of sections 7.2 and 7.3, with p = 1,000.
 
     opauc_feat   P has the unit vectors of p features, drawn without replacement
@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_X_y
 
 from ..compiled import njit
@@ -77,7 +76,7 @@ class _Selection:
 
 
 class _Gaussian:
-    """Normal entries that are drawn again whenever they are wanted: the numbers of a feature have a key of their own."""
+    """Normal entries that are drawn again whenever they are wanted: a feature is the key of its own numbers."""
 
     def __init__(self, n_features: int, n_components: int, random_state):
         self.n_features, self.n_components = n_features, n_components

@@ -18,6 +18,12 @@ __all__ = ["LEARNERS", "get_learner", "learner_names", "learner_parameters", "ze
 LEARNERS = {
     "opauc": "opauc_bench.learners.opauc:OPAUC",
     "opauc_fd": "opauc_bench.learners.frequent_directions:OPAUCFD",
+    "opauc_r": "opauc_bench.learners.sketched:OPAUCr",
+    "opauc_h": "opauc_bench.learners.sketched:OPAUCh",
+    "opauc_s": "opauc_bench.learners.opauc_s:OPAUCS",
+    "opauc_feat": "opauc_bench.learners.projected:OPAUCFeat",
+    "opauc_rp": "opauc_bench.learners.projected:OPAUCRP",
+    "opauc_pca": "opauc_bench.learners.projected:OPAUCPCA",
     "oam_seq": "opauc_bench.learners.oam:OAMSeq",
     "oam_gra": "opauc_bench.learners.oam:OAMGra",
     "uni_exp": "opauc_bench.learners.univariate:UniExp",
@@ -37,12 +43,6 @@ LEARNERS = {
     "svm_or": "opauc_bench.learners.svm:SVMOR",
     "ls_svm": "opauc_bench.learners.least_squares:LSSVM",
     "batch_uni_log": "opauc_bench.learners.batch_logistic:BatchUniLog",
-    "opauc_r": "opauc_bench.learners.sketched:OPAUCr",
-    "opauc_h": "opauc_bench.learners.sketched:OPAUCh",
-    "opauc_s": "opauc_bench.learners.opauc_s:OPAUCS",
-    "opauc_feat": "opauc_bench.learners.projected:OPAUCFeat",
-    "opauc_rp": "opauc_bench.learners.projected:OPAUCRP",
-    "opauc_pca": "opauc_bench.learners.projected:OPAUCPCA",
     "batch_uni_squ": "opauc_bench.learners.least_squares:BatchUniSqu",
 }
 

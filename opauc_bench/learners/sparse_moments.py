@@ -192,16 +192,20 @@ def _place_for(i, n_new, before, m, cols, vals):
 
 @njit()
 def _packed(wanted, m, cols, vals):
-    """The rows without gaps, in an arena half as large again with ``wanted`` places besides."""
+    """The rows in a new arena, each with room for a quarter more, and with space for rows that move, at least ``wanted``.
+
+    Rows that have just been dropped from get about as many entries as they lost, so that most of them stay in place.
+    """
     n_entries = m.length.sum()
-    size = n_entries + n_entries // 2 + wanted + 64
+    size = n_entries + n_entries // 4 + 4 * len(m.start) + n_entries // 2 + wanted
     new_cols, new_vals = np.empty(size, dtype=np.uint32), np.empty(size)
     top = 0
     for i in range(len(m.start)):
         for e in range(m.length[i]):
             new_cols[top + e], new_vals[top + e] = cols[m.start[i] + e], vals[m.start[i] + e]
-        m.start[i], m.room[i] = top, m.length[i]
-        top += m.length[i]
+        m.start[i] = top
+        m.room[i] = m.length[i] + m.length[i] // 4 + 4 if m.length[i] > 0 else 0
+        top += m.room[i]
     m.counters[_TOP] = top
     return new_cols, new_vals
 

@@ -20,6 +20,7 @@ class CrossValidation(Section):
     exclusive: ClassVar[bool] = False
     metrics: ClassVar[tuple[str, ...]] = ("auc",)
     ddof: ClassVar[int] = 1
+    runs: ClassVar[str] = "folds"
 
     kind: Annotated[Literal["cv"], BeforeValidator(known_kind)] = Field(
         "cv", description="cv: repeated cross-validation."
@@ -105,6 +106,7 @@ class Holdout(Section):
     exclusive: ClassVar[bool] = False
     metrics: ClassVar[tuple[str, ...]] = ("auc", "sparse_ratio", "seconds")
     ddof: ClassVar[int] = 0
+    runs: ClassVar[str] = "trials"
 
     kind: Annotated[Literal["holdout"], BeforeValidator(known_kind)] = Field(
         "holdout", description="holdout: repeated splits into three parts."

@@ -17,6 +17,12 @@ from .store import metrics_of
 
 __all__ = ["build_report", "check_test", "missing_because"]
 
+# The time of a pass belongs to the machine, and stands with the other times of a record.
+_OTHERS: dict[str, Callable[[dict[str, Any]], float]] = {
+    "sparse_ratio": lambda record: metrics_of(record)["sparse_ratio"],
+    "seconds": lambda record: record["timing"]["fit_cpu_seconds"],
+}
+
 
 def build_report(
     session: Session,
@@ -39,18 +45,23 @@ def build_report(
     records = {(row, key): tasks for (row, key), tasks in session.records().items() if row in rows and key in keys}
     if not any(record for tasks in records.values() for _, record in tasks):
         raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
-    expected = experiment.protocol.n_repetitions
+    protocol = experiment.protocol
+    expected = protocol.n_repetitions
     table = build_table(
         title=experiment.title,
         datasets=list(rows),
         columns=[Column(column.key, column.title) for column in session.columns if column.key in keys],
         cells={
-            key: _cell(tasks, expected, missing_because(session, tasks, is_hopeless)) for key, tasks in records.items()
+            key: _cell(tasks, expected, missing_because(session, tasks, is_hopeless), protocol.metrics)
+            for key, tasks in records.items()
         },
         reference=experiment.reference,
         test=test or experiment.report.test,
-        test_fraction=experiment.protocol.test_fraction,
+        test_fraction=protocol.test_fraction,
         footnotes=tuple(_origins(session, records)),
+        metrics=protocol.metrics,
+        ddof=protocol.ddof,
+        runs=protocol.runs,
     )
     published = experiment.report.published
     return table, compare(table, load_published(published)) if published else None
@@ -75,7 +86,9 @@ def missing_because(
     return "too_large" if any((is_hopeless or session.is_hopeless)(task) for task, _ in rows) else None
 
 
-def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, reason: str | None) -> Cell:
+def _cell(
+    rows: list[tuple[Task, dict[str, Any] | None]], expected: int, reason: str | None, metrics: tuple[str, ...]
+) -> Cell:
     finished = [record for _, record in rows if record is not None]
     good = [record for record in finished if record["status"] == "ok"]
     statuses = Counter(record["status"] for record in finished if record["status"] != "ok")
@@ -83,6 +96,7 @@ def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, reason:
         statuses[reason] = expected
     return Cell(
         aucs=tuple(metrics_of(record)["auc"] for record in good),
+        others={name: tuple(map(_OTHERS[name], good)) for name in metrics if name in _OTHERS},
         folds=tuple((record["trial"], record["fold"]) for record in good),
         expected=expected,
         statuses=dict(statuses),

@@ -21,12 +21,12 @@ def keep_largest(G, size):
     return kept
 
 
-def keep_above(G, size):
+def keep_above(moments, size):
     """Entries above a threshold, found by bisection, that leaves between nine tenths of ``size`` and ``size``."""
-    low, high = G.min(), G.max()
+    low, high = moments.min(), moments.max()
     while True:
         threshold = (low + high) / 2
-        n_above = (G > threshold).sum()
+        n_above = (moments > threshold).sum()
         if n_above > size:
             low = threshold
         elif n_above < np.ceil(0.9 * size):
@@ -36,7 +36,7 @@ def keep_above(G, size):
         if high - low < 1e-5:
             threshold = high
             break
-    return np.where(G > threshold, G, 0.0)
+    return np.where(moments > threshold, moments, 0.0)
 
 
 def opauc_s(X, y, eta, lam, tau, *, rule=keep_largest, slack=0.0):

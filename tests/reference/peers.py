@@ -10,7 +10,7 @@ FIXTURE = Path(__file__).parents[1] / "fixtures" / "peers.json"
 
 
 def fixture_runs(algorithm):
-    """Runs of ``opauc``, ``opauc_fd``, ``opaucr`` or ``oam``: dicts of X, y (as visited), parameters and w."""
+    """Runs of ``opauc``, ``opauc_fd``, ``opaucr``, ``opaucs`` or ``oam``: X, y (as visited), parameters and w."""
     peers = json.loads(FIXTURE.read_text())
     order = np.array(peers["order"])
     X, y = np.array(peers["X"])[order], np.array(peers["y"])[order]
@@ -25,7 +25,7 @@ def golden_runs(algorithm):
     golden = json.loads((Path(folder) / "golden_peers.json").read_text())
     order = np.array(golden["order"])
     X, y = np.array(golden["X"])[order], np.array(golden["y"])[order]
-    read = {"opauc": _opauc, "opauc_fd": _opauc_fd, "opaucr": _opaucr, "oam": _oam}[algorithm]
+    read = {"opauc": _opauc, "opauc_fd": _opauc_fd, "opaucr": _opaucr, "opaucs": _opaucs, "oam": _oam}[algorithm]
     return list(read(golden, X, y))
 
 
@@ -52,6 +52,13 @@ def _opaucr(golden, X, y):
     run = golden["octave"]["results"]["opaucr"]
     parameters = {k: run["params"][k] for k in ("eta", "lam", "tau")}
     yield {"name": "opaucr", "X": X, "y": y, "w": run["w"], "gaussians": golden["octave"]["gaussians"], **parameters}
+
+
+def _opaucs(golden, X, y):
+    for name in ("opaucs_tau4_signed", "opaucs_tau4_nonneg"):
+        run = golden["octave"]["results"][name]
+        rows = np.abs(X) if run["params"].get("input") == "abs(X)" else X
+        yield {"name": name, "X": rows, "y": y, "w": run["w"], **{k: run["params"][k] for k in ("eta", "lam", "tau")}}
 
 
 def _oam(golden, X, y):

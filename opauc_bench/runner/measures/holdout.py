@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.auc import AUCS
-from ...evaluation.holdout import holdout
+from ...evaluation.holdout import holdout_split
 from ...evaluation.selection import fit_and_score, ranking, score_columns
 from ..work import Work, from_json, to_json
 from .parts import Parts
@@ -40,7 +40,7 @@ def measure_holdout(work: Work) -> dict[str, Any]:
 
 def split_in_three(work: Work, protocol: dict[str, Any]) -> Parts:
     """Training, validation and test set of the task's trial."""
-    split = holdout(
+    split = holdout_split(
         work.data.y,
         trial=work.task.trial,
         dataset=work.task.dataset,

@@ -1,0 +1,251 @@
+"""OPAUC with sparse second moments against Algorithm 3 on dense matrices, the authors' numbers and its own bounds."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.examples import ARRANGEMENTS, assert_close, examples
+from reference.opauc import opauc
+from reference.opauc_s import keep_above, keep_largest, opauc_s
+from reference.peers import fixture_runs, golden_runs
+from scipy import sparse
+
+from opauc_bench.learners import OPAUCS
+
+GRID = {"eta": np.array([0.02, 0.05, 0.08]), "lam": np.array([0.01, 0.5, 2.0])}
+RULES = {"paper": keep_largest, "released": keep_above}
+
+
+def state_after(X, y, **parameters):
+    """The state of a single model after the rows."""
+    learner = OPAUCS(**parameters)
+    return learner.partial_fit(X, y, classes=[-1, 1])._state
+
+
+def counted(rng, n, d):
+    """Rows of few small whole numbers, so that many products are equal, and some cancel."""
+    X = rng.integers(-2, 3, (n, d)) / 2.0
+    X[rng.random((n, d)) < rng.random()] = 0.0
+    return X, np.where(rng.random(n) < 0.4, 1, -1)
+
+
+# ---------------------------------------------------------------------- the paper's algorithm
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize(("d", "tau"), [(1, 1), (5, 1), (17, 3), (17, 16), (33, 2), (33, 50)])
+def test_passes_are_algorithm_3(d, tau, arrangement):
+    X, y = examples(300, d, arrangement)
+    grid = {axis: values / d if axis == "eta" else values for axis, values in GRID.items()}
+    want = [opauc_s(X, y, eta, lam, tau)[0] for eta, lam in zip(grid["eta"], grid["lam"])]
+    assert_close(OPAUCS(tau=tau).fit_grid(sparse.csr_matrix(X), y, grid), np.column_stack(want))
+    alone = OPAUCS(eta=grid["eta"][1], lam=grid["lam"][1], tau=tau).fit(X, y)
+    assert_close(alone.coef_[0], want[1])
+
+
+@pytest.mark.parametrize("n_settings", [1, 2, 15, 16, 17, 50])
+def test_any_number_of_settings(n_settings):
+    X, y = examples(150, 20, "sparse")
+    grid = {"eta": np.geomspace(0.001, 0.02, n_settings), "lam": np.resize([0.01, 0.5], n_settings)}
+    want = [opauc_s(X, y, eta, lam, 2)[0] for eta, lam in zip(grid["eta"], grid["lam"])]
+    assert_close(OPAUCS(tau=2).fit_grid(X, y, grid), np.column_stack(want))
+
+
+@settings(max_examples=60, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 25), tau=st.integers(1, 6), slack=st.sampled_from([0.0, 0.3]))
+def test_second_moments_are_those_of_algorithm_3_with_ties_and_cancellation(seed, d, tau, slack):
+    X, y = counted(np.random.default_rng(seed), 60, d)
+    state = state_after(X, y, eta=0.01 / d, tau=tau, slack=slack)
+    w, moments = opauc_s(X, y, 0.01 / d, 2**-8, tau, slack=slack)
+    for matrix, label in zip(state.matrices, (1, -1)):
+        np.testing.assert_array_equal(matrix.dense(), moments[label])
+    np.testing.assert_allclose(state.coef(d)[:, 0], w, rtol=0, atol=1e-12 * max(np.abs(w).max(), 1e-9))
+
+
+@settings(max_examples=40, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(2, 20), tau=st.integers(1, 4))
+def test_the_authors_rule_on_random_rows(seed, d, tau):
+    X, y = examples(60, d, ("mixed", "sparse")[seed % 2], seed=seed)
+    state = state_after(X, y, eta=0.01 / d, tau=tau, variant="released")
+    _, moments = opauc_s(X, y, 0.01 / d, 2**-8, tau, rule=keep_above)
+    for matrix, label in zip(state.matrices, (1, -1)):
+        np.testing.assert_allclose(matrix.dense(), moments[label], rtol=0, atol=1e-12)
+        assert matrix.n_entries == np.count_nonzero(moments[label])
+
+
+@pytest.mark.parametrize("source", [fixture_runs, golden_runs])
+def test_authors_program(source):
+    """The authors' Matlab program, run on 40 rows; the paper's rule gives something else there."""
+    runs = source("opaucs")
+    if runs is None:
+        pytest.skip("OPAUC_BENCH_GOLDEN does not name the folder with golden_peers.json")
+    assert len(runs) == 2
+    for run in runs:
+        parameters = {name: run[name] for name in ("eta", "lam", "tau")}
+        assert_close(OPAUCS(variant="released", **parameters).fit(run["X"], run["y"]).coef_[0], run["w"])
+        assert_close(opauc_s(run["X"], run["y"], **parameters, rule=keep_above)[0], run["w"])
+        by_the_text = OPAUCS(**parameters).fit(run["X"], run["y"]).coef_[0]
+        assert np.abs(by_the_text - run["w"]).max() > 0.01
+
+
+def test_authors_threshold_may_leave_nothing():
+    """All products are equal: the bracket ends at their value, which nothing exceeds."""
+    state = state_after(np.ones((1, 5)), [1], tau=2, variant="released")
+    assert state.matrices[0].n_entries == 0
+
+
+# ---------------------------------------------------------------------- what holds whatever the rows
+
+
+@settings(max_examples=50, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1), d=st.integers(2, 30), tau=st.integers(1, 5), variant=st.sampled_from(list(RULES))
+)
+def test_never_more_entries_than_allowed_and_exact_below(seed, d, tau, variant):
+    X, y = counted(np.random.default_rng(seed), 40, d)
+    learner, pruned = OPAUCS(eta=1e-4, tau=tau, variant=variant), {1: False, -1: False}
+    for t in range(len(y)):
+        learner.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
+        for matrix, label in zip(learner._state.matrices, (1, -1)):
+            rows = X[: t + 1][y[: t + 1] == label]
+            exact, full = rows.T @ rows, matrix.dense()
+            pruned[label] |= np.count_nonzero(exact) > d * tau
+            assert matrix.n_entries == np.count_nonzero(full) <= d * tau
+            if not pruned[label]:
+                np.testing.assert_array_equal(full, exact)
+            elif variant == "paper" and t == len(y) - 1:
+                assert (np.abs(full) <= X.shape[0]).all()
+                assert ((full == 0) | (np.abs(full) <= np.sqrt(np.outer(np.diag(exact), np.diag(exact))) + 1e-12)).all()
+
+
+@settings(max_examples=30, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), slack=st.sampled_from([0.1, 0.5, 2.0]))
+def test_slack_bounds_entries(seed, slack):
+    X, y = examples(60, 20, "sparse", seed=seed)
+    learner = OPAUCS(eta=1e-4, tau=2, slack=slack)
+    sizes = []
+    for t in range(len(y)):
+        learner.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
+        sizes += [matrix.n_entries for matrix in learner._state.matrices]
+    assert 40 < max(sizes) <= 40 + int(slack * 40)
+
+
+@settings(max_examples=25, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 12))
+def test_with_room_for_all_entries_it_is_opauc(seed, d):
+    X, y = examples(80, d, "sparse", seed=seed)
+    if len(np.unique(y)) < 2 or not X.any():
+        return
+    w = opauc(X, y, 0.1 / d, 0.25)
+    for slack, tau in ((0.0, d), (d / 1.0, 1)):
+        got = OPAUCS(eta=0.1 / d, lam=0.25, tau=tau, slack=slack).fit(X, y).coef_[0]
+        np.testing.assert_allclose(got, w, rtol=0, atol=1e-11 * np.abs(w).max())
+
+
+@settings(max_examples=20, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), variant=st.sampled_from(list(RULES)))
+def test_swapping_classes_turns_weights_around(seed, variant):
+    X, y = examples(80, 9, seed=seed)
+    learner = OPAUCS(tau=2, variant=variant)
+    np.testing.assert_array_equal(learner.fit_grid(X, -y, GRID), -learner.fit_grid(X, y, GRID))
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.2])
+def test_cuts_change_no_bit(slack):
+    X, y = examples(300, 40, "sparse")
+    X[::17] = 0.0
+    X = sparse.csr_matrix(X)
+    whole = OPAUCS(eta=0.05, tau=3, slack=slack).fit(X, y)
+    for cuts in (range(301), [0, 1, 150, 299, 300]):
+        pieces = OPAUCS(eta=0.05, tau=3, slack=slack)
+        for start, stop in pairwise(cuts):
+            pieces.partial_fit(X[start:stop], y[start:stop], classes=[-1, 1])
+            if start == 150:
+                pieces = pickle.loads(pickle.dumps(pieces))
+        np.testing.assert_array_equal(pieces.coef_, whole.coef_)
+    grid = {axis: np.resize(values / 10, 20) for axis, values in GRID.items()}
+    learner = OPAUCS(tau=3, slack=slack)
+    in_one = learner.fit_grid(X, y, grid)
+    learner.seconds_per_row = lambda *_: 1.0  # chunks as short as they get
+    np.testing.assert_array_equal(learner.fit_grid(X, y, grid), in_one)
+
+
+# ---------------------------------------------------------------------- corners
+
+
+def test_settings_that_overflow_leave_the_others_alone():
+    X, y = examples(300, 30, "sparse")
+    eta = np.array([0.01, 1e30, 0.02, 1e200, *np.geomspace(0.005, 0.02, 16), 1e300, 0.03])
+    coef = OPAUCS(tau=2).fit_grid(X, y, {"eta": eta})
+    wild = eta > 1
+    assert np.isnan(coef[:, wild]).all()
+    assert_close(coef[:, ~wild], OPAUCS(tau=2).fit_grid(X, y, {"eta": eta[~wild]}))
+
+
+def test_sums_that_cancel_do_not_hide_a_feature():
+    """Both class sums of the first feature are zero at the end, and it still has a weight."""
+    X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, 0.5], [-1.0, 0.5]])
+    y = np.array([1, -1, 1, -1, 1, 1])
+    assert_close(OPAUCS(eta=0.1, tau=2).fit(X, y).coef_[0], opauc_s(X, y, 0.1, 2**-8, 2)[0])
+
+
+def test_a_rare_class_uses_its_rows_and_a_common_one_its_matrix():
+    X, y = examples(400, 60, "sparse")
+    y[:] = -1
+    y[[3, 90, 200]] = 1
+    state = state_after(X, y, eta=0.01, tau=10)
+    assert state.n_rows.tolist() == [3, -1]
+    assert 2 * state.rows[0].pointers[3] < state.matrices[0].n_entries
+    want, _ = opauc_s(X, y, 0.01, 2**-8, 10)
+    assert_close(state.coef(60)[:, 0], want)
+
+
+def test_rows_without_features_and_one_class_at_first():
+    X, y = examples(200, 15, "late")
+    X[::3] = 0.0
+    X[:5] = 0.0
+    assert_close(OPAUCS(eta=0.02, tau=2).fit(X, y).coef_[0], opauc_s(X, y, 0.02, 2**-8, 2)[0])
+    learner = OPAUCS(tau=2).partial_fit(X[:50], y[:50], classes=[-1, 1])
+    assert not learner.coef_.any()
+    learner.partial_fit(np.zeros((3, 15)), [1, -1, 1])
+    assert np.isfinite(learner.coef_).all()
+
+
+def test_float32_and_duplicate_entries():
+    X, y = examples(100, 12, "sparse")
+    X = X.astype(np.float32)
+    doubled = sparse.csr_matrix(X)
+    doubled = sparse.csr_matrix(
+        (np.repeat(doubled.data / 2, 2), np.repeat(doubled.indices, 2), 2 * doubled.indptr), shape=X.shape
+    )
+    want = OPAUCS(tau=2).fit_grid(X.astype(float), y, GRID)
+    np.testing.assert_array_equal(OPAUCS(tau=2).fit_grid(X, y, GRID), want)
+    np.testing.assert_array_equal(OPAUCS(tau=2).fit_grid(doubled, y, GRID), want)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"tau": 0}, "tau is a whole number from 1 on; got 0"),
+        ({"tau": 2.5}, "tau is a whole number from 1 on; got 2.5"),
+        ({"slack": -0.1}, "slack is a number from 0 on; got -0.1"),
+        ({"slack": np.inf}, "slack is a number from 0 on; got inf"),
+        ({"variant": "text"}, "variant is one of paper, released; got 'text'"),
+        ({"variant": "released", "slack": 0.1}, "the variant 'released' has no slack; got slack=0.1"),
+    ],
+)
+def test_parameters_that_make_no_sense(parameters, message):
+    X, y = examples(20, 3)
+    with pytest.raises(ValueError, match=message):
+        OPAUCS(**parameters).fit(X, y)
+
+
+def test_cost_grows_with_what_is_stored():
+    learner = OPAUCS()
+    few, many = (learner.cost(n, 50_000, 80, 299) for n in (10, 20_000))
+    assert many[0] > 2000 * few[0]
+    assert many[1] >= few[1]
+    assert learner.cost(20_000, 50_000, 80, 299)[0] <= 20_000 * learner.seconds_per_row(50_000, 80, 299)
