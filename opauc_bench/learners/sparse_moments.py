@@ -192,7 +192,7 @@ def _place_for(i, n_new, before, m, cols, vals):
 
 @njit()
 def _packed(wanted, m, cols, vals):
-    """The rows in a new arena, each with room for a quarter more, and with space for rows that move, at least ``wanted``.
+    """The rows in a new arena, each with room for a quarter more, and with space for rows that move, `wanted` at least.
 
     Rows that have just been dropped from get about as many entries as they lost, so that most of them stay in place.
     """
