@@ -432,7 +432,14 @@ def test_other_metrics_beside_published_ones():
     (dataset, column), printed = next((k, c) for k, c in published.others["sparse_ratio"].items() if c.mean is not None)
     cell = Cell((0.9, 0.8), FOLDS, 2, others={"sparse_ratio": (0.3, 0.3), "seconds": (1.0, 1.0)})
     table = build_table(
-        "T", [dataset], [Column(column, column)], {(dataset, column): cell}, column, "paired", 0.2, metrics=METRICS
+        "T",
+        [dataset],
+        [Column(column, column)],
+        {(dataset, column): cell},
+        column,
+        "paired",
+        0.2,
+        metrics=tuple(METRICS),
     )
     content = content_of({(dataset, column): cell}, [dataset], [column])
     content = dataclasses.replace(content, tables=dict.fromkeys(content.tables, table))
