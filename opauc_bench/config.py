@@ -6,7 +6,7 @@ learners exist is told by the caller, so that mistakes in names come out togethe
 
 import os.path
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from .errors import ConfigError, LearnerError
+from .figures import FigureEntry, figure_problems
 from .protocol import CrossValidation, Protocol, Section
 from .values import (
     Scalar,
@@ -43,6 +44,7 @@ from .yamlio import Problem, Problems, check_model, read_model, show, suggest
 __all__ = ["Experiment", "LearnerEntry", "Limits", "Report", "find_config", "load_experiment"]
 
 LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
+ZeroAxes = Callable[[str], Collection[str]]
 KnownDatasets = Collection[str] | Callable[[Path | None], Collection[str]]
 
 _FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
@@ -56,6 +58,7 @@ class _Known:
     datasets: KnownDatasets | None = None
     learner_parameters: LearnerParameters | None = None
     published: Collection[str] | None = None
+    zero_axes: ZeroAxes | None = None
     _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
 
     def learner(self, text: str) -> tuple[list[str], list[str]] | LearnerError | None:
@@ -69,6 +72,10 @@ class _Known:
             except LearnerError as error:
                 self._seen[text] = error
         return self._seen[text]
+
+    def may_be_zero(self, text: str) -> Collection[str]:
+        """Return the grid axes of a learner that is known whose values may be 0."""
+        return self.zero_axes(_absolute(text, self.folder)) if self.zero_axes else ()
 
 
 def _absolute(learner: str, folder: Path) -> str:
@@ -96,6 +103,9 @@ class LearnerEntry(Section):
     title: Line = Field("", description="Heading in tables; by default the key of the column.")
     params: dict[str, Scalar] = Field({}, description="Constructor parameters that are not tuned.")
     grid: dict[str, tuple[float, ...]] = Field({}, description="Grid axes in place of those under grids.")
+    axes_from: str | None = Field(
+        None, description="Column whose chosen values are taken on the axes that both tune; kind holdout only."
+    )
     max_train: Annotated[int | dict[str, int] | None, BeforeValidator(row_cap)] = Field(
         None, description="Rows of a training set at most, drawn at random; or by dataset, with 'default' for the rest."
     )
@@ -149,14 +159,21 @@ class LearnerEntry(Section):
     @field_validator("grid", mode="before")
     @classmethod
     def _check_grid(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
-        grid = by_axis(value, grid_values)
         learner, params = info.data.get("learner"), info.data.get("params", {})
+        known = _learner_names(info, learner)
+        if known:
+            or_zero = info.context.may_be_zero(learner)
+        else:
+            # Where learners are not looked up, nobody can say which axes may be 0.
+            unchecked = not (info.context and info.context.learner_parameters) and isinstance(value, Mapping)
+            or_zero = [spell_axis(key) for key in value] if unchecked else ()
+        grid = by_axis(value, grid_values, or_zero)
         problems = [
             Problem((key,), f"{key} is fixed under params and tuned here; keep one of them", at_key=True)
             for key in value
             if spell_axis(key) in params
         ]
-        if known := _learner_names(info, learner):
+        if known:
             problems += unknown_names(value, known[1], f"{learner} has no grid axis")
         if problems:
             raise Problems(problems)
@@ -210,6 +227,7 @@ class Experiment(Section):
         (), description="Results folders beside the output whose records of the same tasks are taken over."
     )
     report: Report = Field(Report(), description="How the table is rendered.")
+    figures: tuple[FigureEntry, ...] = Field((), description="Figures that are drawn; kinds without a table need one.")
 
     _path: Path = PrivateAttr(default=Path("experiment.yaml"))
 
@@ -257,6 +275,10 @@ class Experiment(Section):
         grids = {**self.grids, **entry.grid}
         return {axis: grids[axis] for axis in axes if axis not in entry.params}
 
+    def lender_of(self, entry: LearnerEntry) -> LearnerEntry | None:
+        """Return the entry that a column takes chosen values from, or None."""
+        return next((other for other in self.learners if other.name == entry.axes_from), None)
+
     def plain(self) -> dict[str, Any]:
         """Return everything that the file says, defaults filled in, as JSON-ready lists, dicts and scalars.
 
@@ -266,6 +288,24 @@ class Experiment(Section):
 
     def _without_values(self, entry: LearnerEntry, axes: Collection[str]) -> list[str]:
         return [axis for axis in axes if axis not in {**self.grids, **entry.grid, **entry.params}]
+
+    def _trouble_with_lender(
+        self, position: int, entry: LearnerEntry, lender: LearnerEntry | None, axes: Collection[str]
+    ) -> Iterator[Problem]:
+        place = ("learners", position, "axes_from")
+        if lender is None or lender is entry:
+            others = [column for column in self.columns if column != entry.name]
+            listed = ", ".join(others) or "none"
+            near = suggest(entry.axes_from, others)
+            yield Problem(place, f"no other column is called '{entry.axes_from}'{near}; columns: {listed}")
+        elif lender.axes_from is not None:
+            yield Problem(place, f"{lender.name} takes its values from another column itself")
+        elif own := [axis for axis in axes if axis in {**entry.grid, **entry.params} or axis in lender.params]:
+            yield Problem(
+                place, f"{' and '.join(own)} cannot be taken from {lender.name} and be given here or fixed there"
+            )
+        if getattr(self.protocol, "splits", self.protocol).kind != "holdout":
+            yield Problem(place, f"expected with protocol.kind holdout only, and this is {self.protocol.kind}")
 
     @field_validator("catalogue")
     @classmethod
@@ -329,10 +369,22 @@ class Experiment(Section):
         return report
 
     @model_validator(mode="after")
+    def _check_figures(self, info: ValidationInfo) -> "Experiment":
+        problems = figure_problems(self.figures, self.protocol, self.learners, self.grids)
+        if problems:
+            raise Problems(problems)
+        return self
+
+    @model_validator(mode="after")
     def _check_axes(self, info: ValidationInfo) -> "Experiment":
         problems = []
         for position, entry in enumerate(self.learners):
             _, axes = _learner_names(info, entry.learner) or ((), ())
+            if entry.axes_from is not None:
+                lender = self.lender_of(entry)
+                _, lent = (_learner_names(info, lender.learner) if lender else None) or ((), ())
+                problems += self._trouble_with_lender(position, entry, lender, [axis for axis in axes if axis in lent])
+                axes = [axis for axis in axes if axis not in lent]
             if without := self._without_values(entry, axes):
                 problems.append(Problem(("learners", position), _no_values(entry, without)))
             if isinstance(entry.max_train, dict):
@@ -362,6 +414,7 @@ def load_experiment(
     known_datasets: KnownDatasets | None = None,
     learner_parameters: LearnerParameters | None = None,
     known_published: Collection[str] | None = None,
+    zero_axes: ZeroAxes | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Read and check an experiment file.
@@ -378,6 +431,8 @@ def load_experiment(
         and of the grid axes, or raises LearnerError.
     known_published : collection of str, optional
         Ids that ``report.published`` may use.
+    zero_axes : callable, optional
+        Given a learner that ``learner_parameters`` knows, returns the grid axes that may be 0.
     content : mapping, optional
         What `Experiment.plain` gave of that file once; then the file is not read and need not be there any more.
 
@@ -391,7 +446,7 @@ def load_experiment(
         All mistakes at once, each with ``file:line:column``, the key, what is allowed and what came.
     """
     path = Path(path)
-    known = _Known(path.parent, known_datasets, learner_parameters, known_published)
+    known = _Known(path.parent, known_datasets, learner_parameters, known_published, zero_axes)
     if content is None:
         experiment = read_model(path, Experiment, context=known)
     else:

@@ -11,11 +11,30 @@ from typing import BinaryIO
 
 from .errors import ResultsError
 
-__all__ = ["write_text", "written_at_once"]
+__all__ = ["remove_file", "write_bytes", "write_text", "written_at_once"]
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if it is there.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder with --out") from error
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step, as UTF-8 with the line ends as given; missing folders are made.
+    """Write a text file in one step, as UTF-8 with the line ends as given; see `write_bytes`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file in one step; missing folders are made.
 
     Raises
     ------
@@ -25,7 +44,7 @@ def write_text(path: Path, text: str) -> None:
     with _named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     with written_at_once(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
 from .evaluation.span import is_narrower
+from .protocol import Protocol
 
 __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
 
@@ -41,12 +43,14 @@ class Shape:
         Share of nonzero entries.
     fingerprint : str or None
         Identity of the prepared arrays; None while the dataset is not at hand.
+    n_positive : int or None
     """
 
     n_samples: int
     n_features: int
     density: float
     fingerprint: str | None
+    n_positive: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,9 @@ class Column:
         Unfitted, with ``params`` set.
     max_train : dict of str to int
         Training rows at most, for the datasets on which they are limited.
+    lender : Column or None
+        Column that chooses the values of the axes in ``lent`` first.
+    lent : tuple of str
     """
 
     key: str
@@ -79,6 +86,8 @@ class Column:
     grid: dict[str, tuple[float, ...]]
     estimator: Any = field(repr=False, compare=False)
     max_train: dict[str, int] = field(default_factory=dict)
+    lender: Column | None = None
+    lent: tuple[str, ...] = ()
 
     @property
     def n_settings(self) -> int:
@@ -104,6 +113,13 @@ class Task:
         Estimated, without the memory-mapped data.
     max_train : int or None
         Training rows at most: the first ones of the fold, which are in random order.
+    lender : dict or None
+        ``learner``, ``params`` and ``grid`` of another column that is searched first, and its ``axes`` whose chosen
+        values are taken.
+    row : str
+        Heading of its row in the table: the dataset, and the case where the protocol has several.
+    chosen : dict or None
+        The setting that the splits' own protocol chooses, where that is known already; it follows from ``identity``.
     """
 
     dataset: str
@@ -119,6 +135,14 @@ class Task:
     seconds: float
     memory_bytes: float
     max_train: int | None = None
+    row: str = ""
+    lender: dict[str, Any] | None = None
+    chosen: dict[str, float] | None = None
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Row, column, trial and fold."""
+        return self.row, self.column, self.trial, self.fold
 
     @cached_property
     def id(self) -> str | None:
@@ -126,7 +150,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        return f"{self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
+        return f"{self.row or self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
 
 
 def task_id(identity: Mapping[str, Any]) -> str:
@@ -170,12 +194,21 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         raise ConfigError(
             f"{experiment.path}: learner {entry.name!r} does not take {dict(entry.params)}: {error}"
         ) from error
-    grid = experiment.grid_of(entry, class_.grid_axes)
+    lender, lent = None, ()
+    if (other := experiment.lender_of(entry)) is not None:
+        lender = _column(experiment, other, find_learner)
+        lent = tuple(axis for axis in class_.grid_axes if axis in lender.grid)
+    grid = experiment.grid_of(entry, [axis for axis in class_.grid_axes if axis not in lent])
     constructor = inspect.signature(class_.__init__).parameters
+    if experiment.protocol.kind == "convergence" and "on_stop" not in inspect.signature(estimator.fit_grid).parameters:
+        raise ConfigError(
+            f"{experiment.path}: {entry.name} does not learn in one pass over the rows: it has no convergence to show",
+            "leave it out, or compare it under kind cv",
+        )
     fixed = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
-        if name in constructor and name not in grid and name not in class_.not_identity
+        if name in constructor and name not in (*grid, *lent, *class_.not_identity)
     }
     identity = {
         "learner": learner.rpartition(":")[2],
@@ -183,13 +216,20 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         "params": fixed,
         "grid": {axis: list(values) for axis, values in grid.items()},
     }
+    if lender:
+        identity["axes_from"] = {"axes": list(lent), **lender.identity}
     if class_.source_hash:
         identity["source"] = class_.source_hash
     caps = {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
-    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps)
+    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps, lender, lent)
 
 
-def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list[Column]) -> list[Task]:
+def make_plan(
+    experiment: Experiment,
+    shapes: Mapping[str, Shape],
+    columns: list[Column],
+    chosen: Mapping[tuple[str, str, int, int], dict[str, float]] = MappingProxyType({}),
+) -> list[Task]:
     """List the tasks of an experiment: cheap datasets first, and within a dataset the long tasks first.
 
     Parameters
@@ -198,6 +238,8 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
     shapes : mapping of dataset name to Shape
         Datasets that are not in here have no tasks.
     columns : list of Column
+    chosen : mapping of (row, column, trial, fold) to dict
+        Settings that the splits' own protocol is known to choose, for protocols that look at one setting.
 
     Returns
     -------
@@ -208,31 +250,37 @@ def make_plan(experiment: Experiment, shapes: Mapping[str, Shape], columns: list
         if dataset not in shapes:
             continue
         tasks = [
-            _task(experiment, dataset, shapes[dataset], column, trial, fold)
+            _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold, chosen)
+            for end, protocol in experiment.protocol.cases()
             for column in columns
-            for trial, fold in experiment.protocol.repetitions()
+            for trial, fold in protocol.repetitions()
         ]
         plans.append(sorted(tasks, key=lambda task: -task.seconds))
     plans.sort(key=lambda tasks: sum(task.seconds for task in tasks))
     return [task for tasks in plans for task in tasks]
 
 
-def _task(experiment: Experiment, dataset: str, shape: Shape, column: Column, trial: int, fold: int) -> Task:
-    protocol = experiment.protocol
+def _task(
+    experiment: Experiment,
+    dataset: str,
+    case: str,
+    shape: Shape,
+    column: Column,
+    protocol: Protocol,
+    trial: int,
+    fold: int,
+    known: Mapping[tuple[str, str, int, int], dict[str, float]],
+) -> Task:
+    chosen = known.get((f"{dataset}{case}", column.key, trial, fold))
     max_train = column.max_train.get(dataset)
     memory_gb = experiment.limits.memory_gb
-    whole = (shape.n_features, shape.density * shape.n_features)
-    is_dense = shape.density > _DENSE_ABOVE
-    narrow = column.estimator.rotation_invariant and is_dense and is_narrower(shape.n_samples, shape.n_features)
-
-    def training(n_rows: float, n_settings: int) -> tuple[float, float]:
-        size = (shape.n_samples, float(shape.n_samples)) if narrow and n_settings > 1 else whole
-        limit = None if memory_gb is None else memory_gb * 1e9
-        n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
-        seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
-        return n_passes * seconds, memory
-
-    seconds, memory = protocol.cost(shape.n_samples, column.n_settings, max_train, training)
+    limit = None if memory_gb is None else memory_gb * 1e9
+    n_rows = protocol.n_rows(shape.n_samples, shape.n_positive)
+    searched = [(column, column.n_settings), *([(column.lender, column.lender.n_settings)] if column.lender else [])]
+    costs = [
+        protocol.cost(n_rows, n_settings, max_train, partial(_training, learner, shape, limit))
+        for learner, n_settings in (searched if chosen is None else [(column, 1)])
+    ]
     return Task(
         dataset=dataset,
         column=column.key,
@@ -252,7 +300,26 @@ def _task(experiment: Experiment, dataset: str, shape: Shape, column: Column, tr
         params=column.params,
         grid=column.grid,
         protocol=protocol.model_dump(mode="json"),
-        seconds=seconds,
-        memory_bytes=memory,
+        seconds=sum(seconds for seconds, _ in costs),
+        memory_bytes=max(memory for _, memory in costs),
         max_train=max_train,
+        row=f"{dataset}{case}",
+        lender=column.lender and _lent(column),
+        chosen=chosen,
     )
+
+
+def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int) -> tuple[float, float]:
+    """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
+    narrow = shape.density > _DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
+    size = (shape.n_features, shape.density * shape.n_features)
+    if narrow and n_settings > 1 and column.estimator.rotation_invariant:
+        size = (shape.n_samples, float(shape.n_samples))
+    n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
+    seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
+    return n_passes * seconds, memory
+
+
+def _lent(column: Column) -> dict[str, Any]:
+    lender = column.lender
+    return {"learner": lender.learner, "params": lender.params, "grid": lender.grid, "axes": list(column.lent)}

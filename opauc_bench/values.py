@@ -22,6 +22,7 @@ __all__ = [
     "not_empty",
     "parameter",
     "plain_name",
+    "ratios",
     "repeated",
     "row_cap",
     "spell_axis",
@@ -77,8 +78,11 @@ def _is_positive(value: Any) -> bool:
     return is_number and 0 < value <= sys.float_info.max  # a whole number may be too large for a float
 
 
-def grid_values(value: Any) -> tuple[float, ...]:
-    """Return the values of one grid axis: a list of positive numbers, or ``{pow2: [low, high]}`` expanded."""
+def grid_values(value: Any, or_zero: bool = False) -> tuple[float, ...]:
+    """Return the values of one grid axis: a list of positive numbers, or ``{pow2: [low, high]}`` expanded.
+
+    With ``or_zero``, numbers of the list may be 0.
+    """
     if isinstance(value, Mapping):
         return _powers_of_two(value)
     if not isinstance(value, list | tuple):
@@ -88,10 +92,11 @@ def grid_values(value: Any) -> tuple[float, ...]:
         )
     if not value:
         raise ValueError("expected at least one value, got an empty list")
+    expected = "0 or a positive finite number" if or_zero else "a positive finite number"
     problems = [
-        Problem((position,), f"expected a positive finite number, got {show(item)}")
+        Problem((position,), f"expected {expected}, got {show(item)}")
         for position, item in enumerate(value)
-        if not _is_positive(item)
+        if not (_is_positive(item) or (or_zero and type(item) in (int, float) and item == 0))
     ]
     if not problems:
         values = tuple(float(item) for item in value)
@@ -118,6 +123,15 @@ def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
     return tuple(2.0**exponent for exponent in range(low, high + 1, step))
 
 
+def ratios(value: Any) -> float | tuple[float, ...] | None:
+    """Return a positive number, several of them that differ, or nothing."""
+    if isinstance(value, list | tuple) and value:
+        return grid_values(value)
+    if value is not None and not _is_positive(value):
+        raise ValueError(f"expected a positive number or a list of them, got {show(value)}")
+    return value if value is None else float(value)
+
+
 def row_cap(value: Any) -> int | dict[str, int] | None:
     """Return a number of rows, or numbers by dataset with ``default`` for the others, or nothing."""
     if not isinstance(value, Mapping):
@@ -141,8 +155,11 @@ def _rows(value: Any) -> int:
     return value
 
 
-def by_axis(value: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:
-    """Convert each value of a mapping and spell ``lambda`` as ``lam``, reporting all mistakes at once."""
+def by_axis(value: Any, convert: Callable[..., Any], or_zero: Collection[str] = ()) -> dict[str, Any]:
+    """Convert each value of a mapping and spell ``lambda`` as ``lam``, reporting all mistakes at once.
+
+    ``convert`` is told ``or_zero=True`` for the axes named there.
+    """
     if not isinstance(value, Mapping):
         raise ValueError(f"expected 'name: value' lines, got {show(value)}")
     converted: dict[str, Any] = {}
@@ -151,7 +168,7 @@ def by_axis(value: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:
         if spell_axis(key) in converted:
             problems.append(Problem((key,), "lam and lambda are the same; keep one of them", at_key=True))
         try:
-            converted[spell_axis(key)] = convert(item)
+            converted[spell_axis(key)] = convert(item, or_zero=True) if spell_axis(key) in or_zero else convert(item)
         except Problems as error:
             problems += [Problem((key, *below.loc), below.message, below.at_key) for below in error.problems]
         except ValueError as error:

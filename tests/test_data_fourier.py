@@ -98,7 +98,9 @@ def test_the_whole_of_a_large_one_is_refused():
     assert rows[np.array([3, 199_999])].shape == (2, 50_002)
 
 
-@pytest.mark.parametrize("name", ["opauc", "uni_squ", "oam_seq", "ftrl_auc", "batch_uni_squ"])
+@pytest.mark.parametrize(
+    "name", ["opauc", "opauc_fd", "opauc_s", "opauc_pca", "uni_squ", "oam_seq", "ftrl_auc", "batch_uni_squ"]
+)
 def test_learners_take_them_for_the_matrix(name):
     lazy = rows_of(120, 3, 30)
     y = np.where(lazy.X[:, 0] + 0.3 * np.random.default_rng(1).standard_normal(120) > 0, 1, -1)

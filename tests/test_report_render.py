@@ -17,7 +17,8 @@ from opauc_bench.report.published import load_published
 from opauc_bench.report.render import CSV_FIELDS, to_csv, to_latex, to_markdown
 from opauc_bench.report.table import Cell, Column, build_table
 from opauc_bench.report.terminal import MIN_WIDTH, to_terminal
-from opauc_bench.report.text import auc_text, signed_text, superscript
+from opauc_bench.report.metrics import AUC
+from opauc_bench.report.text import auc_text, superscript
 from opauc_bench.report.write import write_report
 
 FOLDS = ((0, 0), (0, 1), (1, 0), (1, 1))
@@ -291,7 +292,7 @@ def test_an_auc_is_printed_without_its_leading_zero(value, text):
 
 @pytest.mark.parametrize(("value", "text"), [(0.0012, "+.0012"), (-0.1, "-.1000"), (-0.00001, "+.0000")])
 def test_a_difference_is_printed_with_its_sign(value, text):
-    assert signed_text(value) == text
+    assert AUC.signed(value) == text
 
 
 def test_superscripts():

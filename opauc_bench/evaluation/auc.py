@@ -6,7 +6,7 @@ import numpy as np
 
 from ..compiled import njit
 
-__all__ = ["auc_columns", "auc_score"]
+__all__ = ["AUCS", "auc_columns", "auc_score", "released_auc_columns"]
 
 
 def auc_score(y, scores) -> float:
@@ -53,13 +53,7 @@ def auc_columns(y, scores) -> np.ndarray:
     ValueError
         If there are not exactly two classes, or the shapes differ.
     """
-    y, scores = np.asarray(y), np.asarray(scores, dtype=np.float64)
-    classes = np.unique(y)
-    if len(classes) != 2:
-        raise ValueError(f"AUC needs rows of two classes; got the labels {classes.tolist()[:5]}")
-    if y.ndim != 1 or scores.ndim != 2 or len(y) != len(scores):
-        raise ValueError(f"expected labels of shape (n,) and scores of shape (n, k); got {y.shape} and {scores.shape}")
-    positive = y == classes[1]
+    positive, scores = _checked(y, scores)
     # A column at a time: sorting is what costs, and NumPy sorts contiguous numbers with vector instructions.
     aucs = np.full(scores.shape[1], np.nan)
     for g in range(scores.shape[1]):
@@ -67,6 +61,55 @@ def auc_columns(y, scores) -> np.ndarray:
         if np.isfinite(column).all():
             aucs[g] = _auc_of_sorted(np.sort(column[positive]), np.sort(column[~positive]))
     return aucs
+
+
+def released_auc_columns(y, scores) -> np.ndarray:
+    """AUC as the program of the FTRL-AUC paper takes it, for several scorings of the same rows.
+
+    Rows go from the largest score to the smallest, equal scores in the order in which they came, and the trapezoids
+    below the ROC curve are added up, all but the last one. If the row that scores least is negative, as nearly always,
+    that is ``1 / n_negative`` less than the area.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Two classes; the greater label is positive.
+    scores : ndarray of shape (n_samples, n_settings)
+
+    Returns
+    -------
+    ndarray of shape (n_settings,)
+        NaN where any score of a column is not finite.
+
+    Raises
+    ------
+    ValueError
+        If there are not exactly two classes, or the shapes differ.
+    """
+    positive, scores = _checked(y, scores)
+    n_pairs = np.count_nonzero(positive) * np.count_nonzero(~positive)
+    aucs = np.full(scores.shape[1], np.nan)
+    for g in range(scores.shape[1]):
+        if np.isfinite(scores[:, g]).all():
+            ordered = positive[np.argsort(-scores[:, g], kind="stable")]
+            # A negative has a trapezoid as high as the share of positives above it; a positive has none.
+            above = np.cumsum(ordered)[:-1]
+            aucs[g] = int(above[~ordered[:-1]].sum()) / n_pairs
+    return aucs
+
+
+AUCS = {"exact": auc_columns, "released": released_auc_columns}
+
+
+def _checked(y, scores) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows are positive, and the scores as floats."""
+    y, scores = np.asarray(y), np.asarray(scores, dtype=np.float64)
+    classes = np.unique(y)
+    if len(classes) != 2:
+        raise ValueError(f"AUC needs rows of two classes; got the labels {classes.tolist()[:5]}")
+    if y.ndim != 1 or scores.ndim != 2 or len(y) != len(scores):
+        raise ValueError(f"expected labels of shape (n,) and scores of shape (n, k); got {y.shape} and {scores.shape}")
+    return y == classes[1], scores
 
 
 @njit()

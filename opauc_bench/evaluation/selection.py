@@ -11,7 +11,7 @@ from scipy import sparse
 from .auc import auc_columns
 from .splits import stratified_folds
 
-__all__ = ["Selection", "cross_validate", "fit_and_score", "ranking", "score_columns"]
+__all__ = ["Selection", "blocks_that_fit", "cross_validate", "fit_and_score", "ranking", "score_columns"]
 
 _BLOCK_BYTES = 64e6
 
@@ -101,6 +101,9 @@ def fit_and_score(
     *,
     memory_bytes: float | None = None,
     on_chunk: Callable[[int], None] | None = None,
+    auc: Callable[..., np.ndarray] = auc_columns,
+    finished: dict[int, float] | None = None,
+    on_block: Callable[[dict[int, float]], None] | None = None,
 ) -> np.ndarray:
     """Train every setting on some rows and score it on others, in as few passes as the memory allows.
 
@@ -116,6 +119,12 @@ def fit_and_score(
         Where the whole grid needs more by the learner's own estimate, its settings go in blocks, a pass each.
     on_chunk : callable, optional
         Passed on to ``fit_grid``.
+    auc : callable
+        From labels and columns of scores to an AUC a column.
+    finished : dict of int to float, optional
+        AUC of settings that an interrupted run has left.
+    on_block : callable, optional
+        Called after a block with the AUC of every setting so far.
 
     Returns
     -------
@@ -123,17 +132,44 @@ def fit_and_score(
         AUC on the held-out rows, NaN where the setting diverged.
     """
     n_settings = len(next(iter(grid.values())))
-    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-    n_passes = learner.n_passes(len(train), X.shape[1], n_nonzero, n_settings, memory_bytes)
-    aucs = []
-    for block in np.array_split(np.arange(n_settings), n_passes):
+    aucs = dict(finished or {})
+    left = np.array([setting for setting in range(n_settings) if setting not in aucs], dtype=int)
+    for block in blocks_that_fit(learner, X, len(train), left, memory_bytes):
         part = {axis: values[block] for axis, values in grid.items()}
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
-        aucs.append(score_columns(X, y[held_out], held_out, coef))
-    return np.concatenate(aucs)
+        aucs |= zip(block.tolist(), score_columns(X, y[held_out], held_out, coef, auc).tolist())
+        if on_block is not None:
+            on_block(aucs)
+    return np.array([aucs[setting] for setting in range(n_settings)])
 
 
-def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def blocks_that_fit(learner, X, n_train: int, settings: np.ndarray, memory_bytes: float | None) -> list[np.ndarray]:
+    """Cut settings into the fewest blocks of which each fits into memory; into one where not even one setting does.
+
+    Parameters
+    ----------
+    learner : LinearRanker
+    X : array
+        The whole dataset.
+    n_train : int
+        Rows of a pass.
+    settings : ndarray of int
+    memory_bytes : float or None
+        What a pass may use by the learner's own estimate.
+
+    Returns
+    -------
+    list of ndarray
+        Of equal size, as far as possible; none where there are no settings.
+    """
+    if len(settings) == 0:
+        return []
+    n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
+    size = (n_train, X.shape[1], n_nonzero, len(settings))
+    return np.array_split(settings, 1 if memory_bytes is None else learner.n_passes(*size, memory_bytes))
+
+
+def score_columns(X, y, rows: np.ndarray, coef: np.ndarray, auc: Callable[..., np.ndarray] = auc_columns) -> np.ndarray:
     """AUC of each column of ``coef`` on some rows of ``X``, NaN for columns that are not finite.
 
     Parameters
@@ -143,6 +179,8 @@ def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         Labels of those rows.
     rows : ndarray of int
     coef : ndarray of shape (n_features, n_settings)
+    auc : callable
+        From labels and columns of scores to an AUC a column.
 
     Returns
     -------
@@ -160,7 +198,7 @@ def score_columns(X, y, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
             block = X[rows[start : start + step]]
             product = block @ weights
             scores[start : start + step] = product.toarray() if sparse.issparse(product) else product
-    aucs[finite] = auc_columns(y, scores)
+    aucs[finite] = auc(y, scores)
     return aucs
 
 

@@ -9,8 +9,8 @@ matrix is formed, unless it is small:
     |S|^2        = |A A'|^2, a block of rows at a time
 
 Accuracy. Each term is rounded to a few eps |S|^2, eps = 2.2e-16, and the error is what is left of them: where it is
-r |S|, it is right to a few eps / r^2 of itself. That is nine digits at r = 1e-3 and one at 1e-7. Less cannot be told from
-nothing; differences below zero count as zero.
+r |S|, it is right to a few eps / r^2 of itself. That is nine digits at r = 1e-3 and one at 1e-7. Less cannot be told
+from nothing; differences below zero count as zero.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .registry import LEARNERS, get_learner, learner_names, learner_parameters
+from .registry import LEARNERS, get_learner, learner_names, learner_parameters, zero_axes
 
 if TYPE_CHECKING:
     from .base import OnePassLearner
@@ -67,6 +67,7 @@ __all__ = [
     "get_learner",
     "learner_names",
     "learner_parameters",
+    "zero_axes",
 ]
 
 _HOMES = {

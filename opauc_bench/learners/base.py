@@ -13,7 +13,7 @@ rows, and the removal of settings that overflow. ``fit`` is the case of a single
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,6 +155,8 @@ class OnePassLearner(LinearRanker):
         *,
         order: np.ndarray | None = None,
         on_chunk: Callable[[int], None] | None = None,
+        stops: Collection[int] = (),
+        on_stop: Callable[[int, Callable[[], np.ndarray]], None] | None = None,
     ) -> np.ndarray:
         """Train every setting of a grid in one pass over the rows.
 
@@ -171,6 +173,11 @@ class OnePassLearner(LinearRanker):
             Rows to visit, in this order; by default all of them from first to last.
         on_chunk : callable, optional
             Called with the number of rows consumed so far after each chunk; what it raises ends the pass.
+        stops : collection of int
+            Numbers of rows after which to call ``on_stop``.
+        on_stop : callable, optional
+            Called with the number of rows consumed so far and a function that returns the weights at that point, in
+            the form of this method's result. Not called any more once every setting has overflowed.
 
         Returns
         -------
@@ -195,9 +202,20 @@ class OnePassLearner(LinearRanker):
         if not (sparse.issparse(X) and self._sparse_chunks):
             most = min(most, max(1, _CHUNK_BYTES // (8 * X.shape[1])))
         start, length = 0, min(_FIRST_CHUNK, most)
+        ends = sorted({*stops, len(order)})
+
+        def weights() -> np.ndarray:
+            coef = np.full((X.shape[1], n_settings), np.nan)
+            if len(live):
+                coef[:, live] = 0.0
+                trained = slice(None) if features is None else features
+                coef[np.ix_(np.arange(X.shape[1])[trained], live)] = state.coef(n_features)
+            return coef
+
         with np.errstate(over="ignore", invalid="ignore"):
             while start < len(order) and len(live):
-                rows = order[start : start + length]
+                end = next(end for end in ends if end > start)
+                rows = order[start : min(start + length, end)]
                 self._consume(state, self._chunk(X, rows, features), np.asarray(y[rows], dtype=np.int8))
                 finite = state.finite(n_features)
                 if not finite.all():
@@ -209,12 +227,9 @@ class OnePassLearner(LinearRanker):
                 length = min(2 * length, max(_FIRST_CHUNK, longest), most)
                 if on_chunk is not None:
                     on_chunk(start)
-        coef = np.full((X.shape[1], n_settings), np.nan)
-        if len(live):
-            coef[:, live] = 0.0
-            trained = slice(None) if features is None else features
-            coef[np.ix_(np.arange(X.shape[1])[trained], live)] = state.coef(n_features)
-        return coef
+                if on_stop is not None and start in stops and len(live):
+                    on_stop(start, weights)
+        return weights()
 
     def _chunk(self, X, rows: np.ndarray, features: np.ndarray | None):
         """Rows of ``X`` in the form that the kernel reads."""

@@ -61,10 +61,10 @@ def seconds_per_row(n_features: int, n_nonzero: float, n_settings: int, tau: int
 
 
 def memory_bytes(n_features: int, n_settings: int, tau: int) -> float:
-    """Rough size of the state, and of the weights that are made of it."""
+    """Rough size of the state, and of the weights that are made of it and handed over."""
     width, limit = _width(n_settings), _limit(n_features, tau)
     small = 2 * (tau + limit) * (width + tau) + _PIECE * (limit + width)
-    return 8.0 * (n_features * (2 * width + 2 * tau + 4) + small)
+    return 8.0 * (n_features * (2 * width + n_settings + 2 * tau + 4) + small)
 
 
 def begin(n_features: int, settings: dict[str, np.ndarray], tau: int, k: int) -> Implicit:
@@ -167,7 +167,8 @@ class Implicit(State):
     def _weights(self, columns: np.ndarray) -> np.ndarray:
         """Weights of some settings, shape (n_features, n_columns)."""
         on_base, of_rows = self._coordinates(columns)
-        W = self.W[:, columns] * self.models.fade[columns]
+        W = self.W[:, columns]
+        W *= self.models.fade[columns]
         for start in range(0, len(W), _BLOCK):
             W[start : start + _BLOCK] += self.base[start : start + _BLOCK] @ on_base
         if self.wait is not None:

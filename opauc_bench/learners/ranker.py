@@ -32,6 +32,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         Part of the identity of every recorded number: raise it when the learner's results change.
     grid_axes : tuple of str
         Names of the hyper-parameters that ``fit_grid`` accepts one value a setting for.
+    zero_axes : tuple of str
+        Those of them that a grid may set to 0.
     rotation_invariant : bool
         Whether rotating all rows leaves the scores as they are.
     not_identity : tuple of str
@@ -40,6 +42,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
 
     version = 1
     grid_axes: tuple[str, ...] = ()
+    zero_axes: ClassVar[tuple[str, ...]] = ()
     # Whether scores stay the same, but for rounding, when all rows are rotated: then few wide rows can be narrowed first.
     rotation_invariant: ClassVar[bool] = False
     # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import LearnerError
 
-__all__ = ["LEARNERS", "get_learner", "learner_names", "learner_parameters"]
+__all__ = ["LEARNERS", "get_learner", "learner_names", "learner_parameters", "zero_axes"]
 
 LEARNERS = {
     "opauc": "opauc_bench.learners.opauc:OPAUC",
@@ -100,6 +100,17 @@ def learner_parameters(name: str, folder: Path | None = None) -> tuple[tuple[str
     learner = get_learner(name, folder)
     parameters = tuple(p for p in inspect.signature(learner.__init__).parameters if p != "self")
     return parameters, tuple(learner.grid_axes)
+
+
+def zero_axes(name: str, folder: Path | None = None) -> tuple[str, ...]:
+    """Names of the grid axes of a learner whose values may be 0.
+
+    Raises
+    ------
+    LearnerError
+        If there is no such learner.
+    """
+    return tuple(get_learner(name, folder).zero_axes)
 
 
 def _module_from_file(path: Path):

@@ -3,7 +3,7 @@
 from .compare import ComparedCell, Comparison
 from .render import csv_text, escape_markdown, markdown_table
 from .style import Style, cell_text, value_text
-from .text import GAP, columns_text, paragraph, signed_text
+from .text import GAP, columns_text, paragraph
 
 __all__ = [
     "COMPARISON_FIELDS",
@@ -50,9 +50,15 @@ def comparison_to_markdown(comparison: Comparison) -> str:
     str
         Ends with a newline.
     """
-    headers = ["datasets", "method", "ours", "published", "difference", "in stds", "verdicts agree"]
+    metric = ["metric"] if comparison.has_metrics else []
+    headers = [*metric, "datasets", "method", "ours", "published", "difference", "in stds", "verdicts agree"]
     rows = [
-        [escape_markdown(cell.dataset), *map(escape_markdown, _row(comparison, cell)), cell.standing]
+        [
+            *([cell.metric.heading] if metric else []),
+            escape_markdown(cell.dataset),
+            *map(escape_markdown, _row(comparison, cell)),
+            cell.standing,
+        ]
         for cell in comparison.cells
     ]
     parts = [f"**{escape_markdown(_title(comparison))}**", escape_markdown(_source(comparison))]
@@ -76,9 +82,15 @@ def comparison_to_csv(comparison: Comparison) -> str:
     Returns
     -------
     str
-        The fields `COMPARISON_FIELDS`; the deviation is the difference in units of the published std.
+        The fields `COMPARISON_FIELDS`, and ``metric`` after the column where several are compared; the deviation is the
+        difference in units of the published std.
     """
-    return csv_text(COMPARISON_FIELDS, map(_csv_row, comparison.cells))
+    rows = [_csv_row(cell) for cell in comparison.cells]
+    if not comparison.has_metrics:
+        return csv_text(COMPARISON_FIELDS, rows)
+    fields = [*COMPARISON_FIELDS[:2], "metric", *COMPARISON_FIELDS[2:]]
+    keys = [cell.metric.key for cell in comparison.cells]
+    return csv_text(fields, ([*row[:2], key, *row[2:]] for key, row in zip(keys, rows)))
 
 
 def comparison_to_terminal(comparison: Comparison, width: int = 80) -> str:
@@ -123,18 +135,18 @@ def _row(comparison: Comparison, cell: ComparedCell) -> list[str]:
 
 
 def _ours(cell: ComparedCell) -> str:
-    return cell_text(cell.ours, _PLAIN)
+    return cell_text(cell.ours, _PLAIN, cell.metric)
 
 
 def _published(cell: ComparedCell) -> str:
     printed = cell.published
     if printed.mean is None:
         return "N/A"
-    return value_text(printed.mean, printed.std, printed.verdict, _PLAIN)
+    return value_text(printed.mean, printed.std, printed.verdict, _PLAIN, cell.metric)
 
 
 def _difference(cell: ComparedCell) -> str:
-    return "-" if cell.difference is None else signed_text(cell.difference)
+    return "-" if cell.difference is None else cell.metric.signed(cell.difference)
 
 
 def _deviation(cell: ComparedCell) -> str:
@@ -153,9 +165,10 @@ def _cell_lines(comparison: Comparison, width: int) -> list[str]:
     lines = [_INDENT + line for line in columns_text([headers], widths)]
     previous = None
     for cell, row in zip(comparison.cells, rows):
-        if cell.dataset != previous:
-            lines.append(paragraph(cell.dataset, width))
-            previous = cell.dataset
+        heading = f"{cell.metric.heading}, {cell.dataset}" if comparison.has_metrics else cell.dataset
+        if heading != previous:
+            lines.append(paragraph(heading, width))
+            previous = heading
         lines += [_INDENT + line for line in columns_text([row], widths)]
     return lines
 
@@ -172,15 +185,17 @@ def _about(comparison: Comparison, cell: ComparedCell) -> str:
     notes = [note for note in cell.notes if note.expects(cell.difference)]
     numbers = ", ".join(str(comparison.notes.index(note) + 1) for note in notes)
     see = f", see note{'s' if len(notes) > 1 else ''} {numbers}" if notes else ""
+    metric = f"{cell.metric.heading}, " if comparison.has_metrics else ""
     return (
-        f"{cell.dataset}, {cell.column.title}: ours {_ours(cell)}, published {_published(cell)}, difference "
+        f"{metric}{cell.dataset}, {cell.column.title}: ours {_ours(cell)}, published {_published(cell)}, difference "
         f"{_difference(cell)} ({_deviation(cell)} published stds): {cell.standing}{see}"
     )
 
 
 def note_texts(comparison: Comparison) -> list[str]:
     """Return the notes, each with the cells it is about and a word on its cause."""
-    titles = {column.key: column.title for column in comparison.published.columns}
+    titles = {cell.column.key: cell.column.title for cell in comparison.cells}
+    titles |= {column.key: column.title for column in comparison.published.columns}
     texts = []
     for note in comparison.notes:
         columns = ", ".join(titles[key] for key in note.columns)

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from .style import MARKS, Style, body_rows, foot_rows
+from .style import MARKS, Group, Style, body_groups
 from .table import ResultTable
 
 __all__ = ["to_html"]
@@ -35,7 +35,8 @@ def to_html(table: ResultTable) -> str:
     style = Style(escape, lambda number: f"<sup>{number}</sup>", **_marks(table.columns[0].title))
     headings = ["datasets", *(escape(column.title) for column in table.columns)]
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
-    foot = [_row(cells) for cells in foot_rows(table)]
+    groups = body_groups(table, style)
+    foot = [_row(cells) for cells in groups[0].foot]
     notes = [f"<li>{escape(note)}</li>" for note in table.cell_notes]
     lines = [
         '<section class="opauc-table">',
@@ -44,10 +45,8 @@ def to_html(table: ResultTable) -> str:
         "<table>",
         f"<caption>{title}</caption>",
         f"<thead>\n<tr>{head}</tr>\n</thead>",
-        "<tbody>",
-        *(_row(cells) for cells in body_rows(table, style)),
-        "</tbody>",
-        *(["<tfoot>", *foot, "</tfoot>"] if foot else []),
+        *(line for group in groups for line in _body(group, len(headings))),
+        *(["<tfoot>", *foot, "</tfoot>"] if foot and len(groups) == 1 else []),
         "</table>",
         "</div>",
         *(["<ol>", *notes, "</ol>"] if notes else []),
@@ -63,6 +62,13 @@ def _marks(reference: str) -> dict[str, str]:
         return f'<span role="img" aria-label="{label}" title="{label}">{MARKS[verdict]}</span>'
 
     return {"win": mark("win", "better"), "loss": mark("loss", "worse")}
+
+
+def _body(group: Group, width: int) -> list[str]:
+    heading = f'<tr class="metric"><th scope="rowgroup" colspan="{width}">{group.heading}</th></tr>'
+    # A table has one foot, and that is the end of all groups: counts of the first of several stand in its body.
+    foot = group.foot if group.heading else []
+    return ["<tbody>", *([heading] if group.heading else []), *map(_row, [*group.rows, *foot]), "</tbody>"]
 
 
 def _row(cells: list[str]) -> str:

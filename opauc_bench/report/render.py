@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-from .style import Style, body_rows, foot_rows
+from .style import Style, body_groups
 from .table import ResultTable
 from .text import superscript
 
@@ -47,7 +47,10 @@ def to_markdown(table: ResultTable) -> str:
         Ends with a newline.
     """
     headers = ["datasets", *(escape_markdown(column.title) for column in table.columns)]
-    rows = body_rows(table, Style(escape_markdown, superscript)) + foot_rows(table)
+    rows: list[list[str]] = []
+    for group in body_groups(table, Style(escape_markdown, superscript)):
+        heading = [f"**{group.heading}**", *[""] * len(table.columns)]
+        rows += [*([heading] if group.heading else []), *group.rows, *group.foot]
     notes = [f"- {superscript(i)} {escape_markdown(note)}" for i, note in enumerate(table.cell_notes, 1)]
     notes += [f"- {escape_markdown(note)}" for note in table.footnotes]
     title = f"**{escape_markdown(table.title)}**"
@@ -90,7 +93,11 @@ def to_latex(table: ResultTable) -> str:
     headings = ["datasets", *(_escape_latex(column.title) for column in table.columns)]
     notes = [f"$^{{{i}}}$ {_escape_latex(note)}" for i, note in enumerate(table.cell_notes, 1)]
     notes += [_escape_latex(note) for note in table.footnotes]
-    foot = _latex_rows(foot_rows(table))
+    body = []
+    for group in body_groups(table, style):
+        heading = rf"\multicolumn{{{len(headings)}}}{{l}}{{\emph{{{group.heading}}}}} \\"
+        body += [r"\midrule", *([heading] if group.heading else []), *_latex_rows(group.rows)]
+        body += [r"\midrule", *_latex_rows(group.foot)] if group.foot else []
     lines = [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
@@ -99,9 +106,7 @@ def to_latex(table: ResultTable) -> str:
         rf"\begin{{tabular}}{{{'l' * len(headings)}}}",
         r"\toprule",
         *_latex_rows([headings]),
-        r"\midrule",
-        *_latex_rows(body_rows(table, style)),
-        *([r"\midrule", *foot] if foot else []),
+        *body,
         r"\bottomrule",
         r"\end{tabular}",
         r"\par\smallskip",
@@ -131,18 +136,22 @@ def to_csv(table: ResultTable) -> str:
     Returns
     -------
     str
-        The fields `CSV_FIELDS`. Mean and std have all their digits and are empty unless the status is ``ok``;
-        the p-value has six, because its last digits belong to the library that computed it.
+        The fields `CSV_FIELDS`, and ``metric`` after the column where a table has several. Mean and std have all their
+        digits and are empty unless the status is ``ok``; the p-value has six, because its last digits belong to the
+        library that computed it.
     """
-    return csv_text(CSV_FIELDS, _csv_rows(table))
+    fields = (*CSV_FIELDS[:2], "metric", *CSV_FIELDS[2:]) if table.sections else CSV_FIELDS
+    return csv_text(fields, _csv_rows(table))
 
 
 def _csv_rows(table: ResultTable) -> Iterable[list]:
-    for dataset, entries in table.rows():
-        for column, entry in zip(table.columns, entries):
-            p_value = None if entry.p_value is None else f"{entry.p_value:.6g}"
-            numbers = [entry.mean, entry.std, entry.n, entry.expected]
-            yield [dataset, column.key, *numbers, entry.verdict, p_value, entry.status]
+    for metric, entries in table.parts():
+        for dataset, row in table.rows(entries):
+            for column, entry in zip(table.columns, row):
+                p_value = None if entry.p_value is None else f"{entry.p_value:.6g}"
+                place = [dataset, column.key, *([metric.key] if table.sections else [])]
+                numbers = [entry.mean, entry.std, entry.n, entry.expected]
+                yield [*place, *numbers, entry.verdict, p_value, entry.status]
 
 
 def csv_text(fields: Sequence[str], rows: Iterable[Sequence]) -> str:

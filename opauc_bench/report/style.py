@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..evaluation.significance import Verdict
+from .metrics import AUC, Metric
 from .table import Entry, ResultTable
-from .text import auc_text
 
-__all__ = ["MARKS", "Style", "body_rows", "cell_text", "foot_rows", "value_text"]
+__all__ = ["MARKS", "Group", "Style", "body_groups", "cell_text", "value_text"]
 
 MARKS = {"win": "•", "loss": "◦"}
 
@@ -37,14 +37,29 @@ class Style:
     mean_width: int = 0
 
 
-def body_rows(table: ResultTable, style: Style) -> list[list[str]]:
+@dataclass(frozen=True)
+class Group:
+    """The rows of one metric, and the counts below them; the heading is empty where a table has one metric only."""
+
+    heading: str
+    rows: list[list[str]]
+    foot: list[list[str]]
+
+
+def body_groups(table: ResultTable, style: Style) -> list[Group]:
     """Return the table's body: the dataset, then `.8309 ± .0350 •`, `… 12/25` or `N/A¹` for each column."""
-    return [
-        [style.escape(dataset), *(cell_text(entry, style) for entry in entries)] for dataset, entries in table.rows()
-    ]
+    groups = []
+    for metric, entries in table.parts():
+        heading = style.escape(metric.heading) if table.sections else ""
+        rows = [
+            [style.escape(dataset), *(cell_text(entry, style, metric) for entry in row)]
+            for dataset, row in table.rows(entries)
+        ]
+        groups.append(Group(heading, rows, [] if groups else _foot_rows(table)))
+    return groups
 
 
-def foot_rows(table: ResultTable) -> list[list[str]]:
+def _foot_rows(table: ResultTable) -> list[list[str]]:
     """Return the counts below the table, the same in every format: win/tie/loss, datasets that entered."""
     tallies = table.tallies.values()
     if not tallies:
@@ -55,17 +70,17 @@ def foot_rows(table: ResultTable) -> list[list[str]]:
     ]
 
 
-def cell_text(entry: Entry, style: Style) -> str:
+def cell_text(entry: Entry, style: Style, metric: Metric = AUC) -> str:
     """Write one entry: its value, or how far it has come, or N/A."""
     if entry.status == "ok":
-        return value_text(entry.mean, entry.std, entry.verdict, style)
+        return value_text(entry.mean, entry.std, entry.verdict, style, metric)
     text = f"{style.pending} {entry.n}/{entry.expected}" if entry.status == "pending" else "N/A"
     return text + (style.note(entry.note) if entry.note else "")
 
 
-def value_text(mean: float, std: float | None, verdict: Verdict | None, style: Style) -> str:
+def value_text(mean: float, std: float | None, verdict: Verdict | None, style: Style, metric: Metric = AUC) -> str:
     """Write `.8309 ± .0350 •`, without what is None."""
-    text = auc_text(mean).rjust(style.mean_width)
+    text = metric.text(mean).rjust(style.mean_width)
     if std is not None:
-        text += f" {style.plus_minus} {auc_text(std)}"
+        text += f" {style.plus_minus} {metric.text(std)}"
     return text + {"win": f" {style.win}", "loss": f" {style.loss}"}.get(verdict, "")

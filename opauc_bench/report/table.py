@@ -1,4 +1,6 @@
-"""The result table: per-fold AUC values in, means, verdicts and counts out. Rendering is `render`'s business.
+"""The result table: per-fold values in, means, verdicts and counts out. Rendering is `render`'s business.
+
+The AUC is tested and counted. Other metrics of the same models, if there are any, have sections of their own.
 
 A cell shows a mean only when every expected fold has finished. Anything less is shown as what it is, in every
 format alike, without a mean: a mean over the folds that happened to finish is not what the column promises.
@@ -20,8 +22,9 @@ from typing import Literal
 from ..errors import ResultsError
 from ..evaluation.significance import TestResult, Verdict, corrected_t_test, paired_t_test
 from .footnotes import about_test, failure_note, reading_note
+from .metrics import AUC, METRICS, Metric
 
-__all__ = ["Cell", "Column", "Entry", "ResultTable", "Tally", "build_table"]
+__all__ = ["Cell", "Column", "Entry", "ResultTable", "Section", "Tally", "build_table"]
 
 ALPHA = 0.05
 
@@ -50,6 +53,8 @@ class Cell:
         How many folds ended in a status other than ok.
     messages : tuple of str
         What those folds said.
+    others : dict of str to tuple of float
+        Further metrics of the folds that finished.
 
     Raises
     ------
@@ -62,10 +67,12 @@ class Cell:
     expected: int
     statuses: dict[str, int] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
+    others: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self):
-        if len(self.aucs) != len(self.folds):
-            raise ValueError(f"{len(self.aucs)} AUC values for {len(self.folds)} folds")
+        for what, values in {"AUC": self.aucs, **self.others}.items():
+            if len(values) != len(self.folds):
+                raise ValueError(f"{len(values)} {what} values for {len(self.folds)} folds")
         if list(self.folds) != sorted(set(self.folds)):
             raise ValueError(f"folds are repeated or out of order: {self.folds}")
         if not all(0 <= auc <= 1 for auc in self.aucs):
@@ -104,7 +111,7 @@ class Entry:
     n, expected : int
         Folds that finished, folds of the whole experiment.
     mean, std : float or None
-        Over the folds, std with n - 1 in the denominator; None unless ``ok`` (and no std of a single fold).
+        Over the folds; None unless ``ok`` (and no std of a single fold).
     verdict : {'win', 'tie', 'loss'} or None
         From the side of the reference column; None where nothing was tested.
     p_value : float or None
@@ -140,6 +147,14 @@ class Tally:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A metric that is not tested: its entries for every dataset and column."""
+
+    metric: Metric
+    entries: dict[tuple[str, str], Entry]
+
+
+@dataclass(frozen=True)
 class ResultTable:
     """A table ready to be rendered; the reference is its first column.
 
@@ -158,6 +173,10 @@ class ResultTable:
         Footnotes of single cells; entry.note counts from 1.
     footnotes : tuple of str
         Footnotes of the whole table.
+    metric : Metric
+        How the AUC is printed.
+    sections : tuple of Section
+        Other metrics.
     """
 
     title: str
@@ -169,11 +188,20 @@ class ResultTable:
     tallies: dict[str, Tally]
     cell_notes: tuple[str, ...]
     footnotes: tuple[str, ...]
+    metric: Metric = AUC
+    sections: tuple[Section, ...] = ()
 
-    def rows(self) -> Iterator[tuple[str, list[Entry]]]:
-        """Yield each dataset with its entries in the order of the columns."""
+    def parts(self) -> Iterator[tuple[Metric, dict[tuple[str, str], Entry]]]:
+        """Yield the AUC and the other metrics, each with its entries."""
+        yield self.metric, self.entries
+        for section in self.sections:
+            yield section.metric, section.entries
+
+    def rows(self, entries: dict[tuple[str, str], Entry] | None = None) -> Iterator[tuple[str, list[Entry]]]:
+        """Yield each dataset with its entries (those of the AUC, or the given ones) in the order of the columns."""
+        entries = self.entries if entries is None else entries
         for dataset in self.datasets:
-            yield dataset, [self.entries[dataset, column.key] for column in self.columns]
+            yield dataset, [entries[dataset, column.key] for column in self.columns]
 
 
 def build_table(
@@ -185,6 +213,9 @@ def build_table(
     test: Literal["paired", "corrected"],
     test_fraction: float,
     footnotes: tuple[str, ...] = (),
+    metrics: tuple[str, ...] = ("auc",),
+    ddof: int = 1,
+    runs: str = "folds",
 ) -> ResultTable:
     """Summarise the cells, test each column against the reference, count wins, ties and losses.
 
@@ -205,6 +236,12 @@ def build_table(
         Share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation; for the corrected test.
     footnotes : tuple of str
         Printed below the table, before the note about the test.
+    metrics : tuple of str
+        Keys of `METRICS`, "auc" first; cells have values of all the others.
+    ddof : int
+        A std has n - ddof in the denominator.
+    runs : str
+        What the paper calls the repetitions: folds or trials.
 
     Returns
     -------
@@ -231,7 +268,14 @@ def build_table(
             result = None
             if column.key != reference:
                 result = _tested(dataset, (reference, anchor), (column.key, cell), tests[test])
-            entries[dataset, column.key] = _entry(cell, result, notes)
+            entries[dataset, column.key] = _entry(cell, cell.aucs, ddof, result, notes, runs)
+    sections = [
+        Section(
+            METRICS[key],
+            {place: _entry(cell, cell.others.get(key, ()), ddof, None, notes, runs) for place, cell in cells.items()},
+        )
+        for key in metrics[1:]
+    ]
     heading = columns[0].title
     return ResultTable(
         title=title,
@@ -242,7 +286,9 @@ def build_table(
         test=test,
         tallies={column.key: _tally(entries, datasets, column.key) for column in columns[1:]},
         cell_notes=tuple(notes),
-        footnotes=(reading_note(heading), *footnotes, about_test(test, ALPHA, test_fraction)),
+        footnotes=(reading_note(heading, ddof, runs), *footnotes, about_test(test, ALPHA, test_fraction, runs)),
+        metric=METRICS["auc"] if sections else AUC,
+        sections=tuple(sections),
     )
 
 
@@ -270,18 +316,20 @@ def _tested(dataset: str, reference: tuple[str, Cell], other: tuple[str, Cell], 
     return test(a.aucs, b.aucs) if a.expected > 1 else None
 
 
-def _entry(cell: Cell, result: TestResult | None, notes: list[str]) -> Entry:
+def _entry(
+    cell: Cell, values: tuple[float, ...], ddof: int, result: TestResult | None, notes: list[str], runs: str
+) -> Entry:
     note = None
     if cell.failed:
-        text = failure_note(cell.statuses, len(cell.folds), cell.expected, cell.messages)
+        text = failure_note(cell.statuses, len(cell.folds), cell.expected, cell.messages, runs)
         if text not in notes:
             notes.append(text)
         note = notes.index(text) + 1
     if cell.status != "ok":
         return Entry(cell.status, len(cell.folds), cell.expected, note=note)
     # Exactly rounded, so the bytes of a table do not depend on how a machine orders its sums.
-    mean = statistics.fmean(cell.aucs)
-    std = statistics.stdev(cell.aucs) if cell.expected > 1 else None
+    mean = statistics.fmean(values)
+    std = (statistics.stdev if ddof else statistics.pstdev)(values) if cell.expected > 1 else None
     tested = (result.verdict(ALPHA), result.p_value) if result else (None, None)
     return Entry("ok", len(cell.folds), cell.expected, mean, std, *tested)
 

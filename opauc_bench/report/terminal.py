@@ -1,8 +1,8 @@
 """A table as plain text that keeps to a terminal's width."""
 
-from .style import Style, body_rows, foot_rows
+from .style import Style, body_groups
 from .table import ResultTable
-from .text import GAP, auc_text, columns_text, paragraph, superscript
+from .text import GAP, columns_text, paragraph, superscript
 
 __all__ = ["MIN_WIDTH", "to_terminal"]
 
@@ -25,19 +25,24 @@ def to_terminal(table: ResultTable, width: int = 80) -> str:
         No line is wider than `width`; ends with a newline.
     """
     width = max(width, MIN_WIDTH)
-    means = [auc_text(entry.mean) for entry in table.entries.values() if entry.mean is not None]
+    means = [table.metric.text(entry.mean) for entry in table.entries.values() if entry.mean is not None]
     style = Style(str, superscript, mean_width=max(map(len, means), default=0))
     headings = [["datasets", *(column.title for column in table.columns)]]
-    body, foot = body_rows(table, style), foot_rows(table)
-    widths = _widths(headings[0], body + foot, width)
+    groups = body_groups(table, style)
+    widths = _widths(headings[0], [row for group in groups for row in group.rows + group.foot], width)
     parts = [paragraph(table.title, width)]
     for block in _blocks(widths, width):
         chosen = [widths[i] for i in block]
         rule = "-" * (sum(chosen) + GAP * (len(chosen) - 1))
         sections = [
-            columns_text([[row[i] for i in block] for row in rows], chosen) for rows in (headings, body, foot) if rows
+            (heading, rows) for group in groups for heading, rows in ((group.heading, group.rows), ("", group.foot))
         ]
-        parts.append(f"\n{rule}\n".join("\n".join(lines) for lines in sections))
+        lines = [
+            [*([heading] if heading else []), *columns_text([[row[i] for i in block] for row in rows], chosen)]
+            for heading, rows in (("", headings), *sections)
+            if rows
+        ]
+        parts.append(f"\n{rule}\n".join(map("\n".join, lines)))
     notes = [paragraph(note, width, f"{superscript(i)} ") for i, note in enumerate(table.cell_notes, 1)]
     notes += [paragraph(note, width) for note in table.footnotes]
     return "\n\n".join([*parts, "\n".join(notes)]) + "\n"

@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from .metrics import AUC
+
 __all__ = ["GAP", "auc_text", "columns_text", "paragraph", "signed_text", "superscript"]
 
 GAP = 2  # blanks between columns
@@ -13,14 +15,12 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def auc_text(value: float) -> str:
     """Print an AUC or its std as the paper does: four decimals, no leading zero (.8309, but 1.0000)."""
-    text = f"{value:.4f}"
-    return text[1:] if text.startswith("0.") else text
+    return AUC.text(value)
 
 
 def signed_text(value: float) -> str:
     """Print a difference of two AUC values: four decimals with the sign, no leading zero (+.0012)."""
-    rounded = round(value, 4)  # first, so that nothing prints as -.0000
-    return ("-" if rounded < 0 else "+") + auc_text(abs(rounded))
+    return AUC.signed(value)
 
 
 def superscript(number: int) -> str:

@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from ..errors import ResultsError
-from ..files import write_text
+from ..files import remove_file, write_text
 from .compare import Comparison
 from .compare_render import comparison_to_csv, comparison_to_markdown
 from .html import to_html
@@ -58,14 +57,7 @@ def write_report(folder: str | os.PathLike, table: ResultTable, comparison: Comp
     texts = report_texts(table, comparison)
     for name in _COMPARISON_FILES:
         if name not in texts:
-            _remove(folder / name)
+            remove_file(folder / name)
     for name, text in texts.items():
         write_text(folder / name, text)
     return [folder / name for name in texts]
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder with --out") from error

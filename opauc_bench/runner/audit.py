@@ -14,11 +14,15 @@ import numpy as np
 from ..errors import ResultsError
 from ..evaluation.selection import ranking
 from ..plan import Task, expand_grid, task_id
+from ..protocol import FIGURE_KINDS
+from ..report.figure_write import figure_texts
 from ..report.write import report_texts
+from .figures import figures_of
 from .folds import folds_text
 from .manifest import read_manifest
 from .page import PAGE, page_text
 from .session import Session
+from .store import selection_aucs
 from .tables import build_report
 
 __all__ = ["Audit", "audit"]
@@ -147,7 +151,7 @@ def _trouble_with_choice(record: dict[str, Any], task: Task) -> str:
     selection = record.get("selection")
     if selection is None:
         return ""
-    values = np.array([np.nan if auc is None else auc for auc in selection["mean_auc"]], dtype=float)
+    values = np.array([np.nan if auc is None else auc for auc in selection_aucs(record)], dtype=float)
     grid = expand_grid(task.grid)
     n_settings = len(next(iter(grid.values()))) if grid else 1
     if not len(values) == selection["n_settings"] == n_settings:
@@ -160,6 +164,8 @@ def _trouble_with_choice(record: dict[str, Any], task: Task) -> str:
     refused = record.get("diverged_in_refit", [])
     expected = [{axis: float(column[i]) for axis, column in grid.items()} for i in order[: len(refused) + 1]]
     given = [*refused, *([record["chosen"]] if record["status"] == "ok" else [])]
+    # What another column has chosen first is not in the grid.
+    given = [{axis: value for axis, value in setting.items() if axis in grid} for setting in given]
     if len(given) > len(order) or (record["status"] == "diverged" and len(given) != len(order)):
         return f"{len(given)} settings were refit, {len(order)} have an inner AUC"
     if grid and given != expected[: len(given)]:
@@ -170,10 +176,16 @@ def _trouble_with_choice(record: dict[str, Any], task: Task) -> str:
 def _check_tables(session: Session, found: Audit) -> None:
     command = f"opauc-bench report {session.folder}"
     folds = {"folds.csv": folds_text(session.records())}
+    kind, figures = session.experiment.protocol.kind, {}
     wrong: list[str] | None = None
     for test, is_hopeless in itertools.product(_TESTS, _HOPELESS):
         try:
-            texts = {**report_texts(*build_report(session, test, is_hopeless=is_hopeless)), **folds}
+            if session.experiment.figures:
+                figures = figure_texts(figures_of(session))
+            tables = {}
+            if kind not in FIGURE_KINDS:
+                tables = report_texts(*build_report(session, test, is_hopeless=is_hopeless))
+            texts = {**tables, **figures, **folds}
         except ResultsError as error:
             found.notes.append(f"there are no tables to compare: {error.message}")
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -14,10 +15,13 @@ from ..data import availability, download_size
 from ..errors import ConfigError, DataError
 from ..files import write_text
 from ..plan import Task
+from ..protocol import FIGURE_KINDS
 from ..report.compare_render import comparison_to_terminal
+from ..report.figure_text import figure_to_terminal
 from ..report.terminal import to_terminal
 from ..report.write import write_report
-from .engines import Engine
+from .engines import Engine, workers
+from .figures import NO_MATPLOTLIB, figures_of, write_figures
 from .folds import write_folds
 from .page import PAGE, page_text
 from .progress import Estimate, Progress, duration
@@ -28,6 +32,8 @@ from .tables import build_report, check_test
 from .terminal import say, width, wrapped
 
 __all__ = ["describe_plan", "describe_status", "merge_results", "print_comparison", "print_report", "run_experiment"]
+
+_QUIET = 0.3  # load average of a machine with nothing to do, with a little to spare
 
 
 def run_experiment(
@@ -45,6 +51,10 @@ def run_experiment(
             raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
         _check_folds(session, {task.dataset for task in tasks})
         todo, estimate = _to_do(session, tasks, fresh, retry_failed)
+        if session.experiment.protocol.exclusive:
+            engine = engine.alone()
+            if todo:
+                _warn_of_load()
         todo = engine.ordered(_without_hopeless(session, todo))
         if not quiet and todo:
             say(
@@ -62,6 +72,16 @@ def run_experiment(
     return 3 if session.unavailable else 1 if failed else 0
 
 
+def _warn_of_load() -> None:
+    """Times are measured: say so if something else is at work."""
+    load = os.getloadavg()[0]
+    if load > _QUIET:
+        say(
+            f"warning: the machine is busy (load {load:.1f}): times measured now are too long. "
+            "For times to be published, start this again when nothing else runs, with --fresh"
+        )
+
+
 def merge_results(session: Session, folders: list[Path], test: str | None) -> None:
     """Join the folders of shards and print the report."""
     check_test(test)
@@ -77,8 +97,9 @@ def _check_folds(session: Session, names: set[str]) -> None:
     for name, data in session.prepared.items():
         positive = data.manifest["n_positive"]
         negative = data.manifest["n_samples"] - positive
-        if name in names and (trouble := session.experiment.protocol.trouble_with(positive, negative)):
-            problems.append(f"{name}: {trouble}")
+        for _, protocol in session.experiment.protocol.cases() if name in names else ():
+            if trouble := protocol.trouble_with(positive, negative):
+                problems.append(f"{name}: {trouble}")
     if problems:
         path = session.experiment.path
         raise ConfigError(
@@ -152,10 +173,27 @@ def _terminable():
 
 
 def print_report(session: Session, test: str | None = None, page: bool = False) -> None:
-    """Print the table of what is recorded and write the report.
+    """Print the table and the figures' numbers of what is recorded, and write the report.
 
     The page is written if it is asked for, or if there is one: it would not belong to the tables any more.
     """
+    if not session.prepared:
+        session.find_data()
+    has_table = session.experiment.protocol.kind not in FIGURE_KINDS
+    if page and not has_table:
+        raise ConfigError(f"{session.experiment.path}: draws figures; the page is about tables")
+    if has_table:
+        _print_table(session, test)
+    if session.experiment.figures:
+        _print_figures(session)
+    write_folds(session.folder / "folds.csv", session.records())
+    print(f"\nwritten to {session.folder}/")
+    if page or (has_table and (session.folder / PAGE).is_file()):
+        write_text(session.folder / PAGE, page_text(session, test))
+        print(f"the page: {session.folder / PAGE}")
+
+
+def _print_table(session: Session, test: str | None) -> None:
     table, comparison = build_report(session, test)
     shown, _ = build_report(session, test, chosen_only=True) if session.datasets or session.learners else (table, None)
     print(to_terminal(shown, width()).rstrip("\n"))
@@ -164,15 +202,22 @@ def print_report(session: Session, test: str | None = None, page: bool = False) 
         sentences = [f"Beside {comparison.published.title}:", *comparison.summary().sentences()]
         print("\n".join(map(wrapped, [*sentences, "Cell by cell: opauc-bench compare, or comparison.md"])))
     write_report(session.folder, table, comparison)
-    write_folds(session.folder / "folds.csv", session.records())
-    print(f"\nwritten to {session.folder}/")
-    if page or (session.folder / PAGE).is_file():
-        write_text(session.folder / PAGE, page_text(session, test))
-        print(f"the page: {session.folder / PAGE}")
+
+
+def _print_figures(session: Session) -> None:
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        print(wrapped(session.experiment.title))
+    for figure in figures_of(session, chosen_only=True):
+        print()
+        print(figure_to_terminal(figure, width()).rstrip("\n"))
+    if not write_figures(session, figures_of(session)):
+        say(f"{NO_MATPLOTLIB}\n  try: pip install 'opauc-bench[plots]' && {session.command('report')}")
 
 
 def print_comparison(session: Session, test: str | None = None) -> None:
     """Print our values beside the published ones."""
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        raise ConfigError(f"{session.experiment.path}: draws figures, and there is no published table of them")
     table, comparison = build_report(session, test)
     if comparison is None:
         raise ConfigError(
@@ -191,6 +236,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     from tabulate import tabulate
 
     session.find_data()
+    n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
     tasks = session.tasks()
     estimate, todo = Estimate(), defaultdict(list)
     done, failed = Counter(), 0
@@ -230,7 +276,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     cpu = estimate.seconds(left)
     notes = [
         f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
-        f"{duration(cpu / n_jobs)} on {n_jobs} workers. Settings that overflow are dropped on the way, which often "
+        f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped on the way, which often "
         "halves it; what has been measured corrects the estimate."
     ]
     if failed:
@@ -269,25 +315,24 @@ def describe_status(session: Session) -> str:
     session.find_data()
     records = session.records()
     rows = []
-    for dataset in session.experiment.datasets:
-        row = [dataset]
+    for row in session.rows():
+        cells = [row]
         for column in session.columns:
-            tasks = records[dataset, column.key]
+            tasks = records[row, column.key]
             failed = sum(_has_failed(record) for _, record in tasks)
             good = sum(record is not None for _, record in tasks) - failed
-            row.append(f"{good}/{len(tasks)}" + (f" !{failed}" if failed else ""))
-        rows.append(row)
+            cells.append(f"{good}/{len(tasks)}" + (f" !{failed}" if failed else ""))
+        rows.append(cells)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
     failures = Counter(
-        (task.dataset, task.column, record["status"], record["message"])
+        (task.row, task.column, record["status"], record["message"])
         for tasks in records.values()
         for task, record in tasks
         if record and record["status"] != "ok"
     )
     notes = ["!n: n tasks have failed"] if failures else []
     notes += [
-        f"{dataset} {column}: {count} x {status}: {message}"
-        for (dataset, column, status, message), count in failures.items()
+        f"{row} {column}: {count} x {status}: {message}" for (row, column, status, message), count in failures.items()
     ]
     if stale := session.store.strangers([task for tasks in records.values() for task, _ in tasks]):
         notes.append(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..data import DatasetEntry
 from ..errors import ConfigError
 from ..plan import Task
 from .execute import Executor, LocalExecutor
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "workers"]
 
 _BACKENDS = ("loky", "dask")
 _FEW = 8
@@ -46,7 +46,19 @@ class Engine:
     @property
     def title(self) -> str:
         """What does the work, for a line of progress."""
-        return f"the workers of {self.scheduler}" if self.scheduler else f"{self.n_jobs} workers"
+        return f"the workers of {self.scheduler}" if self.scheduler else workers(self.n_jobs)
+
+    def alone(self) -> Engine:
+        """The same with one worker on this machine, for tasks that measure time.
+
+        Raises
+        ------
+        ConfigError
+            If the workers are a scheduler's.
+        """
+        if self.scheduler is not None:
+            raise ConfigError(f"{self.title} may be busy with other things: times are measured on this machine alone")
+        return replace(self, n_jobs=1)
 
     def ordered(self, tasks: list[Task]) -> list[Task]:
         """Tasks in the order in which they should start.
@@ -70,3 +82,8 @@ class Engine:
 
             return DaskExecutor(self.scheduler, self.n_jobs, entries)
         return LocalExecutor(self.n_jobs)
+
+
+def workers(n_jobs: int) -> str:
+    """So many workers, in words."""
+    return "1 worker" if n_jobs == 1 else f"{n_jobs} workers"

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..files import write_text
 from ..plan import Task
+from .store import metrics_of
 
 __all__ = ["folds_text", "write_folds"]
 
@@ -45,22 +46,26 @@ def write_folds(path: Path, records: Records) -> None:
 
 
 def folds_text(records: Records) -> str:
-    """Return what `write_folds` writes."""
+    """Return what `write_folds` writes; what was measured beside the AUC has columns after it."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, _FIELDS, lineterminator="\n")
+    finished = [(task, record) for tasks in records.values() for task, record in tasks if record is not None]
+    others = dict.fromkeys(name for _, record in finished for name in metrics_of(record) if name != "auc")
+    place = _FIELDS.index("test_auc") + 1
+    writer = csv.DictWriter(text, [*_FIELDS[:place], *others, *_FIELDS[place:]], lineterminator="\n")
     writer.writeheader()
-    for rows in records.values():
-        writer.writerows(_row(record) for _, record in rows if record is not None)
+    writer.writerows(_row(task, record) for task, record in finished)
     return text.getvalue()
 
 
-def _row(record: dict[str, Any]) -> dict[str, Any]:
-    selection = record.get("selection", {})
+def _row(task: Task, record: dict[str, Any]) -> dict[str, Any]:
+    selection, metrics = record.get("selection", {}), metrics_of(record)
     return {
-        **{key: record[key] for key in ("dataset", "column", "status", "id")},
+        **{name: value for name, value in metrics.items() if name != "auc"},
+        **{key: record[key] for key in ("column", "status", "id")},
+        "dataset": task.row or task.dataset,
         "trial": record["trial"] + 1,
         "fold": record["fold"] + 1,
-        "test_auc": record.get("test_auc", ""),
+        "test_auc": "" if record["status"] != "ok" else metrics["auc"],
         "chosen": " ".join(f"{axis}={value!r}" for axis, value in record.get("chosen", {}).items()),
         "n_diverged": selection.get("n_diverged", ""),
         "n_settings": selection.get("n_settings", ""),

@@ -16,8 +16,9 @@ from .. import __version__
 from ..config import Experiment, load_experiment
 from ..data import Dataset, DatasetEntry, Sources, find_prepared, load_catalogue, prepare
 from ..errors import ConfigError, DataError, ResultsError
-from ..learners import get_learner, learner_parameters
+from ..learners import get_learner, learner_parameters, zero_axes
 from ..plan import Column, Shape, Task, make_columns, make_plan
+from ..protocol import FIGURE_KINDS
 from ..report.published import list_published
 from ..yamlio import suggest
 from .execute import Executor
@@ -196,12 +197,13 @@ class Session:
                 known.get("n_features", entry.width),
                 known.get("density", 1.0),
                 known.get("fingerprint"),
+                known.get("n_positive", entry.n_positive),
             )
         return shapes
 
     def tasks(self) -> list[Task]:
         """Tasks of the datasets and learners that were chosen, in the order in which they are computed."""
-        tasks = self.all_tasks()
+        tasks = make_plan(self.experiment, self.shapes(), self.columns, self._chosen_elsewhere())
         if self.shard:
             tasks = self.shard.choose(tasks, self.experiment)
         return [
@@ -211,18 +213,35 @@ class Session:
             and (not self.learners or task.column in self.learners)
         ]
 
+    def _chosen_elsewhere(self) -> dict[tuple[str, str, int, int], dict[str, float]]:
+        """Settings that are to be looked at and that a folder named under ``reuse`` has chosen in the same way."""
+        protocol = self.experiment.protocol
+        if not (protocol.kind in FIGURE_KINDS and protocol.chooses and self.experiment.reuse):
+            return {}
+        choosing = self.experiment.model_copy(update={"protocol": protocol.splits})
+        others = [Store(self.folder.parent / name) for name in self.experiment.reuse]
+        chosen = {}
+        for task in make_plan(choosing, self.shapes(), [column for column in self.columns if column.n_settings > 1]):
+            found = (other.find(task) for other in others)
+            if record := next((record for record in found if record and record["status"] == "ok"), None):
+                chosen[task.place] = record["chosen"]
+        return chosen
+
+    def rows(self) -> dict[str, str]:
+        """Rows of the table, each with its dataset: the protocol may have several cases of one dataset."""
+        cases = self.experiment.protocol.cases()
+        return {f"{dataset}{end}": dataset for dataset in self.experiment.datasets for end, _ in cases}
+
     def all_tasks(self) -> list[Task]:
         """Every task of the experiment whose dataset is known, in the order in which they would be computed."""
         return make_plan(self.experiment, self.shapes(), self.columns)
 
     def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
-        """All tasks of the experiment with their records, by dataset and column, ordered by trial and fold."""
-        found: dict[tuple[str, str], list] = {
-            (dataset, column.key): [] for dataset in self.experiment.datasets for column in self.columns
-        }
+        """All tasks of the experiment with their records, by row and column, ordered by trial and fold."""
+        found: dict[tuple[str, str], list] = {(row, column.key): [] for row in self.rows() for column in self.columns}
         store = self.store
         for task in sorted(self.all_tasks(), key=lambda task: (task.trial, task.fold)):
-            found[task.dataset, task.column].append((task, store.read(task)))
+            found[task.row, task.column].append((task, store.read(task)))
         return found
 
     def not_to_be_had(self) -> set[str]:
@@ -328,5 +347,6 @@ def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
         known_datasets=load_catalogue,
         learner_parameters=learner_parameters,
         known_published=list_published(),
+        zero_axes=zero_axes,
         content=content,
     )

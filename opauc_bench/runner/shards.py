@@ -17,7 +17,7 @@ from ..config import Experiment
 from ..errors import ConfigError, ResultsError
 from ..plan import Task
 from .session import Session
-from .store import Store
+from .store import Store, metrics_of
 
 __all__ = ["Merged", "Shard", "merge_folders", "parse_shard"]
 
@@ -128,10 +128,10 @@ def _choose(chosen: dict, task: Task, record: dict[str, Any], folder: Path) -> N
     key = (task.id, task.column)
     if key not in chosen or (chosen[key][1]["status"] != "ok" and record["status"] == "ok"):
         chosen[key] = (task, record, folder)
-    elif record["status"] == "ok" and record["test_auc"] != chosen[key][1]["test_auc"]:
+    elif record["status"] == "ok" and metrics_of(record) != metrics_of(chosen[key][1]):
         raise ResultsError(
-            f"two records of {task.label} differ: {chosen[key][1]['test_auc']!r} in {chosen[key][2]} and "
-            f"{record['test_auc']!r} in {folder}",
+            f"two records of {task.label} differ: {metrics_of(chosen[key][1])['auc']!r} in {chosen[key][2]} and "
+            f"{metrics_of(record)['auc']!r} in {folder}",
             f"rm '{Store(folder).record_path(task)}'  # or the other one; nothing was merged",
         )
 

@@ -11,14 +11,16 @@ again, delete its file.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError
 from ..files import write_text
 from ..plan import Task
+from ..protocol import FIGURE_KINDS
 
-__all__ = ["SCHEMA", "STATUSES", "Store", "write_json"]
+__all__ = ["SCHEMA", "STATUSES", "Store", "columns_of", "metrics_of", "selection_aucs", "write_json"]
 
 SCHEMA = 1
 STATUSES = ("ok", "diverged", "timeout", "out_of_memory", "error")
@@ -152,13 +154,56 @@ def _problem(record: dict[str, Any], task: Task) -> str:
             return f"{key} is {record.get(key)!r}, expected {value!r}"
     if record.get("status") not in STATUSES:
         return f"status is {record.get('status')!r}, expected one of {', '.join(STATUSES)}"
-    auc = record.get("test_auc")
-    if record["status"] == "ok" and not (isinstance(auc, float) and 0 <= auc <= 1):
-        return f"test_auc is {auc!r}, expected a number in [0, 1]"
     parts = {"message": str, "timing": dict}
-    if record["status"] == "ok":
+    if record["status"] == "ok" and task.protocol.get("kind") in FIGURE_KINDS:
+        if trouble := _trouble_with_columns(record):
+            return trouble
+    elif record["status"] == "ok":
+        if trouble := _trouble_with_metrics(record):
+            return trouble
         parts |= {"chosen": dict, "selection": dict}
     for key, kind in parts.items():
         if not isinstance(record.get(key), kind):
             return f"{key} is {record.get(key)!r}, expected a {kind.__name__}"
     return ""
+
+
+def _trouble_with_metrics(record: dict[str, Any]) -> str:
+    metrics = metrics_of(record)
+    if not isinstance(metrics, dict):
+        return f"metrics is {metrics!r}, expected a dict"
+    if not (isinstance(auc := metrics.get("auc"), float) and 0 <= auc <= 1):
+        return f"{'metrics.auc' if 'metrics' in record else 'test_auc'} is {auc!r}, expected a number in [0, 1]"
+    for name, value in metrics.items():
+        if not (isinstance(value, float) and math.isfinite(value)):
+            return f"metrics.{name} is {value!r}, expected a finite number"
+    return ""
+
+
+def _trouble_with_columns(record: dict[str, Any]) -> str:
+    for measured in (record.get("measured"), record["timing"].get("measured", {})):
+        if not (isinstance(measured, dict) and all(isinstance(values, list) for values in measured.values())):
+            return f"measured is {measured!r}, expected a dict of lists"
+    columns = columns_of(record)
+    if len({len(values) for values in columns.values()}) != 1:
+        return "measured has no columns, or columns of different lengths"
+    for name, values in columns.items():
+        if not all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in values):
+            return f"measured.{name} has something that is neither a finite number nor null"
+    return ""
+
+
+def columns_of(record: dict[str, Any]) -> dict[str, list[float | None]]:
+    """What a task has measured for a figure: columns of equal length, times among them."""
+    return {**record["measured"], **record["timing"].get("measured", {})}
+
+
+def metrics_of(record: dict[str, Any]) -> dict[str, float]:
+    """What a task has measured, by name: under ``metrics``, or the one number of cross-validation."""
+    return record["metrics"] if "metrics" in record else {"auc": record.get("test_auc")}
+
+
+def selection_aucs(record: dict[str, Any]) -> list[float | None]:
+    """The AUC of every setting that the choice was made by; empty where there is none."""
+    selection = record.get("selection", {})
+    return selection.get("mean_auc", selection.get("auc", []))

@@ -13,8 +13,15 @@ from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, build_table
 from .session import Session
+from .store import metrics_of
 
-__all__ = ["build_report", "check_test"]
+__all__ = ["build_report", "check_test", "missing_because"]
+
+# The time of a pass belongs to the machine, and stands with the other times of a record.
+_OTHERS: dict[str, Callable[[dict[str, Any]], float]] = {
+    "sparse_ratio": lambda record: metrics_of(record)["sparse_ratio"],
+    "seconds": lambda record: record["timing"]["fit_cpu_seconds"],
+}
 
 
 def build_report(
@@ -31,25 +38,30 @@ def build_report(
     if not session.prepared:
         session.find_data()
     experiment = session.experiment
-    datasets, keys = experiment.datasets, experiment.columns
+    rows, keys = session.rows(), experiment.columns
     if chosen_only:
-        datasets = session.datasets or datasets
+        rows = {row: dataset for row, dataset in rows.items() if dataset in (session.datasets or rows.values())}
         keys = [key for key in keys if key in (*(session.learners or keys), experiment.reference)]
-    records = {(d, key): rows for (d, key), rows in session.records().items() if d in datasets and key in keys}
-    if not any(record for rows in records.values() for _, record in rows):
+    records = {(row, key): tasks for (row, key), tasks in session.records().items() if row in rows and key in keys}
+    if not any(record for tasks in records.values() for _, record in tasks):
         raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
-    expected = experiment.protocol.n_repetitions
+    protocol = experiment.protocol
+    expected = protocol.n_repetitions
     table = build_table(
         title=experiment.title,
-        datasets=list(datasets),
+        datasets=list(rows),
         columns=[Column(column.key, column.title) for column in session.columns if column.key in keys],
         cells={
-            key: _cell(rows, expected, _missing_because(session, rows, is_hopeless)) for key, rows in records.items()
+            key: _cell(tasks, expected, missing_because(session, tasks, is_hopeless), protocol.metrics)
+            for key, tasks in records.items()
         },
         reference=experiment.reference,
         test=test or experiment.report.test,
-        test_fraction=experiment.protocol.test_fraction,
+        test_fraction=protocol.test_fraction,
         footnotes=tuple(_origins(session, records)),
+        metrics=protocol.metrics,
+        ddof=protocol.ddof,
+        runs=protocol.runs,
     )
     published = experiment.report.published
     return table, compare(table, load_published(published)) if published else None
@@ -63,8 +75,10 @@ def _origins(session: Session, records) -> Iterator[str]:
         yield from origin_notes(column.title, filter(None, told))
 
 
-def _missing_because(
-    session: Session, rows: list[tuple[Task, dict[str, Any] | None]], is_hopeless: Callable[[Task], bool] | None
+def missing_because(
+    session: Session,
+    rows: list[tuple[Task, dict[str, Any] | None]],
+    is_hopeless: Callable[[Task], bool] | None = None,
 ) -> str | None:
     """Why tasks without any record cannot have one here, or None."""
     if any(task.dataset in session.not_to_be_had() for task, _ in rows):
@@ -72,14 +86,17 @@ def _missing_because(
     return "too_large" if any((is_hopeless or session.is_hopeless)(task) for task, _ in rows) else None
 
 
-def _cell(rows: list[tuple[Task, dict[str, Any] | None]], expected: int, missing_because: str | None) -> Cell:
+def _cell(
+    rows: list[tuple[Task, dict[str, Any] | None]], expected: int, reason: str | None, metrics: tuple[str, ...]
+) -> Cell:
     finished = [record for _, record in rows if record is not None]
     good = [record for record in finished if record["status"] == "ok"]
     statuses = Counter(record["status"] for record in finished if record["status"] != "ok")
-    if missing_because and not finished:
-        statuses[missing_because] = expected
+    if reason and not finished:
+        statuses[reason] = expected
     return Cell(
-        aucs=tuple(record["test_auc"] for record in good),
+        aucs=tuple(metrics_of(record)["auc"] for record in good),
+        others={name: tuple(map(_OTHERS[name], good)) for name in metrics if name in _OTHERS},
         folds=tuple((record["trial"], record["fold"]) for record in good),
         expected=expected,
         statuses=dict(statuses),

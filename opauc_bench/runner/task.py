@@ -104,9 +104,8 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     dict
         Status, what was measured, and timings.
     """
-    learner = get_learner(task.learner)(**task.params)
-    # Where the experiment fixes every axis, the grid is that one setting.
-    grid = expand_grid(task.grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
+    learner, grid = _searched(task.learner, task.params, task.grid)
+    lender = task.lender
     folder = workplace.prepared[task.dataset]
     data = _dataset(folder, task.fingerprint)
     narrow = learner.rotation_invariant and not sparse.issparse(data.X) and is_narrower(*data.X.shape)
@@ -115,12 +114,19 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
         data=data,
         learner=learner,
         grid=grid,
+        lender=_searched(lender["learner"], lender["params"], lender["grid"]) if lender else None,
         narrow=_coordinates(folder, task.fingerprint) if narrow else None,
         store=store,
         seconds=workplace.seconds,
         memory_bytes=workplace.memory_bytes,
     )
     return MEASURES[task.protocol["kind"]](work)
+
+
+def _searched(name: str, params: dict[str, Any], grid: dict[str, tuple[float, ...]]):
+    """A learner and all settings to try; where the experiment fixes every axis, that is one."""
+    learner = get_learner(name)(**params)
+    return learner, expand_grid(grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
 
 
 def lost_record(task: Task) -> dict[str, Any]:
@@ -137,8 +143,11 @@ def load_learner(task: Task) -> None:
 
     It is fed a few rows of made-up data, which it need not be able to learn from: what matters fails again in the task.
     """
-    setting = {axis: values[0] for axis, values in task.grid.items()}
-    _load(task.learner, json.dumps(task.params), json.dumps(setting))
+    for learner, params, grid in (
+        (task.learner, task.params, task.grid),
+        *([[task.lender[key] for key in ("learner", "params", "grid")]] if task.lender else []),
+    ):
+        _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
 
 
 @functools.lru_cache(maxsize=64)

@@ -21,6 +21,7 @@ from .audit import Audit, audit
 from .execute import LocalExecutor
 from .progress import Estimate, Progress, duration
 from .session import Session
+from .store import metrics_of, selection_aucs
 from .task import Workplace, environment
 from .terminal import say, wrapped
 
@@ -177,7 +178,7 @@ def recompute(session: Session, pairs: list[Pair], n_jobs: int, quiet: bool = Tr
     recorded = {(task.id, task.column): record for task, record in pairs}
     tasks = [task for task, _ in pairs]
     computed = {}
-    executor = LocalExecutor(n_jobs)
+    executor = LocalExecutor(max(1, n_jobs))
     memory = session.experiment.limits.memory_gb
     with tempfile.TemporaryDirectory(prefix="opauc-bench-verify-") as folder:
         workplace = Workplace(
@@ -294,8 +295,8 @@ def _table(outcomes: list[Outcome]) -> str:
 def _row(outcome: Outcome) -> list[str]:
     task, old, new = outcome.task, outcome.recorded, outcome.computed
     places = [place for place, *_ in outcome.differences]
-    inner = [place for place in places if place.startswith("selection.mean_auc")]
-    total = len(old.get("selection", {}).get("mean_auc", []))
+    inner = [place for place in places if place.startswith(("selection.mean_auc", "selection.auc"))]
+    total = len(selection_aucs(old))
     if not outcome.finished:
         chosen = inner_text = "-"
     else:
@@ -314,7 +315,7 @@ def _row(outcome: Outcome) -> list[str]:
 
 
 def _auc(record: dict[str, Any]) -> str:
-    auc = record.get("test_auc")
+    auc = metrics_of(record).get("auc")
     return record["status"] if auc is None else auc_text(auc)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,8 @@ class Work:
     learner : LinearRanker
         With the experiment's parameters set.
     grid : dict of axis to ndarray of shape (n_settings,)
+    lender : (LinearRanker, dict) or None
+        Learner and grid that are searched first; the values that it chooses for ``task.lender["axes"]`` are taken.
     narrow : ndarray or None
         Coordinates of all rows in the span of the rows, where the learner gives the same scores on them. They are for
         choosing among settings; what is trained for the record itself is trained on the data.
@@ -45,6 +48,7 @@ class Work:
     data: Dataset
     learner: Any
     grid: dict[str, np.ndarray]
+    lender: tuple[Any, dict[str, np.ndarray]] | None = None
     narrow: np.ndarray | None = None
     store: Store | None = None
     seconds: float | None = None
@@ -69,7 +73,7 @@ class Work:
             self.store.write_partial(self.task, {**finished, **clocks})
 
 
-def to_json(values: np.ndarray) -> list[float | None]:
+def to_json(values: Iterable[float]) -> list[float | None]:
     """Floats as JSON takes them: NaN becomes null."""
     return [None if np.isnan(value) else float(value) for value in values]
 

@@ -15,7 +15,7 @@ from ..compare_render import note_texts
 from ..figure_labels import AXIS_SYMBOLS, value_text
 from ..style import MARKS
 from ..table import ResultTable
-from ..text import auc_text, signed_text
+from ..text import auc_text
 from .content import Fold, PageContent
 from .heat import COLOURS, EDGES, axes_text, heat_caption, heat_svg
 from .ranks import MIN_DATASETS, diagram, rank
@@ -136,11 +136,12 @@ def _p_text(p: float) -> str:
 
 
 def _compared(comparison: Comparison) -> dict[str, Any]:
-    cells = {(cell.dataset, cell.column.key): cell for cell in comparison.cells}
-    columns = list({cell.column.key: cell.column for cell in comparison.cells}.values())
+    of_auc = [cell for cell in comparison.cells if cell.metric.key == "auc"]
+    cells = {(cell.dataset, cell.column.key): cell for cell in of_auc}
+    columns = list({cell.column.key: cell.column for cell in of_auc}.values())
     rows = [
         (dataset, [_beside(comparison, cells[dataset, column.key]) for column in columns])
-        for dataset in dict.fromkeys(cell.dataset for cell in comparison.cells)
+        for dataset in dict.fromkeys(cell.dataset for cell in of_auc)
         if any(cells[dataset, column.key].ours.mean is not None for column in columns)
     ]
     shown = {dataset for dataset, _ in rows}
@@ -148,7 +149,7 @@ def _compared(comparison: Comparison) -> dict[str, Any]:
         "source": f"{comparison.published.source}, {comparison.published.table}",
         "columns": columns,
         "rows": rows,
-        "hidden": list(dict.fromkeys(cell.dataset for cell in comparison.cells if cell.dataset not in shown)),
+        "hidden": list(dict.fromkeys(cell.dataset for cell in of_auc if cell.dataset not in shown)),
         "sentences": comparison.summary().sentences(),
         "remarks": comparison.remarks,
         "notes": note_texts(comparison),
@@ -156,12 +157,12 @@ def _compared(comparison: Comparison) -> dict[str, Any]:
 
 
 def _beside(comparison: Comparison, cell: ComparedCell) -> dict[str, Any]:
-    printed, ours = cell.published, cell.ours
+    printed, ours, text = cell.published, cell.ours, cell.metric.text
     return {
-        "ours": "N/A" if ours.mean is None else auc_text(ours.mean),
-        "published": "N/A" if printed.mean is None else f"{auc_text(printed.mean)} ± {auc_text(printed.std)}",
+        "ours": "N/A" if ours.mean is None else text(ours.mean),
+        "published": "N/A" if printed.mean is None else f"{text(printed.mean)} ± {text(printed.std)}",
         "deviation": "" if cell.deviation is None else _signed(cell.deviation),
-        "difference": "" if cell.difference is None else signed_text(cell.difference),
+        "difference": "" if cell.difference is None else cell.metric.signed(cell.difference),
         "distance": _distance(cell.deviation),
         "disagrees": cell.agrees is False,
         "standing": cell.standing,

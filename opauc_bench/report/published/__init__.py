@@ -5,7 +5,7 @@ on them before any learner has run; notes say where a number is contradicted, am
 """
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Literal
 
@@ -25,7 +25,7 @@ class PublishedCell:
     Attributes
     ----------
     mean, std : float or None
-        AUC in [0, 1] over the paper's 25 runs.
+        Over the paper's runs; the AUC is in [0, 1].
     verdict : {'win', 'tie', 'loss'} or None
         The printed mark, from the side of the table's reference column.
     """
@@ -45,8 +45,9 @@ class Note:
         What is known, in full sentences.
     kind : {'explained', 'unexplained', 'mark'}
         Whether a cause of other values is known, or is not, or the note is about the printed mark only.
-    datasets, columns : tuple of str
-        The cells it is about: those in any of `datasets` and any of `columns`; empty means all.
+    datasets, columns, metrics : tuple of str
+        The cells it is about: those in any of `datasets`, any of `columns` (of ours) and any of `metrics`; empty means
+        all.
     ours : {'higher', 'lower'} or None
         The side of the printed value on which the note expects ours.
     """
@@ -56,10 +57,12 @@ class Note:
     datasets: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     ours: Literal["higher", "lower"] | None = None
+    metrics: tuple[str, ...] = ()
 
-    def concerns(self, dataset: str, column: str) -> bool:
+    def concerns(self, dataset: str, column: str, metric: str = "auc") -> bool:
         """Say whether the note is about this cell."""
-        return (not self.datasets or dataset in self.datasets) and (not self.columns or column in self.columns)
+        scope = ((self.datasets, dataset), (self.columns, column), (self.metrics, metric))
+        return all(not names or name in names for names, name in scope)
 
     def expects(self, difference: float) -> bool:
         """Say whether the note speaks about values that differ by `difference` (ours minus published)."""
@@ -79,7 +82,7 @@ class Published:
     title, source, table : str
         The caption in short, the publication, and the table's number there.
     reference : str
-        Key of the column from whose side the marks are given.
+        Key of the column from whose side the marks are given; empty where the paper has no marks.
     columns : tuple of Column
         Learner registry names with the printed headings, reference first.
     datasets : tuple of str
@@ -94,6 +97,10 @@ class Published:
         What holds for the table as a whole.
     notes : tuple of Note
         Known discrepancies.
+    others : dict of str to dict
+        Cells of other metrics than the AUC.
+    stand_for : dict of str to str
+        Columns of ours that are set beside a printed one of another name: a learner in a second variant.
     """
 
     name: str
@@ -108,10 +115,17 @@ class Published:
     not_available: str
     remarks: tuple[str, ...]
     notes: tuple[Note, ...]
+    others: dict[str, dict[tuple[str, str], PublishedCell]] = field(default_factory=dict)
+    stand_for: dict[str, str] = field(default_factory=dict)
 
-    def notes_on(self, dataset: str, column: str) -> tuple[Note, ...]:
+    def cell(self, dataset: str, column: str, metric: str = "auc") -> PublishedCell | None:
+        """Return the printed cell that a cell of ours is set beside, or None."""
+        cells = self.cells if metric == "auc" else self.others.get(metric, {})
+        return cells.get((dataset, self.stand_for.get(column, column)))
+
+    def notes_on(self, dataset: str, column: str, metric: str = "auc") -> tuple[Note, ...]:
         """Return the notes about one cell, in the file's order."""
-        return tuple(note for note in self.notes if note.concerns(dataset, column))
+        return tuple(note for note in self.notes if note.concerns(dataset, column, metric))
 
 
 def list_published() -> list[str]:
@@ -147,12 +161,16 @@ def load_published(name: str) -> Published:
 
 
 def _published(name: str, raw: dict) -> Published:
-    reference = raw["reference"]
-    cells = {
-        (dataset, column): _cell(value, is_reference=column == reference)
-        for dataset, row in raw["cells"].items()
-        for column, value in row.items()
-    }
+    reference = raw.get("reference", "")
+    unmarked = {reference} if reference else set(raw["columns"])
+
+    def read(table: dict) -> dict[tuple[str, str], PublishedCell]:
+        return {
+            (dataset, column): _cell(value, column in unmarked)
+            for dataset, row in table.items()
+            for column, value in row.items()
+        }
+
     return Published(
         name=name,
         title=raw["title"],
@@ -161,23 +179,25 @@ def _published(name: str, raw: dict) -> Published:
         reference=reference,
         columns=tuple(Column(key, title) for key, title in raw["columns"].items()),
         datasets=tuple(raw["cells"]),
-        cells=cells,
+        cells=read(raw["cells"]),
         win_tie_loss={key: tuple(counts) for key, counts in raw.get("win_tie_loss", {}).items()},
         not_available=raw.get("not_available", ""),
         remarks=tuple(raw["remarks"]),
         notes=tuple(_note(note) for note in raw["notes"]),
+        others={metric: read(table) for metric, table in raw.get("others", {}).items()},
+        stand_for=raw.get("stand_for", {}),
     )
 
 
-def _cell(value: list | str, is_reference: bool) -> PublishedCell:
+def _cell(value: list | str, is_unmarked: bool) -> PublishedCell:
     if value == "N/A":
         return PublishedCell()
     mean, std, *mark = value
-    if is_reference:
+    if is_unmarked:
         return PublishedCell(mean, std)
     return PublishedCell(mean, std, mark[0] if mark else "tie")
 
 
 def _note(raw: dict) -> Note:
-    lists = {key: tuple(raw.get(key, ())) for key in ("datasets", "columns")}
+    lists = {key: tuple(raw.get(key, ())) for key in ("datasets", "columns", "metrics")}
     return Note(text=raw["text"], kind=raw["kind"], ours=raw.get("ours"), **lists)

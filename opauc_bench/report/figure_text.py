@@ -1,0 +1,123 @@
+"""The numbers behind a figure: as CSV, and in short as text that keeps to a terminal's width."""
+
+import csv
+import io
+import math
+
+from .figure import DATASET, Figure, Line, Point
+from .figure_labels import quantity_label, value_text
+from .text import GAP, auc_text, columns_text, paragraph
+
+__all__ = ["figure_to_csv", "figure_to_terminal"]
+
+_SHOWN_EXACT, _SHOWN_MEASURED = 5, 3
+
+
+def figure_to_csv(figure: Figure) -> str:
+    """One row a point: where it is, mean and standard deviation of y, and over how many repetitions.
+
+    Points that lack repetitions have no mean. Where x was measured too, it has a mean and a standard deviation.
+    """
+    spec = figure.spec
+    fixed = list(dict.fromkeys(axis for panel in figure.panels for line in panel.lines for axis in line.setting))
+    x_names = [] if spec.x == DATASET else [spec.x] if figure.exact_x else [f"{spec.x}_mean", f"{spec.x}_std"]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["dataset", "column", *fixed, *x_names, f"{spec.y}_mean", f"{spec.y}_std", "n", "expected"])
+    for panel in figure.panels:
+        for line in panel.lines:
+            for point in line.points:
+                xs = [point.x, point.x_std][: len(x_names)]
+                where = [panel.dataset or point.x, line.column, *(line.setting.get(axis, "") for axis in fixed)]
+                numbers = map(_number, (*xs, point.y, point.y_std))
+                writer.writerow([*where, *numbers, point.n, point.expected])
+    return text.getvalue()
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else repr(float(value))
+
+
+def figure_to_terminal(figure: Figure, width: int = 80) -> str:
+    """A few points of every line, and what is not drawn.
+
+    Parameters
+    ----------
+    figure : Figure
+    width : int
+        Characters a line.
+
+    Returns
+    -------
+    str
+        No line is wider than ``width``; ends with a newline.
+    """
+    spec = figure.spec
+    parts = [paragraph(spec.title, width)] if spec.title else []
+    if spec.x == DATASET:
+        parts += _dataset_table(figure, width)
+    else:
+        parts += [_line_table(figure, panel.dataset, list(panel.lines), width) for panel in figure.panels]
+    parts += [paragraph(note, width) for note in figure.notes]
+    return "\n\n".join(parts) + "\n"
+
+
+def _line_table(figure: Figure, dataset: str, lines: list[Line], width: int) -> str:
+    longest = max((line.points for line in lines), key=len)
+    n_shown = _SHOWN_EXACT if figure.exact_x else _SHOWN_MEASURED
+    shown = sorted({round(k * (len(longest) - 1) / (n_shown - 1)) for k in range(n_shown)})
+    xs = [_x_text(figure, longest[k]) for k in shown]
+    heading = quantity_label(figure.spec.y) + " by " + quantity_label(figure.spec.x)
+    rows = [["", *xs]] if figure.exact_x else []
+    for line in lines:
+        points = [line.points[k] if k < len(line.points) else None for k in shown]
+        rows.append([line.label, *(_cell(figure, point) for point in points)])
+    return f"{paragraph(f'{dataset}: {heading}', width)}\n{_table(rows, width)}"
+
+
+def _dataset_table(figure: Figure, width: int) -> list[str]:
+    """Datasets down, learners across, in blocks that fit."""
+    (panel,) = figure.panels or (None,)
+    if panel is None:
+        return []
+    names = list(dict.fromkeys(point.x for line in panel.lines for point in line.points))
+    by_line = [(line.label, {point.x: point for point in line.points}) for line in panel.lines]
+    lead = max(map(len, names))
+    each = max([9, *(len(label) for label, _ in by_line)])
+    fitting = max(1, (width - lead) // (each + GAP))
+    tables = []
+    for start in range(0, len(by_line), fitting):
+        block = by_line[start : start + fitting]
+        rows = [["", *(label for label, _ in block)]]
+        rows += [[name, *(_cell(figure, points.get(name)) for _, points in block)] for name in names]
+        tables.append(_table(rows, width))
+    heading = f"{quantity_label(figure.spec.y)}: mean over repetitions"
+    return [f"{paragraph(heading, width)}\n{tables[0]}", *tables[1:]]
+
+
+def _table(rows: list[list[str]], width: int) -> str:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    spare = width - sum(widths[1:]) - GAP * (len(widths) - 1)
+    widths[0] = max(8, min(widths[0], spare))
+    return "\n".join(columns_text(rows, widths))
+
+
+def _cell(figure: Figure, point: Point | None) -> str:
+    if point is None:
+        return "-"
+    if not point.complete:
+        return f"- {point.n}/{point.expected}"
+    y = _y_text(figure.spec.y, point.y)
+    return y if figure.exact_x else f"{y} at {_x_text(figure, point)}"
+
+
+def _x_text(figure: Figure, point: Point) -> str:
+    if figure.spec.x.endswith("auc"):
+        return auc_text(point.x)
+    if figure.spec.x == "n_seen":
+        return f"{point.x:.0f}"
+    return value_text(point.x) if figure.exact_x else f"{point.x:.3g}"
+
+
+def _y_text(name: str, value: float) -> str:
+    return auc_text(value) if name.endswith(("auc", "ratio")) else f"{value:.3g}"

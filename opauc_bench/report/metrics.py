@@ -1,0 +1,51 @@
+"""What a table can show of a model beside its AUC, and how each is printed."""
+
+from dataclasses import dataclass
+
+__all__ = ["AUC", "METRICS", "Metric"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that is measured of a model.
+
+    Attributes
+    ----------
+    key : str
+        Its name in records and in CSV files.
+    heading : str
+        Of its section, where a table has several.
+    digits : int
+        Decimals that are printed.
+    leading_zero : bool
+        Whether numbers below 1 begin with a zero.
+    elsewhere : bool
+        Whether the number can be set beside one from another machine and judged.
+    """
+
+    key: str
+    heading: str
+    digits: int
+    leading_zero: bool = False
+    elsewhere: bool = True
+
+    def text(self, value: float) -> str:
+        """Print a value: .8309, 1.0000, 0.015."""
+        text = f"{value:.{self.digits}f}"
+        return text.removeprefix("0") if not self.leading_zero and text.startswith("0.") else text
+
+    def signed(self, value: float) -> str:
+        """Print a difference of two values, with its sign: +.0012."""
+        rounded = round(value, self.digits)  # first, so that nothing prints as -.0000
+        return ("-" if rounded < 0 else "+") + self.text(abs(rounded))
+
+
+AUC = Metric("auc", "AUC", 4)
+METRICS = {
+    metric.key: metric
+    for metric in (
+        Metric("auc", "AUC", 5),
+        Metric("sparse_ratio", "Sparse ratio", 4),
+        Metric("seconds", "Run time in seconds", 3, leading_zero=True, elsewhere=False),
+    )
+}

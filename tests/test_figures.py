@@ -1,0 +1,394 @@
+"""Figures from samples: what is averaged, what a line is, what the CSV and the terminal say, and what is drawn."""
+
+import csv
+import io
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import same_color
+
+from opauc_bench.learners import LEARNERS
+from opauc_bench.report.figure import Cell, Column, FigureSpec, Sample, build_figure
+from opauc_bench.report.figure_draw import draw, render
+from opauc_bench.report.figure_labels import power_of_two, value_label, value_text
+from opauc_bench.report.figure_style import LEARNER_STYLES, style_of
+from opauc_bench.report.figure_text import figure_to_csv, figure_to_terminal
+from opauc_bench.report.figure_write import write_figure
+
+NAN = float("nan")
+ETAS, LAMS = [0.25, 0.5, 1.0], [0.125, 4.0]
+OPAUC, OAM = Column("opauc", "OPAUC", "opauc"), Column("oam_seq", "OAM_seq", "oam_seq")
+
+
+def swept(shift=0.0, validation=False):
+    """A sample of a sweep whose AUC is .5 + eta / 10 + lam / 100 + shift, and whose last eta overflows with lam 4."""
+    eta, lam = (part.ravel().tolist() for part in np.meshgrid(ETAS, LAMS, indexing="ij"))
+    auc = [0.5 + e / 10 + l / 100 + shift for e, l in zip(eta, lam)]
+    auc[-1] = NAN
+    measured = {"auc": auc, "sparse_ratio": [e / 2 for e in eta]}
+    if validation:
+        measured["validation_auc"] = [0.9 - l / 10 for l in lam]
+    return Sample({"eta": eta, "lam": lam}, measured)
+
+
+def passed(shift=0.0):
+    """A sample of three points along a pass."""
+    exact, seen = {"point": [0, 1, 2]}, [10, 20, 30]
+    return Sample(exact, {"n_seen": seen, "auc": [0.5 + shift, 0.6 + shift, 0.7], "seconds": [1.0, 2.0, 4.0 + shift]})
+
+
+def timed(seconds):
+    return Sample({"point": [0]}, {"seconds": [seconds]})
+
+
+def cell(*samples, expected=None, **statuses):
+    return Cell(samples, len(samples) + sum(statuses.values()) if expected is None else expected, statuses)
+
+
+def rows_of(figure):
+    return list(csv.DictReader(io.StringIO(figure_to_csv(figure))))
+
+
+SWEEP = FigureSpec("f", x="eta", y="auc", x_scale="log2")
+PASS = FigureSpec("f", x="n_seen", y="auc")
+TIME = FigureSpec("f", x="dataset", y="seconds", y_scale="log10")
+
+
+@pytest.fixture
+def sweep_figure():
+    return build_figure(SWEEP, ["d"], [OPAUC], {("d", "opauc"): cell(swept(), swept(0.02))})
+
+
+@pytest.fixture
+def pass_figure():
+    cells = {(d, c.key): cell(passed(), passed(0.1)) for d in ("one", "two") for c in (OPAUC, OAM)}
+    return build_figure(PASS, ["one", "two"], [OPAUC, OAM], cells)
+
+
+@pytest.fixture
+def time_figure():
+    cells = {
+        ("one", "opauc"): cell(timed(1.0), timed(3.0)),
+        ("one", "oam_seq"): cell(timed(0.1), timed(0.3)),
+        ("two", "opauc"): cell(timed(100.0), expected=2),
+        ("two", "oam_seq"): cell(timed(10.0), timed(30.0)),
+        ("three", "opauc"): cell(unavailable=2),
+        ("three", "oam_seq"): cell(unavailable=2),
+    }
+    return build_figure(TIME, ["one", "two", "three"], [OPAUC, OAM], cells)
+
+
+# ---------------------------------------------------------------------- points and lines
+
+
+def test_a_sweep_has_a_line_for_each_value_of_the_other_axis(sweep_figure):
+    (panel,) = sweep_figure.panels
+    assert [(line.setting, line.label, line.variant) for line in panel.lines] == [
+        ({"lam": 0.125}, "λ = 2⁻³", 0),
+        ({"lam": 4.0}, "λ = 4", 1),
+    ]
+    assert [point.x for point in panel.lines[0].points] == ETAS
+    auc = [0.5 + 0.025 + 0.00125, 0.5 + 0.025 + 0.00125 + 0.02]
+    point = panel.lines[0].points[0]
+    assert point.y == pytest.approx(statistics.fmean(auc), abs=1e-15)
+    assert point.y_std == pytest.approx(statistics.stdev(auc), abs=1e-15)
+    assert (point.n, point.expected) == (2, 2)
+
+
+def test_a_point_without_all_its_repetitions_has_no_mean(sweep_figure):
+    last = sweep_figure.panels[0].lines[1].points[-1]
+    assert (last.x, last.n, last.expected, last.complete) == (1.0, 0, 2, False)
+    assert np.isnan(last.y)
+    pending = build_figure(SWEEP, ["d"], [OPAUC], {("d", "opauc"): cell(swept(), expected=25)})
+    assert not any(point.complete for line in pending.panels[0].lines for point in line.points)
+    assert pending.notes == ("1 of 25 done: d",)
+
+
+def test_the_other_axes_may_be_chosen_by_validation_for_each_repetition_and_point():
+    spec = FigureSpec("f", x="auc", y="sparse_ratio", along="eta", others="validation")
+    figure = build_figure(spec, ["d"], [OPAUC], {("d", "opauc"): cell(swept(0, True), swept(0.02, True))})
+    (line,) = figure.panels[0].lines
+    assert line.setting == {}
+    # lam = .125 validates better everywhere.
+    expected = [0.5 + eta / 10 + 0.00125 + 0.01 for eta in ETAS]
+    assert [point.x for point in line.points] == pytest.approx(expected, abs=1e-15)
+    assert [point.y for point in line.points] == [eta / 2 for eta in ETAS]
+    assert not figure.exact_x
+
+
+def test_a_column_without_the_axis_that_lines_follow_is_a_point():
+    spec = FigureSpec("f", x="auc", y="sparse_ratio", along="l1", others="validation")
+    (line,) = build_figure(spec, ["d"], [OPAUC], {("d", "opauc"): cell(swept(0, True))}).panels[0].lines
+    assert [point.x for point in line.points] == pytest.approx([0.52625])
+
+
+def test_equal_validation_goes_to_the_setting_that_comes_first_and_a_diverged_one_never_wins():
+    exact = {"a": [1.0] * 4, "b": [1.0, 2.0, 3.0, 4.0]}
+    measured = {"auc": [0.1, 0.2, 0.3, 0.4], "validation_auc": [NAN, 0.7, 0.7 + 1e-14, 0.6], "sparse_ratio": [1.0] * 4}
+    spec = FigureSpec("f", x="a", y="auc", others="validation")
+    (line,) = build_figure(spec, ["d"], [OPAUC], {("d", "opauc"): cell(Sample(exact, measured))}).panels[0].lines
+    assert [point.y for point in line.points] == [0.2]
+
+
+def test_columns_of_one_learner_are_points_of_a_line_where_x_is_a_parameter():
+    columns = [Column(f"r{tau}", "OPAUC_r", "opauc_r", {"tau": tau}) for tau in (10, 20)]
+    cells = {("d", f"r{tau}"): cell(Sample({}, {"auc": [tau / 100]}), Sample({}, {"auc": [0.3]})) for tau in (10, 20)}
+    figure = build_figure(FigureSpec("f", x="tau", y="auc"), ["d"], columns, cells)
+    (line,) = figure.panels[0].lines
+    assert (line.label, line.variant) == ("OPAUC_r", 0)
+    assert [(point.x, point.y) for point in line.points] == [(10, 0.2), (20, 0.25)]
+    assert rows_of(figure)[1]["tau"] == "20.0"
+
+
+def test_a_measured_x_is_averaged_too(pass_figure):
+    time = build_figure(
+        FigureSpec("f", x="seconds", y="auc"), ["d"], [OPAUC], {("d", "opauc"): cell(passed(), passed(0.2))}
+    )
+    last = time.panels[0].lines[0].points[-1]
+    assert (last.x, last.y, last.y_std) == (pytest.approx(4.1), 0.7, 0.0)
+    assert last.x_std == pytest.approx(0.2 / 2**0.5)
+    assert [panel.dataset for panel in pass_figure.panels] == ["one", "two"]
+
+
+def test_the_divisor_of_the_standard_deviation():
+    cells = {("d", "opauc"): cell(timed(1.0), timed(3.0))}
+    points = [build_figure(TIME, ["d"], [OPAUC], cells, ddof).panels[0].lines[0].points[0] for ddof in (0, 1)]
+    assert [point.y_std for point in points] == [1.0, pytest.approx(2**0.5)]
+
+
+def test_one_repetition_has_no_standard_deviation():
+    point = build_figure(TIME, ["d"], [OPAUC], {("d", "opauc"): cell(timed(2.0))}).panels[0].lines[0].points[0]
+    assert point.y == 2.0
+    assert np.isnan(point.y_std)
+    assert render(build_figure(TIME, ["d"], [OPAUC], {("d", "opauc"): cell(timed(2.0))}))
+
+
+def test_notes_name_what_is_not_drawn(time_figure):
+    assert time_figure.notes == ("1 of 2 done: two (opauc)", "not available: three")
+    failed = build_figure(TIME, ["d"], [OPAUC], {("d", "opauc"): cell(timed(1.0), timeout=1)})
+    assert failed.notes == ("timeout in 1 of 2: d",)
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=2, max_size=6))
+def test_means_are_those_of_a_slow_loop(tables):
+    samples = [Sample({"eta": ETAS}, {"auc": table}) for table in tables]
+    (line,) = build_figure(SWEEP, ["d"], [OPAUC], {("d", "opauc"): cell(*samples)}).panels[0].lines
+    for k, point in enumerate(line.points):
+        values = [table[k] for table in tables]
+        assert point.y == pytest.approx(sum(values) / len(values), abs=1e-12)
+        mean = sum(values) / len(values)
+        variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+        assert point.y_std == pytest.approx(variance**0.5, abs=1e-7)
+
+
+# ---------------------------------------------------------------------- CSV and terminal
+
+
+def test_csv_has_a_row_for_each_point(sweep_figure, time_figure):
+    rows = rows_of(sweep_figure)
+    assert len(rows) == 6
+    assert list(rows[0]) == ["dataset", "column", "lam", "eta", "auc_mean", "auc_std", "n", "expected"]
+    assert (rows[0]["lam"], rows[0]["eta"], rows[0]["n"]) == ("0.125", "0.25", "2")
+    assert float(rows[0]["auc_mean"]) == sweep_figure.panels[0].lines[0].points[0].y
+    assert (rows[5]["auc_mean"], rows[5]["auc_std"], rows[5]["n"], rows[5]["expected"]) == ("", "", "0", "2")
+    times = rows_of(time_figure)
+    assert [(row["dataset"], row["column"]) for row in times] == [
+        ("one", "opauc"),
+        ("two", "opauc"),
+        ("one", "oam_seq"),
+        ("two", "oam_seq"),
+    ]
+    assert [row["seconds_mean"] for row in times] == ["2.0", "", "0.2", "20.0"]
+
+
+def test_csv_of_a_measured_x_has_its_mean_and_std(pass_figure):
+    rows = rows_of(pass_figure)
+    assert list(rows[0])[2:4] == ["n_seen_mean", "n_seen_std"]
+    assert (rows[0]["n_seen_mean"], rows[0]["n_seen_std"]) == ("10.0", "0.0")
+
+
+def test_the_terminal_keeps_to_its_width(sweep_figure, pass_figure, time_figure):
+    many = [Column(f"c{k}", f"learner number {k}", f"c{k}") for k in range(12)]
+    cells = {(f"dataset {d}", c.key): cell(timed(1.0)) for d in range(3) for c in many}
+    wide = build_figure(TIME, [f"dataset {d}" for d in range(3)], many, cells)
+    for figure in (sweep_figure, pass_figure, time_figure, wide):
+        text = figure_to_terminal(figure, 80)
+        assert max(map(len, text.splitlines())) <= 80
+    assert "learner number 11" in figure_to_terminal(wide)
+
+
+def test_the_terminal_says_what_the_points_are(sweep_figure, pass_figure, time_figure):
+    text = figure_to_terminal(sweep_figure)
+    assert "d: test AUC by step size η" in text
+    assert re.search(r"λ = 4 +\.5750 +\.6000 +- 0/2", text)
+    assert re.search(r"OPAUC +\.5500 at 10 +\.6500 at 20 +\.7000 at 30", figure_to_terminal(pass_figure))
+    assert re.search(r"two +- 1/2 +20\b", figure_to_terminal(time_figure))
+    assert "not available: three" in figure_to_terminal(time_figure)
+
+
+def test_values_as_text():
+    assert [value_text(2.0**k) for k in (-10, -1, 0, 1, 3, 4, 10)] == ["2⁻¹⁰", "2⁻¹", "1", "2", "8", "2⁴", "2¹⁰"]
+    assert value_label("lam", 0.3) == "λ = 0.3"
+    assert [power_of_two(value) for value in (0.0, -2.0, NAN, float("inf"), 3.0, 0.5)] == [None] * 5 + [-1]
+
+
+# ---------------------------------------------------------------------- drawing
+
+
+def looks(axes):
+    return [(line.get_color(), line.get_marker()) for line in axes.get_lines() if len(line.get_xdata())]
+
+
+def test_every_learner_has_a_look_of_its_own():
+    assert len(set(LEARNER_STYLES.values())) == len(LEARNER_STYLES) - 4  # sketches look like the learners they serve
+    assert set(LEARNERS) <= set(LEARNER_STYLES)
+    figures = [
+        ["opauc", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ"],
+        [f"opauc_{end}" for end in ("fd", "s", "r", "h", "feat", "rp", "pca")],
+        ["opauc_fd", "opauc_s", "opauc_r", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ"],
+        ["ftrl_auc", "spam_l1", "spam_l2", "spam_elastic", "solam", "spauc", "fsauc"],
+        ["ftrl_auc", "adagrad", "rda_l1", "ftrl_proximal"],
+    ]
+    for names in figures:  # what stands in one figure of a paper differs in colour, not only in marker
+        assert len({style_of(name).colour for name in names}) == len(names)
+        assert len({style_of(name).marker for name in names}) == len(names)
+
+
+def test_unknown_learners_keep_their_look_and_take_no_other():
+    first = style_of("my_own_learner")
+    assert first == style_of("my_own_learner")
+    assert (first.colour, first.marker) not in set(LEARNER_STYLES.values())
+    again = subprocess.run(
+        [sys.executable, "-c", "from opauc_bench.report.figure_style import *; print(style_of('my_own_learner'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert again.stdout.strip() == str(first)
+
+
+def test_further_lines_of_a_learner_keep_its_marker_and_differ():
+    variants = [style_of("opauc", k) for k in range(4)]
+    assert {style.marker for style in variants} == {"o"}
+    assert len({(style.colour, str(style.dashes), style.filled) for style in variants}) == 4
+    assert style_of("opauc", 9).colour == style_of("opauc", 3).colour
+
+
+def test_lines_have_bands_labels_scales_and_a_legend(sweep_figure):
+    canvas = draw(sweep_figure)
+    (axes,) = [axes for axes in canvas.axes if axes.get_visible()]
+    assert axes.get_title() == "d"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("step size η", "test AUC")
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+    assert len(axes.collections) == 2, "a band a line"
+    assert [marker for _, marker in looks(axes)] == ["o", "o"]
+    assert same_color(looks(axes)[0][0], LEARNER_STYLES["opauc"][0])
+    (legend,) = canvas.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["λ = 2⁻³", "λ = 4"]
+    y = axes.get_lines()[1].get_ydata()
+    assert np.isnan(y[-1])
+    assert np.isfinite(y[:-1]).all()
+
+
+def test_panels_share_labels_and_legend(pass_figure):
+    canvas = draw(pass_figure)
+    shown = [axes for axes in canvas.axes if axes.get_visible()]
+    assert [axes.get_title() for axes in shown] == ["one", "two"]
+    assert [axes.get_ylabel() for axes in shown] == ["test AUC", ""]
+    assert [axes.get_xlabel() for axes in shown] == ["training examples seen"] * 2
+    assert [text.get_text() for text in canvas.legends[0].get_texts()] == ["OPAUC", r"OAM$_{\mathrm{seq}}$"]
+    for axes in shown:
+        assert [marker for _, marker in looks(axes)] == ["o", "s"]
+
+
+def test_datasets_side_by_side_leave_out_what_is_missing(time_figure):
+    canvas = draw(time_figure)
+    (axes,) = canvas.axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["one", "two"]
+    assert axes.get_yscale() == "log"
+    drawn = {marker: (x, y) for (_, marker), line in zip(looks(axes), axes.get_lines()) for x, y in [line.get_data()]}
+    assert len(drawn["o"][0]) == 1
+    assert list(drawn["s"][1]) == pytest.approx([0.2, 20.0])
+    assert axes.get_ylabel() == "CPU time (seconds)"
+
+
+def test_panels_without_any_complete_point_are_not_drawn():
+    cells = {("a", "opauc"): cell(passed()), ("b", "opauc"): cell(passed(), expected=2)}
+    canvas = draw(build_figure(PASS, ["a", "b"], [OPAUC], cells))
+    assert [axes.get_title() for axes in canvas.axes if axes.get_visible()] == ["a"]
+    assert canvas.legends == []
+
+
+@pytest.mark.parametrize("n_panels", range(1, 17))
+def test_any_number_of_panels(n_panels):
+    names = [f"d{k}" for k in range(n_panels)]
+    canvas = draw(build_figure(PASS, names, [OPAUC], {(name, "opauc"): cell(passed()) for name in names}))
+    shown = [axes for axes in canvas.axes if axes.get_visible()]
+    assert len(shown) == n_panels
+    assert sum(bool(axes.get_xlabel()) for axes in shown) == len(
+        {axes.get_subplotspec().colspan.start for axes in shown}
+    )
+
+
+def test_names_with_signs_that_mean_something_elsewhere():
+    column = Column("x", "a $5 _ 50% & {b} \\ <c>", "x")
+    files = render(
+        build_figure(PASS, ["_d$"], [column, OPAUC], {("_d$", c.key): cell(passed()) for c in (column, OPAUC)})
+    )
+    assert b"<svg" in files["svg"]
+
+
+def test_drawing_leaves_the_settings_of_the_process_alone(pass_figure):
+    before = dict(mpl.rcParams)
+    files = render(pass_figure)
+    assert dict(mpl.rcParams) == before
+    with mpl.rc_context({"font.size": 30, "lines.linewidth": 9}):
+        assert render(pass_figure) == files
+
+
+def test_files_are_small_and_of_their_kind(pass_figure):
+    files = render(pass_figure)
+    assert files["pdf"].startswith(b"%PDF")
+    assert files["png"].startswith(b"\x89PNG")
+    assert max(map(len, files.values())) < 300_000
+    assert b"CreationDate" not in files["pdf"]
+    assert not re.search(rb"<dc:date>|Matplotlib v", files["svg"])
+
+
+REPEATED = """
+import hashlib, sys
+sys.path.insert(0, {tests!r})
+from test_figures import *
+cells = {{(d, c.key): cell(passed(), passed(0.1)) for d in ("one", "two") for c in (OPAUC, OAM)}}
+figure = build_figure(PASS, ["one", "two"], [OPAUC, OAM], cells)
+print({{ending: hashlib.sha256(content).hexdigest() for ending, content in render(figure).items()}})
+"""
+
+
+def test_the_same_bytes_in_every_process():
+    command = [sys.executable, "-c", REPEATED.format(tests=str(Path(__file__).parent))]
+    said = {subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)}
+    assert len(said) == 1
+
+
+# ---------------------------------------------------------------------- files
+
+
+def test_writing_without_matplotlib_leaves_no_drawing_that_is_not_of_these_numbers(pass_figure, tmp_path):
+    assert [path.name for path in write_figure(tmp_path, pass_figure, True)] == ["f.csv", "f.pdf", "f.svg", "f.png"]
+    assert [path.name for path in write_figure(tmp_path, pass_figure, False)] == ["f.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.csv"]
+
+
+def test_nothing_to_draw_is_no_error(tmp_path):
+    figure = build_figure(PASS, ["d"], [OPAUC], {("d", "opauc"): cell(expected=2)})
+    assert [path.name for path in write_figure(tmp_path, figure, True)] == ["f.csv"]
+    assert figure_to_terminal(figure) == "0 of 2 done: d\n"
