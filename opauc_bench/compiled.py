@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-__all__ = ["kept_on_disk", "njit"]
+__all__ = ["kept_on_disk", "njit", "prefetch"]
 
 
 def njit(**options) -> Callable[[Callable], Callable]:
@@ -34,3 +38,24 @@ def njit(**options) -> Callable[[Callable], Callable]:
 def kept_on_disk(kernel: Callable) -> bool:
     """Whether the machine code of a kernel outlives this process."""
     return kernel.stats.cache_path is not None
+
+
+@intrinsic
+def prefetch(_typing, array, i, j):
+    """Ask the processor for the cache line of ``array[i, j]``, inside a kernel; changes no result.
+
+    It pays where rows of a large matrix are needed soon in an order that the processor cannot guess.
+    """
+
+    def generate(context, builder, signature, arguments):
+        array_type = signature.args[0]
+        view = context.make_array(array_type)(context, builder, arguments[0])
+        entry = cgutils.get_item_pointer(context, builder, array_type, view, arguments[1:])
+        byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        # to read, for the second-level cache, data
+        builder.call(call, [builder.bitcast(entry, byte_pointer), number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate

@@ -25,6 +25,8 @@ VARIANTS = [
     ("batch_uni_log", {"weights": "balanced", "intercept": True, "loss_scale": "sum"}),
     ("batch_uni_squ", {"weights": "prior", "intercept": True, "loss_scale": "sum"}),
     ("svm_perf", {"loss_scale": "mean"}),
+    ("opauc_r", {"algorithm": "plain", "tau": 5}),
+    ("opauc_h", {"tau": 3}),
     ("opauc_s", {"tau": 8}),
     ("ftrl_auc", {"lazy": False}),
     ("rda_l1", {"variant": "released"}),

@@ -4,6 +4,8 @@ import ast
 import inspect
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -346,3 +348,10 @@ def test_pages_speak_of_no_particular_machine(page):
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"(?<![\w/.:>*])/[\w.-]+/[\w.-]*", text), "an absolute path"
     assert not re.findall(r"TODO|FIXME|XXX", text)
+
+
+def test_the_results_page_is_what_the_records_give():
+    done = subprocess.run(
+        [sys.executable, "scripts/write_results_page.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

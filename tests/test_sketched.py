@@ -78,7 +78,7 @@ def test_any_number_of_settings(n_settings, Learner):
 def test_thousands_of_rows_with_weights_that_fade(Learner):
     """1 - eta lam takes the scalar factor out of its range many times, upwards and downwards, or is 0 or nearly so."""
     X, y = sparse_rows(5000, 40)
-    f = np.array([0.0, 0.0, 0.5, -0.5, 0.93, 1e-3, 2.0**-53, 1 - 2.0**-12, 0.0, -0.999])
+    f = np.array([0.0, 0.0, 0.5, -0.5, 0.93, 1e-3, 2.0**-53, 1 - 2.0**-12, 0.0, 0.75, -0.9])
     eta = np.resize([0.5, 0.02, 2.0**-4], len(f))
     grid = {"eta": eta, "lam": (1 - f) / eta}
     assert np.count_nonzero(1 - grid["eta"] * grid["lam"] == 0) >= 3
@@ -133,6 +133,32 @@ def test_cutting_rows_into_pieces_changes_no_bit(algorithm, Learner):
 
 
 @BOTH
+@pytest.mark.parametrize("n_rows", [1, 30, 31, 32, 33, 250])
+def test_weights_at_some_features(n_rows, Learner):
+    X, y = sparse_rows(300, 30)
+    grid, learner = grid_for(5, 20), Learner(tau=TAU, random_state=0)
+    state = learner._begin(30, grid)
+    learner._consume(state, sparse.csr_matrix(X[:n_rows]), y[:n_rows].astype(np.int8))
+    features = np.array([29, 3, 3, 0, 17])
+    np.testing.assert_array_equal(state.coef_at(features), state.coef(30)[features])
+    assert state.coef_at(features[:0]).shape == (0, 20)
+
+
+@BOTH
+@pytest.mark.parametrize(("algorithm", "n_settings"), [("implicit", 20), ("plain", 1)])
+def test_features_may_come_midway(algorithm, n_settings, Learner):
+    X, y = sparse_rows(300, 30)
+    X[:171, 20:] = 0.0
+    X, y = sparse.csr_matrix(X), y.astype(np.int8)
+    grid, learner = grid_for(5, n_settings), Learner(tau=TAU, algorithm=algorithm, random_state=0)
+    state = learner._begin(20, grid)
+    learner._consume(state, X[:171, :20], y[:171])
+    state = state.widened(learner._begin(30, grid))
+    learner._consume(state, X[171:], y[171:])
+    np.testing.assert_array_equal(state.coef(30), learner.fit_grid(X, y, grid))
+
+
+@BOTH
 def test_settings_that_overflow_leave_the_others_as_they_are(Learner):
     X, y = sparse_rows(600, 20)
     calm = grid_for(5, 9)
@@ -166,7 +192,7 @@ def test_gaussian_draws_have_the_variance_one_over_tau():
 
 class Recorded:
     def __init__(self, rows):
-        self._rows = rows
+        self._rows, self.tau = rows, rows.shape[1]
 
     def rows(self, n):
         first, self._rows = self._rows[:n], self._rows[n:]
