@@ -161,9 +161,13 @@ class LearnerEntry(Section):
     def _check_grid(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
         learner, params = info.data.get("learner"), info.data.get("params", {})
         known = _learner_names(info, learner)
-        # Nobody can say which axes may be 0 where learners are not looked up.
-        anything = [spell_axis(key) for key in value] if isinstance(value, Mapping) and not info.context else ()
-        grid = by_axis(value, grid_values, info.context.may_be_zero(learner) if known else anything)
+        if known:
+            or_zero = info.context.may_be_zero(learner)
+        else:
+            # Where learners are not looked up, nobody can say which axes may be 0.
+            unchecked = not (info.context and info.context.learner_parameters) and isinstance(value, Mapping)
+            or_zero = [spell_axis(key) for key in value] if unchecked else ()
+        grid = by_axis(value, grid_values, or_zero)
         problems = [
             Problem((key,), f"{key} is fixed under params and tuned here; keep one of them", at_key=True)
             for key in value
@@ -269,7 +273,7 @@ class Experiment(Section):
         if without := self._without_values(entry, axes):
             raise ConfigError(f"{self._path}: {_no_values(entry, without)}")
         grids = {**self.grids, **entry.grid}
-        return {axis: grids[axis] for axis in axes if axis not in entry.params}
+        return {axis: grids[axis] for axis in axes if axis not in entry.params} if self.protocol.trains else {}
 
     def lender_of(self, entry: LearnerEntry) -> LearnerEntry | None:
         """Return the entry that a column takes chosen values from, or None."""
@@ -283,6 +287,8 @@ class Experiment(Section):
         return self.model_dump(mode="json")
 
     def _without_values(self, entry: LearnerEntry, axes: Collection[str]) -> list[str]:
+        if not self.protocol.trains:
+            return []
         return [axis for axis in axes if axis not in {**self.grids, **entry.grid, **entry.params}]
 
     def _trouble_with_lender(

@@ -16,7 +16,7 @@ from opauc_bench import config
 from opauc_bench.config import Experiment, find_config, load_experiment
 from opauc_bench.errors import ConfigError, LearnerError
 from opauc_bench.learners import learner_parameters
-from opauc_bench.protocol import CrossValidation
+from opauc_bench.protocol import CrossValidation, Holdout
 
 PAPER_ORDER = (
     "diabetes, fourclass, german, splice, usps, letter, magic04, a9a, w8a, kddcup04, mnist, connect-4, "
@@ -283,7 +283,8 @@ report: {published: aij2016_table9, test: pared}
         "x.yaml:13:12: grids.lambda.pow: unknown key (did you mean 'pow2'?); allowed: pow2",
         "x.yaml:14:8: grids.lam: expected a list of positive numbers or {pow2: [lowest, highest]}, got 0.5; "
         "a single value that is not tuned belongs under params",
-        "x.yaml:15:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or 'timing', got 'cvv' (did you mean 'cv'?)",
+        "x.yaml:15:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or 'timing' or "
+        "'sketch_error', got 'cvv' (did you mean 'cv'?)",
         "x.yaml:15:31: protocol.trials: expected at least 1, got 0",
         "x.yaml:15:41: protocol.folds: expected a whole number, got 'five'",
         "x.yaml:15:59: protocol.stratified: expected true or false, got 'yes'",
@@ -600,3 +601,151 @@ def test_find_config_lists_what_there_is(tmp_path, monkeypatch, text, complaint)
 def test_find_config_with_a_name_that_no_disk_would_take():
     with pytest.raises(ConfigError, match="no such file"):
         find_config("x" * 5000)
+
+
+# ------------------------------------------------------------------ other protocols than cross-validation
+
+
+def ftrl_parameters(name):
+    """A stand-in for the registry that knows learners with axes in common."""
+    axes = {"spam_l2": ("xi", "l2"), "spam_elastic": ("xi", "l1", "l2"), "rda_l1": ("gamma", "l1", "rho")}[name]
+    return (*axes, "variant"), axes
+
+
+HOLDOUT = """
+title: t
+datasets: [german]
+learners:
+  - spam_l2
+  - {learner: spam_elastic, axes_from: spam_l2}
+  - {learner: rda_l1, grid: {gamma: [1], rho: [0, 0.005]}}
+grids: {xi: [1], l1: [1, 2], l2: [1]}
+protocol: {kind: holdout}
+"""
+
+
+def read_holdout(path, old="", new=""):
+    assert old in HOLDOUT
+    path.write_text(HOLDOUT.replace(old, new, 1), encoding="utf-8")
+    return load_experiment(
+        path,
+        learner_parameters=ftrl_parameters,
+        zero_axes=lambda name: {"rda_l1": ("rho",)}.get(name, ()),
+    )
+
+
+def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
+    experiment = read_holdout(tmp_path / "x.yaml")
+    assert experiment.protocol == Holdout(trials=10, shares=(4, 1, 1), split="stratified", auc="exact", seed=17)
+    assert experiment.learners[2].grid["rho"] == (0.0, 0.005)
+    assert experiment.lender_of(experiment.learners[1]).name == "spam_l2"
+    assert experiment.lender_of(experiment.learners[0]) is None
+    several = read_holdout(tmp_path / "x.yaml", "kind: holdout", "kind: holdout, imbalance: [0.1, 0.05]")
+    assert several.protocol.imbalance == (0.1, 0.05)
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(several.plain()), encoding="utf-8")
+    assert load_experiment(tmp_path / "x.yaml") == several
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaints"),
+    [
+        (
+            "kind: holdout",
+            "kind: holdot, trials: 0, folds: 3",
+            [
+                "x.yaml:9:18: protocol.kind: expected 'cv' or 'holdout', got 'holdot' (did you mean 'holdout'?)",
+                "x.yaml:9:34: protocol.trials: expected at least 1, got 0",
+                "x.yaml:9:37: protocol.folds: unknown key; allowed: kind, trials, shares, split, imbalance, auc, seed",
+            ],
+        ),
+        (
+            "kind: holdout",
+            "kind: holdout, shares: [0, 1.5, 1], imbalance: [0.1, x], split: own, auc: 1, seed: -1",
+            [
+                "x.yaml:9:36: protocol.shares[0]: expected at least 1, got 0",
+                "x.yaml:9:39: protocol.shares[1]: expected a whole number, got 1.5",
+                "x.yaml:9:65: protocol.imbalance[1]: expected a positive finite number, got 'x'",
+                "x.yaml:9:76: protocol.split: expected 'stratified' or 'released', got 'own'",
+                "x.yaml:9:86: protocol.auc: expected 'exact' or 'released', got 1",
+                "x.yaml:9:95: protocol.seed: expected at least 0, got -1",
+            ],
+        ),
+        (
+            "kind: holdout",
+            "kind: holdout, shares: [4, 1], imbalance: 0",
+            [
+                "x.yaml:9:35: protocol.shares: expected at least 3 item(s), got a list",
+                "x.yaml:9:54: protocol.imbalance: expected a positive number or a list of them, got 0",
+            ],
+        ),
+        ("{kind: holdout}", "holdout", ["x.yaml:9:11: protocol: expected 'key: value' lines, got 'holdout'"]),
+        (
+            "kind: holdout",
+            "folds: 3",
+            ["x.yaml:6:40: learners[1].axes_from: expected with protocol.kind holdout only, and this is cv"],
+        ),
+        (
+            "axes_from: spam_l2",
+            "axes_from: spaml2",
+            [
+                "x.yaml:6:40: learners[1].axes_from: no other column is called 'spaml2' (did you mean 'spam_l2'?); "
+                "columns: spam_l2, rda_l1"
+            ],
+        ),
+        (
+            "axes_from: spam_l2",
+            "axes_from: spam_l2, params: {l2: 1}",
+            [
+                "x.yaml:6:40: learners[1].axes_from: l2 cannot be taken from spam_l2 and be given here or fixed there",
+            ],
+        ),
+        (
+            "- spam_l2",
+            "- {learner: spam_l2, axes_from: rda_l1}",
+            ["x.yaml:6:40: learners[1].axes_from: spam_l2 takes its values from another column itself"],
+        ),
+        (
+            "gamma: [1], rho: [0, 0.005]",
+            "gamma: [0, 1], rho: [-1]",
+            [
+                "x.yaml:7:38: learners[2].grid.gamma[0]: expected a positive finite number, got 0",
+                "x.yaml:7:51: learners[2].grid.rho[0]: expected 0 or a positive finite number, got -1",
+            ],
+        ),
+        (
+            "l1: [1, 2]",
+            "mu: [1]",
+            None,
+        ),
+    ],
+)
+def test_mistakes_about_a_holdout_are_told_all_at_once(tmp_path, old, new, complaints):
+    with pytest.raises(ConfigError) as caught:
+        read_holdout(tmp_path / "x.yaml", old, new)
+    lines = caught.value.message.replace(f"{tmp_path}/", "").split("\n")
+    if complaints is None:
+        assert "x.yaml:8:18: grids.mu: no learner here has the axis 'mu'; known: xi, l2, l1, gamma, rho" in lines[-1:]
+        return
+    assert lines == complaints
+
+
+def test_table_iii_of_the_ftrl_paper_has_the_grids_of_its_appendix():
+    experiments = [load_experiment(find_config(f"ftrl_table{number}")) for number in (2, 3)]
+    for experiment in experiments:
+        assert experiment.protocol.split == experiment.protocol.auc == "released"
+        assert (experiment.protocol.trials, experiment.protocol.seed, experiment.protocol.shares) == (10, 17, (4, 1, 1))
+        assert len(experiment.grids["gamma"]) == 12
+        assert len(experiment.grids["l1"]) == 16
+        assert set(experiment.datasets) == {"farm-ads", "real-sim", "rcv1b", "news20b", "reviews", "imdb"}
+    two, three = experiments
+    assert two.grids["mu"] == pytest.approx([10 ** (-7 + k / 2) for k in range(10)], rel=1e-15)
+    assert two.grids["l2"] == two.grids["l1"]
+    assert three.protocol.imbalance == (0.1, 0.05)
+    released = next(entry for entry in three.learners if entry.name == "rda_l1_released")
+    paper = next(entry for entry in three.learners if entry.name == "rda_l1")
+    assert released.grid["gamma"] == (10, 50, 100, 500, 1000, 5000)
+    assert paper.grid["gamma"][-6:] == released.grid["gamma"]
+    assert min(paper.grid["gamma"]) == 1e-3
+    for name in ("ftrl_auc", "adagrad", "rda_l1", "ftrl_proximal"):
+        variants = [entry.params["variant"] for entry in three.learners if entry.learner == name]
+        assert variants == ["paper", "released"]

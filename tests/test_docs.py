@@ -4,6 +4,8 @@ import ast
 import inspect
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,10 @@ from reference.examples import examples
 from opauc_bench import cli, errors
 from opauc_bench.config import Experiment, LearnerEntry, Limits, Report, find_config, load_experiment
 from opauc_bench.data import load_catalogue
+from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
-from opauc_bench.protocol import CrossValidation, Holdout
+from opauc_bench.protocol import Convergence, CrossValidation, Holdout, SketchError, Sweep, Timing
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
 from opauc_bench.runner.manifest import read_manifest
@@ -243,6 +246,11 @@ SECTIONS = {
     LearnerEntry: "An entry of `learners`",
     CrossValidation: "`protocol`:",
     Holdout: "`protocol` of kind `holdout`",
+    Sweep: "`protocol` of kind `sweep`",
+    Convergence: "`protocol` of kind `convergence`",
+    Timing: "`protocol` of kind `timing`",
+    SketchError: "`protocol` of kind `sketch_error`",
+    FigureEntry: "An entry of `figures`",
     Limits: "`limits`:",
     Report: "`report`:",
 }
@@ -340,3 +348,10 @@ def test_pages_speak_of_no_particular_machine(page):
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"(?<![\w/.:>*])/[\w.-]+/[\w.-]*", text), "an absolute path"
     assert not re.findall(r"TODO|FIXME|XXX", text)
+
+
+def test_the_results_page_is_what_the_records_give():
+    done = subprocess.run(
+        [sys.executable, "scripts/write_results_page.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

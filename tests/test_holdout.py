@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference.released import released_auc, released_split
 from sklearn.metrics import roc_auc_score
@@ -76,6 +76,14 @@ def test_what_is_kept_is_every_negative_and_the_first_positives(imbalance):
     assert kept_rows(y, None).tolist() == list(range(500))
 
 
+def both_classes_everywhere(y, trial, shares):
+    """Whether the slices of the program's permutation have rows of both classes."""
+    rows = np.random.RandomState(17)
+    order = [rows.permutation(len(y)) for _ in range(trial + 1)][trial]
+    ends = np.cumsum(shares) * len(y) // sum(shares)
+    return all(len(set(y[part])) == 2 for part in np.split(order, ends[:2]))
+
+
 @given(
     st.integers(12, 200),
     st.integers(12, 200),
@@ -85,11 +93,11 @@ def test_what_is_kept_is_every_negative_and_the_first_positives(imbalance):
 )
 def test_the_parts_share_all_rows_out(n_positive, n_negative, shares, split, trial):
     y = np.random.default_rng(1).permutation(np.repeat([1, -1], [n_positive, n_negative]))
-    try:
-        made = split_of(y, trial, shares=shares, split=split)
-    except ValueError as error:
-        assert "rows of one class only" in str(error)
-        return
+    if split == "stratified":
+        assume(all(min(n_positive, n_negative) * share >= sum(shares) for share in shares))
+    else:
+        assume(both_classes_everywhere(y, trial, shares))
+    made = split_of(y, trial, shares=shares, split=split)
     parts = (made.train, made.validation, made.test)
     assert sorted(np.concatenate(parts)) == list(range(len(y)))
     for part, share in zip(parts, shares):

@@ -298,3 +298,60 @@ def test_a_shuffled_experiment_costs_the_same():
     again = plan_of(datasets=shuffled)
     assert sum(task.seconds for task in again) == pytest.approx(sum(task.seconds for task in tasks))
     assert [task.id for task in again] == [task.id for task in tasks]
+
+
+# ---------------------------------------------------------------------- holdout
+
+
+def holdout_plan(shapes=None, **protocol):
+    learners = ["spam_l2", {"learner": "spam_elastic", "axes_from": "spam_l2"}]
+    return plan_of(
+        shapes or {"german": Shape(1000, 24, 1.0, "a" * 64, 300)},
+        datasets=["german"],
+        learners=learners,
+        grids={"xi": [0.1, 1.0], "l1": [0.5, 1.0, 2.0], "l2": [0.5]},
+        protocol={"kind": "holdout", "trials": 2, **protocol},
+    )
+
+
+def test_a_task_of_a_holdout_is_a_trial_of_a_case():
+    tasks = holdout_plan(imbalance=(0.5, 0.25))
+    assert {(task.row, task.column, task.trial, task.fold) for task in tasks} == {
+        (row, column, trial, 0)
+        for row in ("german @ 0.5", "german @ 0.25")
+        for column in ("spam_l2", "spam_elastic")
+        for trial in (0, 1)
+    }
+    assert {task.dataset for task in tasks} == {"german"}
+    assert len({task.id for task in tasks}) == 8
+
+
+def test_a_ratio_has_the_same_tasks_whatever_stands_beside_it():
+    both = {task.id for task in holdout_plan(imbalance=(0.5, 0.25))}
+    alone = {task.id for task in holdout_plan(imbalance=0.25)}
+    assert alone < both
+    assert not both & {task.id for task in holdout_plan()}
+    assert {task.id for task in holdout_plan()} < {task.id for task in holdout_plan(trials=3)}
+    for change in ({"seed": 1}, {"split": "released"}, {"auc": "released"}, {"shares": (3, 1, 1)}):
+        assert not {task.id for task in holdout_plan()} & {task.id for task in holdout_plan(**change)}
+
+
+def test_what_another_column_chooses_first_is_part_of_the_task_and_of_its_cost():
+    lender, borrower = sorted(holdout_plan(trials=1), key=lambda task: task.column, reverse=True)
+    assert (lender.column, borrower.column) == ("spam_l2", "spam_elastic")
+    assert lender.lender is None
+    assert borrower.grid == {"l1": (0.5, 1.0, 2.0)}
+    assert borrower.lender["learner"] == "spam_l2"
+    assert borrower.lender["axes"] == ["xi", "l2"]
+    assert borrower.lender["grid"] == lender.grid
+    assert borrower.identity["axes_from"]["grid"] == {"xi": [0.1, 1.0], "l2": [0.5]}
+    assert "xi" not in borrower.identity["params"]
+    assert borrower.seconds > lender.seconds
+    assert "axes_from" not in lender.identity
+
+
+def test_fewer_rows_cost_less():
+    whole, some = (max(task.seconds for task in holdout_plan(imbalance=ratio)) for ratio in (None, 0.05))
+    assert some < 0.8 * whole
+    unknown = holdout_plan({"german": Shape(1000, 24, 1.0, "a" * 64)}, imbalance=0.05)
+    assert max(task.seconds for task in unknown) == pytest.approx(whole)

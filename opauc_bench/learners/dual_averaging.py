@@ -104,7 +104,8 @@ class _DualAveraging(OnePassLearner):
         return 1e-7 + (n_nonzero + 1) * (8e-9 + 6e-9 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        return 8.0 * (3 * n_features * n_settings + n_features)
+        # Beside the three sums the weights, which are formed in the end, and a copy of them.
+        return 8.0 * (5 * n_features * n_settings + n_features)
 
 
 class RDAL1(_DualAveraging):

@@ -112,7 +112,8 @@ class SOLAM(OnePassLearner):
         return 1e-7 + 3e-8 * n_settings + n_nonzero * (6e-9 + 2e-9 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        return 8.0 * 2 * n_features * n_settings
+        # Beside v and u the weights, which are formed in the end, with what that takes.
+        return 8.0 * 5 * n_features * n_settings
 
 
 @njit(error_model="numpy")

@@ -66,7 +66,7 @@ class _DenseSPAM(OnePassLearner):
         return 2e-7 + n_features * (2e-9 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        return 8.0 * n_features * (n_settings + 2)
+        return 8.0 * n_features * (2 * n_settings + 2)
 
 
 class SPAML1(_DenseSPAM):
@@ -178,7 +178,8 @@ class SPAML2(OnePassLearner):
         return 1e-7 + 2e-8 * n_settings + n_nonzero * (6e-9 + 1e-9 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        return 8.0 * n_features * (n_settings + 2)
+        # Beside v the weights, which are formed between chunks, with what that takes.
+        return 8.0 * n_features * (4 * n_settings + 2)
 
 
 @njit(error_model="numpy")

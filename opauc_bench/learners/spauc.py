@@ -65,7 +65,7 @@ class SPAUC(OnePassLearner):
         return 2e-7 + n_features * (2e-9 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        return 8.0 * n_features * (n_settings + 2)
+        return 8.0 * n_features * (2 * n_settings + 2)
 
 
 @njit(error_model="numpy")

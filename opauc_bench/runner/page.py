@@ -12,6 +12,7 @@ from ..report.page import PageContent, render_page
 from ..report.page.content import Fold, GridMap, Provenance, Seconds, grid_map
 from .manifest import read_manifest
 from .session import Session
+from .store import metrics_of, selection_aucs
 from .tables import build_report
 
 __all__ = ["PAGE", "page_content", "page_text"]
@@ -59,6 +60,8 @@ def page_content(
         grids={key: found for key, rows in records.items() if (found := _grid(rows)) is not None},
         seconds={key: found for key, rows in records.items() if (found := _seconds(rows)) is not None},
         learners={column.key: column.learner.rpartition(":")[2] for column in session.columns},
+        runs=session.experiment.protocol.runs,
+        sources=session.rows(),
         provenance=_provenance(session, [record for found in records.values() for record in found]),
     )
 
@@ -69,18 +72,18 @@ def _fold(record: Record) -> Fold:
         trial=record["trial"],
         fold=record["fold"],
         status=record["status"],
-        auc=record["test_auc"] if good else None,
+        auc=metrics_of(record)["auc"] if good else None,
         chosen=record.get("chosen", {}) if good else {},
     )
 
 
 def _grid(records: list[Record]) -> GridMap | None:
-    searched = [record for record in records if "mean_auc" in record.get("selection", {})]
+    searched = [record for record in records if selection_aucs(record)]
     if not searched:
         return None
     return grid_map(
         searched[0]["identity"]["grid"],
-        [record["selection"]["mean_auc"] for record in searched],
+        [selection_aucs(record) for record in searched],
         [record["chosen"] for record in searched if record["status"] == "ok"],
     )
 

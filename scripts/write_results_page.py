@@ -1,0 +1,174 @@
+"""Write docs/results.md from its template and the committed records, so that no figure on that page can go stale.
+
+    python scripts/write_results_page.py            writes docs/results.md
+    python scripts/write_results_page.py --check    says whether it is what the records give; exit code 1 if not
+
+In docs/results.md.in, ``{{name argument ...}}`` stands for a figure:
+
+    mean EXP ROW COLUMN         our mean, as tables print it
+    cell EXP ROW COLUMN         the same with the mark of the test
+    cell_std EXP ROW COLUMN     mean ± std
+    published EXP ROW COLUMN    the printed mean of the same cell; published_std with its std
+    diff EXP ROW COLUMN         our mean minus the printed one
+    stds EXP ROW COLUMN         our mean minus the printed one, in printed stds
+    count EXP WHAT              a count of the comparison: compared, within_one, within_two, explained, open, verdicts,
+                                agreeing; or of the table: datasets (complete in every column)
+    wtl EXP COLUMN TEST         win/tie/loss of the reference against a column, by the test paired or corrected
+    distant EXP                 a table of all cells further than one printed std, with what is known of them
+    cpu EXP [ROW ...]           CPU minutes on record, of some datasets or of all
+
+EXP is the name of a config with a folder under results/. A metric other than AUC is named as ROW:METRIC.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import re
+import sys
+from pathlib import Path
+
+from opauc_bench.data import Sources
+from opauc_bench.report.compare import ComparedCell, Comparison
+from opauc_bench.report.metrics import Metric
+from opauc_bench.report.table import Entry, ResultTable
+from opauc_bench.runner.session import Session
+from opauc_bench.runner.tables import build_report
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, TEMPLATE = ROOT / "docs/results.md", ROOT / "docs/results.md.in"
+MARKS = {"win": " •", "loss": " ◦"}
+
+
+@functools.cache
+def report(experiment: str, test: str | None = None) -> tuple[Session, ResultTable, Comparison | None]:
+    folder = ROOT / "results" / experiment
+    session = Session.open(ROOT / "configs" / f"{experiment}.yaml", out=folder, sources=Sources(cache=folder / "none"))
+    return session, *build_report(session, test)
+
+
+def entry(experiment: str, row: str, column: str) -> tuple[Metric, Entry]:
+    dataset, _, name = row.partition(":")
+    for metric, entries in report(experiment)[1].parts():
+        if metric.key == (name or "auc"):
+            found = entries[dataset, column]
+            if found.mean is None:
+                raise SystemExit(f"{experiment} {row} {column} has no mean: {found.status}")
+            return metric, found
+    raise SystemExit(f"{experiment} has no metric {name}")
+
+
+def compared(experiment: str, row: str, column: str) -> ComparedCell:
+    dataset, _, name = row.partition(":")
+    for cell in report(experiment)[2].cells:
+        if (cell.dataset, cell.column.key, cell.metric.key) == (dataset, column, name or "auc"):
+            return cell
+    raise SystemExit(f"{experiment} {row} {column} is not in the comparison")
+
+
+def mean(experiment: str, row: str, column: str) -> str:
+    metric, found = entry(experiment, row, column)
+    return metric.text(found.mean)
+
+
+def cell(experiment: str, row: str, column: str) -> str:
+    metric, found = entry(experiment, row, column)
+    return metric.text(found.mean) + MARKS.get(found.verdict, "")
+
+
+def cell_std(experiment: str, row: str, column: str) -> str:
+    metric, found = entry(experiment, row, column)
+    return f"{metric.text(found.mean)} ± {metric.text(found.std)}"
+
+
+def published(experiment: str, row: str, column: str) -> str:
+    found = compared(experiment, row, column)
+    return found.metric.text(found.published.mean)
+
+
+def published_std(experiment: str, row: str, column: str) -> str:
+    found = compared(experiment, row, column)
+    return f"{found.metric.text(found.published.mean)} ± {found.metric.text(found.published.std)}"
+
+
+def diff(experiment: str, row: str, column: str) -> str:
+    found = compared(experiment, row, column)
+    return found.metric.signed(found.difference)
+
+
+def stds(experiment: str, row: str, column: str) -> str:
+    return f"{compared(experiment, row, column).deviation:+.1f}"
+
+
+def count(experiment: str, what: str) -> str:
+    _, table, comparison = report(experiment)
+    if what == "datasets":
+        return str(sum(all(entry.status == "ok" for entry in entries) for _, entries in table.rows()))
+    return str(getattr(comparison.summary(), what))
+
+
+def wtl(experiment: str, column: str, test: str) -> str:
+    tally = report(experiment, test)[1].tallies[column]
+    return f"{tally.win}/{tally.tie}/{tally.loss}"
+
+
+def distant(experiment: str) -> str:
+    lines = ["| cell | ours | published | stds | what is known |", "| --- | --- | --- | --- | --- |"]
+    for found in report(experiment)[2].distant():
+        notes = [note.text for note in found.notes if note.kind != "mark" and note.expects(found.difference)]
+        known = " ".join(" ".join(notes).split()) or "nothing"
+        metric, ours, print_ = found.metric, found.ours, found.published
+        name = found.dataset if metric.key == "auc" else f"{found.dataset}, {metric.heading.lower()}"
+        lines.append(
+            f"| {name}, {found.column.title} | {metric.text(ours.mean)} ± {metric.text(ours.std)} | "
+            f"{metric.text(print_.mean)} ± {metric.text(print_.std)} | {found.deviation:+.1f} | "
+            f"{'' if found.standing == 'explained' else 'Open. '}{known if notes else ''} |".replace("  ", " ")
+        )
+    return "\n".join(lines)
+
+
+def cpu(experiment: str, *rows: str) -> str:
+    total = 0.0
+    for (row, _), tasks in report(experiment)[0].records().items():
+        for _, record in tasks:
+            if record and (not rows or row in rows):
+                timing = record["timing"]
+                total += timing.get("selection_cpu_seconds", timing["wall_seconds"]) + timing.get(
+                    "fit_cpu_seconds", 0.0
+                )
+    return f"{total / 60:,.0f}"
+
+
+FIGURES = {
+    f.__name__: f for f in (mean, cell, cell_std, published, published_std, diff, stds, count, wtl, distant, cpu)
+}
+
+
+def page() -> str:
+    """The page that template and records give."""
+
+    def figure(match: re.Match) -> str:
+        name, *arguments = match[1].split()
+        if name not in FIGURES:
+            raise SystemExit(f"{TEMPLATE.name}: no figure is called {name!r}; known: {', '.join(FIGURES)}")
+        return FIGURES[name](*arguments)
+
+    text = re.sub(r"\{\{([^{}]+)\}\}", figure, TEMPLATE.read_text(encoding="utf-8"))
+    return f"<!-- Written by scripts/write_results_page.py from {TEMPLATE.name} and results/. -->\n\n{text}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare only")
+    given = parser.parse_args()
+    text = page()
+    if given.check:
+        good = PAGE.read_text(encoding="utf-8") == text
+        print("docs/results.md is what the records give" if good else "docs/results.md is stale: write it again")
+        return 0 if good else 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,445 @@
+"""Figures from the outside: configs that are checked, planned, run, drawn, resumed and verified."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opauc_bench.config import Experiment, load_experiment
+from opauc_bench.data import Sources, load_catalogue
+from opauc_bench.errors import ConfigError
+from opauc_bench.learners import learner_parameters
+from opauc_bench.protocol import FIGURE_KINDS, KINDS, SPLIT_KINDS, Convergence, CrossValidation, Sweep, Timing
+from opauc_bench.runner.engines import Engine
+from opauc_bench.runner.measures import MEASURES
+from opauc_bench.runner.session import Session
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = sorted(ROOT.glob("configs/*figure*.yaml"))
+
+SWEPT = """
+title: A small sweep
+datasets: [wine, breast_cancer]
+learners: [opauc]
+grids: {eta: {pow2: [-8, 8, 8]}, lambda: [0.01, 4]}
+protocol: {kind: sweep, splits: {trials: 1, folds: 3}}
+figures: [{name: influence, x: eta, y: auc, x_scale: log2}]
+"""
+
+TABLE = """
+title: A table
+datasets: [wine]
+learners: [opauc, {learner: oam_gra, title: OAM_gra}]
+grids: {eta: {pow2: [-8, 0, 4]}, lambda: [0.01, 4]}
+protocol: {trials: 1, folds: 3, inner_folds: 2}
+"""
+
+PASSED = (
+    TABLE.replace("A table", "A pass").replace(
+        "{trials: 1, folds: 3, inner_folds: 2}",
+        "{kind: convergence, points: 4, splits: {trials: 1, folds: 3, inner_folds: 2}}",
+    )
+    + "figures: [{name: samples, x: n_seen, y: auc}, {name: time, x: seconds, y: auc}]\n"
+)
+TIMED = (
+    TABLE.replace("A table", "Times").replace(
+        "{trials: 1, folds: 3, inner_folds: 2}",
+        "{kind: timing, repeats: 2, splits: {trials: 1, folds: 3, inner_folds: 2}}",
+    )
+    + "figures: [{x: dataset, y: seconds, y_scale: log10}]\n"
+)
+HELD_OUT = """
+title: Sparse ratio against AUC
+datasets: [breast_cancer]
+learners: [ftrl_auc, {learner: spam_l2, title: SPAM}]
+grids: {gamma: [0.1, 1], l1: [0.001, 0.1, 10], xi: [0.1, 1], l2: [0.01]}
+protocol: {kind: sweep, splits: {kind: holdout, trials: 2}}
+figures: [{x: auc, y: sparse_ratio, along: l1, others: validation}]
+"""
+
+
+def read(text, tmp_path):
+    (tmp_path / "x.yaml").write_text(text)
+    return load_experiment(tmp_path / "x.yaml", learner_parameters=learner_parameters)
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def records_of(folder):
+    return {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("records/*/*/*.json"))}
+
+
+@pytest.fixture(scope="module")
+def swept(bench, tmp_path_factory):
+    desk = tmp_path_factory.mktemp("swept")
+    (desk / "swept.yaml").write_text(SWEPT)
+    done = bench("run", "swept.yaml", "--offline", "--jobs", 2, cwd=desk)
+    assert done.returncode == 0, done.stderr
+    return desk, done
+
+
+# ---------------------------------------------------------------------- configs
+
+
+def test_there_is_a_config_for_every_figure():
+    names = {path.stem for path in CONFIGS}
+    assert {f"figure{n}" for n in range(1, 8)} | {"figure5_2013"} <= names
+    assert {f"ftrl_figure{n}" for n in (2, 3, 4, 5, 6, 7, 10, 11)} <= names
+    page = (ROOT / "docs/figures.md").read_text()
+    told = set(re.findall(r"\| `(\w*figure\w*)\.yaml` \|", page))
+    assert told == names
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_configs_load_and_plan(path, tmp_path):
+    session = Session.open(path, out=tmp_path / "out", sources=Sources(tmp_path / "cache", (), offline=True))
+    experiment = session.experiment
+    assert experiment.figures[0].name == path.stem
+    assert set(experiment.datasets) <= set(load_catalogue())
+    tasks = session.all_tasks()
+    assert len(tasks) == len(session.rows()) * len(session.columns) * experiment.protocol.n_repetitions
+    assert all(task.seconds > 0 and task.memory_bytes > 0 for task in tasks)
+    again = Experiment.model_validate(experiment.plain())
+    assert again.plain() == experiment.plain()
+
+
+@pytest.mark.parametrize(
+    ("figure", "table"),
+    [
+        ("figure1", "table2"),
+        ("figure2", "table4"),
+        ("figure3", "table6"),
+        ("figure7", "table2"),
+        ("ftrl_figure3", "ftrl_table2"),
+        ("ftrl_figure5", "ftrl_table3"),
+        ("ftrl_figure10", "ftrl_table3"),
+    ],
+)
+def test_configs_look_at_the_settings_that_a_table_chooses(figure, table, tmp_path):
+    """The tasks that choose are tasks of the table: only then their records are found."""
+    ids = []
+    for name in (figure, table):
+        path = ROOT / "configs" / f"{name}.yaml"
+        session = Session.open(path, out=tmp_path / name, sources=Sources(tmp_path / "cache", (), offline=True))
+        if name == figure:
+            assert session.experiment.reuse == (table,)
+            splits = session.experiment.protocol.splits
+            session.experiment = session.experiment.model_copy(update={"protocol": splits})
+        session.told = {dataset: {"fingerprint": dataset} for dataset in session.experiment.datasets}
+        ids.append({task.id for task in session.all_tasks()})
+    chosen, computed = ids
+    assert None not in chosen | computed
+    assert chosen <= computed
+
+
+def test_kinds_are_told_apart_and_each_has_a_measure(tmp_path):
+    assert KINDS == SPLIT_KINDS + FIGURE_KINDS
+    assert set(MEASURES) == set(KINDS)
+    kinds = {"sweep": Sweep, "convergence": Convergence, "timing": Timing}
+    assert {*kinds, "sketch_error"} == set(FIGURE_KINDS)
+    for text, kind in ((SWEPT, "sweep"), (PASSED, "convergence"), (TIMED, "timing")):
+        protocol = read(text, tmp_path).protocol
+        assert isinstance(protocol, kinds[kind])
+        assert isinstance(protocol.splits, CrossValidation)
+        assert "trials" not in protocol.identity()["splits"]
+    assert (Timing().exclusive, Convergence().exclusive, Convergence(alone=True).exclusive) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (
+            ("x: eta", "x: etta"),
+            "a sweep experiment has no 'etta' (did you mean 'eta'?) for x; known: auc, sparse_ratio",
+        ),
+        (("y: auc", "y: test"), "a sweep experiment has no 'test' for y; known: auc, sparse_ratio"),
+        (("x: eta", "x: dataset"), "has no 'dataset' for x"),
+        (("x: eta", "x: sparse_ratio"), "is measured: say with 'along' which grid axis a line follows: eta, lam"),
+        (("x: eta", "x: eta, along: lambda"), "only where x is a measured quantity"),
+        (("x: eta", "x: eta, others: validation"), "there are no validation rows to choose by"),
+        (("x: eta", "x: eta, others: best"), "expected 'each' or 'validation'"),
+        (("x_scale: log2", "x_scale: log"), "x_scale"),
+        (("x: eta", "z: eta"), "unknown key"),
+        (("figures: [{name: influence, x: eta, y: auc, x_scale: log2}]", ""), "kind sweep fills no table"),
+        (("[{name: influence", "[{x: lam, y: auc, name: influence}, {name: influence"), "stands twice"),
+        (("kind: sweep", "kind: sweeep"), "got 'sweeep' (did you mean 'sweep'?)"),
+        (("splits: {", "splits: {kind: timing, "), "splits.kind"),
+        (("splits: {trials", "splits: {trails"), "splits.trails"),
+    ],
+)
+def test_mistakes_in_figures_are_named(change, complaint, tmp_path):
+    assert change[0] in SWEPT
+    with pytest.raises(ConfigError) as raised:
+        read(SWEPT.replace(*change), tmp_path)
+    assert complaint in raised.value.message
+
+
+def test_a_batch_learner_has_no_convergence(command, tmp_path):
+    (tmp_path / "x.yaml").write_text(PASSED.replace("[opauc,", "[ls_svm,"))
+    done = command("plan", "x.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "ls_svm does not learn in one pass over the rows" in done.stderr
+
+
+# ---------------------------------------------------------------------- sweeps
+
+
+def test_a_run_prints_its_numbers_and_where_the_files_are(swept):
+    desk, done = swept
+    assert done.stdout.startswith("A small sweep\n")
+    assert "wine: test AUC by step size η" in done.stdout
+    assert done.stdout.endswith("\nwritten to results/swept/\n")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    names = {path.name for path in (desk / "results/swept").iterdir() if not path.name.startswith(".")}
+    assert {f"influence.{ending}" for ending in ("csv", "pdf", "svg", "png")} | {"folds.csv", "manifest.json"} <= names
+    assert not [name for name in names if name.startswith("table")]
+
+
+def test_the_csv_says_what_the_records_say(swept):
+    folder = swept[0] / "results/swept"
+    records = [record for record in records_of(folder).values() if record["dataset"] == "wine"]
+    rows = [row for row in rows_of(folder / "influence.csv") if row["dataset"] == "wine"]
+    assert len(records) == 3
+    assert len(rows) == 6
+    for row in rows:
+        grid = records[0]["identity"]["grid"]
+        position = grid["eta"].index(float(row["eta"])) * 2 + grid["lam"].index(float(row["lam"]))
+        values = [record["measured"]["auc"][position] for record in records]
+        finite = [value for value in values if value is not None]
+        assert (int(row["n"]), int(row["expected"])) == (len(finite), 3)
+        if len(finite) == 3:
+            assert float(row["auc_mean"]) == pytest.approx(np.mean(values), abs=1e-14)
+            assert float(row["auc_std"]) == pytest.approx(np.std(values, ddof=1), abs=1e-14)
+        else:
+            assert row["auc_mean"] == ""
+    assert {row["auc_mean"] == "" for row in rows} == {True, False}, "the largest step overflows"
+
+
+def test_the_same_run_again_computes_nothing_and_leaves_the_same_bytes(swept, command):
+    desk, done = swept
+    folder = desk / "results/swept"
+    before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.name != ".lock" and path.is_file()}
+    again = command("run", "swept.yaml", "--offline", cwd=desk)
+    assert (again.returncode, again.stdout, again.stderr) == (0, done.stdout, "")
+    assert {path: path.read_bytes() for path in before} == before
+    assert command("report", "swept.yaml", cwd=desk).stdout == done.stdout
+    assert command("report", "results/swept", cwd=desk).stdout == done.stdout
+
+
+def test_status_plan_and_verify_know_the_kind(swept, command):
+    desk = swept[0]
+    assert re.search(r"wine +3/3", command("status", "swept.yaml", cwd=desk).stdout)
+    assert re.search(r"wine +\S+ +3 +0", command("plan", "swept.yaml", cwd=desk).stdout)
+    verified = command("verify", "results/swept", "--sample", 2, "--jobs", 1, cwd=desk)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert "2 of 2 agree" in verified.stdout
+    refused = command("compare", "swept.yaml", cwd=desk)
+    assert refused.returncode == 2
+    assert "draws figures" in refused.stderr
+
+
+def test_without_matplotlib_there_are_the_numbers_and_a_way_to_the_rest(swept, environment):
+    desk = swept[0]
+    code = (
+        "import sys, importlib.util as u; find = u.find_spec; "
+        "u.find_spec = lambda name, *rest: None if name == 'matplotlib' else find(name, *rest); "
+        "sys.modules['matplotlib'] = None; sys.argv = ['opauc-bench', 'report', 'swept.yaml', '--out', 'bare']; "
+        "from opauc_bench.cli import main; main()"
+    )
+    subprocess.run(
+        [sys.executable, "-c", "import shutil; shutil.copytree('results/swept', 'bare')"], cwd=desk, check=True
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=desk, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "pip install 'opauc-bench[plots]'" in done.stderr
+    assert (desk / "bare/influence.csv").read_bytes() == (desk / "results/swept/influence.csv").read_bytes()
+    assert not list((desk / "bare").glob("influence.p*")) + list((desk / "bare").glob("*.svg"))
+
+
+def test_a_part_of_the_panels_can_be_asked_for(swept, command):
+    shown = command("run", "swept.yaml", "--offline", "--dataset", "wine", cwd=swept[0]).stdout
+    assert "wine:" in shown
+    assert "breast_cancer:" not in shown
+
+
+def test_a_sweep_over_splits_with_validation_rows(command, tmp_path):
+    (tmp_path / "held.yaml").write_text(HELD_OUT)
+    done = command("run", "held.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "results/held"
+    records = [record for record in records_of(folder).values() if record["column"] == "ftrl_auc"]
+    assert set(records[0]["measured"]) == {"auc", "validation_auc", "sparse_ratio"}
+    rows = [row for row in rows_of(folder / "figure.csv") if row["column"] == "ftrl_auc"]
+    for k, row in enumerate(rows):  # settings: gamma slow, l1 fast
+        best = [max((k, 3 + k), key=lambda at: record["measured"]["validation_auc"][at]) for record in records]
+        values = [record["measured"]["sparse_ratio"][at] for record, at in zip(records, best)]
+        assert float(row["sparse_ratio_mean"]) == pytest.approx(np.mean(values), abs=1e-14)
+        assert float(row["sparse_ratio_std"]) == pytest.approx(np.std(values), abs=1e-14), "divided by n, as the table"
+    assert len([row for row in rows_of(folder / "figure.csv") if row["column"] == "spam_l2"]) == 1
+
+
+# ---------------------------------------------------------------------- one setting
+
+
+@pytest.fixture(scope="module")
+def desk(bench, tmp_path_factory):
+    """A folder with a table that has chosen settings, and two figures that can take them over."""
+    desk = tmp_path_factory.mktemp("one_setting")
+    (desk / "table.yaml").write_text(TABLE)
+    for name, text in (("pass", PASSED), ("times", TIMED)):
+        (desk / f"{name}.yaml").write_text(text + "reuse: [table]\n")
+        (desk / f"own_{name}.yaml").write_text(text)
+    for name in ("table", "pass", "own_pass", "times"):
+        done = bench("run", f"{name}.yaml", "--offline", "--jobs", 2, cwd=desk)
+        assert done.returncode == 0, done.stderr
+        (desk / f"{name}.err").write_text(done.stderr)
+        (desk / f"{name}.out").write_text(done.stdout)
+    return desk
+
+
+def test_what_is_taken_over_is_what_would_be_chosen(desk):
+    reused, own = records_of(desk / "results/pass"), records_of(desk / "results/own_pass")
+    tables = records_of(desk / "results/table")
+    assert len(reused) == len(tables) == 6
+    assert set(reused) == set(own)
+    for name, record in reused.items():
+        assert record["chosen"] == own[name]["chosen"]
+        assert record["measured"] == own[name]["measured"]
+    chosen = {(record["column"], record["fold"]): record["chosen"] for record in tables.values()}
+    assert all(record["chosen"] == chosen[record["column"], record["fold"]] for record in reused.values())
+
+
+def test_a_curve_ends_at_the_number_of_the_table(desk):
+    aucs = {(r["column"], r["fold"]): r["test_auc"] for r in records_of(desk / "results/table").values()}
+    for record in records_of(desk / "results/pass").values():
+        measured = record["measured"]
+        assert measured["n_seen"][-1] == record["n_train"]
+        assert len(measured["auc"]) == len(record["timing"]["measured"]["seconds"]) == 4
+        assert measured["auc"][-1] == pytest.approx(aucs[record["column"], record["fold"]], abs=1e-12)
+
+
+def test_one_experiment_may_have_several_figures(desk):
+    assert {"samples.png", "time.png"} <= {path.name for path in (desk / "results/pass").iterdir()}
+    assert list(rows_of(desk / "results/pass/time.csv")[0])[2:4] == ["seconds_mean", "seconds_std"]
+
+
+def test_plans_know_what_is_chosen_already(desk, tmp_path):
+    def planned(name):
+        session = Session.open(
+            desk / f"{name}.yaml", out=desk / "results" / name, sources=Sources(tmp_path, (), offline=True)
+        )
+        return session.tasks()
+
+    reused, own = planned("pass"), planned("own_pass")
+    assert all(task.chosen for task in reused)
+    assert not any(task.chosen for task in own)
+    assert {task.id for task in reused} == {task.id for task in own}
+    assert sum(task.seconds for task in reused) < sum(task.seconds for task in own)
+
+
+def test_times_are_measured_by_one_worker_and_say_how_busy_the_machine_was(desk):
+    assert "on 1 worker\n" in (desk / "times.err").read_text()
+    for record in records_of(desk / "results/times").values():
+        timing = record["timing"]
+        assert record["measured"] == {}
+        assert set(record["chosen"]) >= {"eta"}
+        assert [len(values) for values in timing["passes"].values()] == [2, 2]
+        assert timing["measured"]["seconds"] == [pytest.approx(np.median(timing["passes"]["seconds"]))]
+        assert len(timing["load"]) == 2
+    rows = rows_of(desk / "results/times/figure.csv")
+    assert [(row["dataset"], row["column"], row["n"]) for row in rows] == [
+        ("wine", "opauc", "3"),
+        ("wine", "oam_gra", "3"),
+    ]
+
+
+def test_a_busy_machine_is_told(desk, command, monkeypatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (4.0, 4.0, 4.0))
+    done = command("run", "times.yaml", "--offline", "--fresh", "--jobs", 2, cwd=desk)
+    assert "warning: the machine is busy (load 4.0)" in done.stderr
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.1, 0.1))
+    assert "warning" not in command("run", "times.yaml", "--offline", "--fresh", cwd=desk).stderr
+
+
+def test_times_cannot_be_measured_by_a_scheduler():
+    with pytest.raises(ConfigError, match="times are measured on this machine alone"):
+        Engine("dask", "tcp://there:8786", 4).alone()
+    assert Engine("loky", None, 4).alone() == replace(Engine(), n_jobs=1)
+    assert (Engine(n_jobs=1).title, Engine(n_jobs=2).title) == ("1 worker", "2 workers")
+
+
+def test_a_table_may_have_figures_besides(command, tmp_path):
+    text = TABLE.replace("oam_gra, title: OAM_gra", "oam_gra, name: b20, title: OAM_gra, params: {buffer_size: 20}")
+    text = text.replace("[opauc,", "[{learner: oam_gra, name: b10, title: OAM_gra, params: {buffer_size: 10}},")
+    text = text.replace(", lambda: [0.01, 4]", "")
+    (tmp_path / "x.yaml").write_text(text + "figures: [{x: buffer_size, y: auc}]\n")
+    done = command("run", "x.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "win/tie/loss" in done.stdout
+    assert "wine: test AUC by buffer size" in done.stdout
+    rows = rows_of(tmp_path / "results/x/figure.csv")
+    means = {row["column"]: row["mean"] for row in rows_of(tmp_path / "results/x/table.csv")}
+    assert [row["buffer_size"] for row in rows] == ["10.0", "20.0"]
+    assert [float(row["auc_mean"]) for row in rows] == pytest.approx(
+        [float(means["b10"]), float(means["b20"])], abs=1e-12
+    )
+
+
+def test_a_record_that_is_no_record_of_its_kind_is_not_believed(swept, command, tmp_path):
+    shutil.copytree(swept[0], tmp_path / "copy")
+    path = next((tmp_path / "copy/results/swept/records/wine").rglob("*.json"))
+    record = json.loads(path.read_text())
+    uneven = {**record["measured"], "auc": [0.5]}
+    for measured in (uneven, {"auc": ["x"] * 6}, {"auc": 3}, {}, None):
+        path.write_text(json.dumps({**record, "measured": measured}))
+        done = command("report", "swept.yaml", cwd=tmp_path / "copy")
+        assert done.returncode == 1
+        assert "is not a record of this task" in done.stderr
+
+
+ERRORS = """
+title: Errors of sketches
+datasets: [wine]
+learners: [opauc_fd, {learner: opauc_r, title: OPAUC_r}]
+protocol: {kind: sketch_error, sizes: [2, 26], trials: 2}
+figures: [{x: tau, y: positive_error}, {name: negative, x: tau, y: negative_error}]
+"""
+
+
+def test_errors_of_sketches(command, tmp_path):
+    (tmp_path / "x.yaml").write_text(ERRORS)
+    done = command("run", "x.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(tmp_path / "results/x/negative.csv")
+    assert [(row["column"], row["tau"], row["n"]) for row in rows] == [
+        ("opauc_fd", "2.0", "2"),
+        ("opauc_fd", "26.0", "2"),
+        ("opauc_r", "2.0", "2"),
+        ("opauc_r", "26.0", "2"),
+    ]
+    # Twice as many directions as features: nothing is lost.
+    assert float(rows[1]["negative_error_mean"]) < 1e-6 < float(rows[0]["negative_error_mean"])
+    records = records_of(tmp_path / "results/x")
+    measured = {
+        (record["column"], record["trial"]): record["measured"]["positive_error"] for record in records.values()
+    }
+    assert measured["opauc_r", 0] != measured["opauc_r", 1]
+    again = command("run", "x.yaml", "--offline", cwd=tmp_path)
+    assert (again.returncode, again.stdout, again.stderr) == (0, done.stdout, "")
+
+
+def test_only_learners_with_a_sketch_have_its_error(command, tmp_path):
+    (tmp_path / "x.yaml").write_text(ERRORS.replace("[opauc_fd,", "[opauc,"))
+    done = command("plan", "x.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "opauc keeps no sketch of second moments" in done.stderr
