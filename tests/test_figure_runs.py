@@ -411,7 +411,7 @@ ERRORS = """
 title: Errors of sketches
 datasets: [wine]
 learners: [opauc_fd, {learner: opauc_r, title: OPAUC_r}]
-protocol: {kind: sketch_error, sizes: [2, 26], trials: 2}
+protocol: {kind: sketch_error, sizes: [2, 30], trials: 2}
 figures: [{x: tau, y: positive_error}, {name: negative, x: tau, y: negative_error}]
 """
 
@@ -423,9 +423,9 @@ def test_errors_of_sketches(command, tmp_path):
     rows = rows_of(tmp_path / "results/x/negative.csv")
     assert [(row["column"], row["tau"], row["n"]) for row in rows] == [
         ("opauc_fd", "2.0", "2"),
-        ("opauc_fd", "26.0", "2"),
+        ("opauc_fd", "30.0", "2"),
         ("opauc_r", "2.0", "2"),
-        ("opauc_r", "26.0", "2"),
+        ("opauc_r", "30.0", "2"),
     ]
     # Twice as many directions as features: nothing is lost.
     assert float(rows[1]["negative_error_mean"]) < 1e-6 < float(rows[0]["negative_error_mean"])
