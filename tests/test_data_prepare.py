@@ -1,8 +1,11 @@
 """From entries to arrays: the catalogue, binary labels, scaling, what is asserted, and the prepared cache."""
 
 import fcntl
+import io
 import json
+import pickle
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -333,6 +336,122 @@ def test_verify_sees_a_flipped_bit(sources, tmp_path, content, changes, array):
     assert bad.item == "arrays"
     assert dataset.fingerprint in bad.detail
     assert bad.hint == "opauc-bench data fetch toy --fresh"
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "array"),
+    [(DENSE, {}, "X"), (DENSE, {}, "y"), (SPARSE, SPARSE_ENTRY, "indices"), (SPARSE, SPARSE_ENTRY, "data")],
+)
+def test_arrays_that_changed_on_disk_are_made_again(sources, tmp_path, content, changes, array):
+    put(tmp_path, content)
+    entry, said = entry_of(**changes), []
+    dataset = prepare(entry, sources)
+    good = flip(dataset.folder / f"{array}.npy")
+    assert prepare(entry, sources, said.append).folder == dataset.folder, "sizes alone tell nothing"
+    assert said == []
+    mended = prepare(entry, sources, said.append, hashed=True)
+    assert said[0] == f"toy: the prepared arrays in {dataset.folder} have changed on disk; preparing them again"
+    assert mended.fingerprint == dataset.fingerprint
+    assert (mended.folder / f"{array}.npy").read_bytes() == good
+    said.clear()
+    prepare(entry, sources, said.append, hashed=True)
+    assert said == []
+
+
+def flip(path: Path, position: int = -1) -> bytes:
+    """Change one bit of a file, and return what it was."""
+    good = path.read_bytes()
+    damaged = bytearray(good)
+    damaged[position] ^= 1
+    path.write_bytes(damaged)
+    return good
+
+
+def test_arrays_that_changed_and_cannot_be_made_again(sources, tmp_path):
+    dataset = prepare(entry_of(), sources)
+    flip(dataset.folder / "X.npy")
+    shutil.rmtree(tmp_path / "mirror")
+    shutil.rmtree(tmp_path / "cache/toy/raw")
+    with pytest.raises(DataError, match="have changed on disk, and cannot be prepared again:\\ntoy: "):
+        prepare(entry_of(), sources, hashed=True)
+
+
+def test_arrays_that_take_long_to_hash_are_announced(sources, monkeypatch):
+    said = []
+    prepare(entry_of(), sources)
+    monkeypatch.setattr("opauc_bench.data.store._LARGE", 10)
+    prepare(entry_of(), sources, said.append, hashed=True)
+    assert said == ["toy: checking 0 GB of arrays"]
+
+
+def test_the_one_who_waited_finds_mended_arrays(sources):
+    dataset, said = prepare(entry_of(), sources), []
+    good = flip(dataset.folder / "X.npy")
+
+    def mend(text):
+        said.append(text)
+        (dataset.folder / "X.npy").write_bytes(good)
+        lock.close()
+
+    with (dataset.folder.parent.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        prepare(entry_of(), sources, mend, hashed=True)
+    assert said == ["toy: waiting for another process that prepares it"]
+
+
+@pytest.mark.parametrize(("content", "changes"), [(DENSE, {}), (SPARSE, SPARSE_ENTRY)])
+def test_no_bit_of_the_description_or_of_a_header_may_flip(sources, tmp_path, content, changes):
+    put(tmp_path, content)
+    entry = entry_of(**changes)
+    dataset = prepare(entry, sources)
+    rows, labels = csr_matrix(dataset.X).toarray(), np.array(dataset.y)
+    for path in sorted(dataset.folder.iterdir()):
+        good = path.read_bytes()
+        for place in range(len(good) if path.suffix == ".json" else 128):
+            for bit in (1, 2, 16):
+                path.write_bytes(good[:place] + bytes([good[place] ^ bit]) + good[place + 1 :])
+                try:
+                    found = open_prepared(dataset.folder, dataset.fingerprint)
+                except DataError:
+                    continue
+                np.testing.assert_array_equal(csr_matrix(found.X).toarray(), rows)
+                np.testing.assert_array_equal(found.y, labels)
+                assert found.manifest == dataset.manifest
+                assert found.X.dtype == np.float64
+        path.write_bytes(good)
+
+
+def test_descriptions_of_earlier_versions_are_read(sources):
+    dataset = prepare(entry_of(), sources)
+    path = dataset.folder / "meta.json"
+    meta = json.loads(path.read_text())
+    del meta["seal"]
+    path.write_text(json.dumps(meta))
+    assert find_prepared(entry_of(), sources).fingerprint == dataset.fingerprint
+
+
+@pytest.mark.parametrize("array", ["X", "y"])
+def test_arrays_are_never_unpickled(sources, array):
+    class Trap:
+        def __reduce__(self):
+            return exec, ("raise SystemExit('a pickle was run')",)
+
+    dataset = prepare(entry_of(), sources)
+    path, meta = dataset.folder / f"{array}.npy", dataset.folder / "meta.json"
+    for content in (pickled(np.array([Trap()] * 9, dtype=object)), pickle.dumps(Trap())):
+        path.write_bytes(content)
+        described = json.loads(meta.read_text())
+        described.pop("seal", None)
+        described["files"][path.name] = len(content)
+        meta.write_text(json.dumps(described))
+        with pytest.raises(DataError, match=f"{array}.npy: expected an array, it cannot be read"):
+            open_prepared(dataset.folder, dataset.fingerprint)
+
+
+def pickled(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
 
 
 def test_verify_of_nothing(sources):

@@ -17,13 +17,20 @@ from .fetch import fetch_form
 from .formats import read_blocks
 from .lines import Block
 from .sources import Sources
-from .store import Dataset, Filled, content_key, find_prepared, recipe_key, write_prepared
+from .store import Dataset, Filled, content_key, find_prepared, is_intact, recipe_key, write_prepared
 from .transform import positive_classes, scale, spelled
 
 __all__ = ["at_hand", "prepare", "read_original"]
 
 
-def prepare(entry: DatasetEntry, sources: Sources, notify: Notify | None = None, fresh: bool = False) -> Dataset:
+def prepare(
+    entry: DatasetEntry,
+    sources: Sources,
+    notify: Notify | None = None,
+    fresh: bool = False,
+    *,
+    hashed: bool = False,
+) -> Dataset:
     """Return a dataset ready for use; fetch and parse it first if the cache does not have it.
 
     Several processes may ask for the same dataset: one does the work, the others wait for it.
@@ -38,6 +45,8 @@ def prepare(entry: DatasetEntry, sources: Sources, notify: Notify | None = None,
         Called with a line of text on progress and on anything noteworthy.
     fresh : bool
         Fetch the files again and prepare them again, whatever the cache holds.
+    hashed : bool
+        Hash the arrays that the cache holds, and prepare them again if they have changed on disk.
 
     Returns
     -------
@@ -51,12 +60,25 @@ def prepare(entry: DatasetEntry, sources: Sources, notify: Notify | None = None,
         The files are not what the catalogue promises, or the cache cannot be written.
     """
     notify = notify or _silent
-    if not fresh and (found := find_prepared(entry, sources)):
-        return found
-    with _usable_cache(entry, sources), locked(entry, sources, notify):
-        if not fresh and (found := find_prepared(entry, sources)):
+    with _usable_cache(entry, sources):
+        found = None if fresh else find_prepared(entry, sources)
+        if found and (not hashed or is_intact(found, notify)):
             return found
-        return _build(entry, sources, notify, fresh)
+        with locked(entry, sources, notify):
+            # Whoever held the lock may have done the work.
+            found = None if fresh else find_prepared(entry, sources)
+            if found and (not hashed or is_intact(found, _silent)):
+                return found
+            return _rebuild(entry, sources, notify, found) if found else _build(entry, sources, notify, fresh)
+
+
+def _rebuild(entry: DatasetEntry, sources: Sources, notify: Notify, damaged: Dataset) -> Dataset:
+    trouble = f"{entry.name}: the prepared arrays in {damaged.folder} have changed on disk"
+    notify(f"{trouble}; preparing them again")
+    try:
+        return _build(entry, sources, notify, fresh=False)
+    except DataError as error:
+        raise type(error)(f"{trouble}, and cannot be prepared again:\n{error.message}", error.hint) from None
 
 
 def read_original(entry: DatasetEntry, sources: Sources, notify: Notify | None = None) -> tuple[np.ndarray, np.ndarray]:

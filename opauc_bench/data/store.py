@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,16 +16,18 @@ import numpy as np
 from ..errors import DataError
 from .cache import changed_at_origin
 from .catalogue import DatasetEntry, Form
+from .download import Notify
 from .fourier import RandomFourierRows
 from .sources import Sources
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["Dataset", "Filled", "find_prepared", "open_folder", "open_prepared", "write_prepared"]
+__all__ = ["Dataset", "Filled", "find_prepared", "is_intact", "open_folder", "open_prepared", "write_prepared"]
 
 PREPARE_VERSION = 1  # raise when the same files and the same entry would give other arrays
 META = "meta.json"
+_LARGE = 4 << 30  # bytes that take some seconds to hash
 ARRAYS = {
     "dense": ("X", "y"),
     "csr": ("data", "indices", "indptr", "y"),
@@ -146,11 +149,14 @@ def open_folder(folder: Path) -> Dataset:
         name, kind, shape = meta["name"], meta["kind"], tuple(meta["shape"])
         fingerprint, manifest = meta["fingerprint"], meta["manifest"]
         sizes = {array: int(meta["files"][f"{array}.npy"]) for array in ARRAYS[kind]}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        # Earlier versions wrote no seal.
+        if manifest["storage"] != kind or meta.get("seal", _seal(meta)) != _seal(meta):
+            raise ValueError("it was changed")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{folder}: expected a prepared dataset, {META} cannot be read ({type(error).__name__})", mend
         ) from None
-    loaded = {array: _map(folder / f"{array}.npy", size, mend) for array, size in sizes.items()}
+    loaded = {array: _map(folder, array, size, mend) for array, size in sizes.items()}
     if kind == "dense":
         X = loaded["X"]
     elif kind == "fourier":
@@ -158,18 +164,55 @@ def open_folder(folder: Path) -> Dataset:
     else:
         from scipy.sparse import csr_matrix
 
-        X = csr_matrix((loaded["data"], loaded["indices"], loaded["indptr"]), shape=shape, copy=False)
+        try:
+            X = csr_matrix((loaded["data"], loaded["indices"], loaded["indptr"]), shape=shape, copy=False)
+        except ValueError as error:
+            raise DataError(f"{folder}: expected the arrays of a CSR matrix ({error})", mend) from None
+    if X.shape != shape or loaded["y"].shape != shape[:1]:
+        raise DataError(f"{folder}: expected {shape} values and {shape[:1]} labels, got {X.shape}", mend)
     return Dataset(name, X, loaded["y"], fingerprint, manifest, folder)
 
 
-def _map(path: Path, size: int, mend: str) -> np.ndarray:
+def _map(folder: Path, array: str, size: int, mend: str) -> np.ndarray:
+    path = folder / f"{array}.npy"
     try:
         came = path.stat().st_size
         if came != size:
             raise DataError(f"{path}: expected {size:,} bytes, got {came:,}", mend)
-        return np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
+        values = np.lib.format.open_memmap(path, mode="r")
+    # NumPy evaluates the header as a literal of Python, and says all this where it is damaged.
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        SyntaxError,
+        TokenError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise DataError(f"{path}: expected an array, it cannot be read ({error})", mend) from None
+    if values.dtype.str != DTYPES[array] or not values.flags.c_contiguous or values.offset + values.nbytes != size:
+        raise DataError(f"{path}: expected an array of {DTYPES[array]}, got {values.dtype.str}", mend)
+    return values
+
+
+def _seal(meta: dict[str, Any]) -> str:
+    """Hash what `META` says, so that a change of it is noticed."""
+    content = {key: value for key, value in meta.items() if key != "seal"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def is_intact(dataset: Dataset, notify: Notify) -> bool:
+    """Whether the arrays on disk are still those that the fingerprint was taken of.
+
+    All of them are read, at about 1 GB/s; where that takes long, it is said.
+    """
+    folder, kind = dataset.folder, dataset.manifest["storage"]
+    size = sum((folder / f"{array}.npy").stat().st_size for array in ARRAYS[kind])
+    if size > _LARGE:
+        notify(f"{dataset.name}: checking {size / 1e9:.0f} GB of arrays")
+    return fingerprint_of(folder, kind, dataset.X.shape) == dataset.fingerprint
 
 
 def fingerprint_of(folder: Path, kind: str, shape: tuple[int, int]) -> str:
@@ -217,6 +260,7 @@ def write_prepared(entry: DatasetEntry, key: str, sources: Sources, fill: Callab
             "files": {f"{array}.npy": (new / f"{array}.npy").stat().st_size for array in ARRAYS[kind]},
             "manifest": manifest,
         }
+        meta["seal"] = _seal(json.loads(json.dumps(meta)))
         (new / META).write_text(json.dumps(meta, indent=1), "utf-8")
         new.chmod(0o755)
         final = parent / key

@@ -57,7 +57,7 @@ def sweep(
     for block in blocks_that_fit(learner, X, len(train), left, memory_bytes):
         part = {axis: values[block] for axis, values in grid.items()}
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
-        measured = {name: score_columns(X, y[rows], rows, coef, auc) for name, rows in parts.items()}
+        measured = {name: score_columns(X, y[rows], rows, coef, auc, on_chunk) for name, rows in parts.items()}
         finite = np.logical_and.reduce([np.isfinite(values) for values in measured.values()])
         measured["sparse_ratio"] = np.count_nonzero(coef, axis=0) / len(coef)
         for k, setting in enumerate(block.tolist()):

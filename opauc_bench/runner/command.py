@@ -42,15 +42,15 @@ def run_experiment(
     """Run what is missing, write and print the report; returns the exit code."""
     check_test(test)
     with session.locked():
-        session.prepare_data((lambda text: None) if quiet else say)
+        notify = (lambda text: None) if quiet else say
+        session.prepare_data(notify)
         for error in session.unavailable.values():
             say(f"not available: {error}")
-        session.write_manifest()
-        tasks = [task for task in session.tasks() if task.dataset in session.prepared]
-        if not tasks:
-            raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
-        _check_folds(session, {task.dataset for task in tasks})
-        todo, estimate = _to_do(session, tasks, fresh, retry_failed)
+        tasks, todo, estimate = _planned(session, fresh, retry_failed)
+        if changed := session.check_data({task.dataset for task in todo}, notify):
+            for name in session.unavailable.keys() & set(changed):
+                say(f"not available: {session.unavailable[name]}")
+            tasks, todo, estimate = _planned(session, fresh, retry_failed)
         if session.experiment.protocol.exclusive:
             engine = engine.alone()
             if todo:
@@ -70,6 +70,16 @@ def run_experiment(
         words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
         say(f"{failed} of {len(tasks)} tasks have no number ({words}); --retry-failed computes them again")
     return 3 if session.unavailable else 1 if failed else 0
+
+
+def _planned(session: Session, fresh: bool, retry_failed: bool) -> tuple[list[Task], list[Task], Estimate]:
+    """All tasks on the data at hand, those to compute, and an estimate; the manifest says the same."""
+    session.write_manifest()
+    tasks = [task for task in session.tasks() if task.dataset in session.prepared]
+    if not tasks:
+        raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
+    _check_folds(session, {task.dataset for task in tasks})
+    return tasks, *_to_do(session, tasks, fresh, retry_failed)
 
 
 def _warn_of_load() -> None:

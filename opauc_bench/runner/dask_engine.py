@@ -9,6 +9,7 @@ absent.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -21,7 +22,7 @@ from ..data import DatasetEntry, Sources, prepare
 from ..errors import DataError, RunnerError
 from ..plan import Task
 from .store import Store
-from .task import Workplace, load_learner, lost_record, run_task
+from .task import Workplace, load_learner, lost_record, overdue_record, run_task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -65,6 +66,7 @@ class DaskExecutor:
         self.scheduler = scheduler
         self.n_jobs = n_jobs
         self.entries = entries
+        self._name = secrets.token_hex(8)
         self._client: Client | None = None
         self._cluster = None
 
@@ -132,8 +134,9 @@ class DaskExecutor:
                 yield task, record
         for task in suspects:
             client.wait_for_workers(1, timeout=_SECONDS_FOR_WORKERS)
+            began = time.monotonic()
             for _, record in self._drain(client, [task], workplace, f"{attempt}-alone"):
-                yield task, record or lost_record(task)
+                yield task, record or _given_up(task, workplace.seconds, time.monotonic() - began)
 
     def _drain(
         self, client: Client, tasks: list[Task], workplace: Workplace, attempt: str
@@ -156,6 +159,7 @@ class DaskExecutor:
                 self.entries[task.dataset],
                 workplace.seconds,
                 workplace.memory_bytes,
+                self._name,
                 key=f"opauc-bench-{task.id}-{task.column}-{attempt}-{len(refusals)}",
                 workers=[name for name in _addresses(client) if name not in refusals] if refusals else None,
                 resources=resources,
@@ -187,6 +191,14 @@ class DaskExecutor:
             refill()
 
 
+def _given_up(task: Task, limit: float | None, elapsed: float) -> dict[str, Any]:
+    """The record of a task that was alone when its worker died, and left no word."""
+    if limit is None or elapsed < limit:
+        return lost_record(task)
+    message = f"time limit of {limit:g} s reached; its worker ended after {elapsed:.0f} s"
+    return {**lost_record(task), "status": "timeout", "message": message}
+
+
 class _Refusal:
     """What a worker says that cannot get the data of a task."""
 
@@ -212,15 +224,17 @@ def _outcome_of(future: Future, task: Task) -> dict[str, Any] | _Refusal | None:
 
 # ---------------------------------------------------------------------------------------------- on the worker
 
+_HASHED: set[str | None] = set()  # fingerprints of the arrays that this process has read and found right
+
 
 def _compute_there(
-    task: Task, entry: DatasetEntry, seconds: float | None, memory_bytes: float | None
+    task: Task, entry: DatasetEntry, seconds: float | None, memory_bytes: float | None, run: str
 ) -> dict[str, Any] | _Refusal:
     from distributed import get_worker
 
     worker = get_worker()
     try:
-        data = prepare(entry, Sources.from_environment(), lambda text: None)
+        data = prepare(entry, Sources.from_environment(), lambda text: None, hashed=task.fingerprint not in _HASHED)
     except DataError as error:
         return _Refusal(worker.address, f"{worker.address}: {error}")
     if data.fingerprint != task.fingerprint:
@@ -229,10 +243,16 @@ def _compute_there(
             f"{worker.address}: its {entry.name} has the fingerprint {data.fingerprint[:16]}, "
             f"expected {str(task.fingerprint)[:16]}",
         )
+    _HASHED.add(data.fingerprint)
     results = Path(tempfile.mkdtemp(prefix="opauc-bench-", dir=worker.local_directory))
+    workplace = Workplace(results, {task.dataset: str(data.folder)}, seconds, memory_bytes)
+    # Beside the folders of this host's workers: it outlives the process, and whoever is sent the task next finds it.
+    note = Path(worker.local_directory).parent / f"opauc-bench-{run}-{task.id}-{task.column}"
     try:
-        return run_task(task, Workplace(results, {task.dataset: str(data.folder)}, seconds, memory_bytes))
+        said = note.read_text(encoding="utf-8", errors="replace") if note.exists() else None
+        return overdue_record(task, workplace, said) or run_task(task, workplace, note)
     finally:
+        note.unlink(missing_ok=True)
         shutil.rmtree(results, ignore_errors=True)
 
 

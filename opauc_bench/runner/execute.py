@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from ..plan import Task
 from .store import Store
-from .task import Workplace, load_learner, lost_record, run_task
+from .task import Workplace, load_learner, lost_record, overdue_record, run_task
 
 __all__ = ["Executor", "LocalExecutor"]
 
@@ -49,7 +49,9 @@ class LocalExecutor:
     """Worker processes of this machine, one BLAS thread each (joblib's loky).
 
     When a worker dies, loky ends its neighbours too, and nobody can tell who was to blame. So the tasks that were under
-    way are tried again, each alone; the one that brings down its worker even then is recorded as an error.
+    way are tried again, each alone; the one that brings down its worker even then is recorded as an error. A worker
+    that ends itself, since its task is over time and does not react, has left word: there the neighbours just start
+    again.
 
     Parameters
     ----------
@@ -69,16 +71,25 @@ class LocalExecutor:
             for task, record in self._compute(list(waiting.values()), workplace, self.n_jobs):
                 del waiting[task.id, task.column]
                 yield task, record
+            if not waiting:
+                return
             # Tasks are left: the pool broke. What was recorded but not reported is found by reading it.
             for task in list(waiting.values()):
                 if (record := store.read(task)) is not None:
                     del waiting[task.id, task.column]
                     yield task, record
-            suspects = [task for task in waiting.values() if store.clear_claim(task)]
+            notes = {key: note for key, task in waiting.items() if (note := store.clear_claim(task)) is not None}
+            store.sweep()  # what the workers were writing when they ended
+            overdue = {key: record for key in notes if (record := overdue_record(waiting[key], workplace, notes[key]))}
+            for key, record in overdue.items():
+                task = waiting.pop(key)
+                store.write(task, record)
+                yield task, record
+            if overdue:  # so the others were ended only because they were neighbours
+                continue
             # A worker that dies before it can claim its first task leaves no suspect; some task has to be the one.
-            for task in suspects or list(waiting.values())[:1]:
-                del waiting[task.id, task.column]
-                yield from self._alone(task, workplace, store)
+            for key in list(notes or waiting)[: len(notes) or 1]:
+                yield from self._alone(waiting.pop(key), workplace, store)
 
     def _load_learners(self, tasks: list[Task]) -> None:
         """Let one worker compile the kernels and cache them on disk, before all would do it at the same time.
@@ -91,10 +102,11 @@ class LocalExecutor:
     def _alone(self, task: Task, workplace: Workplace, store: Store) -> Iterator[Done]:
         done = list(self._compute([task], workplace, 1))
         if not done:
-            store.clear_claim(task)
+            note = store.clear_claim(task)
+            store.sweep()
             record = store.read(task)
             if record is None:
-                record = lost_record(task)
+                record = overdue_record(task, workplace, note) or lost_record(task)
                 store.write(task, record)
             done = [(task, record)]
         yield from done
@@ -117,7 +129,7 @@ class LocalExecutor:
                 for future in finished:
                     yield future.result()
         except BrokenProcessPool:
-            return
+            self.stop()  # from now on, no worker writes anything
 
     def _open(self, n_jobs: int):
         """Worker processes that stand ready: those there are, or new ones."""
@@ -168,7 +180,7 @@ def _watch(parent: int) -> None:
 
 def _work(task: Task, workplace: Workplace) -> Done:
     store = Store(workplace.results)
-    store.claim(task, os.getpid())
-    record = run_task(task, workplace)
+    note = store.claim(task, os.getpid())
+    record = run_task(task, workplace, note)
     store.clear_claim(task)
     return task, record

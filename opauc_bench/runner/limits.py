@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import faulthandler
+import re
 import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-__all__ = ["Deadline", "TimeLimitReached", "memory_limit"]
+__all__ = ["OVERTIME", "Deadline", "TimeLimitReached", "last_resort", "memory_limit", "overrun_in"]
+
+OVERTIME = 3.0  # seconds beyond its limit after which a task is not asked any more
+_HEADING = "Timeout ("
+_FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
 
 
 class TimeLimitReached(Exception):
@@ -22,7 +29,7 @@ class Deadline:
     seconds : float or None
         Wall-clock limit; None for no limit.
     used : float
-        Seconds that the task ran for before it was interrupted.
+        Seconds that the task has run for already.
     """
 
     def __init__(self, seconds: float | None, used: float = 0.0):
@@ -36,6 +43,54 @@ class Deadline:
     def check(self, *_) -> None:
         if self.seconds is not None and self.used > self.seconds:
             raise TimeLimitReached(f"time limit of {self.seconds:g} s reached")
+
+
+@contextmanager
+def last_resort(seconds: float | None, note: Path | None) -> Iterator[None]:
+    """End this process if the block takes longer than that, whatever it is in the middle of.
+
+    A kernel or a routine of LAPACK cannot be interrupted, and keeps other threads of Python from running. The clock
+    that runs here is a thread of C. It leaves behind where the time was spent, and then the process is gone.
+
+    Parameters
+    ----------
+    seconds : float or None
+        None for no limit.
+    note : Path or None
+        File that the place is appended to, for `overrun_in`. None where the process must not be ended.
+    """
+    if seconds is None or note is None:
+        yield
+        return
+    with open(note, "a", encoding="utf-8") as file:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def overrun_in(note: str, function: str) -> str | None:
+    """Where a process was that `last_resort` has ended, such as ``least_squares.py:117 in ridge_path``.
+
+    Parameters
+    ----------
+    note : str
+        Contents of the file.
+    function : str
+        A function of the thread that matters.
+
+    Returns
+    -------
+    str or None
+        None if the process came to another end.
+    """
+    _, heading, traces = note.partition(_HEADING)
+    if not heading:
+        return None
+    threads = [_FRAME.findall(thread) for thread in traces.split("\n\n")]
+    frames = next((frames for frames in threads if any(name == function for *_, name in frames)), [])
+    return "{}:{} in {}".format(*frames[0]) if frames else "a place that it could not tell"
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import fcntl
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,6 +74,7 @@ class Session:
     prepared: dict[str, Dataset] = field(default_factory=dict)
     unavailable: dict[str, DataError] = field(default_factory=dict)
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _hashed: set[str] = field(default_factory=set, init=False)
 
     @classmethod
     def open(
@@ -159,11 +160,31 @@ class Session:
     def prepare_dataset(self, name: str, notify: Notify) -> Dataset | None:
         """Get one dataset ready, or note why it cannot be had."""
         if name not in self.prepared and name not in self.unavailable:
-            try:
-                self.prepared[name] = prepare(self.catalogue[name], self.sources, notify)
-            except DataError as error:
-                self.unavailable[name] = error
+            self._prepare(name, notify)
         return self.prepared.get(name)
+
+    def check_data(self, names: Collection[str], notify: Notify) -> list[str]:
+        """Hash the arrays of datasets that are about to be computed on, once; those that have changed are made anew.
+
+        Returns
+        -------
+        list of str
+            Datasets with another fingerprint than before, or none: what was planned with them does not hold.
+        """
+        changed = []
+        for name in sorted(set(names) - self._hashed):
+            planned = self.prepared.pop(name).fingerprint
+            self._prepare(name, notify)
+            if name not in self.prepared or self.prepared[name].fingerprint != planned:
+                changed.append(name)
+        return changed
+
+    def _prepare(self, name: str, notify: Notify) -> None:
+        self._hashed.add(name)
+        try:
+            self.prepared[name] = prepare(self.catalogue[name], self.sources, notify, hashed=True)
+        except DataError as error:
+            self.unavailable[name] = error
 
     def memory_at_hand(self) -> float:
         """Bytes that one task may use: the limit of the config, else the memory of this machine."""
@@ -195,7 +216,7 @@ class Session:
             shapes[name] = Shape(
                 known.get("n_samples", entry.n_samples),
                 known.get("n_features", entry.width),
-                known.get("density", 1.0),
+                known.get("density", entry.density),
                 known.get("fingerprint"),
                 known.get("n_positive", entry.n_positive),
             )

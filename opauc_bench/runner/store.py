@@ -109,21 +109,28 @@ class Store:
             partial = _read_json(self.partial_path(task))
         except ResultsError:
             return {}
-        return partial if partial and partial.get("id") == task.id else {}
+        sound = partial and partial.get("id") == task.id
+        sound = sound and all(type(partial.get(clock, 0.0)) in (int, float) for clock in ("seconds", "cpu_seconds"))
+        return partial if sound else {}
 
     def write_partial(self, task: Task, partial: dict[str, Any]) -> None:
         write_json(self.partial_path(task), {"id": task.id, **partial})
 
-    def claim(self, task: Task, pid: int) -> None:
-        """Note that a worker has begun a task, so that it is known who was at work when one dies."""
-        write_json(self._claim_path(task), {"pid": pid})
-
-    def clear_claim(self, task: Task) -> bool:
-        """Remove the note; tell whether there was one."""
+    def claim(self, task: Task, pid: int) -> Path:
+        """Note that a worker has begun a task, so that it is known who was at work when one dies; returns the note."""
         path = self._claim_path(task)
-        there = path.exists()
+        write_json(path, {"pid": pid})
+        return path
+
+    def clear_claim(self, task: Task) -> str | None:
+        """Remove the note; return what it said, or None if there was none."""
+        path = self._claim_path(task)
+        try:
+            said = path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return None
         path.unlink(missing_ok=True)
-        return there
+        return said
 
     def _claim_path(self, task: Task) -> Path:
         return self.folder / "partial" / f"{task.id}-{task.column}.claim"

@@ -27,12 +27,15 @@ from ..evaluation.selection import score_columns
 from ..evaluation.span import is_narrower, span_coordinates
 from ..learners import get_learner
 from ..plan import Task, expand_grid
-from .limits import TimeLimitReached, memory_limit
+from .limits import OVERTIME, TimeLimitReached, last_resort, memory_limit, overrun_in
 from .measures import MEASURES
 from .store import SCHEMA, Store
 from .work import Work
 
-__all__ = ["Workplace", "compute", "environment", "load_learner", "lost_record", "run_task"]
+__all__ = ["Workplace", "compute", "environment", "load_learner", "lost_record", "overdue_record", "run_task"]
+
+
+_AGES = 1e8  # seconds, that clocks can still count
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,16 @@ class Workplace:
     memory_bytes: float | None = None
 
 
-def run_task(task: Task, workplace: Workplace) -> dict[str, Any]:
+def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict[str, Any]:
     """Compute a task and write its record.
+
+    Parameters
+    ----------
+    task : Task
+    workplace : Workplace
+    note : Path, optional
+        Where to leave word if the task has to be ended together with its process, because it is far beyond its time
+        limit and does not look at the clock; see `overdue_record`. Without it, such a task goes on.
 
     Returns
     -------
@@ -68,7 +79,7 @@ def run_task(task: Task, workplace: Workplace) -> dict[str, Any]:
         with threadpool_limits(1):
             # Libraries are loaded and their buffers allocated before memory is short: BLAS waits for ever if it is.
             load_learner(task)
-            with memory_limit(workplace.memory_bytes):
+            with last_resort(_patience(task, workplace, store), note), memory_limit(workplace.memory_bytes):
                 outcome = compute(task, workplace, store)
     except TimeLimitReached as reached:
         outcome = {"status": "timeout", "message": str(reached)}
@@ -104,6 +115,7 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     dict
         Status, what was measured, and timings.
     """
+    started = time.monotonic()
     learner, grid = _searched(task.learner, task.params, task.grid)
     lender = task.lender
     folder = workplace.prepared[task.dataset]
@@ -119,6 +131,7 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
         store=store,
         seconds=workplace.seconds,
         memory_bytes=workplace.memory_bytes,
+        started=started,
     )
     return MEASURES[task.protocol["kind"]](work)
 
@@ -127,6 +140,23 @@ def _searched(name: str, params: dict[str, Any], grid: dict[str, tuple[float, ..
     """A learner and all settings to try; where the experiment fixes every axis, that is one."""
     learner = get_learner(name)(**params)
     return learner, expand_grid(grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
+
+
+def _patience(task: Task, workplace: Workplace, store: Store) -> float | None:
+    """Seconds from now after which a task is ended by force."""
+    if workplace.seconds is None:
+        return None
+    left = workplace.seconds - store.read_partial(task).get("seconds", 0.0)
+    return min(max(0.0, left), _AGES) + OVERTIME
+
+
+def overdue_record(task: Task, workplace: Workplace, note: str | None) -> dict[str, Any] | None:
+    """The record of a task that was ended together with its process, or None if its end was another."""
+    place = overrun_in(note or "", compute.__name__)
+    if place is None:
+        return None
+    message = f"time limit of {workplace.seconds:g} s reached in {place}; its process had to be ended"
+    return _record(task, {"status": "timeout", "message": message}, workplace.seconds + OVERTIME)
 
 
 def lost_record(task: Task) -> dict[str, Any]:

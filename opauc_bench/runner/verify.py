@@ -129,6 +129,9 @@ def verify_results(
     chosen, notes = _candidates(session, found.records, max_seconds)
     pairs, missing = draw(chosen, sample, seed, lambda task: _can_be_had(session, task, notify))
     notes += [f"{name}: not drawn from, {_why(session, name)}" for name in missing]
+    if changed := session.check_data({task.dataset for task, _ in pairs}, notify):
+        pairs = [(task, record) for task, record in pairs if task.dataset not in changed]
+        notes += [f"{name}: not computed on, {_why(session, name)}" for name in changed]
     if not pairs:
         _raise_nothing_to_compute(session, notes, bool(missing))
     wall = sum(record["timing"].get("wall_seconds", 0.0) for _, record in pairs)

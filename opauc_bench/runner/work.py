@@ -40,6 +40,8 @@ class Work:
         Where finished parts are kept; without it the task starts from nothing.
     seconds : float or None
         Wall-clock limit, what an interrupted run has used included.
+    started : float
+        Reading of ``time.monotonic()`` when the work on the task began.
     memory_bytes : float or None
         What one training pass may use: settings go in blocks where all of them together need more.
     """
@@ -53,12 +55,13 @@ class Work:
     store: Store | None = None
     seconds: float | None = None
     memory_bytes: float | None = None
+    started: float = field(default_factory=time.monotonic)
     deadline: Deadline = field(init=False)
     partial: dict[str, Any] = field(init=False)
 
     def __post_init__(self):
         self.partial = self.store.read_partial(self.task) if self.store else {}
-        self.deadline = Deadline(self.seconds, self.partial.get("seconds", 0.0))
+        self.deadline = Deadline(self.seconds, self.partial.get("seconds", 0.0) + time.monotonic() - self.started)
         self._cpu_start = time.process_time() - self.partial.get("cpu_seconds", 0.0)
 
     @property

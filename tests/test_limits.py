@@ -1,0 +1,228 @@
+"""Limits that hold: tasks that take no notice of the clock, arrays that change under a run."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from opauc_bench.runner.limits import last_resort, overrun_in
+
+LEARNERS = '''
+"""Learners that take no notice of the clock on real data."""
+
+import ctypes
+import time
+
+import numpy as np
+
+from opauc_bench.compiled import njit
+from opauc_bench.learners import OnePassLearner
+from opauc_bench.learners.base import State
+
+
+class Paused(OnePassLearner):
+    grid_axes = ("eta",)
+
+    def __init__(self, eta=0.1):
+        self.eta = eta
+
+    def _begin(self, n_features, settings):
+        spin(1), fill(1)  # compiled when the learner is loaded, not on the clock
+        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
+
+    def _consume(self, state, X, y):
+        if X.shape[1] > 3:
+            self.behave()
+        state.W += np.outer(X.T @ y, state.settings["eta"])
+
+    def behave(self):
+        time.sleep(0.05)
+
+
+class Sleeps(Paused):
+    """Sleeps, and keeps all other threads of Python from running, as some routines of LAPACK do."""
+
+    def behave(self):
+        ctypes.PyDLL(None).sleep(600)
+
+
+@njit()
+def spin(turns):
+    x = 0.0
+    for i in range(turns):
+        x = np.cos(x + i)
+    return x
+
+
+class Spins(Paused):
+    def behave(self):
+        spin(10**12)
+
+
+class Allocates(Paused):
+    def behave(self):
+        self.hoard = fill(2**27)
+
+
+@njit()
+def fill(size):
+    x = np.zeros(size)
+    for i in range(size):
+        x[i] = i
+    return x
+'''
+
+DEAF = """
+title: Deaf to the clock
+datasets: [wine]
+learners: ["mine.py:Paused", "mine.py:Sleeps", "mine.py:Spins", "mine.py:Allocates"]
+grids: {eta: [0.25, 0.5]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+limits: {seconds: 3, memory_gb: 0.3}
+"""
+
+QUICK = """
+title: Two datasets
+datasets: [wine, breast_cancer]
+learners: [uni_log, uni_squ]
+grids: {eta: [0.25, 0.5]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("limits")
+    (folder / "mine.py").write_text(LEARNERS)
+    (folder / "deaf.yaml").write_text(DEAF)
+    (folder / "quick.yaml").write_text(QUICK)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def deaf(bench, place):
+    done = bench("run", "deaf.yaml", "--offline", "--jobs", 2, cwd=place)
+    assert done.returncode == 1, done.stderr
+    records = [json.loads(path.read_text()) for path in (place / "results/deaf").glob("records/*/*/*.json")]
+    assert len(records) == 8
+    return records, done
+
+
+@pytest.mark.parametrize("column", ["Sleeps", "Spins"])
+def test_what_does_not_look_at_the_clock_is_ended(deaf, column):
+    ended = [record for record in deaf[0] if record["column"] == column]
+    assert [record["status"] for record in ended] == ["timeout", "timeout"]
+    for record in ended:
+        assert record["message"].startswith("time limit of 3 s reached in mine.py:")
+        assert record["message"].endswith(" in behave; its process had to be ended")
+        assert record["timing"]["wall_seconds"] == 6.0
+        assert record["environment"]["numba"]
+
+
+@pytest.mark.parametrize(("column", "status"), [("Paused", "ok"), ("Allocates", "out_of_memory")])
+def test_whoever_is_next_to_it_gets_what_it_deserves(deaf, column, status):
+    assert [record["status"] for record in deaf[0] if record["column"] == column] == [status, status]
+
+
+def test_nothing_is_left_of_workers_that_were_ended(deaf, place):
+    folder = place / "results/deaf"
+    assert not [path for path in folder.rglob("*") if path.suffix in (".tmp", ".claim")]
+    assert not list((folder / "partial").iterdir())
+
+
+def test_the_last_resort_leaves_no_trace_if_it_is_not_needed(tmp_path):
+    note = tmp_path / "note"
+    note.write_text("before")
+    with last_resort(60.0, note):
+        pass
+    with last_resort(None, note), last_resort(0.0, None):
+        pass
+    assert note.read_text() == "before"
+    assert overrun_in("before", "compute") is None
+
+
+def test_the_place_is_that_of_the_thread_with_the_task():
+    note = """{"pid": 1}
+Timeout (0:00:05)!
+Thread 0x01 (most recent call first):
+  File "/usr/lib/threading.py", line 5 in wait
+  File "/usr/lib/threading.py", line 9 in run
+
+Thread 0x02 (most recent call first):
+  File "/a b/learn.py", line 71 in <listcomp>
+  File "/a/task.py", line 8 in compute
+
+Thread 0x03 (most recent call first):
+  File "/usr/lib/queue.py", line 5 in get
+"""
+    assert overrun_in(note, "compute") == "learn.py:71 in <listcomp>"
+    assert overrun_in(note[:40], "compute") == "a place that it could not tell"
+
+
+# ---------------------------------------------------------------------- arrays that change under a run
+
+
+@pytest.fixture
+def own(bench, environment, tmp_path, place):
+    """Return a bench with a cache of its own, in which both datasets have been computed on, and its results."""
+    cache = tmp_path / "cache"
+    alone = type(bench)(environment | {"OPAUC_BENCH_CACHE": str(cache)})
+    (tmp_path / "quick.yaml").write_text(QUICK)
+    done = alone("run", "quick.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return alone, tmp_path, tmp_path / "results/quick"
+
+
+def damage(cache: Path, dataset: str, array: str) -> Path:
+    (path,) = cache.glob(f"{dataset}/prepared/*/{array}.npy")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 64
+    path.write_bytes(content)
+    return path
+
+
+def test_a_run_does_not_compute_on_arrays_that_have_changed(own):
+    bench, desk, folder = own
+    before = (folder / "folds.csv").read_bytes()
+    path = damage(desk / "cache", "wine", "X")
+    shutil.rmtree(folder / "records/wine")
+    done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stderr.split())
+    assert f"wine: the prepared arrays in {path.parent} have changed on disk; preparing them again" in words
+    assert (folder / "folds.csv").read_bytes() == before
+    assert "changed on disk" not in bench("run", "quick.yaml", "--offline", "--fresh", "--jobs", 1, cwd=desk).stderr
+
+
+def test_arrays_with_nothing_to_compute_are_not_read(own):
+    bench, desk, folder = own
+    damage(desk / "cache", "wine", "X")
+    shutil.rmtree(folder / "records/breast_cancer")
+    done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
+    assert done.returncode == 0
+    assert "changed on disk" not in done.stderr
+
+
+def test_a_fingerprint_that_is_wrong_leads_to_another_plan_once_it_is_right(own):
+    bench, desk, folder = own
+    (path,) = (desk / "cache/wine/prepared").glob("*/meta.json")
+    meta = json.loads(path.read_text())
+    known = set(folder.glob("records/wine/*/*.json"))
+    meta["fingerprint"] = meta["fingerprint"][::-1]
+    del meta["seal"]
+    path.write_text(json.dumps(meta))
+    done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
+    assert done.returncode == 0
+    assert "preparing them again" in done.stderr
+    assert "tasks to compute" not in done.stderr
+    assert set(folder.glob("records/wine/*/*.json")) == known
+    assert json.loads((folder / "manifest.json").read_text())["datasets"]["wine"]["fingerprint"] != meta["fingerprint"]
+
+
+def test_verify_computes_on_arrays_that_have_been_checked(own):
+    bench, desk, _ = own
+    damage(desk / "cache", "wine", "X")
+    done = bench("verify", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
+    assert done.returncode == 0, done.stdout
+    assert "preparing them again" in done.stderr
