@@ -654,7 +654,8 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
             "kind: holdout",
             "kind: holdot, trials: 0, folds: 3",
             [
-                "x.yaml:9:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or 'timing', got 'holdot' (did you mean 'holdout'?)",
+                "x.yaml:9:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or "
+                "'timing', got 'holdot' (did you mean 'holdout'?)",
                 "x.yaml:9:34: protocol.trials: expected at least 1, got 0",
                 "x.yaml:9:37: protocol.folds: unknown key; allowed: kind, trials, shares, split, imbalance, auc, seed",
             ],
