@@ -24,6 +24,7 @@ from collections import Counter
 from pathlib import Path
 
 _PLACE = "OPAUC_BENCH_FUZZ_PLACE"
+_ENOUGH = 30  # different findings
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "tests" / "fixtures" / "fuzz"
 MODES = {"compiled": {}, "checked": {"NUMBA_BOUNDSCHECK": "1"}, "python": {"NUMBA_DISABLE_JIT": "1"}}
@@ -57,7 +58,7 @@ class Hunt:
             self.outcomes[self.examine(data, self.place)] += 1
         except Exception as error:
             self._keep(data, error)
-        if sum(self.outcomes.values()) >= self.total:
+        if sum(self.outcomes.values()) >= self.total or len(self.found) >= _ENOUGH:
             self.tell()
             sys.stdout.flush()
             sys.stderr.flush()
@@ -73,7 +74,7 @@ class Hunt:
         KEPT.mkdir(exist_ok=True)
         self.found[kind] = KEPT / f"{hashlib.sha256(data).hexdigest()[:16]}.bin"
         self.found[kind].write_bytes(data)
-        print(f"FOUND {self.found[kind]}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+        print(f"FOUND {self.found[kind]}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
 
     def tell(self) -> None:
         seconds = time.monotonic() - self.began
@@ -92,7 +93,8 @@ def guided(hunt: Hunt, seed: int, seeds: list[bytes], corpus: Path) -> None:
         (start / str(number)).write_bytes(data)
     words = hunt.place / "words"
     words.write_text("".join('"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n' for word in WORDS))
-    options = [f"-seed={seed + 1}", f"-runs={10 * hunt.total}", f"-dict={words}", "-max_len=4096", "-timeout=300"]
+    options = [f"-seed={seed + 1}", f"-runs={10 * hunt.total}", f"-dict={words}", "-max_len=4096"]
+    options += ["-timeout=300", "-report_slow_units=300", f"-artifact_prefix={hunt.place}/"]
     atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", str(corpus), str(start)], hunt)
     atheris.Fuzz()
 
@@ -152,6 +154,8 @@ def hunt_here(given: argparse.Namespace, place: Path) -> int:
         if not given.blind:
             import atheris
 
+            if given.mode != "python":  # numba cannot compile what atheris has put its counters into
+                import opauc_bench.data.svmlight  # noqa: F401
             stack.enter_context(atheris.instrument_imports(include=["opauc_bench.data", "opauc_bench.streaming.model"]))
         from reference.hostile import seeds
     hunt = Hunt(given.inputs, place)
