@@ -54,7 +54,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Targets:
-    """At most ``times_uni`` of uni_squ for each shape, at least ``cheaper`` than ``parameters`` for one setting."""
+    """At most ``times_uni`` of uni_squ by shape to run, at least ``cheaper`` than ``parameters`` for one setting."""
 
     times_uni: dict[str, float]
     cheaper: float | None = None

@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 
 LEARNERS = '''
-"""Learners for a cluster: one that takes its time, one that kills its worker."""
+"""Learners for a cluster: one that takes its time, one that kills its worker, one that is deaf to the clock."""
 
+import ctypes
 import os
 import time
 
@@ -45,6 +46,13 @@ class Paused(OnePassLearner):
 class Kills(Paused):
     def behave(self):
         os.kill(os.getpid(), 9)
+
+
+class Sleeps(Paused):
+    """Keeps all other threads of Python from running, too."""
+
+    def behave(self):
+        ctypes.PyDLL(None).sleep(600)
 '''
 
 EXPERIMENT = """
@@ -218,6 +226,41 @@ def test_what_brings_down_its_worker_is_recorded_and_the_rest_goes_on(bench, pla
     statuses = {(record["column"], record["status"]) for record in found.values()}
     assert statuses == {("Paused", "ok"), ("uni_log", "ok"), ("Kills", "error")}
     assert len(found) == 9
+
+
+def test_what_is_deaf_to_the_clock_is_ended_and_the_rest_goes_on(bench, place):
+    (place / "sleeps.yaml").write_text(
+        EXPERIMENT.replace("[wine, own]", "[wine]")
+        .replace("catalogue: own.yaml\n", "limits: {seconds: 2}\n")
+        .replace('["mine.py:Paused", uni_log, uni_squ]', '[uni_log, "mine.py:Sleeps"]')
+        .replace("trials: 2, folds: 3", "trials: 1, folds: 2")
+    )
+    done = bench("run", "sleeps.yaml", "--backend", "dask", "--jobs", 2, cwd=place)
+    assert done.returncode == 1, done.stderr
+    found = records(place / "results/sleeps")
+    assert {(record["column"], record["status"]) for record in found.values()} == {
+        ("uni_log", "ok"),
+        ("Sleeps", "timeout"),
+    }
+    for record in found.values():
+        if record["column"] == "Sleeps":
+            assert record["message"].startswith("time limit of 2 s reached in mine.py:")
+    assert len(found) == 4
+
+
+def test_a_worker_does_not_compute_on_arrays_that_have_changed(bench, cluster, place):
+    other = place / "other"
+    cluster.start_worker(OPAUC_BENCH_CACHE=str(other))
+    options = ["--scheduler", cluster.address, "--backend", "dask"]
+    assert bench("run", "wine.yaml", *options, "--out", "first", cwd=place).returncode == 0
+    os.killpg(cluster.processes.pop().pid, signal.SIGKILL)
+    (path,) = other.glob("wine/prepared/*/X.npy")
+    good = path.read_bytes()
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 64]))
+    cluster.start_worker(OPAUC_BENCH_CACHE=str(other))
+    assert bench("run", "wine.yaml", *options, "--out", "second", cwd=place).returncode == 0
+    assert records(place / "second") == records(place / "first")
+    assert path.read_bytes() == good
 
 
 def test_where_no_scheduler_is_the_error_says_how_to_start_one(bench, place):

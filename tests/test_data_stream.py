@@ -157,7 +157,7 @@ def test_a_zero_after_the_first_block_is_no_guess(monkeypatch):
 def test_what_is_no_text_does_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr("opauc_bench.data.content._LONGEST_LINE", 5_000_000)
     with pytest.raises(DataError, match=r"<stream>:1: expected a line end within 5,000,000 bytes"):
-        joined(stream_svmlight(io.BytesIO(bytes(20_000_000))))
+        joined(stream_svmlight(io.BytesIO(b"1" * 20_000_000)))
 
 
 def test_no_such_file(tmp_path):

@@ -1,29 +1,20 @@
 """The uncompressed content of a file, read in pieces, never trusted."""
 
-import bz2
-import gzip
 import hashlib
-import io
-import lzma
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import DataError
+from . import compression
+from .compression import DAMAGED, decompressed
 
-__all__ = ["SUFFIXES", "chunks", "decompressed", "digest", "pieces", "suffix_of", "text_blocks"]
+__all__ = ["SUFFIXES", "chunks", "digest", "pieces", "suffix_of", "text_blocks"]
 
 SUFFIXES = ("", ".xz", ".bz2", ".gz")
 CHUNK = 1 << 20
 
-_MAGIC = (
-    (re.compile(rb"\xfd7zXZ\x00"), ".xz"),
-    (re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL), ".bz2"),
-    (re.compile(rb"\x1f\x8b\x08"), ".gz"),
-)
-_OPENERS = {"": lambda stream, mode: stream, ".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 _LONGEST_LINE = 1 << 28  # bytes
 _HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|\?xml)\b", re.IGNORECASE)
 
@@ -31,18 +22,7 @@ _HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|\?xml)\b
 def suffix_of(path: Path) -> str:
     """Return the compression suffix that fits a file's first bytes (servers and users rename files)."""
     with path.open("rb") as stream:
-        return _suffix(stream.read(16))
-
-
-def _suffix(head: bytes) -> str:
-    return next((suffix for magic, suffix in _MAGIC if magic.match(head)), "")
-
-
-def decompressed(stream: BinaryIO) -> BinaryIO:
-    """Return the uncompressed content of a binary stream; its first bytes decide about the compression."""
-    if not hasattr(stream, "peek"):
-        stream = io.BufferedReader(stream)
-    return _OPENERS[_suffix(stream.peek(16)[:16])](stream, "rb")
+        return compression.suffix_of(stream.read(16))
 
 
 def chunks(path: Path, limit: int) -> Iterator[bytes]:
@@ -69,7 +49,10 @@ def chunks(path: Path, limit: int) -> Iterator[bytes]:
         for piece in pieces(decompressed(stream), str(path)):
             total += len(piece)
             if total > limit:
-                raise DataError(f"{path}: expected at most {limit:,} bytes of uncompressed content, got more")
+                raise DataError(
+                    f"{path}: expected at most {limit:,} bytes of uncompressed content, got more; if that is right, "
+                    "say how many with 'bytes:' for this file in the catalogue"
+                )
             yield piece
 
 
@@ -84,7 +67,7 @@ def pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
     while True:
         try:
             piece = stream.read(CHUNK)
-        except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        except DAMAGED as error:
             raise DataError(f"{name}: the compressed file is truncated or damaged ({error})") from None
         except OSError as error:
             damaged = error.errno is None  # bz2 reports a damaged stream as a bare OSError
@@ -101,10 +84,13 @@ def text_blocks(source: Iterator[bytes], size: int, name: str) -> Iterator[tuple
     Raises
     ------
     DataError
-        A line is longer than any data: the content is no text, and must not fill the memory.
+        The content is no text: it has a NUL byte, or a line that is longer than any data and must not fill the memory.
     """
     first_line, pending, held = 1, [], 0
     for piece in source:
+        if b"\0" in piece:
+            line = first_line + b"".join([*pending, piece.partition(b"\0")[0]]).count(b"\n")
+            raise DataError(f"{name}:{line}: expected text, got a NUL byte: a binary file, or text in UTF-16")
         pending.append(piece)
         held += len(piece)
         if held >= size and b"\n" in piece:

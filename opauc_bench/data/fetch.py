@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import tarfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +30,7 @@ from .cache import (
     write_note,
 )
 from .catalogue import DatasetEntry, FileSpec, Form
+from .compression import DAMAGED
 from .content import SUFFIXES, suffix_of
 from .download import Notify, Unreachable, download
 from .sources import Sources, is_remote, local_path
@@ -164,7 +164,7 @@ class _File:
         raise _Missing("; ".join(dict.fromkeys(reasons)))
 
     def _keep(self, address: str, part: Path) -> None:
-        if self.file.member is not None and tarfile.is_tarfile(part):
+        if self.file.member is not None and _is_archive(part):
             archive = self.archives.enter_context(part_file(part.parent))
             shutil.copyfile(part, archive)
             self.kept[address] = archive
@@ -211,9 +211,16 @@ class _File:
         return DataUnavailable(f"{name}: {file.name}: not to be had{asked}", hint)
 
 
+def _is_archive(path: Path) -> bool:
+    try:
+        return tarfile.is_tarfile(path)
+    except (ValueError, OverflowError, OSError, *DAMAGED):  # it does not catch all that a damaged one may raise
+        return False
+
+
 def _extract(part: Path, member: str, limit: int) -> None:
     """Replace an archive by one of its members; a file that is no archive stays as it is."""
-    if not tarfile.is_tarfile(part):
+    if not _is_archive(part):
         return
     bare = part.with_name(part.name + "-member")
     try:
@@ -225,7 +232,11 @@ def _extract(part: Path, member: str, limit: int) -> None:
                 raise DataError(f"{part}: expected {member} of at most {limit:,} bytes, got {info.size:,}")
             shutil.copyfileobj(archive.extractfile(info), out)
         os.replace(bare, part)
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+    except (tarfile.TarError, ValueError, OverflowError, *DAMAGED) as error:
+        raise DataError(f"{part}: the archive is truncated or damaged ({error})") from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
         raise DataError(f"{part}: the archive is truncated or damaged ({error})") from None
     finally:
         bare.unlink(missing_ok=True)

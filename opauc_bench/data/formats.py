@@ -23,6 +23,9 @@ from .token_counts import TokenCounts
 __all__ = ["Block", "read_blocks"]
 
 BLOCK = 8 << 20  # bytes of text parsed at once
+_LONGEST_CELL = 256  # bytes
+# Where features that never occur are left out, nobody knows the largest index before. Memory is taken up to there.
+_LARGEST_WITH_GAPS = (1 << 26) - 1
 
 
 def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[Block]:
@@ -48,7 +51,7 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
         With file, line, what was expected and what came.
     """
     if form.format == "mnist_idx":
-        yield from _read_idx(*files, form)
+        yield from _read_idx(*files, form, n_features)
         return
     parse = TokenCounts().parse if form.format == "token_counts" else _PARSERS[form.format]
     for file in files:
@@ -62,8 +65,14 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
 
 
 def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+    return Block(*_parse_features(text, first_line, form, n_features))
+
+
+def _parse_features(text: bytes, first_line: int, form: Form, n_features: int) -> tuple[Any, np.ndarray]:
     width = None if form.drop_empty else n_features
-    return Block(*parse_svmlight(text, first_line, width, first_index=form.first_index))
+    return parse_svmlight(
+        text, first_line, width, first_index=form.first_index, largest=_LARGEST_WITH_GAPS - form.first_index
+    )
 
 
 def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
@@ -80,40 +89,42 @@ def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int)
         found = [label.strip() for label in before.split(b",")] if before else []
         if not all(label.isdigit() for label in found):
             raise LineProblem(number, f"expected labels such as 3,17 first, got {shown(before)}")
-        labels.append(",".join(str(int(label)) for label in found))
+        labels.append(",".join(label.lstrip(b"0").decode() or "0" for label in found))
         lines.append(b"0 " + index + colon + rest)
-    width = None if form.drop_empty else n_features
-    X, _ = parse_svmlight(b"\n".join(lines), first_line, width, first_index=form.first_index)
+    X, _ = _parse_features(b"\n".join(lines), first_line, form, n_features)
     return Block(X, np.array(labels, dtype=np.str_))
 
 
 # ------------------------------------------------------------------------------------ tables
 
 
-def _cells(text: bytes, first_line: int, separator: bytes | None) -> tuple[np.ndarray, np.ndarray]:
-    """Split lines into byte strings of shape (rows, columns), and say which line each row was."""
+def _cells(text: bytes, first_line: int, separator: bytes | None, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Split lines into byte strings of shape (rows, width), and say which line each row was."""
     rows, numbers = [], []
     for number, line in enumerate(text.split(b"\n"), first_line):
         if line.strip():
             rows.append(line.rstrip(b"\r").split(separator))
             numbers.append(number)
-    width = len(rows[0]) if rows else 0
     for number, row in zip(numbers, rows):
         if len(row) != width:
-            raise LineProblem(number, f"expected {width} columns as in the lines before, got {len(row)}")
+            raise LineProblem(number, f"expected {width} columns, got {len(row)}")
+        # All cells take as much room as the longest.
+        if len(longest := max(row, key=len)) > _LONGEST_CELL:
+            raise LineProblem(number, f"expected at most {_LONGEST_CELL} bytes a column, got {shown(longest)}")
     cells = np.array(rows, dtype=np.bytes_)
     return (np.char.strip(cells) if separator and len(cells) else cells), np.array(numbers)
 
 
-def _columns(cells: np.ndarray, numbers: np.ndarray, form: Form, expected: int) -> np.ndarray:
-    """Return which columns (from 0) are features, after checking the width."""
-    dropped = {column - 1 for column in form.drop_columns}
-    label = cells.shape[1] - 1 if form.label_column == -1 else form.label_column - 1
-    keep = np.array([column for column in range(cells.shape[1]) if column not in dropped | {label}], dtype=int)
-    if len(keep) != expected or label >= cells.shape[1] or max(dropped, default=0) >= cells.shape[1]:
-        width = expected + len(dropped | {label})
-        raise LineProblem(int(numbers[0]), f"expected {width} columns, got {cells.shape[1]}")
-    return keep
+def _columns(form: Form, n_features: int, first_line: int) -> tuple[int, np.ndarray]:
+    """Return how many columns there have to be, and which of them (from 0) are features."""
+    aside = set(form.drop_columns)
+    aside.add(n_features + len(aside) + 1 if form.label_column == -1 else form.label_column)
+    width = n_features + len(aside)
+    if max(aside) > width:
+        raise LineProblem(
+            first_line, f"expected {n_features} features and the column {max(aside)}, got {width} columns"
+        )
+    return width, np.array([column for column in range(width) if column + 1 not in aside], dtype=int)
 
 
 def _labels(cells: np.ndarray, numbers: np.ndarray, form: Form) -> np.ndarray:
@@ -130,28 +141,30 @@ def _floats(cells: np.ndarray, numbers: np.ndarray, columns: np.ndarray, what: s
     try:
         values = cells.astype(np.float64)
     except ValueError:
-        values = None
-    if values is None or not np.isfinite(values).all() or (np.char.find(cells, b"_") >= 0).any():
-        for number, row in zip(numbers, cells):
-            for column, token in zip(columns, row):
-                finite_number(token, int(number), what or f"column {column + 1}")
-    return values
+        values = np.array(np.nan)
+    if np.isfinite(values).all() and not (np.char.find(cells, b"_") >= 0).any():
+        return values
+    found = [
+        [finite_number(token, int(number), what or f"column {column + 1}") for column, token in zip(columns, row)]
+        for number, row in zip(numbers, cells)
+    ]
+    return np.array(found).reshape(cells.shape)
 
 
 def _parse_numbers(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
-    cells, numbers = _cells(text, first_line, b"," if form.format == "csv" else None)
+    width, keep = _columns(form, n_features, first_line)
+    cells, numbers = _cells(text, first_line, b"," if form.format == "csv" else None, width)
     if not len(cells):
         return Block(np.empty((0, n_features)), np.empty(0))
-    keep = _columns(cells, numbers, form, n_features)
     return Block(_floats(cells[:, keep], numbers, keep, ""), _labels(cells, numbers, form))
 
 
 def _parse_tokens(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
     """One-hot: column j with the k-th token becomes feature j * len(tokens) + k."""
-    cells, numbers = _cells(text, first_line, b",")
+    width, keep = _columns(form, n_features // len(form.tokens), first_line)
+    cells, numbers = _cells(text, first_line, b",", width)
     if not len(cells):
         return Block(np.empty((0, n_features), dtype=np.uint8), np.empty(0))
-    keep = _columns(cells, numbers, form, n_features // len(form.tokens))
     tokens = np.array([token.encode() for token in form.tokens])
     hot = cells[:, keep, None] == tokens
     unknown = np.argwhere(~hot.any(axis=2))
@@ -177,9 +190,12 @@ _PARSERS: dict[str, Callable[[bytes, int, Form, int], Block]] = {
 # ------------------------------------------------------------------------------------ MNIST
 
 
-def _read_idx(images: RawFile, labels: RawFile, form: Form) -> Iterator[Block]:
+def _read_idx(images: RawFile, labels: RawFile, form: Form, n_features: int) -> Iterator[Block]:
     """Read a pair of idx files (big-endian header; unsigned bytes), as described on the MNIST page."""
     n_images, rows, columns, pixels = _idx(images, 3)
+    expected = n_features + len(set(form.drop_columns))
+    if rows * columns != expected or max(form.drop_columns, default=0) > expected:
+        raise DataError(f"{images.path}: expected images of {expected} pixels, got {rows} x {columns}")
     n_labels, classes = _idx(labels, 1)
     if n_images != n_labels:
         raise DataError(f"{labels.path}: expected {n_images} labels, one an image, got {n_labels}")

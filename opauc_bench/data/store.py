@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -180,9 +181,18 @@ def _map(folder: Path, array: str, size: int, mend: str) -> np.ndarray:
             raise DataError(f"{path}: expected {size:,} bytes, got {came:,}", mend)
         values = np.lib.format.open_memmap(path, mode="r")
     # NumPy evaluates the header as a literal of Python, and says all this where it is damaged.
-    except (OSError, ValueError, TypeError, SyntaxError, OverflowError, RecursionError, MemoryError) as error:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        SyntaxError,
+        TokenError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise DataError(f"{path}: expected an array, it cannot be read ({error})", mend) from None
-    if values.dtype.str != DTYPES[array] or not values.flags.c_contiguous:
+    if values.dtype.str != DTYPES[array] or not values.flags.c_contiguous or values.offset + values.nbytes != size:
         raise DataError(f"{path}: expected an array of {DTYPES[array]}, got {values.dtype.str}", mend)
     return values
 

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from ..errors import DataError
-from .content import decompressed, pieces, text_blocks
+from .compression import decompressed
+from .content import pieces, text_blocks
 from .lines import LineProblem
 from .svmlight import parse_svmlight
 

@@ -18,7 +18,13 @@ LARGEST_INDEX = 2**31 - 2  # indices are kept in 32 bits
 
 
 def parse_svmlight(
-    text: bytes, first_line: int, n_features: int | None, *, first_index: int = 1, at_least: int = 0
+    text: bytes,
+    first_line: int,
+    n_features: int | None,
+    *,
+    first_index: int = 1,
+    at_least: int = 0,
+    largest: int = LARGEST_INDEX,
 ) -> tuple[Any, np.ndarray]:
     """Parse whole lines.
 
@@ -28,11 +34,13 @@ def parse_svmlight(
     first_line : int
         Number of its first line, for messages.
     n_features : int or None
-        Larger indices are refused; None takes what comes, up to `LARGEST_INDEX`.
+        Larger indices are refused; None takes what comes, up to ``largest``.
     first_index : int
         Index of the first feature, which becomes column 0.
     at_least : int
         Smallest width of the result where ``n_features`` is None.
+    largest : int
+        Last column where ``n_features`` is None.
 
     Returns
     -------
@@ -47,7 +55,7 @@ def parse_svmlight(
     """
     from scipy.sparse import csr_matrix
 
-    last_index = (LARGEST_INDEX if n_features is None else n_features - 1) + first_index
+    last_index = (largest if n_features is None else n_features - 1) + first_index
     room, rows = text.count(b":"), text.count(b"\n") + 1
     labels, indptr = np.empty(rows), np.empty(rows + 1, dtype=np.int32)
     indices, data = np.empty(room, dtype=np.int32), np.empty(room)

@@ -10,6 +10,7 @@ from .lines import Block, LineProblem, finite_number, shown
 __all__ = ["TokenCounts"]
 
 _LABEL = b"#label#"
+_LONG = 300  # digits from which a number may overflow
 
 
 class TokenCounts:
@@ -60,7 +61,6 @@ class TokenCounts:
             index = numbers.setdefault(word, len(numbers))
             if index in row:
                 raise LineProblem(line_number, f"expected each word once in a line, got {shown(word)} again")
-            row[index] = (
-                float(count) if count.isdigit() else finite_number(count, line_number, f"the count of {shown(word)}")
-            )
+            plain = count.isdigit() and len(count) < _LONG
+            row[index] = float(count) if plain else finite_number(count, line_number, f"the count of {shown(word)}")
         return row
