@@ -13,6 +13,7 @@ rows, and the removal of settings that overflow. ``fit`` is the case of a single
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ _CHUNK_SECONDS = 0.25
 # Most settings that overflow do so at once: short first chunks get rid of them early.
 _FIRST_CHUNK = 16
 _LONGEST_CHUNK = 4096
+_SECONDS_A_LOOK = 2.5e-9  # a weight
 # Wide rows that are made dense, or made when they are read, come in fewer.
 _CHUNK_BYTES = 1 << 26
 
@@ -142,7 +144,10 @@ class OnePassLearner(LinearRanker):
         return 8.0 * n_features * n_settings * 2
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        # All weights are looked at after each chunk and copied at the end: with many features that is most of the work.
+        looks = math.log2(max(2.0, n_rows / _FIRST_CHUNK)) + n_rows / _LONGEST_CHUNK + 2
         seconds = n_rows * self.seconds_per_row(n_features, n_nonzero, n_settings)
+        seconds += looks * _SECONDS_A_LOOK * n_features * n_settings
         return seconds, self.memory_bytes(n_features, n_settings)
 
     # ------------------------------------------------------------------ the whole grid in one pass

@@ -118,7 +118,7 @@ class _OAM(OnePassLearner):
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         if n_features > _WIDE:
-            gathers = self.buffer_size * n_nonzero * (4e-9 + 1e-9 * n_settings)
+            gathers = self.buffer_size * n_nonzero * (2e-9 + 4.5e-10 * n_settings)
             return 3e-6 + gathers + (1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0)
         products = 4.0 * self.buffer_size * n_features * (n_settings + 1)
         sequential = 1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0
