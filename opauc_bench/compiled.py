@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 
 import numba
 from llvmlite import ir
@@ -20,6 +23,9 @@ def njit(**options) -> Callable[[Callable], Callable]:
     can be written, as in a container with a read-only installation and no home. Compiling anew in each process is slow,
     but right.
 
+    numba takes what it has kept for good as long as the file of a kernel is the same, although kernels of other modules
+    may be compiled into it. Here it is kept only as long as all kernels of the package are the same.
+
     Parameters
     ----------
     **options
@@ -28,11 +34,24 @@ def njit(**options) -> Callable[[Callable], Callable]:
 
     def decorate(function: Callable) -> Callable:
         try:
-            return numba.njit(**options, cache=True)(function)
+            kernel = numba.njit(**options, cache=True)(function)
         except RuntimeError:  # no locator available
             return numba.njit(**options)(function)
+        file = kernel._cache._cache_file
+        file._source_stamp = (*file._source_stamp, _all_kernels())
+        return kernel
 
     return decorate
+
+
+@functools.cache
+def _all_kernels() -> str:
+    """Hash of the text of every module that may have kernels."""
+    package = Path(__file__).parent
+    text = hashlib.sha256()
+    for path in sorted(path for room in ("learners", "evaluation", "data") for path in (package / room).rglob("*.py")):
+        text.update(path.read_bytes())
+    return text.hexdigest()
 
 
 def kept_on_disk(kernel: Callable) -> bool:

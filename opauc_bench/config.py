@@ -273,7 +273,7 @@ class Experiment(Section):
         if without := self._without_values(entry, axes):
             raise ConfigError(f"{self._path}: {_no_values(entry, without)}")
         grids = {**self.grids, **entry.grid}
-        return {axis: grids[axis] for axis in axes if axis not in entry.params}
+        return {axis: grids[axis] for axis in axes if axis not in entry.params} if self.protocol.trains else {}
 
     def lender_of(self, entry: LearnerEntry) -> LearnerEntry | None:
         """Return the entry that a column takes chosen values from, or None."""
@@ -287,6 +287,8 @@ class Experiment(Section):
         return self.model_dump(mode="json")
 
     def _without_values(self, entry: LearnerEntry, axes: Collection[str]) -> list[str]:
+        if not self.protocol.trains:
+            return []
         return [axis for axis in axes if axis not in {**self.grids, **entry.grid, **entry.params}]
 
     def _trouble_with_lender(

@@ -54,7 +54,7 @@ def figure_problems(
     if protocol.kind in FIGURE_KINDS and not figures:
         problems.append(Problem((), f"kind {protocol.kind} fills no table: say under figures what to draw"))
     params = [name for name in learners[0].params if all(_is_number(entry.params.get(name)) for entry in learners)]
-    swept = None
+    swept = list(protocol.own_axes) or None
     if protocol.sweeps:
         swept = list(dict.fromkeys([*grids, *(axis for entry in learners for axis in entry.grid)]))
     for position, figure in enumerate(figures):

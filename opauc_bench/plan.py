@@ -205,6 +205,11 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
             f"{experiment.path}: {entry.name} does not learn in one pass over the rows: it has no convergence to show",
             "leave it out, or compare it under kind cv",
         )
+    if experiment.protocol.kind == "sketch_error" and "tau" not in constructor:
+        raise ConfigError(
+            f"{experiment.path}: {entry.name} keeps no sketch of second moments",
+            "opauc_fd, opauc_s, opauc_r and opauc_h do",
+        )
     fixed = {
         name: value
         for name, value in estimator.get_params(deep=False).items()

@@ -82,6 +82,7 @@ def main() -> None:
         two_workers()
     for config in configs:
         schedules(config)
+        foretold(config, ())
 
 
 def run(config: str, *options, **variables) -> tuple[float, float]:
@@ -147,6 +148,22 @@ def schedules(config: Path) -> None:
         order = Engine(n_jobs=workers).ordered(tasks)
         end = makespan([lengths[task.id, task.column] for task in order], workers)
         print(f"  {workers:4d} workers: done after {end:6.0f} s, {end / bound:.2f} of the lower bound")
+
+
+def foretold(config: Path, datasets: tuple[str, ...]) -> None:
+    """What ``plan`` says a table will cost on 2, 64 and 1,000 workers, from the learners' measured unit costs."""
+    folder = Path(tempfile.gettempdir()) / "no-such-results"
+    session = Session.open(config, out=folder, sources=Sources.from_environment(), datasets=datasets)
+    session.find_data()
+    tasks = session.tasks()
+    total, longest = sum(task.seconds for task in tasks), max(tasks, key=lambda task: task.seconds)
+    print(
+        f"\n{config.stem} {' '.join(datasets)}: {len(tasks)} tasks, {total / 3600:,.0f} CPU hours; "
+        f"the longest, {longest.dataset} {longest.column}, {longest.seconds / 3600:.2f} h"
+    )
+    for workers in (2, 64, 1000):
+        end = makespan([task.seconds for task in Engine(n_jobs=workers).ordered(tasks)], workers)
+        print(f"  {workers:4d} workers: {end / 3600:,.2f} h")
 
 
 def _length(timing: dict[str, float]) -> float:

@@ -17,7 +17,8 @@ In docs/results.md.in, ``{{name argument ...}}`` stands for a figure:
     distant EXP                 a table of all cells further than one printed std, with what is known of them
     cpu EXP [ROW ...]           CPU minutes on record, of some datasets or of all
 
-EXP is the name of a config with a folder under results/. A metric other than AUC is named as ROW:METRIC.
+EXP is the name of a config with a folder under results/. A metric other than AUC is named as ROW:METRIC; a row with
+blanks is quoted: "imdb @ 0.1".
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from __future__ import annotations
 import argparse
 import functools
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -148,7 +150,7 @@ def page() -> str:
     """The page that template and records give."""
 
     def figure(match: re.Match) -> str:
-        name, *arguments = match[1].split()
+        name, *arguments = shlex.split(match[1])
         if name not in FIGURES:
             raise SystemExit(f"{TEMPLATE.name}: no figure is called {name!r}; known: {', '.join(FIGURES)}")
         return FIGURES[name](*arguments)

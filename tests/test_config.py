@@ -16,7 +16,7 @@ from opauc_bench import config
 from opauc_bench.config import Experiment, find_config, load_experiment
 from opauc_bench.errors import ConfigError, LearnerError
 from opauc_bench.learners import learner_parameters
-from opauc_bench.protocol import CrossValidation, Holdout
+from opauc_bench.protocol import KINDS, CrossValidation, Holdout
 
 PAPER_ORDER = (
     "diabetes, fourclass, german, splice, usps, letter, magic04, a9a, w8a, kddcup04, mnist, connect-4, "
@@ -107,6 +107,7 @@ def test_defaults(write):
         },
         "limits": {"seconds": None, "memory_gb": None},
         "reuse": [],
+        "figures": [],
         "report": {"reference": None, "published": None, "test": "paired"},
     }
 
@@ -283,7 +284,8 @@ report: {published: aij2016_table9, test: pared}
         "x.yaml:13:12: grids.lambda.pow: unknown key (did you mean 'pow2'?); allowed: pow2",
         "x.yaml:14:8: grids.lam: expected a list of positive numbers or {pow2: [lowest, highest]}, got 0.5; "
         "a single value that is not tuned belongs under params",
-        "x.yaml:15:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or 'timing', got 'cvv' (did you mean 'cv'?)",
+        "x.yaml:15:18: protocol.kind: expected 'cv' or 'holdout' or 'sweep' or 'convergence' or 'timing' or "
+        "'sketch_error', got 'cvv' (did you mean 'cv'?)",
         "x.yaml:15:31: protocol.trials: expected at least 1, got 0",
         "x.yaml:15:41: protocol.folds: expected a whole number, got 'five'",
         "x.yaml:15:59: protocol.stratified: expected true or false, got 'yes'",
@@ -652,7 +654,8 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
             "kind: holdout",
             "kind: holdot, trials: 0, folds: 3",
             [
-                "x.yaml:9:18: protocol.kind: expected 'cv' or 'holdout', got 'holdot' (did you mean 'holdout'?)",
+                f"x.yaml:9:18: protocol.kind: expected {' or '.join(map(repr, KINDS))}, got 'holdot' "
+                "(did you mean 'holdout'?)",
                 "x.yaml:9:34: protocol.trials: expected at least 1, got 0",
                 "x.yaml:9:37: protocol.folds: unknown key; allowed: kind, trials, shares, split, imbalance, auc, seed",
             ],

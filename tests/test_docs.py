@@ -19,7 +19,7 @@ from opauc_bench.data import load_catalogue
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
-from opauc_bench.protocol import Convergence, CrossValidation, Holdout, Sweep, Timing
+from opauc_bench.protocol import Convergence, CrossValidation, Holdout, SketchError, Sweep, Timing
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
 from opauc_bench.runner.manifest import read_manifest
@@ -249,6 +249,7 @@ SECTIONS = {
     Sweep: "`protocol` of kind `sweep`",
     Convergence: "`protocol` of kind `convergence`",
     Timing: "`protocol` of kind `timing`",
+    SketchError: "`protocol` of kind `sketch_error`",
     FigureEntry: "An entry of `figures`",
     Limits: "`limits`:",
     Report: "`report`:",

@@ -93,7 +93,7 @@ def swept(bench, tmp_path_factory):
 
 def test_there_is_a_config_for_every_figure():
     names = {path.stem for path in CONFIGS}
-    assert {f"figure{n}" for n in (1, 2, 3, 5, 6, 7)} | {"figure5_2013"} <= names
+    assert {f"figure{n}" for n in range(1, 8)} | {"figure5_2013"} <= names
     assert {f"ftrl_figure{n}" for n in (2, 3, 4, 5, 6, 7, 10, 11)} <= names
     page = (ROOT / "docs/figures.md").read_text()
     told = set(re.findall(r"\| `(\w*figure\w*)\.yaml` \|", page))
@@ -146,7 +146,7 @@ def test_kinds_are_told_apart_and_each_has_a_measure(tmp_path):
     assert KINDS == SPLIT_KINDS + FIGURE_KINDS
     assert set(MEASURES) == set(KINDS)
     kinds = {"sweep": Sweep, "convergence": Convergence, "timing": Timing}
-    assert set(kinds) == set(FIGURE_KINDS)
+    assert {*kinds, "sketch_error"} == set(FIGURE_KINDS)
     for text, kind in ((SWEPT, "sweep"), (PASSED, "convergence"), (TIMED, "timing")):
         protocol = read(text, tmp_path).protocol
         assert isinstance(protocol, kinds[kind])
@@ -405,3 +405,41 @@ def test_a_record_that_is_no_record_of_its_kind_is_not_believed(swept, command, 
         done = command("report", "swept.yaml", cwd=tmp_path / "copy")
         assert done.returncode == 1
         assert "is not a record of this task" in done.stderr
+
+
+ERRORS = """
+title: Errors of sketches
+datasets: [wine]
+learners: [opauc_fd, {learner: opauc_r, title: OPAUC_r}]
+protocol: {kind: sketch_error, sizes: [2, 30], trials: 2}
+figures: [{x: tau, y: positive_error}, {name: negative, x: tau, y: negative_error}]
+"""
+
+
+def test_errors_of_sketches(command, tmp_path):
+    (tmp_path / "x.yaml").write_text(ERRORS)
+    done = command("run", "x.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(tmp_path / "results/x/negative.csv")
+    assert [(row["column"], row["tau"], row["n"]) for row in rows] == [
+        ("opauc_fd", "2.0", "2"),
+        ("opauc_fd", "30.0", "2"),
+        ("opauc_r", "2.0", "2"),
+        ("opauc_r", "30.0", "2"),
+    ]
+    # Twice as many directions as features: nothing is lost.
+    assert float(rows[1]["negative_error_mean"]) < 1e-6 < float(rows[0]["negative_error_mean"])
+    records = records_of(tmp_path / "results/x")
+    measured = {
+        (record["column"], record["trial"]): record["measured"]["positive_error"] for record in records.values()
+    }
+    assert measured["opauc_r", 0] != measured["opauc_r", 1]
+    again = command("run", "x.yaml", "--offline", cwd=tmp_path)
+    assert (again.returncode, again.stdout, again.stderr) == (0, done.stdout, "")
+
+
+def test_only_learners_with_a_sketch_have_its_error(command, tmp_path):
+    (tmp_path / "x.yaml").write_text(ERRORS.replace("[opauc_fd,", "[opauc,"))
+    done = command("plan", "x.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "opauc keeps no sketch of second moments" in done.stderr

@@ -9,7 +9,7 @@ from reference.examples import ARRANGEMENTS, assert_close, examples
 from reference.ftrl_peers import fixture_runs, golden_runs
 from scipy import sparse
 
-from opauc_bench.learners import SPAML1, SPAML2, SPAUC, SPAMElastic
+from opauc_bench.learners import SPAML1, SPAML2, SPAUC, SPAMElastic, get_learner
 
 L1, L2 = np.array([0.0, 1e-3, 3e-3, 0.01]), np.array([0.3, 1e-2, 0.0, 1.0])
 XI = np.array([0.3, 0.1, 1.0, 0.03])
@@ -109,3 +109,18 @@ def test_parameters_that_make_no_sense(make, message):
     X, y = examples(20, 2)
     with pytest.raises(ValueError, match=message):
         make().fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["spam_l1", "spam_elastic", "spauc"])
+def test_weights_shrink_also_where_the_sums_of_a_feature_cancel(name):
+    learner = get_learner(name)()
+    rng = np.random.default_rng(2)
+    X = rng.choice([-1.0, 0.0, 1.0], size=(60, 4))
+    y = np.where(rng.random(60) < 0.5, 1, -1).astype(np.int8)
+    X[:, 0] = 0.0
+    X[y > 0, 0] = np.resize([1.0, -1.0], np.count_nonzero(y > 0))  # after every second positive row both sums are 0
+    values = {axis: np.array([getattr(learner, axis)] * 3) * [0.5, 1.0, 2.0] for axis in learner.grid_axes}
+    together = learner.fit_grid(X, y, values)
+    for g in range(3):
+        alone = learner.fit_grid(X, y, {axis: column[g : g + 1] for axis, column in values.items()})
+        np.testing.assert_allclose(together[:, g], alone[:, 0], rtol=1e-9, atol=1e-12)

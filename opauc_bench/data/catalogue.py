@@ -50,6 +50,8 @@ class DatasetEntry(Form):
         Whether the largest index of the files may be less than ``n_features``.
     n_positive : int or None
         Asserted when it is known.
+    nonzero_per_row : float or None
+        Nonzero features of an average row, which `plan` goes by until the files have been read; not asserted.
     scaling : {"minmax", "maxabs", "unit_rows", "none"}
         ``minmax`` maps each feature to [-1, 1] (a constant one to 0); ``maxabs`` divides each feature by its largest
         absolute value; ``unit_rows`` divides each row by its Euclidean length (a row of zeros stays).
@@ -70,6 +72,7 @@ class DatasetEntry(Form):
     n_features: Count
     n_features_at_most: bool = False
     n_positive: Count | None = None
+    nonzero_per_row: float | None = Field(None, gt=0)
     scaling: Literal["minmax", "maxabs", "unit_rows", "none"]
     range: tuple[float, float] = (-1.0, 1.0)
     fourier: Fourier | None = None
@@ -100,6 +103,13 @@ class DatasetEntry(Form):
     def width(self) -> int:
         """Features of the finished data."""
         return self.n_features + (self.fourier.n if self.fourier else 0)
+
+    @property
+    def density(self) -> float:
+        """Share of nonzero entries that is to be expected of the finished data; 1 where nobody has said."""
+        if self.nonzero_per_row is None or self.fourier:
+            return 1.0
+        return min(1.0, self.nonzero_per_row / self.width)
 
     @property
     def fetch_command(self) -> str:

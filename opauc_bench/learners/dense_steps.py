@@ -86,8 +86,8 @@ def dense_step(there, x, own, push, prox, sums, products, W):
     by_own, by_opp, threshold, above, below = push[1], push[2], prox[0], prox[1], prox[2]
     for i in range(len(s_own)):
         w, own_i, opp_i = W[i], s_own[i], s_opp[i]
-        if own_i == 0.0 and opp_i == 0.0:
-            continue  # no row has had this feature, so all its weights are 0
+        if own_i == 0.0 and opp_i == 0.0 and not w.any():
+            continue  # most often a feature that no row has had; sums may also cancel, and then there are weights
         for g in range(width):
             w[g] = _shrunk(w[g] - by_own[g] * own_i - by_opp[g] * opp_i, threshold[g], above[g], below[g])
             p_own[g] += w[g] * own_i

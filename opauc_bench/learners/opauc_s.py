@@ -182,21 +182,23 @@ class OPAUCS(OnePassLearner):
         )
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        size = float(n_features) * min(self.tau, n_features)
+        most = float(n_features) * min(self.tau, n_features)
         grown = 0.5 * n_rows * n_nonzero**2  # entries that a class would come to, if no two rows had two in common
-        mean_size = 0.5 * grown if grown < size else size * (1.0 - 0.5 * size / grown)
-        seconds = n_rows * _seconds(mean_size, n_features, n_nonzero, n_settings)
-        return seconds, self._bytes(min(size, grown), n_features, n_settings)
+        on_average = 0.5 * grown if grown < most else most * (1.0 - 0.5 * most / grown)
+        seconds = n_rows * _seconds(on_average, n_features, n_nonzero, n_settings)
+        return seconds, self._bytes(min(most, grown), n_features, n_nonzero, n_settings)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
-        return _seconds(float(n_features) * min(self.tau, n_features), n_features, n_nonzero, n_settings)
+        most = float(n_features) * min(self.tau, n_features)
+        return _seconds(most, n_features, n_nonzero, n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        return self._bytes(float(n_features) * min(self.tau, n_features), n_features, n_settings)
+        return self._bytes(float(n_features) * min(self.tau, n_features), n_features, 0.0, n_settings)
 
-    def _bytes(self, size, n_features, n_settings):
-        matrices = 2 * 12.0 * 2.0 * 0.5 * size * (1.0 + self.slack)
-        return matrices + 8.0 * n_features * (2.0 * n_settings + 20)
+    def _bytes(self, size, n_features, n_nonzero, n_settings):
+        # Both triangles' arenas, and while one of them is packed its old form; a row's products come in before any go.
+        entries = 0.5 * size * (1.0 + self.slack) + 0.5 * n_nonzero**2
+        return 3 * 12.0 * 1.75 * entries + 8.0 * n_features * (2.0 * n_settings + 40)
 
 
 def _seconds(size, n_features, n_nonzero, n_settings) -> float:

@@ -43,7 +43,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     version = 1
     grid_axes: tuple[str, ...] = ()
     zero_axes: ClassVar[tuple[str, ...]] = ()
-    # Whether scores stay the same, but for rounding, when all rows are rotated: then few wide rows can be narrowed first.
+    # Whether scores stay the same, but for rounding, when all rows are rotated: few wide rows can be narrowed first.
     rotation_invariant: ClassVar[bool] = False
     # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
     source_hash: ClassVar[str | None] = None

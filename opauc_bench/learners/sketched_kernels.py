@@ -103,15 +103,14 @@ def implicit_steps(
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         r[:c] = rho[t]
         _count(own, rho[t], counts, mean_draws)
-        z[:] = 0.0
-        _add_rows(basis, x_features, x, z)
+        _add_to_basis(basis, x_features, x, own * half, r, z)
         z_own, z_opp = z[own * half : (own + 1) * half], z[opp * half : (opp + 1) * half]
         n = run[1]
         if n > 0 and (run[0] != own or n == LONGEST_RUN):
             _catch_up(run[0], n, c, cross[run[0]], delta, forgetful, b, p)
             n = 0
         if counts[opp] == 0.0:
-            _learn_own(basis, x_features, x, r, z_own, z_opp, own, gram[own], cross[own], cross[opp])
+            _add_to_gram(x, r, z_own, z_opp, gram[own], cross[own], cross[opp])
             continue
         _in_coordinates(z_own, z_opp, r, b[own], b[opp], delta, n, c, forgetful, xu, in_run, push)
         _in_rows(x_features, x, V, seen, fades, run, xu)
@@ -119,7 +118,7 @@ def implicit_steps(
             with_last = _product(x_features, x, features, values)
             for g in forgetful:
                 xu[g] += of_last[g] * with_last
-        _learn_own(basis, x_features, x, r, z_own, z_opp, own, gram[own], cross[own], cross[opp])
+        _add_to_gram(x, r, z_own, z_opp, gram[own], cross[own], cross[opp])
         run[0], run[1], run[2] = own, n + 1, run[2] + 1
         per_count, new = 1.0 / counts[opp], delta[: len(beta)] if n == 0 else beta
         by_x, by_r, p_sum = delta[c + 2 * n], delta[c + 2 * n + 1], p[opp, c - 1]
@@ -179,7 +178,7 @@ def _in_rows(features, x, V, seen, fades, run, xu):
         four = features[k : k + 4]
         for i in four:
             if seen[i] < run[3]:
-                bring_up_to_date(V[i : i + 1], seen[i : i + 1], fades)
+                _fade(V[i], seen[i], fades[0], fades[1], fades[2])
             seen[i] = run[2]
         _add_rows(V, four, x[k : k + 4], xu)
 
@@ -241,14 +240,25 @@ def _catch_up(own, n, c, cross_own, delta, forgetful, b, p):
 
 
 @njit(fastmath={"contract"})
-def _learn_own(basis, features, x, r, z_own, z_opp, own, G_own, cross_own, cross_opp):
-    """B_own += x r', and what that makes of the Gram matrices and of z."""
+def _add_to_basis(basis, features, x, own_at, r, z):
+    """z = B'x, then B_own += x r': rows are changed while they are near."""
+    half = len(r)
+    z[:] = 0.0
+    for k in range(0, len(x), 4):
+        four = features[k : k + 4]
+        _add_rows(basis, four, x[k : k + 4], z)
+        for i in range(len(four)):
+            row, xi = basis[four[i]][own_at : own_at + half], x[k + i]
+            for j in range(half):
+                row[j] += xi * r[j]
+
+
+@njit(fastmath={"contract"})
+def _add_to_gram(x, r, z_own, z_opp, G_own, cross_own, cross_opp):
+    """What B_own += x r' makes of the Gram matrices and of z = B'x."""
     half, square = len(r), 0.0
-    for k in range(len(x)):
-        square += x[k] * x[k]
-        row = basis[features[k]][own * half : (own + 1) * half]
-        for j in range(half):
-            row[j] += x[k] * r[j]
+    for value in x:
+        square += value * value
     for i in range(min(half, len(G_own))):
         with_own, across, back = G_own[i], cross_own[i], cross_opp[i]
         ri, by_r, zi = r[i], z_own[i] + square * r[i], z_opp[i]
@@ -371,10 +381,15 @@ def _fold(alpha, b, p, delta, V, fades, step):
 
 @njit()
 def bring_up_to_date(V, seen, fades):
-    """Multiply rows of v by the alphas that have been folded since; two folds leave nothing of them."""
-    last, before, factor = fades[0], fades[1], fades[2]
+    """Multiply rows of v by the alphas that have been folded since each was last ``seen``."""
     for i in range(V.shape[0]):
-        row, since = V[i], seen[i]
-        for g in range(len(row)):
-            left = factor[g] if since >= before[g] else 0.0
-            row[g] *= 1.0 if since >= last[g] else left
+        _fade(V[i], seen[i], fades[0], fades[1], fades[2])
+
+
+@njit()
+def _fade(row, seen, last, before, factor):
+    """The same for one row; two folds leave nothing."""
+    for g in range(len(row)):
+        of_last, of_before, one_fold = last[g], before[g], factor[g]
+        left = 1.0 if seen >= of_last else one_fold
+        row[g] *= left if seen >= of_before else 0.0

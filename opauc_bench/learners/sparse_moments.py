@@ -192,9 +192,9 @@ def _place_for(i, n_new, before, m, cols, vals):
 
 @njit()
 def _packed(wanted, m, cols, vals):
-    """The rows in a new arena, each with room for a quarter more, and with space for rows that move, at least ``wanted``.
+    """The rows in a new arena, each with room for a quarter more, and space for ``wanted`` entries and for other moves.
 
-    Rows that have just been dropped from get about as many entries as they lost, so that most of them stay in place.
+    Rows that entries were dropped from get about as many new ones, so that most of them stay in place.
     """
     n_entries = m.length.sum()
     size = n_entries + n_entries // 4 + 4 * len(m.start) + n_entries // 2 + wanted

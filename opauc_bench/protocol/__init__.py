@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Tag
 
-from .curves import Convergence, Sweep, Timing
+from .curves import Convergence, SketchError, Sweep, Timing
 from .section import FIGURE_KINDS, KINDS, SPLIT_KINDS, Section, TrainingCost, scoring_seconds, told_by_kind
 from .splits import CrossValidation, Holdout
 
@@ -21,6 +21,7 @@ __all__ = [
     "Holdout",
     "Protocol",
     "Section",
+    "SketchError",
     "Sweep",
     "Timing",
     "TrainingCost",
@@ -32,6 +33,7 @@ Protocol = Annotated[
     | Annotated[Holdout, Tag("holdout")]
     | Annotated[Sweep, Tag("sweep")]
     | Annotated[Convergence, Tag("convergence")]
-    | Annotated[Timing, Tag("timing")],
+    | Annotated[Timing, Tag("timing")]
+    | Annotated[SketchError, Tag("sketch_error")],
     told_by_kind(KINDS),
 ]

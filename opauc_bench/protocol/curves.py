@@ -1,6 +1,7 @@
-"""Protocols whose numbers are drawn and not tabulated: sweeps over a grid, convergence, and training time.
+"""Protocols whose numbers are drawn and not tabulated: sweeps, convergence, training time, errors of sketches.
 
-Each takes the splits of a protocol that fills tables, and where one setting is to be looked at, its way of choosing it.
+The first three take the splits of a protocol that fills tables, and where one setting is to be looked at, its way of
+choosing it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from pydantic import BeforeValidator, Field, Tag
 from .section import SPLIT_KINDS, Section, TrainingCost, known_kind, scoring_seconds, told_by_kind
 from .splits import CrossValidation, Holdout
 
-__all__ = ["Convergence", "Splits", "Sweep", "Timing"]
+__all__ = ["Convergence", "SketchError", "Splits", "Sweep", "Timing"]
+
+_SECONDS_PER_PAIR = 5e-8  # an inner product of two sparse rows of some hundred features
 
 Splits = Annotated[
     Annotated[CrossValidation, Tag("cv")] | Annotated[Holdout, Tag("holdout")],
@@ -27,6 +30,8 @@ class _OnSplits(Section):
     exclusive: ClassVar[bool] = False
     sweeps: ClassVar[bool] = False
     chooses: ClassVar[bool] = True
+    trains: ClassVar[bool] = True
+    own_axes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def ddof(self) -> int:
@@ -144,6 +149,59 @@ class Timing(_OnSplits):
         train, _, _ = self.splits.parts(n_samples, max_train)
         seconds, memory = training(train, 1)
         return _with_choice(self.splits, (n_samples, n_settings, max_train, training), self.repeats * seconds, memory)
+
+
+class SketchError(Section):
+    """How well learners for high dimensions keep the second moments of each class, by the size of their sketch."""
+
+    exclusive: ClassVar[bool] = False
+    sweeps: ClassVar[bool] = False
+    chooses: ClassVar[bool] = False
+    trains: ClassVar[bool] = False
+    own_axes: ClassVar[tuple[str, ...]] = ("tau",)
+    quantities: ClassVar[tuple[str, ...]] = ("positive_error", "negative_error")
+    ddof: ClassVar[int] = 1
+
+    kind: Annotated[Literal["sketch_error"], BeforeValidator(known_kind)] = Field(
+        "sketch_error", description="sketch_error: relative Frobenius error of the class second moments."
+    )
+    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (10, 25, 50, 75, 100), min_length=1, description="Values of tau."
+    )
+    trials: int = Field(5, ge=1, description="Repetitions, each with another order of the rows and other draws.")
+    seed: int = Field(0, ge=0, description="Seed of orders and draws.")
+
+    @property
+    def n_repetitions(self) -> int:
+        """Numbers behind a point of the figure."""
+        return self.trials
+
+    def repetitions(self) -> Iterator[tuple[int, int]]:
+        """Trial and fold of every repetition, in order; a trial has one fold."""
+        return ((trial, 0) for trial in range(self.trials))
+
+    def cases(self) -> list[tuple[str, SketchError]]:
+        """What a dataset is measured under, each a panel of the figure: the end of its name, and the settings."""
+        return [("", self)]
+
+    def n_rows(self, n_samples: int, n_positive: int | None) -> int:
+        """Rows of a dataset that are used."""
+        return n_samples
+
+    def identity(self) -> dict[str, Any]:
+        """What about the protocol defines the numbers of one repetition: five trials can become ten."""
+        return {key: value for key, value in self.model_dump(mode="json").items() if key != "trials"}
+
+    def trouble_with(self, n_positive: int, n_negative: int) -> None:
+        """Nothing: any rows have second moments."""
+
+    def cost(
+        self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost
+    ) -> tuple[float, float]:
+        """CPU seconds and bytes of one repetition: a pass for each size, and the inner products of all rows."""
+        rows = n_samples if max_train is None else min(n_samples, max_train)
+        seconds, memory = training(rows, 1)
+        return len(self.sizes) * seconds + _SECONDS_PER_PAIR * rows**2, memory
 
 
 def _with_choice(splits: CrossValidation | Holdout, of_choice: tuple, seconds: float, memory: float):

@@ -24,7 +24,7 @@ __all__ = [
 
 # Those that split rows and choose a setting, and fill tables; and those that only draw figures.
 SPLIT_KINDS = ("cv", "holdout")
-FIGURE_KINDS = ("sweep", "convergence", "timing")
+FIGURE_KINDS = ("sweep", "convergence", "timing", "sketch_error")
 KINDS = SPLIT_KINDS + FIGURE_KINDS
 
 # Seconds and bytes of training some settings on some rows: (n_rows, n_settings) -> (seconds, bytes).

@@ -17,6 +17,8 @@ class CrossValidation(Section):
     """Repeated cross-validation with a grid search inside each training set."""
 
     sweeps: ClassVar[bool] = False
+    trains: ClassVar[bool] = True
+    own_axes: ClassVar[tuple[str, ...]] = ()
     exclusive: ClassVar[bool] = False
     metrics: ClassVar[tuple[str, ...]] = ("auc",)
     ddof: ClassVar[int] = 1
@@ -103,6 +105,8 @@ class Holdout(Section):
     """Repeated splits into training, validation and test rows; the setting that validates best is tested."""
 
     sweeps: ClassVar[bool] = False
+    trains: ClassVar[bool] = True
+    own_axes: ClassVar[tuple[str, ...]] = ()
     exclusive: ClassVar[bool] = False
     metrics: ClassVar[tuple[str, ...]] = ("auc", "sparse_ratio", "seconds")
     ddof: ClassVar[int] = 0

@@ -203,7 +203,7 @@ class Comparison:
         return Summary(
             published=len(printed),
             compared=len(deviations),
-            not_computed=standings.count("not computed"),
+            not_computed=sum(cell.standing == "not computed" for cell in judged_cells),
             not_published=standings.count("not published"),
             absent=len(printed - ours),
             within_one=standings.count("within"),

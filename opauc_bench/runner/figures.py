@@ -90,6 +90,8 @@ def _sample(task: Task, record: dict[str, Any]) -> Sample:
     n_rows = len(next(iter(measured.values())))
     if kind == "sweep":
         exact = {axis: values.tolist() for axis, values in expand_grid(task.grid).items()}
+    elif kind == "sketch_error":
+        exact = {"tau": task.protocol["sizes"]}
     else:
         exact = {POINT: list(range(n_rows))}
     return Sample(exact, measured)

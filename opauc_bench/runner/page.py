@@ -60,6 +60,8 @@ def page_content(
         grids={key: found for key, rows in records.items() if (found := _grid(rows)) is not None},
         seconds={key: found for key, rows in records.items() if (found := _seconds(rows)) is not None},
         learners={column.key: column.learner.rpartition(":")[2] for column in session.columns},
+        runs=session.experiment.protocol.runs,
+        sources=session.rows(),
         provenance=_provenance(session, [record for found in records.values() for record in found]),
     )
 

@@ -216,7 +216,7 @@ class Session:
             shapes[name] = Shape(
                 known.get("n_samples", entry.n_samples),
                 known.get("n_features", entry.width),
-                known.get("density", 1.0),
+                known.get("density", entry.density),
                 known.get("fingerprint"),
                 known.get("n_positive", entry.n_positive),
             )

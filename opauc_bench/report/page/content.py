@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Fold:
-    """One outer fold of a cell.
+    """One outer fold (or trial) of a cell.
 
     Attributes
     ----------
@@ -130,6 +130,10 @@ class PageContent:
     learners : dict of column key to str
         Registry names, which colours go by.
     provenance : Provenance
+    runs : str
+        What the numbers behind a cell are called: folds or trials.
+    sources : dict of str to str
+        The dataset that each row is of; by default every row is a dataset of its own.
     """
 
     description: str
@@ -141,6 +145,8 @@ class PageContent:
     seconds: Mapping[Key, Seconds]
     learners: Mapping[str, str]
     provenance: Provenance
+    runs: str = "folds"
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table(self) -> ResultTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -45,11 +46,18 @@ class Ranking:
     refusal: str = ""
 
 
-def rank(table: ResultTable) -> Ranking:
+def rank(table: ResultTable, sources: Mapping[str, str] | None = None) -> Ranking:
     """Rank the columns of a table by their mean AUC on each dataset where all of them have one.
 
     A mean over fewer folds than the others have does not enter, nor does a dataset with a missing cell: ranks of
-    different sets of learners cannot be averaged.
+    different sets of learners cannot be averaged. Several rows of one dataset are not ranked at all, since the test
+    takes them as independent.
+
+    Parameters
+    ----------
+    table : ResultTable
+    sources : mapping of row to dataset, optional
+        By default every row is a dataset of its own.
     """
     complete = {key for key, entry in table.entries.items() if entry.status == "ok"}
     columns = tuple(c for c in table.columns if any((dataset, c.key) in complete for dataset in table.datasets))
@@ -63,6 +71,8 @@ def rank(table: ResultTable) -> Ranking:
             everything = len(lacking) == len(columns)
             left_out.append((dataset, "no results" if everything else f"{', '.join(lacking)} not complete"))
     refusal = _refusal(columns, datasets)
+    if len({(sources or {}).get(name, name) for name in datasets}) < len(datasets):
+        refusal = "There is no diagram: some rows are of one dataset, and ranks over them would count it several times."
     test = None
     if not refusal:
         means = [[table.entries[dataset, column.key].mean for column in columns] for dataset in datasets]

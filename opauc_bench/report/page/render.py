@@ -13,8 +13,9 @@ from markupsafe import Markup
 from ..compare import ComparedCell, Comparison
 from ..compare_render import note_texts
 from ..figure_labels import AXIS_SYMBOLS, value_text
+from ..metrics import Metric
 from ..style import MARKS
-from ..table import ResultTable
+from ..table import Entry, ResultTable
 from ..text import auc_text
 from .content import Fold, PageContent
 from .heat import COLOURS, EDGES, axes_text, heat_caption, heat_svg
@@ -24,7 +25,7 @@ from .svg import marker, picture
 
 __all__ = ["render_page"]
 
-_TESTS = {"paired": "paired t-test, as in the paper", "corrected": "corrected for overlapping training sets"}
+_TESTS = {"paired": "paired t-test", "corrected": "corrected for overlapping training sets"}
 # Distances in published stds, and how they are coloured on either side (Okabe and Ito's orange and blue, lightened).
 _DISTANCES = (0.5, 1.0, 2.0)
 
@@ -44,7 +45,7 @@ def render_page(content: PageContent) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    table, ranking = content.table, rank(content.table)
+    table, ranking = content.table, rank(content.table, content.sources)
     page = environment.from_string(_file("page.html")).render(
         title=table.title,
         description=content.description.strip(),
@@ -52,7 +53,8 @@ def render_page(content: PageContent) -> str:
         script=Markup(_file("page.js")),
         facts=_facts(content),
         columns=table.columns,
-        rows=_rows(content),
+        parts=_parts(content),
+        runs=content.runs,
         tests=[(name, words, name == content.test) for name, words in _TESTS.items()],
         tallies={name: _tallies(one) for name, one in content.tables.items()},
         cell_notes=table.cell_notes,
@@ -85,31 +87,44 @@ def _facts(content: PageContent) -> list[str]:
     finished, expected = sum(entry.n for entry in entries), sum(entry.expected for entry in entries)
     bad = sum(fold.status != "ok" for folds in content.folds.values() for fold in folds)
     facts = [f"{complete} of {len(table.datasets)} datasets complete", f"{len(table.columns)} learners"]
-    facts.append(f"{finished:,} of {expected:,} folds have a number")
+    facts.append(f"{finished:,} of {expected:,} {content.runs} have a number")
     return facts + ([f"{bad:,} ended without one"] if bad else [])
 
 
 # ------------------------------------------------------------------ the table
 
 
-def _rows(content: PageContent) -> list[dict[str, Any]]:
-    rows = []
-    for i, (dataset, entries) in enumerate(content.table.rows()):
-        cells = []
-        for j, (column, entry) in enumerate(zip(content.table.columns, entries)):
-            cell = {"id": f"f-{i}-{j}" if (dataset, column.key) in content.folds else "", "note": entry.note}
-            if entry.status == "ok":
-                cell["value"] = repr(entry.mean)
-                cell["text"] = auc_text(entry.mean)
-                cell["std"] = "" if entry.std is None else auc_text(entry.std)
-                cell["marks"] = _marks(content, dataset, column.key)
-            else:
-                cell["value"] = cell["std"] = ""
-                cell["text"] = f"… {entry.n}/{entry.expected}" if entry.status == "pending" else "N/A"
-                cell["marks"] = []
-            cells.append(cell)
-        rows.append({"dataset": dataset, "cells": cells})
-    return rows
+def _parts(content: PageContent) -> list[dict[str, Any]]:
+    """The AUC and other metrics, each with its rows; the heading of the only one is the section's."""
+    several = bool(content.table.sections)
+    return [
+        {
+            "heading": metric.heading if several else "",
+            "rows": [
+                {"dataset": dataset, "cells": [_cell(content, metric, entries, i, j) for j in range(len(row))]}
+                for i, (dataset, row) in enumerate(content.table.rows(entries))
+            ],
+        }
+        for metric, entries in content.table.parts()
+    ]
+
+
+def _cell(
+    content: PageContent, metric: Metric, entries: dict[tuple[str, str], Entry], i: int, j: int
+) -> dict[str, Any]:
+    dataset, key = content.table.datasets[i], content.table.columns[j].key
+    entry = entries[dataset, key]
+    cell = {"id": f"f-{i}-{j}" if (dataset, key) in content.folds else "", "note": entry.note}
+    if entry.status != "ok":
+        text = f"… {entry.n}/{entry.expected}" if entry.status == "pending" else "N/A"
+        return {**cell, "text": text, "value": "", "std": "", "marks": []}
+    return {
+        **cell,
+        "text": metric.text(entry.mean),
+        "value": repr(entry.mean),
+        "std": "" if entry.std is None else metric.text(entry.std),
+        "marks": _marks(content, dataset, key) if entries is content.table.entries else [],
+    }
 
 
 def _marks(content: PageContent, dataset: str, key: str) -> list[dict[str, str]]:
@@ -136,34 +151,38 @@ def _p_text(p: float) -> str:
 
 
 def _compared(comparison: Comparison) -> dict[str, Any]:
-    of_auc = [cell for cell in comparison.cells if cell.metric.key == "auc"]
-    cells = {(cell.dataset, cell.column.key): cell for cell in of_auc}
-    columns = list({cell.column.key: cell.column for cell in of_auc}.values())
-    rows = [
-        (dataset, [_beside(comparison, cells[dataset, column.key]) for column in columns])
-        for dataset in dict.fromkeys(cell.dataset for cell in of_auc)
-        if any(cells[dataset, column.key].ours.mean is not None for column in columns)
-    ]
-    shown = {dataset for dataset, _ in rows}
+    cells = {(cell.metric.key, cell.dataset, cell.column.key): cell for cell in comparison.cells}
+    columns = list({cell.column.key: cell.column for cell in comparison.cells}.values())
+    rows, hidden = [], []
+    for metric, dataset in dict.fromkeys((cell.metric, cell.dataset) for cell in comparison.cells):
+        found = [cells.get((metric.key, dataset, column.key)) for column in columns]
+        name = f"{dataset}, {metric.heading}" if comparison.has_metrics else dataset
+        if any(cell is not None and cell.ours.mean is not None for cell in found):
+            rows.append((name, [_beside(comparison, cell) if cell else None for cell in found]))
+        else:
+            hidden.append(name)
+    summary = comparison.summary()
     return {
         "source": f"{comparison.published.source}, {comparison.published.table}",
         "columns": columns,
         "rows": rows,
-        "hidden": list(dict.fromkeys(cell.dataset for cell in of_auc if cell.dataset not in shown)),
-        "sentences": comparison.summary().sentences(),
+        "hidden": hidden,
+        "marked": summary.marked,
+        "sentences": summary.sentences(),
         "remarks": comparison.remarks,
         "notes": note_texts(comparison),
     }
 
 
 def _beside(comparison: Comparison, cell: ComparedCell) -> dict[str, Any]:
-    printed, ours, text = cell.published, cell.ours, cell.metric.text
+    printed, ours, metric = cell.published, cell.ours, cell.metric
+    deviation = cell.deviation if metric.elsewhere else None
     return {
-        "ours": "N/A" if ours.mean is None else text(ours.mean),
-        "published": "N/A" if printed.mean is None else f"{text(printed.mean)} ± {text(printed.std)}",
-        "deviation": "" if cell.deviation is None else _signed(cell.deviation),
-        "difference": "" if cell.difference is None else cell.metric.signed(cell.difference),
-        "distance": _distance(cell.deviation),
+        "ours": "N/A" if ours.mean is None else metric.text(ours.mean),
+        "published": "N/A" if printed.mean is None else f"{metric.text(printed.mean)} ± {metric.text(printed.std)}",
+        "deviation": "" if deviation is None else _signed(deviation),
+        "difference": "" if cell.difference is None else metric.signed(cell.difference),
+        "distance": _distance(deviation),
         "disagrees": cell.agrees is False,
         "standing": cell.standing,
         "numbers": comparison.numbers(cell),
@@ -179,6 +198,8 @@ def _distance(deviation: float | None) -> str:
 
 
 def _signed(deviation: float) -> str:
+    if math.isinf(deviation):
+        return "+∞" if deviation > 0 else "−∞"
     digits = 1 if abs(deviation) < 99.95 else 0
     return f"{round(deviation, digits) + 0.0:+.{digits}f}".replace("-", "−")
 
@@ -242,27 +263,32 @@ def _per_trial(content: PageContent) -> int:
 
 def _fold_cell(content: PageContent, dataset: str, i: int, j: int) -> dict[str, Any]:
     column = content.table.columns[j]
-    folds = content.folds[dataset, column.key]
+    folds, metric = content.folds[dataset, column.key], content.table.metric
+    split = any(fold.fold for fold in folds)
     entry = content.table.entries[dataset, column.key]
     settings = Counter(_setting(fold) for fold in folds if fold.chosen)
     return {
         "id": f"f-{i}-{j}",
         "dataset": dataset,
         "title": column.title,
-        "mean": "" if entry.mean is None else auc_text(entry.mean),
-        "std": "" if entry.std is None else auc_text(entry.std),
+        "mean": "" if entry.mean is None else metric.text(entry.mean),
+        "std": "" if entry.std is None else metric.text(entry.std),
         "n": entry.n,
         "expected": entry.expected,
         "reference": content.table.columns[0].title if j else "",
         "p": [(words, content.tables[name].entries[dataset, column.key].p_value) for name, words in _TESTS.items()],
         "often": [(setting, count) for setting, count in settings.most_common(3)],
         "more": max(0, len(settings) - 3),
-        "folds": [(f"{fold.trial + 1}.{fold.fold + 1}", _fold_text(fold), _setting(fold)) for fold in folds],
+        "folds": [(_fold_name(fold, split), _fold_text(fold, metric), _setting(fold)) for fold in folds],
     }
 
 
-def _fold_text(fold: Fold) -> str:
-    return fold.status if fold.auc is None else auc_text(fold.auc)
+def _fold_name(fold: Fold, split: bool) -> str:
+    return f"{fold.trial + 1}.{fold.fold + 1}" if split else str(fold.trial + 1)
+
+
+def _fold_text(fold: Fold, metric: Metric) -> str:
+    return fold.status if fold.auc is None else metric.text(fold.auc)
 
 
 def _setting(fold: Fold) -> str:

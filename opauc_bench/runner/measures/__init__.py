@@ -7,6 +7,7 @@ from ..work import Work
 from .cross_validation import measure_cross_validation
 from .curves import measure_convergence, measure_sweep, measure_timing
 from .holdout import measure_holdout
+from .sketch_error import measure_sketch_error
 
 __all__ = ["MEASURES"]
 
@@ -16,4 +17,5 @@ MEASURES: dict[str, Callable[[Work], dict[str, Any]]] = {
     "sweep": measure_sweep,
     "convergence": measure_convergence,
     "timing": measure_timing,
+    "sketch_error": measure_sketch_error,
 }
