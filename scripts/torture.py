@@ -63,7 +63,7 @@ datasets:
   own:
     title: Made-up rows
     format: svmlight
-    files: [{{name: own.svm, sha256: {sha256}, urls: ["{url}/own/own.svm"]}}]
+    files: [{{name: own.svm, sha256: {sha256}, confirmed: {confirmed}, urls: ["{url}/own/own.svm"]}}]
     n_samples: 90
     n_features: 4
     n_positive: 30
@@ -128,7 +128,9 @@ class Rack:
         return self.place / "mirror"
 
     def write_catalogue(self, url: str, sha256: str = "null") -> None:
-        (self.place / "catalogue.yaml").write_text(CATALOGUE.format(url=url, sha256=sha256))
+        (self.place / "catalogue.yaml").write_text(
+            CATALOGUE.format(url=url, sha256=sha256, confirmed=str(sha256 != "null").lower())
+        )
 
     def environment(self, **variables: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("OPAUC_BENCH_")}

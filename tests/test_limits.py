@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,42 @@ Thread 0x03 (most recent call first):
 """
     assert overrun_in(note, "compute") == "learn.py:71 in <listcomp>"
     assert overrun_in(note[:40], "compute") == "a place that it could not tell"
+
+
+SHORT_OF_MEMORY = """
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from opauc_bench.learners import get_learner
+from opauc_bench.runner.limits import memory_limit
+from opauc_bench.runner.task import load_learner
+
+X = np.random.default_rng(0).uniform(-1, 1, (1500, 300))
+y = np.where(np.arange(1500) % 3, -1, 1).astype(np.int8)
+with threadpool_limits(1):
+    for name in sys.argv[1:]:
+        learner = get_learner(name)()
+        grid = {axis: np.full(4, float(getattr(learner, axis))) for axis in learner.grid_axes}
+        load_learner(SimpleNamespace(learner=name, params={}, grid=grid, lender=None))
+        try:
+            with memory_limit(3e6):
+                learner.fit_grid(X, y, grid)
+            print(name, "ok")
+        except MemoryError:
+            print(name, "out of memory")
+"""
+
+
+def test_linear_algebra_does_not_wait_for_memory_for_ever():
+    """OpenBLAS does, if it has not allocated its buffers before memory is short."""
+    names = ["opauc_fd", "opauc_pca", "ls_svm"]
+    command = [sys.executable, "-c", SHORT_OF_MEMORY, *names]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == names
 
 
 # ---------------------------------------------------------------------- arrays that change under a run

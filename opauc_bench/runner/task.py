@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
@@ -173,11 +174,22 @@ def load_learner(task: Task) -> None:
 
     It is fed a few rows of made-up data, which it need not be able to learn from: what matters fails again in the task.
     """
+    _take_blas_buffers()
     for learner, params, grid in (
         (task.learner, task.params, task.grid),
         *([[task.lender[key] for key in ("learner", "params", "grid")]] if task.lender else []),
     ):
         _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
+
+
+@functools.lru_cache(maxsize=1)
+def _take_blas_buffers() -> None:
+    """Let each BLAS allocate what it works in: NumPy has one, and SciPy another, which numba's kernels use as well.
+
+    They do so in the first product that is not small, and try again and again if there is no memory.
+    """
+    A = np.ones((200, 200))
+    blas.dgemm(1.0, A, A @ A)
 
 
 @functools.lru_cache(maxsize=64)
