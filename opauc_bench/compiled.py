@@ -33,6 +33,8 @@ def njit(**options) -> Callable[[Callable], Callable]:
     """
 
     def decorate(function: Callable) -> Callable:
+        if numba.config.DISABLE_JIT:  # as somebody wants who looks for a mistake in a kernel
+            return function
         try:
             kernel = numba.njit(**options, cache=True)(function)
         except RuntimeError:  # no locator available

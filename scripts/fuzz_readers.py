@@ -24,6 +24,7 @@ from collections import Counter
 from pathlib import Path
 
 _PLACE = "OPAUC_BENCH_FUZZ_PLACE"
+_TOLD_EVERY = 10_000
 _ENOUGH = 30  # different findings
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "tests" / "fixtures" / "fuzz"
@@ -58,7 +59,10 @@ class Hunt:
             self.outcomes[self.examine(data, self.place)] += 1
         except Exception as error:
             self._keep(data, error)
-        if sum(self.outcomes.values()) >= self.total or len(self.found) >= _ENOUGH:
+        count = sum(self.outcomes.values())
+        if count % _TOLD_EVERY == 0:
+            print(f"{count:,} inputs, {len(self.found)} findings", flush=True)
+        if count >= self.total or len(self.found) >= _ENOUGH:
             self.tell()
             sys.stdout.flush()
             sys.stderr.flush()

@@ -123,6 +123,25 @@ def test_however_the_last_line_ends(end):
     assert rows(TEXT.replace(b"\n", b"\r\n").rstrip() + end) == ([[0.5, 0, 1], [0, 1, 0]], [1, 2])
 
 
+@pytest.mark.parametrize("variable", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+def test_no_access_is_out_of_bounds(variable, tmp_path):
+    """The compiled reader as Python runs it, and with every access checked."""
+    program = (
+        "import sys, pathlib; sys.path[:0] = [sys.argv[1]]\n"
+        "from reference.hostile import examine, seeds\n"
+        "print(*sorted({examine(data, pathlib.Path(sys.argv[2])) for data in seeds() if data[0] < 2}), sep=', ')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(FOUND.parents[1]), str(tmp_path)],
+        env=os.environ | {variable: "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    due = "stream: accepted, stream: refused, svmlight: accepted, svmlight: refused\n"
+    assert done.stdout == due, done.stderr
+
+
 # ---------------------------------------------------------------------------------------------- memory
 
 STREAM = """
