@@ -217,6 +217,7 @@ class Session:
                 known.get("density", entry.density),
                 known.get("fingerprint"),
                 known.get("n_positive", entry.n_positive),
+                generated=entry.fourier is not None,
             )
         return shapes
 
