@@ -57,6 +57,8 @@ def run_experiment(
                 _warn_of_load()
         todo = engine.ordered(_without_hopeless(session, todo))
         if not quiet and todo:
+            for line in _not_there(session):
+                say(f"note: {line}")
             say(
                 f"{len(todo)} of {len(tasks)} tasks to compute, "
                 f"up to {duration(estimate.seconds(todo) / engine.n_jobs)} on {engine.title}"
@@ -80,6 +82,16 @@ def _planned(session: Session, fresh: bool, retry_failed: bool) -> tuple[list[Ta
         raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
     _check_folds(session, {task.dataset for task in tasks})
     return tasks, *_to_do(session, tasks, fresh, retry_failed)
+
+
+def _not_there(session: Session) -> list[str]:
+    """Folders to take records from that are not there; without a word, a slip of the pen would cost days."""
+    folders = (session.folder.parent / name for name in session.experiment.reuse)
+    return [
+        f"{folder}/, named under reuse, is not there; nothing is taken over"
+        for folder in folders
+        if not folder.is_dir()
+    ]
 
 
 def _warn_of_load() -> None:
@@ -289,6 +301,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped on the way, which often "
         "halves it; what has been measured corrects the estimate."
     ]
+    notes += [f"{line}." for line in _not_there(session)] if left else []
     if failed:
         notes.append(f"{failed} of those done have failed: they are computed again with --retry-failed.")
     if download:
