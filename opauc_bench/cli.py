@@ -476,6 +476,11 @@ def _recorded(place: str, out: Path | None, datasets=None, learners=None, mirror
     from .runner.session import Session
 
     if not os.path.isfile(os.path.join(place, "manifest.json")):
+        if os.path.isdir(place) and out is None:
+            raise ConfigError(
+                f"{place}: expected an experiment file or a results folder, got a folder without manifest.json",
+                "a folder that run has written to, such as results/<name of the config>",
+            )
         return _session(place, out, datasets, learners, mirror, offline)
     if out is not None:
         raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")

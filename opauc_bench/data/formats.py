@@ -5,7 +5,6 @@ is in memory at a time. They refuse what they do not understand, with file and l
 nothing skipped but blank lines.
 """
 
-import codecs
 import math
 import struct
 from collections.abc import Callable, Iterator
@@ -69,8 +68,6 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
 
 def _cause(line: bytes, form: Form) -> str:
     """Say what is most likely the matter with a file whose first line cannot be read."""
-    if line.startswith(codecs.BOM_UTF8):
-        return "; the file begins with a byte order mark: save it as UTF-8 without one"
     if form.format not in _TABLES:
         return ""
     if b'"' in line:

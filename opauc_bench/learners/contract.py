@@ -10,19 +10,18 @@ from __future__ import annotations
 import contextlib
 import inspect
 import pickle
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.estimator_checks import check_estimator
 
 from ..errors import place_of
 from .base import OnePassLearner, State
 from .batch_base import BatchLearner
 from .ranker import DivergenceError, LinearRanker
+from .sklearn_checks import scikit_learn_says
 
 __all__ = ["CheckResult", "ContractBroken", "check_learner"]
 
@@ -178,30 +177,9 @@ def _scikit_learn(trial: _Trial) -> str:
     """scikit-learn's own checks pass, except those that the learner declares."""
     learner = trial.make()
     learner.set_params(**getattr(learner, "exact_params", {}))
-    declared = getattr(learner, "expected_failed_checks", {})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        results = check_estimator(learner, expected_failed_checks=declared, on_fail=None, on_skip=None)
-    failed = [r for r in results if r["status"] == "failed"]
-    _require(not failed, f"expected scikit-learn's checks to pass; {len(failed)} failed:\n  {_told_once(failed)}")
-    n_passed = sum(r["status"] == "passed" for r in results)
-    excepted = [f"not {r['check_name']}: {declared[r['check_name']]}" for r in results if r["status"] == "xfail"]
-    return "; ".join([f"{n_passed} checks", *excepted])
-
-
-def _told_once(failed: list[dict]) -> str:
-    """One line for each thing that went wrong, however many checks it made fail."""
-    causes: dict[str, list[str]] = {}
-    for result in failed:
-        causes.setdefault(_said(result["exception"]), []).append(result["check_name"])
-    return "\n  ".join(
-        f"{', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}: {cause}"
-        for cause, names in causes.items()
-    )
-
-
-def _said(error: BaseException) -> str:
-    return str(error).strip() or f"{type(error).__name__} ({place_of(error, None)})"
+    failures, note = scikit_learn_says(learner, getattr(learner, "expected_failed_checks", {}))
+    _require(not failures, f"expected scikit-learn's checks to pass; {failures}")
+    return note
 
 
 def _ranks_positives_higher(trial: _Trial) -> str:

@@ -42,6 +42,11 @@ def run_experiment(
     """Run what is missing, write and print the report; returns the exit code."""
     check_test(test)
     with session.locked():
+        if other := session.belongs_to_another():
+            say(
+                f"note: {session.folder}/ has the results of {other}: its records stay there, but manifest and tables "
+                f"become those of {session.experiment.path.name}"
+            )
         notify = (lambda text: None) if quiet else say
         session.prepare_data(notify)
         for error in session.unavailable.values():

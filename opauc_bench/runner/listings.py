@@ -151,7 +151,7 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
             if not check.ok:
                 good = False
                 lines.append(f"     try: {check.hint}")
-    return lines or ["the cache is empty"], good
+    return lines or ["nothing of the catalogue is in the cache; --catalogue FILE looks for data of your own"], good
 
 
 def list_learners() -> str:
