@@ -21,6 +21,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
@@ -31,6 +32,7 @@ _CHUNK_SECONDS = 0.25
 _FIRST_CHUNK = 16
 _LONGEST_CHUNK = 4096
 _SECONDS_A_LOOK = 2.5e-9  # a weight
+_SECONDS_TO_COMPARE = 7e-8  # a nonzero, and a feature
 # Wide rows that are made dense, or made when they are read, come in fewer.
 _CHUNK_BYTES = 1 << 26
 
@@ -56,6 +58,13 @@ class State:
 
     def expect(self, n_rows: int | None) -> None:
         """Be told how many rows will come in all, before the first one does; None if nobody knows."""
+
+    def stand_for(self, sizes: np.ndarray) -> None:
+        """Be told how many identical features each one stands for, shape (n_features,), before the first row.
+
+        Of the states of learners with ``_merges_identical_columns``.
+        """
+        raise TypeError(f"{type(self).__name__} has to define stand_for(sizes)")
 
     def coef(self, n_features: int) -> np.ndarray:
         """Weights of the live settings, shape (n_features, n_live)."""
@@ -115,6 +124,8 @@ class OnePassLearner(LinearRanker):
     _sparse_chunks = False
     # Whether a dense X is looked through first, so that features that are zero in every row need not be carried.
     _skips_zero_features = False
+    # Whether the rows of a sparse X are looked through first, so that identical features are carried as one.
+    _merges_identical_columns = False
 
     def _begin(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
         """Allocate the state for ``n_features`` and the given settings."""
@@ -148,6 +159,8 @@ class OnePassLearner(LinearRanker):
         looks = math.log2(max(2.0, n_rows / _FIRST_CHUNK)) + n_rows / _LONGEST_CHUNK + 2
         seconds = n_rows * self.seconds_per_row(n_features, n_nonzero, n_settings)
         seconds += looks * _SECONDS_A_LOOK * n_features * n_settings
+        if self._merges_identical_columns:  # how many there are nobody knows: the rest is what it takes without any
+            seconds += _SECONDS_TO_COMPARE * (n_rows * n_nonzero + n_features)
         return seconds, self.memory_bytes(n_features, n_settings)
 
     # ------------------------------------------------------------------ the whole grid in one pass
@@ -198,9 +211,14 @@ class OnePassLearner(LinearRanker):
         n_settings = len(next(iter(settings.values())))
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
         features = _features_in_use(X) if self._skips_zero_features else None
+        groups = self._identical_columns(X, order) if self._merges_identical_columns else None
+        if groups is not None:
+            features = groups.features
         n_features = X.shape[1] if features is None else len(features)
         state = self._begin(n_features, settings)
         state.expect(len(order))
+        if groups is not None:
+            state.stand_for(groups.sizes)
         live = np.arange(n_settings)
         n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
         most = _LONGEST_CHUNK
@@ -213,6 +231,9 @@ class OnePassLearner(LinearRanker):
             coef = np.full((X.shape[1], n_settings), np.nan)
             if len(live):
                 coef[:, live] = 0.0
+                if groups is not None:
+                    groups.expand(state.coef(n_features), coef, live)
+                    return coef
                 trained = slice(None) if features is None else features
                 coef[np.ix_(np.arange(X.shape[1])[trained], live)] = state.coef(n_features)
             return coef
@@ -236,12 +257,24 @@ class OnePassLearner(LinearRanker):
                     on_stop(start, weights)
         return weights()
 
+    def _identical_columns(self, X, order: np.ndarray) -> ColumnGroups | None:
+        """Groups of identical columns in the rows ``order`` of a sparse ``X``; None if it is dense."""
+        if not sparse.issparse(X):
+            return None
+        stored = sparse.csr_matrix(X)  # the rows alone, if X does more when it is asked for them
+        starts = range(0, len(order), _LONGEST_CHUNK)
+        return identical_columns(
+            lambda: (self._chunk(stored, order[start : start + _LONGEST_CHUNK], None) for start in starts), X.shape[1]
+        )
+
     def _chunk(self, X, rows: np.ndarray, features: np.ndarray | None):
         """Rows of ``X`` in the form that the kernel reads."""
         chunk = X[rows]
         if sparse.issparse(chunk):
             if not self._sparse_chunks:
                 return chunk.toarray()
+            if features is not None:
+                chunk = chunk[:, features]
             chunk.sum_duplicates()
             if not chunk.data.all():
                 chunk.eliminate_zeros()
