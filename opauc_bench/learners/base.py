@@ -23,6 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
+from .sparse_rows import csr_of
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
@@ -282,7 +283,7 @@ class OnePassLearner(LinearRanker):
         if features is not None:
             chunk = chunk[:, features]
         chunk = np.ascontiguousarray(chunk, dtype=np.float64)
-        return _sparse_rows(chunk) if self._sparse_chunks else chunk
+        return csr_of(chunk) if self._sparse_chunks else chunk
 
     # ------------------------------------------------------------------ scikit-learn
 
@@ -391,16 +392,6 @@ class OnePassLearner(LinearRanker):
 
     def _intercept(self, weights: np.ndarray) -> float:
         return self._threshold(weights, self._class_sums, self._class_counts)
-
-
-def _sparse_rows(chunk: np.ndarray) -> sparse.csr_matrix:
-    """CSR form of dense rows; where no value is zero, without looking for those."""
-    n_rows, n_features = chunk.shape
-    if n_features == 0 or not chunk.all():
-        return sparse.csr_matrix(chunk)
-    indices = np.tile(np.arange(n_features, dtype=np.int32), n_rows)
-    indptr = np.arange(0, chunk.size + 1, n_features, dtype=np.int32)
-    return sparse.csr_matrix((chunk.ravel(), indices, indptr), shape=chunk.shape)
 
 
 def _features_in_use(X) -> np.ndarray | None:
