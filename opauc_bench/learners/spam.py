@@ -30,6 +30,7 @@ from .sparse_rows import require_positive, require_variant, rows_of
 __all__ = ["SPAML1", "SPAML2", "SPAMElastic"]
 
 _SMALLEST_SCALE = 1e-100
+_LOST_IN_ROUNDING = 1e290  # does not make the largest finite number overflow when it is added
 _SCALE, _FACTOR, _MEAN, _PRODUCT = 0, 1, 3, 5  # places in what spam_l2 knows of a model; all but the first are pairs
 
 _ATTRIBUTES = """
@@ -133,6 +134,13 @@ class _Combination(State):
     def coef_at(self, features):
         return self.model[_SCALE] * self.W[features] + self.sums[features] @ self.model[_FACTOR : _FACTOR + 2]
 
+    def finite_elsewhere(self):
+        """A finite v times a scale of at most 1 is finite, and so is its sum with something as small as that."""
+        factors = np.abs(self.model[_FACTOR : _FACTOR + 2]).sum(axis=0)
+        small = np.abs(self.sums).max(initial=0.0) * factors < _LOST_IN_ROUNDING
+        # Scales only fall where l2 is not negative.
+        return bool((small & (self.settings["l2"] >= 0.0) & (np.abs(self.model[_SCALE]) <= 1.0)).all())
+
     def keep(self, columns):
         super().keep(columns)
         self.model = np.ascontiguousarray(self.model[:, columns])
@@ -152,6 +160,7 @@ class SPAML2(OnePassLearner):
     )
     grid_axes = ("xi", "l2")
     _sparse_chunks = True
+    _moves_own_features = True
 
     def __init__(self, xi=0.1, l2=1e-3):
         self.xi = xi
