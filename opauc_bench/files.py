@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .errors import ResultsError
 
-__all__ = ["remove_file", "write_bytes", "write_text", "written_at_once"]
+__all__ = ["read_json", "remove_file", "write_bytes", "write_text", "written_at_once"]
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of JSON, whoever has written it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    ValueError
+        If it is not JSON in UTF-8, or nested so deeply that nothing of ours has written it.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def remove_file(path: Path) -> None:

@@ -20,8 +20,8 @@ from ..report.text import auc_text
 from .audit import Audit, audit
 from .execute import LocalExecutor
 from .progress import Estimate, Progress, duration
+from .records import metrics_of, selection_aucs
 from .session import Session
-from .store import metrics_of, selection_aucs
 from .task import Workplace, environment
 from .terminal import say, wrapped
 
