@@ -45,13 +45,20 @@ def remove_file(path: Path) -> None:
         raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder with --out") from error
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, durable: bool = True) -> None:
     """Write a text file in one step, as UTF-8 with the line ends as given; see `write_bytes`."""
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"), durable)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     """Write a file in one step; missing folders are made.
+
+    Parameters
+    ----------
+    path : Path
+    content : bytes
+    durable : bool
+        Whether to wait until the file would outlive a power cut.
 
     Raises
     ------
@@ -60,12 +67,12 @@ def write_bytes(path: Path, content: bytes) -> None:
     """
     with _named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with written_at_once(path) as file:
+    with written_at_once(path, durable) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
-def written_at_once(path: Path) -> Iterator[BinaryIO]:
+def written_at_once(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a file that takes its name when all of it is written, and leaves nothing if that does not come to pass.
 
     Raises
@@ -79,7 +86,8 @@ def written_at_once(path: Path) -> Iterator[BinaryIO]:
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:

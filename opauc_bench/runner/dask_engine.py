@@ -25,7 +25,7 @@ from ..data import DatasetEntry, Sources, prepare
 from ..errors import DataError, RunnerError
 from ..plan import Task
 from .store import Store
-from .task import Workplace, load_within, lost_record, overdue_record, run_task
+from .task import SECONDS_TO_LOAD, Workplace, load_within, lost_record, overdue_record, run_task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -290,7 +290,7 @@ def _warm_up(client: Client, tasks: list[Task], workplace: Workplace) -> frozens
 
     hosts = {address.rpartition("://")[2].rpartition(":")[0]: address for address in _addresses(client)}
     firsts = {(task.learner, str(task.params)): task for task in tasks}.values()
-    limits = workplace.seconds, workplace.memory_bytes
+    limits = workplace.to_load(SECONDS_TO_LOAD)
     futures = [
         (client.submit(load_within, task, *limits, workers=[address], allow_other_workers=True, pure=False), task)
         for address in hosts.values()

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from ..plan import Task
 from .store import Store
-from .task import Workplace, load_within, lost_record, overdue_record, run_task
+from .task import SECONDS_TO_LOAD, Workplace, load_within, lost_record, overdue_record, run_task
 
 __all__ = ["Executor", "LocalExecutor"]
 
@@ -110,7 +110,7 @@ class LocalExecutor:
         for task in {(task.learner, str(task.params)): task for task in tasks}.values():
             for _ in range(2):  # a worker may be killed for another reason
                 try:
-                    limits = workplace.seconds, workplace.memory_bytes
+                    limits = workplace.to_load(SECONDS_TO_LOAD)
                     error = _submit(self._open(self.n_jobs), load_within, task, *limits).exception()
                 except BrokenProcessPool as broken:
                     error = broken

@@ -117,7 +117,7 @@ class Store:
     def claim(self, task: Task, pid: int) -> Path:
         """Note that a worker has begun a task, so that it is known who was at work when one dies; returns the note."""
         path = self._claim_path(task)
-        write_json(path, {"pid": pid})
+        write_text(path, json.dumps({"pid": pid}), durable=False)  # nobody is at work after a power cut
         return path
 
     def clear_claim(self, task: Task) -> str | None:

@@ -35,6 +35,7 @@ from .store import Store
 from .work import Work
 
 __all__ = [
+    "SECONDS_TO_LOAD",
     "Workplace",
     "compute",
     "environment",
@@ -74,6 +75,13 @@ class Workplace:
     memory_bytes: float | None = None
     unloaded: frozenset[str] = frozenset()
 
+    def to_load(self, patience: float) -> tuple[float | None, float | None]:
+        """Seconds and bytes for loading a learner: compiling takes what it takes, so there is a good deal more."""
+        return (
+            None if self.seconds is None else min(self.seconds, _AGES) + patience,
+            None if self.memory_bytes is None else self.memory_bytes + _BYTES_TO_LOAD,
+        )
+
 
 def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict[str, Any]:
     """Compute a task and write its record.
@@ -112,7 +120,7 @@ def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict
         outcome = {
             "status": "error",
             "message": f"{type(error).__name__}: {_text_of(error)}",
-            "traceback": traceback.format_exc(limit=-4),
+            "traceback": _cut(traceback.format_exc(limit=-4)),
         }
     record = _record(task, outcome, time.monotonic() - start)
     store.write(task, record)
@@ -161,6 +169,10 @@ def _text_of(error: BaseException) -> str:
         text = str(error)
     except Exception:
         return "(an error without words)"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} ..."
 
 
@@ -216,14 +228,9 @@ def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -
     ----------
     task : Task
     seconds, memory_bytes : float or None
-        Limits of a task. Compiling takes what it takes, so there is a good deal more of both.
+        Limits, see `Workplace.to_load`.
     """
-    patience = None if seconds is None else min(seconds, _AGES) + SECONDS_TO_LOAD
-    with (
-        threadpool_limits(1),
-        last_resort(patience, Path(os.devnull)),
-        memory_limit(None if memory_bytes is None else memory_bytes + _BYTES_TO_LOAD),
-    ):
+    with threadpool_limits(1), last_resort(seconds, Path(os.devnull)), memory_limit(memory_bytes):
         load_learner(task)
 
 
