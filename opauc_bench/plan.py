@@ -32,6 +32,8 @@ PROTOCOL_VERSION = 1
 _DENSE_ABOVE = 0.2
 # Beyond that the list alone fills the memory: somebody's finger stayed on a key.
 _MOST_TASKS = 2_000_000
+# An entry of a row that is made when it is read: a cosine, and copies on the way to the kernel.
+_SECONDS_TO_GENERATE = 1.2e-8
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Shape:
     fingerprint : str or None
         Identity of the prepared arrays; None while the dataset is not at hand.
     n_positive : int or None
+    generated : bool
+        Whether rows are made anew each time they are read.
     """
 
     n_samples: int
@@ -53,6 +57,7 @@ class Shape:
     density: float
     fingerprint: str | None
     n_positive: int | None = None
+    generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -329,10 +334,13 @@ def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, 
     """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
     narrow = shape.density > _DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
     size = (shape.n_features, shape.density * shape.n_features)
-    if narrow and n_settings > 1 and column.estimator.rotation_invariant:
+    rotated = narrow and n_settings > 1 and column.estimator.rotation_invariant
+    if rotated:
         size = (shape.n_samples, float(shape.n_samples))
     n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
     seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
+    if shape.generated and not rotated:
+        seconds += _SECONDS_TO_GENERATE * n_rows * shape.n_features
     return n_passes * seconds, memory
 
 

@@ -14,10 +14,10 @@ from opauc_bench.runner.audit import audit
 from opauc_bench.runner.command import describe_plan, describe_status
 from opauc_bench.runner.figures import figures_of
 from opauc_bench.runner.folds import write_folds
+from opauc_bench.runner.merge import merge_folders
 from opauc_bench.runner.page import PAGE, page_text
 from opauc_bench.runner.records import columns_of
 from opauc_bench.runner.session import Session
-from opauc_bench.runner.shards import merge_folders
 from opauc_bench.runner.store import Store
 from opauc_bench.runner.tables import build_report
 from opauc_bench.runner.task import Workplace, run_task

@@ -361,3 +361,12 @@ def test_fewer_rows_cost_less():
     assert some < 0.8 * whole
     unknown = holdout_plan({"german": Shape(1000, 24, 1.0, "a" * 64)}, imbalance=0.05)
     assert max(task.seconds for task in unknown) == pytest.approx(whole)
+
+
+def test_rows_that_are_made_when_read_cost_time_in_every_pass_that_reads_them():
+    def seconds(generated, n_samples):
+        shape = Shape(n_samples, 50_000, 1.0, "a" * 64, generated=generated)
+        return sum(task.seconds for task in plan_of({"german": shape}) if task.column == "uni_log")
+
+    for n_samples in (1000, 10_000):  # with few rows, the grid is searched on their coordinates instead
+        assert seconds(True, n_samples) > 1.2 * seconds(False, n_samples)

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from opauc_bench.learners import FSAUC, SOLAM
 from opauc_bench.learners.fsauc import project_l1
+from opauc_bench.learners.ranker import DivergenceError
 
 CASES = {
     "solam": (SOLAM, paper.solam, {"xi": np.array([1.0, 0.1, 10.0, 100.0]), "radius": np.array([1.0, 0.1, 10.0, 0.1])}),
@@ -65,15 +66,54 @@ def test_no_partial_fit():
         FSAUC().partial_fit(*examples(50, 3))
 
 
-def test_solam_takes_its_scale_into_v():
-    """Steps of 100 in a ball of radius 0.1 shrink the scale by hundreds a row."""
-    X, y = examples(100, 9, "sparse")
-    learner, scales = SOLAM(xi=100.0, radius=0.1), []
-    for row in range(100):
+def rows_of_text(n, d, seed=0):
+    """Rows of unit length; feature 0 comes in the first and the last row only, the last feature never."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n, d))
+    X[:, 1:-1] = np.abs(rng.standard_normal((n, d - 2))) * (rng.random((n, d - 2)) < 0.4 / np.arange(1, d - 1) ** 0.5)
+    X[::50] = 0.0
+    X[[0, -1], 0] = 1.0
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
+    return X, np.where(X[:, 1:4].sum(axis=1) + 0.3 * rng.standard_normal(n) > 0.4, 1, -1)
+
+
+def test_scales_that_fall_at_every_row():
+    """Eras of SOLAM end with nearly every row, and are counted anew every 64; weights are those of the plain loop."""
+    X, y = rows_of_text(3000, 60)
+    xi, radius = (axis.ravel() for axis in np.meshgrid([1.0, 10.0, 100.0], 10.0 ** np.arange(-1, 6)))
+    coef = SOLAM().fit_grid(sparse.csr_matrix(X), y, {"xi": xi, "radius": radius})
+    for k, setting in enumerate(zip(xi, radius)):
+        assert_close(coef[:, k], paper.solam(X, y, *setting), tolerance=1e-10)
+        np.testing.assert_array_equal(SOLAM(*setting).fit(sparse.csr_matrix(X), y).coef_[0], coef[:, k])
+
+
+def test_solam_counts_eras():
+    X, y = rows_of_text(600, 9)
+    learner, eras = SOLAM(xi=100.0, radius=0.1), []
+    for row in range(600):
         learner.partial_fit(X[row : row + 1], y[row : row + 1], classes=[-1, 1])
-        scales.append(learner._state.scalars[0, 0])
-    assert np.count_nonzero(np.diff(scales) > 0) > 3, "the scale is to be taken in now and then"
+        eras.append(learner._state.era[0])
+    assert np.count_nonzero(np.diff(eras) == 1) > 200, "an era ends with every few rows"
+    assert np.count_nonzero(np.diff(eras) < 0) >= 3, "they are counted anew now and then"
+    assert max(eras) < learner._state.eras.shape[1]
+    features = np.array([8, 0, 3, 3])
+    np.testing.assert_array_equal(learner._state.coef_at(features)[:, 0], learner.coef_[0, features])
     assert_close(learner.coef_[0], paper.solam(X, y, 100.0, 0.1), tolerance=1e-10)
+
+
+@pytest.mark.parametrize("case", ["too wide a ball", "too large features"])
+def test_solam_that_overflows_is_dropped(case):
+    X, y = examples(300, 4)
+    grid = {"xi": np.array([1.0, 1.0, 100.0]), "radius": np.array([1.0, 1.7e308, 0.1])}
+    want = SOLAM().fit_grid(X, y, {axis: values[::2] for axis, values in grid.items()})
+    if case == "too large features":
+        X[150:] *= 1e200
+        want[:] = np.nan
+    coef = SOLAM().fit_grid(X, y, grid)
+    np.testing.assert_array_equal(coef[:, ::2], want)
+    assert np.isnan(coef[:, 1]).all()
+    with pytest.raises(DivergenceError):
+        SOLAM(radius=1.7e308).fit(X, y)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

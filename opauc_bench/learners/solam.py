@@ -13,6 +13,14 @@ sets: w = R / sqrt(d) everywhere. What is returned is the mean of the iterates b
 
 Projections only scale w, so we keep w = scale v, and the weighted sum of iterates as A = Gamma v - u with Gamma the sum
 of gamma_t scale: a row then changes v and u at its own features. |w|^2 follows from w'x and |x|^2.
+
+Gamma v - u loses as many digits as the scale falls. Before the scale falls below 2^-8 an era ends, and the next one
+begins with the scale 1 and Gamma 0. A coordinate learns of it when a row has it next: since era e,
+
+    u <- u - tail_e v,   v <- fall_e v,   fall_e = s_e s_{e+1} ... ,   tail_e = Gamma_e + s_e Gamma_{e+1} + ...
+
+with s_e and Gamma_e as they were when the eras ended. A new end of an era changes tail and fall of the last few eras
+only, as the others have fallen to nothing. Every d / 16 eras all coordinates are brought up to date.
 """
 
 from __future__ import annotations
@@ -30,32 +38,42 @@ __all__ = ["SOLAM"]
 
 _V, _U = range(2)
 _SCALE, _GAMMA, _STEPS, _SQUARE, _A, _B, _ALPHA = range(7)
-# Below this the scale is taken into v, because Gamma v - u loses as many digits as the scale has fallen by.
+_TAIL, _FALL = range(2)
 _SMALLEST_SCALE = 2.0**-8
+# What has fallen below this is 0: the sum of the iterates has lost sight of it long before.
+_SMALLEST_FALL = 2.0**-100
+_FEWEST_ERAS, _FEATURES_AN_ERA = 64, 16
+_SECONDS_A_WEIGHT = 2e-8
 
 
 @dataclass
 class _Saddle(State):
     """``W`` is of shape (n_features, 2, n_live): v and u."""
 
-    scalars: np.ndarray  # (7, n_live): scale, Gamma, sum of gamma_t, |w|^2, a, b, alpha
+    scalars: np.ndarray  # (7, n_live): scale, Gamma, sum of gamma_t, |w|^2 / R^2, a, b, alpha
     counts: np.ndarray  # (2,), positives and negatives so far
+    era: np.ndarray  # (n_live,), the current one
+    since: np.ndarray  # (n_features, n_live), the era that v and u are of
+    eras: np.ndarray  # (n_live, most eras, 2): tail and fall; 0 and 1 for the current one
 
     def coef(self, n_features):
-        return self._weights(self.W)
+        return self.coef_at(np.arange(n_features))
 
     def coef_at(self, features):
-        return self._weights(self.W[features])
+        coef = np.empty((len(features), self.n_live))
+        _means(features, self.W, self.scalars, self.era, self.since, self.eras, coef)
+        return coef
 
-    def _weights(self, W: np.ndarray) -> np.ndarray:
-        return (self.scalars[_GAMMA] * W[:, _V] - W[:, _U]) / self.scalars[_STEPS]
+    def finite(self, n_features):
+        # What overflows in v or u has made |w|^2 overflow.
+        return np.isfinite(self.scalars).all(axis=0)
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
         W = aligned_zeros(*self.W.shape[:2], len(columns))
-        W[:] = self.W[:, :, columns]
-        self.W = W
-        self.scalars = np.ascontiguousarray(self.scalars[:, columns])
+        self.W = np.take(self.W, columns, axis=2, out=W, mode="clip")  # without another copy on the way
+        self.scalars, self.since = (np.ascontiguousarray(a[:, columns]) for a in (self.scalars, self.since))
+        self.era, self.eras = self.era[columns], self.eras[columns]
 
 
 class SOLAM(OnePassLearner):
@@ -95,90 +113,146 @@ class SOLAM(OnePassLearner):
     def _begin(self, n_features, settings):
         require_positive(settings, "xi", "radius")
         radius = settings["radius"]
-        W = aligned_zeros(n_features, 2, len(radius))
+        n_settings, most_eras = len(radius), max(_FEWEST_ERAS, n_features // _FEATURES_AN_ERA)
+        W = aligned_zeros(n_features, 2, n_settings)
         W[:, _V] = radius / np.sqrt(n_features)
-        scalars = np.zeros((7, len(radius)))
+        scalars = np.zeros((7, n_settings))
         with np.errstate(over="ignore"):
-            scalars[_SCALE], scalars[_SQUARE], scalars[_A], scalars[_B] = 1.0, radius**2, radius, radius
+            scalars[_SCALE], scalars[_SQUARE], scalars[_A], scalars[_B] = 1.0, 1.0, radius, radius
             scalars[_ALPHA] = 2.0 * radius
-        return _Saddle(settings=settings, W=W, scalars=scalars, counts=np.zeros(2))
+        eras = np.zeros((n_settings, most_eras, 2))
+        eras[:, 0, _FALL] = 1.0
+        return _Saddle(
+            settings=settings,
+            W=W,
+            scalars=scalars,
+            counts=np.zeros(2),
+            era=np.zeros(n_settings, dtype=np.int32),
+            since=np.zeros((n_features, n_settings), dtype=np.int32),
+            eras=eras,
+        )
 
     def _consume(self, state, X, y):
         learn = _one_setting if state.n_live == 1 else _all_settings
-        rule = state.settings["xi"], state.settings["radius"]
-        learn(*rows_of(X), y, *rule, state.counts, state.scalars, state.W)
+        memory = state.counts, state.scalars, state.W, state.era, state.since, state.eras
+        learn(*rows_of(X), y, state.settings["xi"], state.settings["radius"], *memory)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
-        return 1e-7 + 3e-8 * n_settings + n_nonzero * (6e-9 + 2e-9 * n_settings)
+        return 1e-7 + 3e-8 * n_settings + n_nonzero * (6e-9 + 4.5e-9 * n_settings)
+
+    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        # Between chunks nobody looks at the weights; they are formed and copied in the end.
+        seconds = n_rows * self.seconds_per_row(n_features, n_nonzero, n_settings)
+        seconds += _SECONDS_A_WEIGHT * n_features * n_settings
+        return seconds, self.memory_bytes(n_features, n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        # Beside v and u the weights, which are formed in the end, with what that takes.
-        return 8.0 * 5 * n_features * n_settings
+        # v, u, the era of both and tables of a sixteenth of their size; in the end the weights, twice.
+        return 8.0 * 4.625 * n_features * n_settings + 1024.0 * n_settings
 
 
 @njit(error_model="numpy")
-def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W):
+def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W, era, since, eras):
     width = len(xi)
-    score, change = np.empty(width), np.empty(width)
+    score = np.empty(width)
+    v_by_v, v_by_x, u_by_v, u_by_x = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     for t in range(len(y)):
         start, stop = indptr[t], indptr[t + 1]
         score[:] = 0.0
         length = 0.0
         for k in range(start, stop):
-            x, v = data[k], W[indices[k], _V]
+            i, x = indices[k], data[k]
+            behind = 0
+            for g in range(width):
+                behind += since[i, g] != era[g]
+            if behind > 0:
+                for g in range(width):
+                    _bring_up_to_date(i, g, W, era, since, eras)
+            v = W[i, _V]
             length += x * x
             for g in range(width):
                 score[g] += x * v[g]
         counts[0 if y[t] > 0 else 1] += 1.0
         for g in range(width):
-            change[g] = _change_of_v(y[t], counts, score[g], length, xi[g], radius[g], scalars[:, g])
+            v_by_v[g], v_by_x[g], u_by_v[g], u_by_x[g] = _step(
+                y[t], counts, score[g], length, xi[g], radius[g], scalars[:, g], era[g : g + 1], eras[g]
+            )
         for k in range(start, stop):
-            x, v, u = data[k], W[indices[k], _V], W[indices[k], _U]
+            x, v, u, s = data[k], W[indices[k], _V], W[indices[k], _U], since[indices[k]]
             for g in range(width):
-                step = change[g] * x
-                v[g] += step
-                u[g] += scalars[_GAMMA, g] * step
+                u[g] += u_by_v[g] * v[g] + u_by_x[g] * x
+                v[g] = v_by_v[g] * v[g] + v_by_x[g] * x
+                s[g] = era[g]
         for g in range(width):
-            if scalars[_SCALE, g] < _SMALLEST_SCALE:
-                _take_scale_into_v(g, scalars, W)
+            if era[g] == eras.shape[1] - 1:
+                _begin_anew(g, W, era, since, eras)
 
 
 @njit(error_model="numpy")
-def _one_setting(indptr, indices, data, y, xi, radius, counts, scalars, W):
+def _one_setting(indptr, indices, data, y, xi, radius, counts, scalars, W, era, since, eras):
     """The same without loops over settings, bit for bit."""
-    state, of_model = W[:, :, 0], scalars[:, 0]
+    state, state_since, of_model = W[:, :, 0], since[:, 0], scalars[:, 0]
     for t in range(len(y)):
         start, stop = indptr[t], indptr[t + 1]
-        score, length = 0.0, 0.0
+        score, length, now = 0.0, 0.0, era[0]
+        for k in range(start, stop if now > 0 else start):
+            if state_since[np.uint32(indices[k])] != now:
+                _bring_up_to_date(np.uint32(indices[k]), 0, W, era, since, eras)
         for k in range(start, stop):
             length += data[k] * data[k]
             score += data[k] * state[np.uint32(indices[k]), _V]
         counts[0 if y[t] > 0 else 1] += 1.0
-        change = _change_of_v(y[t], counts, score, length, xi[0], radius[0], of_model)
-        gamma = of_model[_GAMMA]
+        v_by_v, v_by_x, u_by_v, u_by_x = _step(y[t], counts, score, length, xi[0], radius[0], of_model, era, eras[0])
+        if era[0] == now:
+            for k in range(start, stop):
+                i, x = np.uint32(indices[k]), data[k]
+                state[i, _V] += v_by_x * x
+                state[i, _U] += u_by_x * x
+            continue
         for k in range(start, stop):
-            i, step = np.uint32(indices[k]), change * data[k]
-            state[i, _V] += step
-            state[i, _U] += gamma * step
-        if of_model[_SCALE] < _SMALLEST_SCALE:
-            _take_scale_into_v(0, scalars, W)
+            i, x = np.uint32(indices[k]), data[k]
+            v = state[i, _V]
+            state[i, _U] += u_by_v * v + u_by_x * x
+            state[i, _V] = v_by_v * v + v_by_x * x
+            state_since[i] = era[0]
+        if era[0] == eras.shape[1] - 1:
+            _begin_anew(0, W, era, since, eras)
 
 
 @njit(error_model="numpy")
-def _change_of_v(y, counts, vx, length, xi, radius, scalars):
-    """The whole step but for v and u; returns what v gets of x. ``vx`` is v'x, ``length`` |x|^2."""
+def _bring_up_to_date(i, g, W, era, since, eras):
+    """v and u of a coordinate as they are in the current era."""
+    e = since[i, g]
+    W[i, _U, g] -= eras[g, e, _TAIL] * W[i, _V, g]
+    W[i, _V, g] *= eras[g, e, _FALL]
+    since[i, g] = era[g]
+
+
+@njit(error_model="numpy")
+def _step(y, counts, vx, length, xi, radius, scalars, era, eras):
+    """The whole step but for v and u, with ``vx`` = v'x and ``length`` = |x|^2.
+
+    Returns what v becomes (by v, by x) and what is added to u (by v, by x).
+    """
     n_rows = counts[0] + counts[1]
     gamma, scale = xi / np.sqrt(n_rows), scalars[_SCALE]
     scalars[_GAMMA] += gamma * scale
     scalars[_STEPS] += gamma
     score = scale * vx
     push = gamma * _steps_beside_w(y, counts[0] / n_rows, gamma, score, radius, scalars)
-    square = scalars[_SQUARE] + push * (push * length - 2.0 * score)
-    if square > radius * radius:
-        scalars[_SCALE] = scale * (radius / np.sqrt(square))
-        square = radius * radius
-    scalars[_SQUARE] = square
-    return -push / scale
+    square = scalars[_SQUARE] + (push / radius) * ((push / radius) * length - 2.0 * (score / radius))
+    if square <= 1.0:
+        scalars[_SQUARE] = square
+        return 1.0, -push / scale, 0.0, scalars[_GAMMA] * (-push / scale)
+    shorter = 1.0 / np.sqrt(square) if square < np.inf else np.nan
+    scalars[_SQUARE] = 1.0 if square < np.inf else np.nan
+    if scale * shorter >= _SMALLEST_SCALE:
+        scalars[_SCALE] = scale * shorter
+        return 1.0, -push / scale, 0.0, scalars[_GAMMA] * (-push / scale)
+    gamma_of_era = scalars[_GAMMA]
+    scalars[_SCALE], scalars[_GAMMA] = 1.0, 0.0
+    _end_era(scale * shorter, gamma_of_era, era, eras)
+    return scale * shorter, -push * shorter, -gamma_of_era, 0.0
 
 
 @njit(error_model="numpy")
@@ -196,11 +270,33 @@ def _steps_beside_w(y, p, gamma, score, radius, scalars):
 
 
 @njit(error_model="numpy")
-def _take_scale_into_v(g, scalars, W):
-    """The same w and the same sum of iterates, with the scale 1 and Gamma 0."""
-    scale, gamma, square = scalars[_SCALE, g], scalars[_GAMMA, g], 0.0
-    for i in range(W.shape[0]):
-        W[i, _U, g] -= gamma * W[i, _V, g]
-        W[i, _V, g] *= scale
-        square += W[i, _V, g] * W[i, _V, g]
-    scalars[_SCALE, g], scalars[_GAMMA, g], scalars[_SQUARE, g] = 1.0, 0.0, square
+def _end_era(scale, gamma, era, eras):
+    for e in range(era[0], -1, -1):
+        fall = eras[e, _FALL]
+        if fall == 0.0:
+            break
+        eras[e, _TAIL] += fall * gamma
+        eras[e, _FALL] = fall * scale if fall * scale > _SMALLEST_FALL else 0.0
+    era[0] += 1
+    eras[era[0], _TAIL], eras[era[0], _FALL] = 0.0, 1.0
+
+
+@njit(error_model="numpy")
+def _begin_anew(g, W, era, since, eras):
+    """Bring all coordinates up to date and count eras from the first again."""
+    for i in range(len(W)):
+        _bring_up_to_date(i, g, W, era, since, eras)
+        since[i, g] = 0
+    era[g] = 0
+    eras[g, 0, _TAIL], eras[g, 0, _FALL] = 0.0, 1.0
+
+
+@njit(error_model="numpy")
+def _means(features, W, scalars, era, since, eras, coef):
+    """The mean of the iterates at some features."""
+    for k in range(len(features)):
+        i = features[k]
+        for g in range(coef.shape[1]):
+            past = eras[g, since[i, g]]
+            of_v = past[_TAIL] + scalars[_GAMMA, g] * past[_FALL]
+            coef[k, g] = (of_v * W[i, _V, g] - W[i, _U, g]) / scalars[_STEPS, g]

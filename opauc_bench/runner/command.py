@@ -23,10 +23,10 @@ from ..report.write import write_report
 from .engines import Engine, workers
 from .figures import NO_MATPLOTLIB, figures_of, write_figures
 from .folds import write_folds
+from .merge import merge_folders
 from .page import PAGE, page_text
 from .progress import Estimate, Progress, duration
 from .session import Session, status_counts
-from .shards import merge_folders
 from .store import Store
 from .tables import build_report, check_test
 from .terminal import say, width, wrapped
