@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -95,7 +96,7 @@ def _trouble_with_others(record: dict[str, Any]) -> str:
 
 def is_number(value: Any) -> bool:
     """Whether a value of JSON is a finite number."""
-    return type(value) in (int, float) and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _is_clock(value: Any) -> bool:
