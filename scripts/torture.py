@@ -236,19 +236,22 @@ def _children(pid: int) -> list[int]:
 
 def disk(rack: Rack, count: int) -> None:
     """Results on a full disk, and in a folder that cannot be written."""
-    sizes = [rack.random.randrange(4, 160) for _ in range(max(2, count // 10))]
+    sizes = [rack.random.randrange(4, 300) for _ in range(max(2, count // 10))]
     for fault, options in (("full disk", sizes), ("read-only folder", [0])):
         for kilobytes in options:
+            kept = rack.fresh("kept")  # the mount is gone with the command
             rack.fresh("mounted")
             (rack.place / "mounted").mkdir()
             mount = f"mount -t tmpfs -o size={max(4, kilobytes)}k none mounted"
             mount += " && mount -o remount,ro mounted" if fault == "read-only folder" else ""
-            prefix = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount + ' && exec "$@"', "sh"]
+            script = f'{mount} && {{ "$@"; code=$?; cp -r mounted {kept}; exit $code; }}'
+            prefix = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
             if subprocess.run([*prefix, "true"], cwd=rack.place, capture_output=True).returncode:
                 rack.not_tried(fault, "this machine allows no mounts")
                 break
+            rack.fresh(kept)
             ended = rack.run("rack.yaml", "--mirror", rack.mirror, "--out", "mounted/results", prefix=prefix)
-            rack.judge(fault, ended, "mounted")
+            rack.judge(fault, ended, f"{kept}/results")
 
 
 def cache(rack: Rack, count: int) -> None:

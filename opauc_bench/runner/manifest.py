@@ -57,7 +57,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def _check_entry(name: str, entry: dict[str, Any]) -> None:
     """Look at what plans, shards and the page read of a dataset."""
     for key, (is_right, wanted) in _FACTS.items():
-        if (value := entry.get(key)) is not None and not is_right(value):
+        if key in entry and not is_right(value := entry[key]):
             raise TypeError(f"{key} of {name} is {value!r}, expected {wanted}")
 
 
@@ -74,6 +74,10 @@ _FACTS = {
     "n_samples": (_is_size, "a count"),
     "n_features": (_is_size, "a count"),
     "n_positive": (_is_size, "a count"),
+    "files": (
+        lambda value: isinstance(value, list) and all(isinstance(file, dict) for file in value),
+        "a list of files",
+    ),
     "density": (lambda value: is_number(value) and 0 <= value <= 1, "a share"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ _COLUMNS = {
     "timing": ("seconds", "wall_seconds"),
     "sketch_error": ("positive_error", "negative_error"),
 }
+_SHARES = ("auc", "auc_exact", "validation_auc", "sparse_ratio")
 _CLOCKS = ("wall_seconds", "selection_cpu_seconds", "fit_cpu_seconds", "peak_rss_bytes")
 
 
@@ -57,6 +59,8 @@ def _trouble_with_metrics(record: dict[str, Any], task: Task, kind: str) -> str:
     for name in (*_METRICS.get(kind, ()), *metrics):
         if not (isinstance(value := metrics.get(name), float) and math.isfinite(value)):
             return f"metrics.{name} is {value!r}, expected a finite number"
+        if name in _SHARES and not _is_share(value):
+            return f"metrics.{name} is {value!r}, expected a number in [0, 1]"
     if not is_number(seconds := record["timing"].get("fit_cpu_seconds")):
         return f"timing.fit_cpu_seconds is {seconds!r}, expected a finite number"
     return ""
@@ -72,6 +76,8 @@ def _trouble_with_columns(record: dict[str, Any], task: Task, kind: str) -> str:
     for name, values in columns.items():
         if not all(value is None or is_number(value) for value in values):
             return f"measured.{name} has something that is neither a finite number nor null"
+        if name in _SHARES and not _are_aucs(values):
+            return f"measured.{name} has something that is not in [0, 1]"
     if missing := [name for name in _COLUMNS[kind] if name not in columns]:
         return f"measured has no column {missing[0]}"
     n_settings = math.prod(len(values) for values in task.grid.values())
@@ -95,7 +101,7 @@ def _trouble_with_others(record: dict[str, Any]) -> str:
 
 def is_number(value: Any) -> bool:
     """Whether a value of JSON is a finite number."""
-    return type(value) in (int, float) and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _is_clock(value: Any) -> bool:
@@ -107,7 +113,11 @@ def _is_count(value: Any) -> bool:
 
 
 def _are_aucs(values: Any) -> bool:
-    return isinstance(values, list) and all(value is None or is_number(value) for value in values)
+    return isinstance(values, list) and all(value is None or _is_share(value) for value in values)
+
+
+def _is_share(value: Any) -> bool:
+    return is_number(value) and 0 <= value <= 1
 
 
 def _is_setting(values: Any) -> bool:
@@ -119,8 +129,8 @@ _OTHERS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "selection": (lambda value: isinstance(value, dict), "a dict"),
     "selection.n_settings": (_is_count, "a count"),
     "selection.n_diverged": (_is_count, "a count"),
-    "selection.mean_auc": (_are_aucs, "a list of numbers and nulls"),
-    "selection.auc": (_are_aucs, "a list of numbers and nulls"),
+    "selection.mean_auc": (_are_aucs, "a list of shares and nulls"),
+    "selection.auc": (_are_aucs, "a list of shares and nulls"),
     "chosen": (_is_setting, "a number for each axis"),
     "diverged_in_refit": (
         lambda values: isinstance(values, list) and all(map(_is_setting, values)),
