@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .config import Experiment, LearnerEntry
-from .errors import ConfigError
+from .errors import ConfigError, place_of
 from .evaluation.span import is_narrower
 from .protocol import Protocol
 
@@ -30,6 +30,8 @@ __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"
 PROTOCOL_VERSION = 1
 # Density from which rows are stored dense.
 _DENSE_ABOVE = 0.2
+# An entry of a row that is made when it is read: a cosine, and copies on the way to the kernel.
+_SECONDS_TO_GENERATE = 1.2e-8
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Shape:
     fingerprint : str or None
         Identity of the prepared arrays; None while the dataset is not at hand.
     n_positive : int or None
+    generated : bool
+        Whether rows are made anew each time they are read.
     """
 
     n_samples: int
@@ -51,6 +55,7 @@ class Shape:
     density: float
     fingerprint: str | None
     n_positive: int | None = None
+    generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,10 +195,13 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         # Constructors only store.
         estimator.check_params()
         estimator.cost(1, 1, 1.0, 1)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{experiment.path}: learner {entry.name!r} does not take {dict(entry.params)}: {error}"
-        ) from error
+    except Exception as error:
+        own = learner.rpartition(":")[0] if class_.source_hash else None
+        if not own and not isinstance(error, TypeError | ValueError):
+            raise
+        refusal = f"does not take {dict(entry.params)}" if entry.params else "cannot be used"
+        place = f" ({place_of(error, own)})" if own else ""
+        raise ConfigError(f"{experiment.path}: learner {entry.name!r} {refusal}: {error}{place}") from error
     lender, lent = None, ()
     if (other := experiment.lender_of(entry)) is not None:
         lender = _column(experiment, other, find_learner)
@@ -318,10 +326,13 @@ def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, 
     """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
     narrow = shape.density > _DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
     size = (shape.n_features, shape.density * shape.n_features)
-    if narrow and n_settings > 1 and column.estimator.rotation_invariant:
+    rotated = narrow and n_settings > 1 and column.estimator.rotation_invariant
+    if rotated:
         size = (shape.n_samples, float(shape.n_samples))
     n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
     seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
+    if shape.generated and not rotated:
+        seconds += _SECONDS_TO_GENERATE * n_rows * shape.n_features
     return n_passes * seconds, memory
 
 

@@ -590,7 +590,7 @@ def test_find_config(tmp_path, monkeypatch):
 )
 def test_find_config_lists_what_there_is(tmp_path, monkeypatch, text, complaint):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(config, "_packaged_configs", lambda: tmp_path / "shipped")
+    monkeypatch.setattr(config.load, "_packaged_configs", lambda: tmp_path / "shipped")
     (tmp_path / "shipped").mkdir()
     for name in ("quickstart", "table2", "table2_balanced"):
         (tmp_path / f"shipped/{name}.yaml").write_text("")

@@ -247,6 +247,17 @@ def test_a_learner_that_does_not_take_its_parameters_is_an_error(learner, params
     assert f"experiment.yaml: learner '{learner}' does not take {params}" in caught.value.message
 
 
+def test_a_learner_from_a_file_whose_cost_raises_is_an_error_with_its_line(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from opauc_bench.learners import UniLog\n\nclass Mine(UniLog):\n"
+        "    def seconds_per_row(self, n_features, n_nonzero, n_settings):\n        return 1 / 0\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        make_columns(experiment(learners=[f"{tmp_path / 'own.py'}:Mine"]), get_learner)
+    expected = f"learner 'Mine' cannot be used: division by zero ({tmp_path / 'own.py'}:5)"
+    assert expected in caught.value.message
+
+
 def test_columns_know_their_grid_and_their_parameters():
     entry = {"learner": "opauc", "name": "mine", "title": "My own", "params": {"lambda": 0.5}}
     (column,) = make_columns(experiment(learners=[entry]), get_learner)
@@ -355,3 +366,12 @@ def test_fewer_rows_cost_less():
     assert some < 0.8 * whole
     unknown = holdout_plan({"german": Shape(1000, 24, 1.0, "a" * 64)}, imbalance=0.05)
     assert max(task.seconds for task in unknown) == pytest.approx(whole)
+
+
+def test_rows_that_are_made_when_read_cost_time_in_every_pass_that_reads_them():
+    def seconds(generated, n_samples):
+        shape = Shape(n_samples, 50_000, 1.0, "a" * 64, generated=generated)
+        return sum(task.seconds for task in plan_of({"german": shape}) if task.column == "uni_log")
+
+    for n_samples in (1000, 10_000):  # with few rows, the grid is searched on their coordinates instead
+        assert seconds(True, n_samples) > 1.2 * seconds(False, n_samples)

@@ -21,7 +21,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
+from .sparse_rows import csr_of
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
@@ -31,6 +33,8 @@ _CHUNK_SECONDS = 0.25
 _FIRST_CHUNK = 16
 _LONGEST_CHUNK = 4096
 _SECONDS_A_LOOK = 2.5e-9  # a weight
+_WEIGHTS_AT_ONCE = 1 << 18  # that are gathered for a look
+_SECONDS_TO_COMPARE = 7e-8  # a nonzero, and a feature
 # Wide rows that are made dense, or made when they are read, come in fewer.
 _CHUNK_BYTES = 1 << 26
 
@@ -57,6 +61,13 @@ class State:
     def expect(self, n_rows: int | None) -> None:
         """Be told how many rows will come in all, before the first one does; None if nobody knows."""
 
+    def stand_for(self, sizes: np.ndarray) -> None:
+        """Be told how many identical features each one stands for, shape (n_features,), before the first row.
+
+        Of the states of learners with ``_merges_identical_columns``.
+        """
+        raise TypeError(f"{type(self).__name__} has to define stand_for(sizes)")
+
     def coef(self, n_features: int) -> np.ndarray:
         """Weights of the live settings, shape (n_features, n_live)."""
         return self.W[:n_features, : self.n_live]
@@ -64,6 +75,20 @@ class State:
     def finite(self, n_features: int) -> np.ndarray:
         """Which live settings have finite weights, shape (n_live,); looked at between chunks of rows."""
         return np.isfinite(self.coef(n_features)).all(axis=0)
+
+    def finite_at(self, features: np.ndarray) -> np.ndarray:
+        """Which live settings have finite weights at some ``features``, shape (n_live,)."""
+        finite, step = np.ones(self.n_live, dtype=bool), max(1, _WEIGHTS_AT_ONCE // self.n_live)
+        for start in range(0, len(features), step):
+            finite &= np.isfinite(self.coef_at(features[start : start + step])).all(axis=0)
+        return finite
+
+    def finite_elsewhere(self) -> bool:
+        """Whether the weights of all features but those of the last rows are finite for certain, if they were before.
+
+        Asked of the states of learners with ``_moves_own_features``, after each chunk of rows.
+        """
+        return True
 
     def coef_at(self, features: np.ndarray) -> np.ndarray:
         """Weights of the live settings at some ``features``, which may repeat; shape (len(features), n_live)."""
@@ -115,6 +140,10 @@ class OnePassLearner(LinearRanker):
     _sparse_chunks = False
     # Whether a dense X is looked through first, so that features that are zero in every row need not be carried.
     _skips_zero_features = False
+    # Whether rows change what is stored of their own features only, so that nothing else need be looked at after them.
+    _moves_own_features = False
+    # Whether the rows of a sparse X are looked through first, so that identical features are carried as one.
+    _merges_identical_columns = False
 
     def _begin(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
         """Allocate the state for ``n_features`` and the given settings."""
@@ -144,10 +173,15 @@ class OnePassLearner(LinearRanker):
         return 8.0 * n_features * n_settings * 2
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        # All weights are looked at after each chunk and copied at the end: with many features that is most of the work.
-        looks = math.log2(max(2.0, n_rows / _FIRST_CHUNK)) + n_rows / _LONGEST_CHUNK + 2
+        # Weights are looked at after each chunk and copied at the end: with many features that is most of the work.
+        looks = math.log2(max(2.0, n_rows / _FIRST_CHUNK)) + n_rows / _LONGEST_CHUNK
+        looked_at = looks * n_features
+        if self._moves_own_features:
+            looked_at = min(looked_at, n_rows * n_nonzero)
         seconds = n_rows * self.seconds_per_row(n_features, n_nonzero, n_settings)
-        seconds += looks * _SECONDS_A_LOOK * n_features * n_settings
+        seconds += _SECONDS_A_LOOK * (looked_at + 2 * n_features) * n_settings
+        if self._merges_identical_columns:  # how many there are nobody knows: the rest is what it takes without any
+            seconds += _SECONDS_TO_COMPARE * (n_rows * n_nonzero + n_features)
         return seconds, self.memory_bytes(n_features, n_settings)
 
     # ------------------------------------------------------------------ the whole grid in one pass
@@ -198,9 +232,14 @@ class OnePassLearner(LinearRanker):
         n_settings = len(next(iter(settings.values())))
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
         features = _features_in_use(X) if self._skips_zero_features else None
+        groups = self._identical_columns(X, order) if self._merges_identical_columns else None
+        if groups is not None:
+            features = groups.features
         n_features = X.shape[1] if features is None else len(features)
         state = self._begin(n_features, settings)
         state.expect(len(order))
+        if groups is not None:
+            state.stand_for(groups.sizes)
         live = np.arange(n_settings)
         n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
         most = _LONGEST_CHUNK
@@ -210,19 +249,25 @@ class OnePassLearner(LinearRanker):
         ends = sorted({*stops, len(order)})
 
         def weights() -> np.ndarray:
-            coef = np.full((X.shape[1], n_settings), np.nan)
-            if len(live):
-                coef[:, live] = 0.0
-                trained = slice(None) if features is None else features
-                coef[np.ix_(np.arange(X.shape[1])[trained], live)] = state.coef(n_features)
+            coef = np.zeros((X.shape[1], n_settings))
+            coef[:, np.setdiff1d(np.arange(n_settings), live)] = np.nan
+            if len(live) == 0:
+                return coef
+            if groups is not None:
+                groups.expand(state.coef(n_features), coef, live)
+            elif features is not None:
+                coef[np.ix_(features, live)] = state.coef(n_features)
+            else:
+                coef[:, live if len(live) < n_settings else slice(None)] = state.coef(n_features)
             return coef
 
         with np.errstate(over="ignore", invalid="ignore"):
             while start < len(order) and len(live):
                 end = next(end for end in ends if end > start)
                 rows = order[start : min(start + length, end)]
-                self._consume(state, self._chunk(X, rows, features), np.asarray(y[rows], dtype=np.int8))
-                finite = state.finite(n_features)
+                chunk = self._chunk(X, rows, features)
+                self._consume(state, chunk, np.asarray(y[rows], dtype=np.int8))
+                finite = self._finite(state, chunk, n_features)
                 if not finite.all():
                     live = live[finite]
                     if len(live):
@@ -236,12 +281,32 @@ class OnePassLearner(LinearRanker):
                     on_stop(start, weights)
         return weights()
 
+    def _finite(self, state: State, chunk, n_features: int) -> np.ndarray:
+        """Which settings have finite weights after a chunk, if all had before; shape (n_live,)."""
+        if not (self._moves_own_features and state.finite_elsewhere()):
+            return state.finite(n_features)
+        own = np.zeros(n_features, dtype=bool)
+        own[chunk.indices] = True
+        return state.finite_at(np.flatnonzero(own))
+
+    def _identical_columns(self, X, order: np.ndarray) -> ColumnGroups | None:
+        """Groups of identical columns in the rows ``order`` of a sparse ``X``; None if it is dense."""
+        if not sparse.issparse(X):
+            return None
+        stored = sparse.csr_matrix(X)  # the rows alone, if X does more when it is asked for them
+        starts = range(0, len(order), _LONGEST_CHUNK)
+        return identical_columns(
+            lambda: (self._chunk(stored, order[start : start + _LONGEST_CHUNK], None) for start in starts), X.shape[1]
+        )
+
     def _chunk(self, X, rows: np.ndarray, features: np.ndarray | None):
         """Rows of ``X`` in the form that the kernel reads."""
         chunk = X[rows]
         if sparse.issparse(chunk):
             if not self._sparse_chunks:
                 return chunk.toarray()
+            if features is not None:
+                chunk = chunk[:, features]
             chunk.sum_duplicates()
             if not chunk.data.all():
                 chunk.eliminate_zeros()
@@ -249,7 +314,7 @@ class OnePassLearner(LinearRanker):
         if features is not None:
             chunk = chunk[:, features]
         chunk = np.ascontiguousarray(chunk, dtype=np.float64)
-        return _sparse_rows(chunk) if self._sparse_chunks else chunk
+        return csr_of(chunk) if self._sparse_chunks else chunk
 
     # ------------------------------------------------------------------ scikit-learn
 
@@ -358,16 +423,6 @@ class OnePassLearner(LinearRanker):
 
     def _intercept(self, weights: np.ndarray) -> float:
         return self._threshold(weights, self._class_sums, self._class_counts)
-
-
-def _sparse_rows(chunk: np.ndarray) -> sparse.csr_matrix:
-    """CSR form of dense rows; where no value is zero, without looking for those."""
-    n_rows, n_features = chunk.shape
-    if n_features == 0 or not chunk.all():
-        return sparse.csr_matrix(chunk)
-    indices = np.tile(np.arange(n_features, dtype=np.int32), n_rows)
-    indptr = np.arange(0, chunk.size + 1, n_features, dtype=np.int32)
-    return sparse.csr_matrix((chunk.ravel(), indices, indptr), shape=chunk.shape)
 
 
 def _features_in_use(X) -> np.ndarray | None:

@@ -27,6 +27,7 @@ from .sparse_rows import aligned_zeros, require_positive, require_variant, rows_
 __all__ = ["RDAL1", "AdaGrad"]
 
 _SUM, _SQUARES, _LAST = range(3)
+_FAR_FROM_OVERFLOW = 1e290
 
 
 @dataclass
@@ -40,6 +41,7 @@ class _Sums(State):
     rates: np.ndarray  # (2, n_live), gamma and rho, or eta and eps
     n_rows: np.ndarray  # (1,)
     last_row: np.ndarray  # (n_features,), number of the row that had the coordinate last, from 1
+    largest: np.ndarray  # (1,), of all values so far, in size
 
     def coef(self, n_features):
         return self._weights(self.W, self.last_row)[:-1]
@@ -51,6 +53,17 @@ class _Sums(State):
     def intercept(self) -> float:
         return float(self._weights(self.W[-1:], self.last_row[:0])[-1, 0])
 
+    def finite_elsewhere(self):
+        """Weights change with the number of rows, but |c| <= 1: no mean gradient is larger than the largest value."""
+        t, threshold, (rate, extra) = float(self.n_rows[0]), np.abs(self.settings["l1"]), self.rates
+        if self.rule[0]:
+            if not (extra > 0.0).all():
+                return False
+            scale = rate * t / extra
+        else:
+            scale, threshold = np.sqrt(t) / rate, threshold + np.abs(rate * extra) / np.sqrt(t)
+        return bool((scale * (1.0 + 2.0 * self.largest[0] + threshold) < _FAR_FROM_OVERFLOW).all())
+
     def _weights(self, W: np.ndarray, last_row: np.ndarray) -> np.ndarray:
         weights = np.empty((W.shape[0], W.shape[2]))
         _all_weights(*self.rule, self.settings["l1"], self.rates, self.n_rows[0], last_row, W, weights)
@@ -58,7 +71,7 @@ class _Sums(State):
 
     def widened(self, fresh):
         fresh.last_row[: len(self.last_row)] = self.last_row
-        fresh.n_rows[:] = self.n_rows
+        fresh.n_rows[:], fresh.largest[:] = self.n_rows, self.largest
         fresh.W[: len(self.last_row)], fresh.W[-1] = self.W[:-1], self.W[-1]
         return fresh
 
@@ -72,6 +85,7 @@ class _Sums(State):
 
 class _DualAveraging(OnePassLearner):
     _sparse_chunks = True
+    _moves_own_features = True
     _adaptive: bool
 
     def check_params(self):
@@ -91,10 +105,12 @@ class _DualAveraging(OnePassLearner):
             rates=rates,
             n_rows=np.zeros(1, dtype=np.int64),
             last_row=np.zeros(n_features, dtype=np.int64),
+            largest=np.zeros(1),
         )
 
     def _consume(self, state, X, y):
         rows, l1 = (*rows_of(X), y), state.settings["l1"]
+        state.largest[0] = max(state.largest[0], np.abs(X.data).max(initial=0.0))
         _learn(*rows, *state.rule, l1, state.rates, state.n_rows, state.last_row, state.W)
 
     def _intercept(self, weights):

@@ -54,6 +54,9 @@ class _Leader(State):
     def coef_at(self, features):
         return self._weights(self.W[features]) if self.refresh else self.W[features, _W]
 
+    def finite_elsewhere(self):
+        return not self.refresh  # which gives features without any row a weight too, 0/0 if beta and l2 are 0
+
     def _weights(self, W: np.ndarray) -> np.ndarray:
         if not self.refresh:
             return W[:, _W]
@@ -76,6 +79,7 @@ class _Leader(State):
 class _FTRL(OnePassLearner):
     grid_axes = ("gamma", "l1")
     _sparse_chunks = True
+    _moves_own_features = True
 
     def check_params(self):
         require_variant(self.variant)

@@ -30,6 +30,7 @@ from .sparse_rows import require_positive, require_variant, rows_of
 __all__ = ["SPAML1", "SPAML2", "SPAMElastic"]
 
 _SMALLEST_SCALE = 1e-100
+_LOST_IN_ROUNDING = 1e290  # does not make the largest finite number overflow when it is added
 _SCALE, _FACTOR, _MEAN, _PRODUCT = 0, 1, 3, 5  # places in what spam_l2 knows of a model; all but the first are pairs
 
 _ATTRIBUTES = """
@@ -51,6 +52,7 @@ _ATTRIBUTES = """
 
 class _DenseSPAM(OnePassLearner):
     _sparse_chunks = True
+    _merges_identical_columns = True
 
     def _begin(self, n_features, settings):
         require_positive(settings, "xi")
@@ -66,7 +68,8 @@ class _DenseSPAM(OnePassLearner):
         return 2e-7 + n_features * (2e-9 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        return 8.0 * n_features * (2 * n_settings + 2)
+        # Weights and what is returned; the sums of both classes, and which columns are identical.
+        return 8.0 * n_features * (2 * n_settings + 4)
 
 
 class SPAML1(_DenseSPAM):
@@ -131,6 +134,13 @@ class _Combination(State):
     def coef_at(self, features):
         return self.model[_SCALE] * self.W[features] + self.sums[features] @ self.model[_FACTOR : _FACTOR + 2]
 
+    def finite_elsewhere(self):
+        """A finite v times a scale of at most 1 is finite, and so is its sum with something as small as that."""
+        factors = np.abs(self.model[_FACTOR : _FACTOR + 2]).sum(axis=0)
+        small = np.abs(self.sums).max(initial=0.0) * factors < _LOST_IN_ROUNDING
+        # Scales only fall where l2 is not negative.
+        return bool((small & (self.settings["l2"] >= 0.0) & (np.abs(self.model[_SCALE]) <= 1.0)).all())
+
     def keep(self, columns):
         super().keep(columns)
         self.model = np.ascontiguousarray(self.model[:, columns])
@@ -150,6 +160,7 @@ class SPAML2(OnePassLearner):
     )
     grid_axes = ("xi", "l2")
     _sparse_chunks = True
+    _moves_own_features = True
 
     def __init__(self, xi=0.1, l2=1e-3):
         self.xi = xi
@@ -183,15 +194,14 @@ class SPAML2(OnePassLearner):
 
 
 @njit(error_model="numpy")
-def _learn_dense(indptr, indices, data, y, xi, l1, l2, released, counts, sums, mean_scores, products, W):
+def _learn_dense(indptr, indices, data, y, xi, l1, l2, released, counts, reach, sums, sizes, mean_scores, products, W):
     width = len(xi)
     score, push = np.empty(width), np.empty((3, width))
     prox = np.empty((3, width))
     for t in range(len(y)):
         there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
-        scores(there, x, W, score)
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
-        first_look(there, x, own, score, counts, sums, mean_scores, products)
+        first_look(there, x, own, counts, reach, sums, sizes, mean_scores, products, W, score)
         n_rows = counts[0] + counts[1]
         share = 2.0 * counts[opp] / n_rows
         for g in range(width):
@@ -202,7 +212,7 @@ def _learn_dense(indptr, indices, data, y, xi, l1, l2, released, counts, sums, m
             prox[0, g] = eta * l1[g]
             prox[1, g] = 1.0 if released and l1[g] > 0.0 else 1.0 + eta * l2[g]
             prox[2, g] = 1.0 + eta * l2[g]
-        dense_step(there, x, own, push, prox, sums, products, W)
+        dense_step(there, x, own, push, prox, reach, sums, sizes, products, W)
 
 
 @njit(error_model="numpy")

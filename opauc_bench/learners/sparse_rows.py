@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from scipy import sparse
 
-__all__ = ["aligned_zeros", "require_positive", "require_variant", "rows_of"]
+from ..compiled import njit
+
+__all__ = ["aligned_zeros", "csr_of", "require_positive", "require_variant", "rows_of"]
 
 _CACHE_LINE = 64
 _VARIANTS = ("paper", "released")
@@ -37,3 +40,33 @@ def require_variant(variant) -> bool:
     if variant not in _VARIANTS:
         raise ValueError(f"variant is one of {', '.join(_VARIANTS)}; got {variant!r}")
     return variant == "released"
+
+
+def csr_of(rows: np.ndarray) -> sparse.csr_matrix:
+    """CSR form of dense float64 rows, C-contiguous: what SciPy makes of them, several times as fast."""
+    n_rows, n_features = rows.shape
+    indptr = np.zeros(n_rows + 1, dtype=np.int64)
+    _count(rows, indptr)
+    n_stored = indptr[-1]
+    indices, data = np.empty(n_stored + 1, dtype=np.int32), np.empty(n_stored + 1)
+    _gather(rows, indices, data)
+    return sparse.csr_matrix((data[:n_stored], indices[:n_stored], indptr), shape=(n_rows, n_features))
+
+
+@njit()
+def _count(rows, indptr):
+    for i in range(rows.shape[0]):
+        n = 0
+        for x in rows[i]:
+            n += x != 0.0
+        indptr[i + 1] = indptr[i] + n
+
+
+@njit()
+def _gather(rows, indices, data):
+    """Without a branch, which would be guessed wrong half of the time: a zero is overwritten by what comes next."""
+    k = 0
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            indices[k], data[k] = j, rows[i, j]
+            k += rows[i, j] != 0.0

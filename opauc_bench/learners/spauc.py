@@ -16,7 +16,7 @@ import numpy as np
 
 from ..compiled import njit
 from .base import OnePassLearner
-from .dense_steps import DenseState, dense_step, first_look, scores
+from .dense_steps import DenseState, dense_step, first_look
 from .sparse_rows import rows_of
 
 __all__ = ["SPAUC"]
@@ -48,6 +48,7 @@ class SPAUC(OnePassLearner):
 
     grid_axes = ("mu", "l1")
     _sparse_chunks = True
+    _merges_identical_columns = True
 
     def __init__(self, mu=1.0, l1=1e-3):
         self.mu = mu
@@ -65,19 +66,19 @@ class SPAUC(OnePassLearner):
         return 2e-7 + n_features * (2e-9 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        return 8.0 * n_features * (2 * n_settings + 2)
+        # Weights and what is returned; the sums of both classes, and which columns are identical.
+        return 8.0 * n_features * (2 * n_settings + 4)
 
 
 @njit(error_model="numpy")
-def _learn(indptr, indices, data, y, mu, l1, counts, sums, mean_scores, products, W):
+def _learn(indptr, indices, data, y, mu, l1, counts, reach, sums, sizes, mean_scores, products, W):
     width = len(mu)
     score, push = np.empty(width), np.empty((3, width))
     prox = np.ones((3, width))
     for t in range(len(y)):
         there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
-        scores(there, x, W, score)
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
-        first_look(there, x, own, score, counts, sums, mean_scores, products)
+        first_look(there, x, own, counts, reach, sums, sizes, mean_scores, products, W, score)
         n_rows = counts[0] + counts[1]
         share = 2.0 * counts[opp] / n_rows
         both = share * counts[own] / n_rows
@@ -89,4 +90,4 @@ def _learn(indptr, indices, data, y, mu, l1, counts, sums, mean_scores, products
             push[1, g] = -eta * (own_way + mean_way) / counts[own]
             push[2, g] = eta * mean_way / max(counts[opp], 1.0)
             prox[0, g] = eta * l1[g]
-        dense_step(there, x, own, push, prox, sums, products, W)
+        dense_step(there, x, own, push, prox, reach, sums, sizes, products, W)

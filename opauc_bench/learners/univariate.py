@@ -41,6 +41,7 @@ class _UnivariateLearner(OnePassLearner):
     grid_axes = ("eta",)
     rotation_invariant = True
     _sparse_chunks = True
+    _moves_own_features = True
     _loss: int
 
     def __init__(self, eta=2**-6, weights="none", intercept=False):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import __version__
 from ..config import Experiment, load_experiment
@@ -23,11 +23,9 @@ from ..report.published import list_published
 from ..yamlio import suggest
 from .execute import Executor
 from .manifest import config_of, read_manifest, recorded_datasets
+from .shards import Shard
 from .store import Store, write_json
 from .task import Workplace, environment
-
-if TYPE_CHECKING:
-    from .shards import Shard
 
 __all__ = ["Session", "status_counts"]
 
@@ -219,6 +217,7 @@ class Session:
                 known.get("density", entry.density),
                 known.get("fingerprint"),
                 known.get("n_positive", entry.n_positive),
+                generated=entry.fourier is not None,
             )
         return shapes
 
@@ -280,6 +279,13 @@ class Session:
             for task in tasks:
                 if self.store.read(task) is None and (record := other.find(task)) and record["status"] == "ok":
                     self.store.write(task, record)
+
+    def belongs_to_another(self) -> str | None:
+        """The config that the results in the folder come from, where that is not this one."""
+        if not (self.folder / "manifest.json").is_file():
+            return None
+        other = read_manifest(self.folder).get("config")
+        return other if other not in (None, self.experiment.path.name) else None
 
     def write_manifest(self) -> None:
         """Write what defines the results: the experiment, the data and the software."""

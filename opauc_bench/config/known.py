@@ -1,0 +1,56 @@
+"""What names there are: the caller tells, and the validators look them up in their context."""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationInfo
+
+from ..errors import LearnerError
+
+__all__ = ["FROM_FILE", "KnownDatasets", "KnownNames", "LearnerParameters", "ZeroAxes", "absolute", "learner_names"]
+
+LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
+ZeroAxes = Callable[[str], Collection[str]]
+KnownDatasets = Collection[str] | Callable[[Path | None], Collection[str]]
+
+FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
+
+
+@dataclass
+class KnownNames:
+    """What names the caller knows, handed to the validators as their context."""
+
+    folder: Path
+    datasets: KnownDatasets | None = None
+    learner_parameters: LearnerParameters | None = None
+    published: Collection[str] | None = None
+    zero_axes: ZeroAxes | None = None
+    _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
+
+    def learner(self, text: str) -> tuple[list[str], list[str]] | LearnerError | None:
+        """Return parameters and grid axes of a learner, or why it has none, or None if nobody asked."""
+        if self.learner_parameters is None:
+            return None
+        if text not in self._seen:
+            try:
+                parameters, axes = self.learner_parameters(absolute(text, self.folder))
+                self._seen[text] = (sorted({*parameters, *axes}), list(axes))
+            except LearnerError as error:
+                self._seen[text] = error
+        return self._seen[text]
+
+    def may_be_zero(self, text: str) -> Collection[str]:
+        """Return the grid axes of a learner that is known whose values may be 0."""
+        return self.zero_axes(absolute(text, self.folder)) if self.zero_axes else ()
+
+
+def absolute(learner: str, folder: Path) -> str:
+    found = FROM_FILE.fullmatch(learner)
+    return f"{(folder / found['file']).resolve()}:{found['name']}" if found else learner
+
+
+def learner_names(info: ValidationInfo, learner: str | None) -> tuple[list[str], list[str]] | None:
+    known = info.context.learner(learner) if info.context and learner else None
+    return known if isinstance(known, tuple) else None

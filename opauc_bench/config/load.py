@@ -1,0 +1,93 @@
+"""Reading an experiment file, and finding it by its name."""
+
+import os.path
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from ..yamlio import check_model, read_model, suggest
+from .experiment import Experiment
+from .known import KnownDatasets, KnownNames, LearnerParameters, ZeroAxes
+
+__all__ = ["find_config", "load_experiment"]
+
+
+def load_experiment(
+    path: str | Path,
+    *,
+    known_datasets: KnownDatasets | None = None,
+    learner_parameters: LearnerParameters | None = None,
+    known_published: Collection[str] | None = None,
+    zero_axes: ZeroAxes | None = None,
+    content: Mapping[str, Any] | None = None,
+) -> Experiment:
+    """Read and check an experiment file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The YAML file.
+    known_datasets : collection of str, or callable, optional
+        Names that ``datasets`` may use. A callable gets the path of the extra catalogue (or None) and returns
+        the names; what it raises about that catalogue passes through.
+    learner_parameters : callable, optional
+        Given a registry name or ``/absolute/file.py:Class``, returns the names of the constructor parameters
+        and of the grid axes, or raises LearnerError.
+    known_published : collection of str, optional
+        Ids that ``report.published`` may use.
+    zero_axes : callable, optional
+        Given a learner that ``learner_parameters`` knows, returns the grid axes that may be 0.
+    content : mapping, optional
+        What `Experiment.plain` gave of that file once; then the file is not read and need not be there any more.
+
+    Returns
+    -------
+    Experiment
+
+    Raises
+    ------
+    ConfigError
+        All mistakes at once, each with ``file:line:column``, the key, what is allowed and what came.
+    """
+    path = Path(path)
+    known = KnownNames(path.parent, known_datasets, learner_parameters, known_published, zero_axes)
+    if content is None:
+        experiment = read_model(path, Experiment, context=known)
+    else:
+        experiment = check_model(content, Experiment, source=path, context=known)
+    experiment._path = path
+    return experiment
+
+
+def find_config(text: str) -> Path:
+    """Return the experiment file meant by a path, or by a bare name such as ``table2``.
+
+    A path that exists goes first; then bare names are looked up in ``./configs`` and in the configs that come
+    with the package.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file; lists those there are.
+    """
+    path = Path(text)
+    if os.path.exists(path) and not os.path.isdir(path):  # os.path: no error for names that no disk would take
+        return path
+    folders = [Path("configs"), _packaged_configs()]
+    if path.name == text:
+        for folder in folders:
+            for name in (text, f"{text}.yaml"):
+                if os.path.isfile(folder / name):
+                    return folder / name
+    names = sorted({found.stem for folder in folders for found in folder.glob("*.yaml")})
+    what = "this is a folder" if os.path.isdir(path) else "no such file"
+    raise ConfigError(
+        f"{text}: {what}; expected an experiment file or one of {', '.join(names)}{suggest(path.stem, names)}"
+    )
+
+
+def _packaged_configs() -> Path:
+    package = Path(__file__).parents[1]
+    in_wheel = package / "configs"
+    return in_wheel if in_wheel.is_dir() else package.parent / "configs"

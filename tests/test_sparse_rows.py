@@ -1,0 +1,20 @@
+"""Dense rows in CSR form, against SciPy."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from opauc_bench.learners.sparse_rows import csr_of
+
+values = st.one_of(st.sampled_from([0.0, -0.0, np.nan, np.inf]), st.floats(width=64))
+
+
+@given(hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=6), elements=values))
+def test_csr_of_is_what_scipy_makes_of_dense_rows(rows):
+    ours, theirs = csr_of(rows), sparse.csr_matrix(rows)
+    assert ours.shape == theirs.shape
+    np.testing.assert_array_equal(ours.indptr, theirs.indptr)
+    np.testing.assert_array_equal(ours.indices, theirs.indices)
+    np.testing.assert_array_equal(ours.data.view(np.int64), theirs.data.view(np.int64))
