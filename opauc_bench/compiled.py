@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.caching import IndexDataCacheFile
 from numba.extending import intrinsic
 
 __all__ = ["kept_on_disk", "njit", "prefetch"]
@@ -39,11 +43,54 @@ def njit(**options) -> Callable[[Callable], Callable]:
             kernel = numba.njit(**options, cache=True)(function)
         except RuntimeError:  # no locator available
             return numba.njit(**options)(function)
-        file = kernel._cache._cache_file
-        file._source_stamp = (*file._source_stamp, _all_kernels())
+        cache = kernel._cache
+        stamp = (*cache._cache_file._source_stamp, _all_kernels())
+        cache._cache_file = _SealedFiles(cache.cache_path, f"{cache._impl.filename_base}.sealed", stamp)
         return kernel
 
     return decorate
+
+
+class _SealedFiles(IndexDataCacheFile):
+    """numba's files of machine code, each behind a hash of its contents.
+
+    numba believes what it finds: a file that a power cut has left empty ends every program, and a flipped bit is run.
+    Here such a file is none, and what cannot be written, on a full disk say, is not kept.
+    """
+
+    def save(self, key, data) -> None:
+        with contextlib.suppress(OSError):
+            super().save(key, data)
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            version, stamp, overloads = _unsealed(self._index_path)
+        except OSError:
+            return {}
+        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._save_sealed(self._index_path, (self._version, self._source_stamp, overloads))
+
+    def _load_data(self, name: str) -> Any:
+        return _unsealed(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._save_sealed(self._data_path(name), data)
+
+    def _save_sealed(self, path: str, content: Any) -> None:
+        packed = self._dump(content)
+        with self._open_for_write(path) as file:
+            file.write(hashlib.sha256(packed).digest() + packed)
+
+
+def _unsealed(path: str) -> Any:
+    """Contents of a sealed file; OSError, which numba takes for a file that is gone, if it is damaged."""
+    content = Path(path).read_bytes()
+    seal, packed = content[:32], content[32:]
+    if hashlib.sha256(packed).digest() != seal:
+        raise OSError(f"{path} is damaged")
+    return pickle.loads(packed)
 
 
 @functools.cache

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .errors import ResultsError
 
-__all__ = ["remove_file", "write_bytes", "write_text", "written_at_once"]
+__all__ = ["read_json", "remove_file", "write_bytes", "write_text", "written_at_once"]
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of JSON, whoever has written it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    ValueError
+        If it is not JSON in UTF-8, or nested so deeply that nothing of ours has written it.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def remove_file(path: Path) -> None:
@@ -28,13 +45,20 @@ def remove_file(path: Path) -> None:
         raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder with --out") from error
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, durable: bool = True) -> None:
     """Write a text file in one step, as UTF-8 with the line ends as given; see `write_bytes`."""
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"), durable)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     """Write a file in one step; missing folders are made.
+
+    Parameters
+    ----------
+    path : Path
+    content : bytes
+    durable : bool
+        Whether to wait until the file would outlive a power cut.
 
     Raises
     ------
@@ -43,12 +67,12 @@ def write_bytes(path: Path, content: bytes) -> None:
     """
     with _named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with written_at_once(path) as file:
+    with written_at_once(path, durable) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
-def written_at_once(path: Path) -> Iterator[BinaryIO]:
+def written_at_once(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a file that takes its name when all of it is written, and leaves nothing if that does not come to pass.
 
     Raises
@@ -62,7 +86,8 @@ def written_at_once(path: Path) -> Iterator[BinaryIO]:
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:

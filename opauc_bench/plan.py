@@ -30,6 +30,8 @@ __all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan"
 PROTOCOL_VERSION = 1
 # Density from which rows are stored dense.
 _DENSE_ABOVE = 0.2
+# Beyond that the list alone fills the memory: somebody's finger stayed on a key.
+_MOST_TASKS = 2_000_000
 # An entry of a row that is made when it is read: a cosine, and copies on the way to the kernel.
 _SECONDS_TO_GENERATE = 1.2e-8
 
@@ -257,7 +259,16 @@ def make_plan(
     Returns
     -------
     list of Task
+
+    Raises
+    ------
+    ConfigError
+        If there would be more tasks than anybody means.
     """
+    protocol = experiment.protocol
+    n_tasks = len(experiment.datasets) * len(protocol.cases()) * len(columns) * protocol.n_repetitions
+    if n_tasks > _MOST_TASKS:
+        raise ConfigError(f"{experiment.path}: expected at most {_MOST_TASKS:,} tasks", "fewer trials or folds")
     plans = []
     for dataset in experiment.datasets:
         if dataset not in shapes:

@@ -53,6 +53,8 @@ def line(text: str) -> str:
     """Accept one line of text, without blanks around it."""
     if "\n" in text.strip():
         raise ValueError("expected one line of text, got several")
+    if unprintable := [character for character in text.strip() if ord(character) < 32]:
+        raise ValueError(f"expected text, got a control character (U+{ord(unprintable[0]):04X})")
     return text.strip()
 
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from opauc_bench.data import Sources
 from opauc_bench.runner.engines import Engine
@@ -85,36 +86,50 @@ def main() -> None:
         foretold(config, ())
 
 
-def run(config: str, *options, **variables) -> tuple[float, float]:
-    """Seconds and peak MB of a run, workers not counted."""
+class Cost(NamedTuple):
+    """Of a run: seconds on the clock, CPU seconds with those of its workers, and peak MB, workers not counted."""
+
+    wall: float
+    cpu: float
+    megabytes: float
+
+
+def run(config: str, *options, **variables) -> Cost:
+    """Run an experiment, and see what it costs."""
     command = [sys.executable, "-m", "opauc_bench", "run", config, "--quiet", *map(str, options)]
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | variables)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
-    return time.perf_counter() - start, usage.ru_maxrss / 1e3
+    return Cost(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3)
 
 
 def empty_tasks(count: int) -> None:
     """Time a few and many empty tasks; the difference is without the start of the workers."""
-    print(f"Empty tasks a second (wine, {count} tasks):")
+    print(f"Empty tasks (wine, {count} tasks):")
     for engine, options in (("loky", ()), ("dask", ("--backend", "dask"))):
         for jobs in (1, 2):
-            times = []
+            costs = []
             for n in (count // 10, count):
                 name = f"{engine}-{jobs}-{n}"
                 Path(f"{name}.yaml").write_text(CONFIG.format(trials=n // 5))
-                times.append(run(f"{name}.yaml", "--jobs", jobs, *options)[0])
-            print(f"  {engine}, {jobs} workers: {(count - count // 10) / (times[1] - times[0]):6.0f}")
+                costs.append(run(f"{name}.yaml", "--jobs", jobs, *options))
+            few, many = costs
+            n = count - count // 10
+            wall, cpu = n / (many.wall - few.wall), 1000 * (many.cpu - few.cpu) / n
+            print(f"  {engine}, {jobs} workers: {wall:6.0f} a second, {cpu:.1f} ms of CPU time each", flush=True)
 
 
 def many_tasks(count: int) -> None:
     """Peak memory of the runner's own process with very many tasks, and the time to see that they are all done."""
     Path("many.yaml").write_text(CONFIG.format(trials=count // 5))
-    seconds, peak = run("many.yaml", "--jobs", 2)
-    again, _ = run("many.yaml", "--jobs", 2)
-    print(f"\n{count} tasks: {seconds:.0f} s, {peak:.0f} MB in the runner's process; all done, seen in {again:.0f} s")
+    first, again = run("many.yaml", "--jobs", 2), run("many.yaml", "--jobs", 2)
+    print(
+        f"\n{count} tasks: {first.wall:.0f} s, {first.megabytes:.0f} MB in the runner's process; all done, seen in "
+        f"{again.wall:.0f} s ({again.cpu:.0f} s of CPU time)",
+        flush=True,
+    )
 
 
 def two_workers() -> None:
@@ -123,7 +138,7 @@ def two_workers() -> None:
     best = {1: float("inf"), 2: float("inf")}
     for turn in range(3):
         for jobs in best:
-            best[jobs] = min(best[jobs], run("real.yaml", "--jobs", jobs, "--out", f"real-{jobs}-{turn}")[0])
+            best[jobs] = min(best[jobs], run("real.yaml", "--jobs", jobs, "--out", f"real-{jobs}-{turn}").wall)
     print(f"\nReal tasks: {best[1]:.1f} s with one worker, {best[2]:.1f} s with two, {efficiency(best):.2f} efficient")
 
 

@@ -105,6 +105,9 @@ class Rack:
     reference: bytes = b""
     outcomes: dict[str, Counter] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    told: dict[str, str] = field(default_factory=dict)
+    complained: int = 0
 
     def __post_init__(self):
         self.random = random.Random(self.seed)
@@ -176,6 +179,17 @@ class Rack:
         self.outcomes.setdefault(fault, Counter())[outcome] += 1
         return outcome
 
+    def tell(self) -> None:
+        """Print what has come out since the last time."""
+        for fault, counts in self.outcomes.items():
+            words = ", ".join(f"{count} x {outcome}" for outcome, count in sorted(counts.items()))
+            if words != self.told.get(fault):
+                print(f"{fault:44}  {words}", flush=True)
+            self.told[fault] = words
+        for line in (*self.notes, *(f"\n{complaint}" for complaint in self.complaints[self.complained :])):
+            print(line, flush=True)
+        self.notes, self.complained = [], len(self.complaints)
+
     def not_tried(self, fault: str, why: str) -> None:
         self.outcomes.setdefault(fault, Counter())[f"not tried: {why}"] += 1
 
@@ -222,19 +236,22 @@ def _children(pid: int) -> list[int]:
 
 def disk(rack: Rack, count: int) -> None:
     """Results on a full disk, and in a folder that cannot be written."""
-    sizes = [rack.random.randrange(4, 160) for _ in range(max(2, count // 10))]
+    sizes = [rack.random.randrange(4, 300) for _ in range(max(2, count // 10))]
     for fault, options in (("full disk", sizes), ("read-only folder", [0])):
         for kilobytes in options:
+            kept = rack.fresh("kept")  # the mount is gone with the command
             rack.fresh("mounted")
             (rack.place / "mounted").mkdir()
             mount = f"mount -t tmpfs -o size={max(4, kilobytes)}k none mounted"
             mount += " && mount -o remount,ro mounted" if fault == "read-only folder" else ""
-            prefix = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount + ' && exec "$@"', "sh"]
+            script = f'{mount} && {{ "$@"; code=$?; cp -r mounted {kept}; exit $code; }}'
+            prefix = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
             if subprocess.run([*prefix, "true"], cwd=rack.place, capture_output=True).returncode:
                 rack.not_tried(fault, "this machine allows no mounts")
                 break
+            rack.fresh(kept)
             ended = rack.run("rack.yaml", "--mirror", rack.mirror, "--out", "mounted/results", prefix=prefix)
-            rack.judge(fault, ended, "mounted")
+            rack.judge(fault, ended, f"{kept}/results")
 
 
 def cache(rack: Rack, count: int) -> None:
@@ -401,6 +418,20 @@ def places(rack: Rack, count: int) -> None:
         rack.judge(fault, ended, folder, errors_allowed=False)
 
 
+def limits(rack: Rack, count: int) -> None:
+    """Every learner and every kind of protocol with seconds and megabytes that do not do."""
+    import torture_limits
+
+    torture_limits.prepare(rack.place)
+    for attempt in (torture_limits.try_time, torture_limits.try_memory):
+        for name, tried in attempt(rack.place).items():
+            rack.outcomes[name] = tried.statuses
+            rack.complaints += tried.complaints
+            if tried.slowest:
+                words = f"ended by force: {tried.by_force}; the slowest {tried.slowest:.1f} s beyond the limit"
+                rack.notes.append(f"{name}: {words}")
+
+
 FAULTS = {
     "kills": kills,
     "disk": disk,
@@ -411,6 +442,7 @@ FAULTS = {
     "edits": edits,
     "records": records,
     "places": places,
+    "limits": limits,
 }
 
 
@@ -430,11 +462,7 @@ def main() -> int:
             start = time.monotonic()
             FAULTS[name](rack, given.kills if name == "kills" else given.tries)
             print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
-    width = max(map(len, rack.outcomes))
-    for fault, counts in rack.outcomes.items():
-        print(f"{fault:{width}}  " + ", ".join(f"{count} x {outcome}" for outcome, count in sorted(counts.items())))
-    for complaint in rack.complaints:
-        print(f"\n{complaint}")
+            rack.tell()
     return 1 if rack.complaints else 0
 
 

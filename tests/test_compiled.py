@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import opauc_bench
 
 CALL = """
@@ -20,7 +22,9 @@ OUTER = (
 )
 
 
-def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path):
+@pytest.fixture
+def call(tmp_path):
+    """Return a function that runs a kernel in a process of its own: its value, and what is kept and since when."""
     package = tmp_path / "opauc_bench"
     (package / "evaluation").mkdir(parents=True)
     for name in ("__init__.py", "compiled.py"):
@@ -37,8 +41,40 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path):
         assert done.returncode == 0, done.stderr
         return float(done.stdout), {path: path.stat().st_mtime_ns for path in (tmp_path / "kept").rglob("outer*.nbc")}
 
+    return call
+
+
+def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(call):
     value, kept = call(3.0)
     assert value == 6.0
     assert kept
     assert call(3.0) == (6.0, kept), "what has not changed is not compiled again"
     assert call(5.0)[0] == 10.0
+
+
+def test_damaged_machine_code_is_compiled_anew(call, tmp_path):
+    """Empty, as a power cut leaves what was not on the disk yet; and with a bit flipped, which would be run."""
+    call(3.0)
+    for suffix, flipped in (("nbi", False), ("nbc", False), ("nbc", True)):
+        (path,) = (tmp_path / "kept").rglob(f"outer*.{suffix}")
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 64
+        damaged = bytes(content) if flipped else b""
+        path.write_bytes(damaged)
+        assert call(3.0)[0] == 6.0
+        assert path.read_bytes() != damaged
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
+def test_machine_code_that_cannot_be_kept_is_run_all_the_same(tmp_path):
+    """The file is opened, and writing it fails, as on a full disk."""
+    program = (
+        "import contextlib, numba.core.caching as c\n"
+        "c.IndexDataCacheFile._open_for_write = lambda self, path: open('/dev/full', 'wb', buffering=0)\n"
+        "import numpy as np\n"
+        "from opauc_bench.evaluation.auc import auc_columns\n"
+        "print(auc_columns(np.array([1, -1]), np.array([[1.0], [0.0]])))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout == "[1.]\n", done.stderr

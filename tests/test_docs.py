@@ -23,7 +23,7 @@ from opauc_bench.protocol import Convergence, CrossValidation, Holdout, SketchEr
 from opauc_bench.report.published import list_published
 from opauc_bench.runner.folds import write_folds
 from opauc_bench.runner.manifest import read_manifest
-from opauc_bench.runner.store import STATUSES
+from opauc_bench.runner.records import STATUSES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

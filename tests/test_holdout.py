@@ -15,7 +15,8 @@ from opauc_bench.evaluation import auc_columns, holdout_split, released_auc_colu
 from opauc_bench.evaluation.holdout import kept_rows
 from opauc_bench.learners import FTRLAUC, SPAML2, SPAMElastic
 from opauc_bench.plan import Task
-from opauc_bench.runner.store import Store, metrics_of
+from opauc_bench.runner.records import metrics_of
+from opauc_bench.runner.store import Store
 from opauc_bench.runner.task import Workplace, compute, run_task
 
 PROTOCOL = {

@@ -4,11 +4,16 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from opauc_bench.runner.limits import last_resort, overrun_in
+from opauc_bench.data import Sources, load_catalogue, prepare
+from opauc_bench.plan import Task
+from opauc_bench.runner.execute import LocalExecutor
+from opauc_bench.runner.limits import last_resort, memory_limit, overrun_in
+from opauc_bench.runner.task import Workplace, run_task
 
 LEARNERS = '''
 """Learners that take no notice of the clock on real data."""
@@ -75,6 +80,41 @@ def fill(size):
     return x
 '''
 
+SILENT = '''
+"""Learners that misbehave on any rows, those that load them as well."""
+
+import ctypes
+import os
+from pathlib import Path
+
+from opauc_bench.learners import OnePassLearner
+
+
+class Hangs(OnePassLearner):
+    grid_axes = ("eta",)
+
+    def __init__(self, eta=0.1):
+        self.eta = eta
+
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        ctypes.PyDLL(None).sleep(600)
+
+
+class Mute(Hangs):
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        raise Unspeakable
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Talks(Hangs):
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        raise ValueError("word " * 10**6)
+'''
+
 DEAF = """
 title: Deaf to the clock
 datasets: [wine]
@@ -131,6 +171,67 @@ def test_nothing_is_left_of_workers_that_were_ended(deaf, place):
     folder = place / "results/deaf"
     assert not [path for path in folder.rglob("*") if path.suffix in (".tmp", ".claim")]
     assert not list((folder / "partial").iterdir())
+
+
+def task_of(data, learner, folder):
+    params = {"learner": f"{folder / 'silent.py'}:{learner}", "params": {}, "grid": {"eta": (0.5,)}}
+    protocol = {"kind": "cv", "trials": 1, "folds": 2, "inner_folds": 2, "stratified": True, "seed": 0}
+    place = {"dataset": "wine", "column": learner, "trial": 0, "fold": 0, "fingerprint": data.fingerprint}
+    return Task(**place, **params, identity={"learner": learner}, protocol=protocol, seconds=1.0, memory_bytes=1.0)
+
+
+@pytest.fixture
+def silent(tmp_path):
+    """Return a workplace, and a function from a learner that misbehaves to its task."""
+    (tmp_path / "silent.py").write_text(SILENT)
+    data = prepare(load_catalogue()["wine"], Sources(tmp_path / "cache", (), offline=True))
+    workplace = Workplace(tmp_path / "out", {"wine": str(data.folder)}, seconds=1.0)
+    return workplace, lambda learner: task_of(data, learner, tmp_path)
+
+
+def test_a_learner_that_never_loads_is_ended_like_any_other(silent, monkeypatch):
+    workplace, task = silent
+    monkeypatch.setattr("opauc_bench.runner.execute.SECONDS_TO_LOAD", 1.0)
+    executor = LocalExecutor(1)
+    try:
+        ((_, record),) = executor.run([task("Hangs")], workplace)
+    finally:
+        executor.stop()
+    assert record["status"] == "timeout"
+    assert record["message"] == "time limit of 1 s reached in silent.py:18 in fit_grid; its process had to be ended"
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [("Mute", "Unspeakable: (an error without words)"), ("Talks", "ValueError: " + "word " * 400 + " ...")],
+)
+def test_errors_that_cannot_be_told_are_recorded_all_the_same(silent, learner, message):
+    workplace, task = silent
+    record = run_task(task(learner), workplace)
+    assert (record["status"], record["message"]) == ("error", message)
+    assert len(json.dumps(record)) < 10_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system has to end a process with its parent")
+def test_a_kernel_does_not_outlive_its_run(bench, place):
+    (place / "spins.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Spins"'))
+    process = bench.start("run", "spins.yaml", "--offline", "--jobs", 1, "--out", "spun", cwd=place)
+    while not (pids := [json.loads(path.read_text())["pid"] for path in (place / "spun").glob("partial/*.claim")]):
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}/stat").exists() for pid in pids):
+        assert time.monotonic() < end, "the worker goes on without anybody"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("n_bytes", [1e18, 1e300, float("inf")])
+def test_more_memory_than_can_be_counted_is_no_limit(n_bytes):
+    with memory_limit(n_bytes):
+        assert len(bytearray(2**24)) == 2**24
 
 
 def test_the_last_resort_leaves_no_trace_if_it_is_not_needed(tmp_path):

@@ -66,6 +66,12 @@ def test_a_table_of_sixteen_datasets():
     assert len({task.id for task in tasks}) == 2400
 
 
+@pytest.mark.parametrize("protocol", [{"trials": 10**9}, {"folds": 10**9}, {"trials": 10**4000, "folds": 10**4000}])
+def test_more_tasks_than_anybody_means(protocol):
+    with pytest.raises(ConfigError, match="expected at most 2,000,000 tasks"):
+        plan_of(protocol=protocol)
+
+
 def test_datasets_that_are_not_known_have_no_tasks():
     tasks = plan_of({"wine": SHAPES["wine"]})
     assert {task.dataset for task in tasks} == {"wine"}

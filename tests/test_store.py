@@ -9,7 +9,8 @@ import pytest
 from opauc_bench.errors import ResultsError
 from opauc_bench.files import write_text
 from opauc_bench.plan import Task
-from opauc_bench.runner.store import SCHEMA, STATUSES, Store, write_json
+from opauc_bench.runner.records import SCHEMA, STATUSES
+from opauc_bench.runner.store import Store, write_json
 
 
 def task_of(**changes):
@@ -43,7 +44,7 @@ def record_of(task, **changes):
         "selection": {"n_settings": 1, "n_diverged": 0, "mean_auc": [0.75]},
         "test_auc": 0.1 + 0.2,
         "chosen": {"eta": 0.5},
-        "timing": {"wall_seconds": 1.5},
+        "timing": {"wall_seconds": 1.5, "fit_cpu_seconds": 0.5},
     } | changes
 
 
@@ -189,7 +190,15 @@ def without(record, key):
         ({"message": None}, "message is None, expected a str"),
         ({"timing": 3}, "timing is 3, expected a dict"),
         ({"chosen": [0.5]}, r"chosen is \[0.5\], expected a dict"),
+        ({"chosen": {"eta": "x"}}, r"chosen is \{'eta': 'x'\}, expected a number for each axis"),
         ({"selection": "x"}, "selection is 'x', expected a dict"),
+        ({"selection": {"mean_auc": ["x"]}}, r"selection.mean_auc is \['x'\], expected a list of shares and nulls"),
+        ({"selection": {"auc": [None, 1e308]}}, r"selection.auc is \[None, 1e\+308\], expected a list of shares"),
+        ({"selection": {"n_diverged": 1.5}}, "selection.n_diverged is 1.5, expected a count"),
+        ({"timing": {}}, "timing.fit_cpu_seconds is None, expected a finite number"),
+        ({"timing": {"fit_cpu_seconds": 1, "wall_seconds": -1}}, "timing.wall_seconds is -1, expected a finite number"),
+        ({"trial": False}, "trial is False, expected 0"),
+        ({"environment": "x"}, "environment is 'x', expected a dict"),
     ],
 )
 def test_a_file_that_is_not_this_tasks_record_is_not_believed(store, change, problem):
@@ -241,6 +250,19 @@ def test_inner_folds_are_kept_until_the_record_is_written(store):
     assert store.read_partial(task) == {}
 
 
+def test_inner_folds_that_somebody_has_changed_are_dropped(store):
+    """Their numbers would end in a record; and with less time used the limit would be another one."""
+    task = task_of()
+    store.write_partial(task, {"inner_aucs": {"0": [0.5, None]}, "seconds": 6.5})
+    path = store.partial_path(task)
+    whole = path.read_text()
+    for old, new in (("0.5", "0.6"), ("6.5", "NaN"), ("6.5", "-1e9"), ("null", "2"), ('"seal"', '"sea"')):
+        path.write_text(whole.replace(old, new))
+        assert store.read_partial(task) == {}
+    path.write_text(whole)
+    assert store.read_partial(task)["seconds"] == 6.5
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "null", '{"id": "another"}', "\0"])
 def test_damaged_inner_folds_are_dropped(store, text):
     task = task_of()
@@ -280,6 +302,7 @@ def test_sweeping_removes_what_killed_writers_left_and_nothing_else(store):
     store.claim(task, 123)
     (store.record_path(task).parent / ".t1-f3-x.json.abc.tmp").write_text("{")
     (store.folder / "partial" / ".x.json.abc.tmp").write_text("{")
+    (store.folder / ".manifest.json.a1b2c3_4.tmp").write_text("{")
     (store.folder / ".mine.tmp").write_text("somebody's own")
     store.sweep()
     assert files(store.folder) == [".mine.tmp", *keep]

@@ -217,7 +217,7 @@ def read_note(folder: Path, file: FileSpec) -> dict[str, str]:
     """Return what was noted about a file when it came; empty if nothing was."""
     try:
         note = json.loads(_note_path(folder, file.name).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return note if isinstance(note, dict) else {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..errors import ResultsError
 from ..evaluation.selection import ranking
+from ..files import read_json
 from ..plan import Task, expand_grid, task_id
 from ..protocol import FIGURE_KINDS
 from ..report.figure_write import figure_texts
@@ -21,8 +21,8 @@ from .figures import figures_of
 from .folds import folds_text
 from .manifest import read_manifest
 from .page import PAGE, page_text
+from .records import selection_aucs
 from .session import Session
-from .store import selection_aucs
 from .tables import build_report
 
 __all__ = ["Audit", "audit"]
@@ -105,7 +105,7 @@ def _check_records(session: Session, found: Audit) -> bool:
         task = planned.get(path)
         problem = ""
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = read_json(path)
             problem = _trouble_with_identity(record, path)
             if task is None:
                 strangers[path.parts[-3]] += not problem

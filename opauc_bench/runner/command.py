@@ -93,7 +93,7 @@ def _not_there(session: Session) -> list[str]:
     """Folders to take records from that are not there; without a word, a slip of the pen would cost days."""
     folders = (session.folder.parent / name for name in session.experiment.reuse)
     return [
-        f"{folder}/, named under reuse, is not there; nothing is taken over"
+        f"{folder}/, named under reuse, is not there: nothing is taken over from it"
         for folder in folders
         if not folder.is_dir()
     ]

@@ -8,12 +8,15 @@ absent.
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,7 @@ from ..data import DatasetEntry, Sources, prepare
 from ..errors import DataError, RunnerError
 from ..plan import Task
 from .store import Store
-from .task import Workplace, load_learner, lost_record, overdue_record, run_task
+from .task import SECONDS_TO_LOAD, Workplace, load_within, lost_record, overdue_record, run_task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -33,11 +36,16 @@ Done = tuple[Task, dict[str, Any]]
 
 _SECONDS_FOR_SCHEDULER = 60.0
 _SECONDS_FOR_WORKERS = 600.0
+_ATTEMPTS_IN_VAIN = 5
 _MEMORY = "memory"
 
 
 class _SchedulerLost(Exception):
     """The connection broke; what was under way has to be sent again."""
+
+
+# Whatever is asked of a scheduler that is not there any more ends in one of these.
+_LOST = (_SchedulerLost, CancelledError, OSError)
 
 
 class DaskExecutor:
@@ -73,19 +81,27 @@ class DaskExecutor:
     def run(self, tasks: list[Task], workplace: Workplace) -> Iterator[Done]:
         store = Store(workplace.results)
         left = {(task.id, task.column): task for task in tasks}
-        attempt = 0
+        attempt = in_vain = 0
         try:
             while left:
-                client = self._connect()
-                _warm_up(client, list(left.values()))
+                before = len(left)
                 try:
-                    for task, record in self._drained(client, list(left.values()), workplace, attempt):
+                    client = self._connect()
+                    unloaded = _warm_up(client, list(left.values()), workplace)
+                    there = replace(workplace, unloaded=unloaded)
+                    for task, record in self._drained(client, list(left.values()), there, attempt):
                         store.write(task, record)
                         del left[task.id, task.column]
                         yield task, record
-                except _SchedulerLost:
+                except _LOST as error:
                     self._disconnect()
                     attempt += 1
+                    in_vain = in_vain + 1 if len(left) == before else 0
+                    if in_vain == _ATTEMPTS_IN_VAIN:
+                        raise RunnerError(
+                            f"the connection to the scheduler broke {in_vain} times without a task done: {error!r}",
+                            "look at what the scheduler and its workers say; the same command goes on",
+                        ) from error
         finally:
             self.stop()
 
@@ -133,7 +149,13 @@ class DaskExecutor:
             else:
                 yield task, record
         for task in suspects:
-            client.wait_for_workers(1, timeout=_SECONDS_FOR_WORKERS)
+            try:
+                client.wait_for_workers(1, timeout=_SECONDS_FOR_WORKERS)
+            except TimeoutError as error:
+                raise RunnerError(
+                    f"all workers are gone, and none has come for {_SECONDS_FOR_WORKERS:.0f} s",
+                    "start workers; the same command goes on",
+                ) from error
             began = time.monotonic()
             for _, record in self._drain(client, [task], workplace, f"{attempt}-alone"):
                 yield task, record or _given_up(task, workplace.seconds, time.monotonic() - began)
@@ -147,6 +169,7 @@ class DaskExecutor:
         waiting = iter(enumerate(tasks))
         under_way: dict[Future, tuple[int, Task]] = {}
         refused_by: dict[str | None, dict[str, str]] = {}
+        sendings = itertools.count()
         memory = _declared_memory(client)
         queue = as_completed()
 
@@ -157,11 +180,12 @@ class DaskExecutor:
                 _compute_there,
                 task,
                 self.entries[task.dataset],
-                workplace.seconds,
-                workplace.memory_bytes,
+                replace(workplace, results=Path(), prepared={}),
                 self._name,
-                key=f"opauc-bench-{task.id}-{task.column}-{attempt}-{len(refusals)}",
+                key=f"opauc-bench-{task.id}-{task.column}-{attempt}-{next(sendings)}",
+                # Not these alone: one that dies comes back under another address, and nobody would be left.
                 workers=[name for name in _addresses(client) if name not in refusals] if refusals else None,
+                allow_other_workers=bool(refusals),
                 resources=resources,
                 priority=-number,
                 pure=False,
@@ -227,9 +251,7 @@ def _outcome_of(future: Future, task: Task) -> dict[str, Any] | _Refusal | None:
 _HASHED: set[str | None] = set()  # fingerprints of the arrays that this process has read and found right
 
 
-def _compute_there(
-    task: Task, entry: DatasetEntry, seconds: float | None, memory_bytes: float | None, run: str
-) -> dict[str, Any] | _Refusal:
+def _compute_there(task: Task, entry: DatasetEntry, limits: Workplace, run: str) -> dict[str, Any] | _Refusal:
     from distributed import get_worker
 
     worker = get_worker()
@@ -245,7 +267,7 @@ def _compute_there(
         )
     _HASHED.add(data.fingerprint)
     results = Path(tempfile.mkdtemp(prefix="opauc-bench-", dir=worker.local_directory))
-    workplace = Workplace(results, {task.dataset: str(data.folder)}, seconds, memory_bytes)
+    workplace = replace(limits, results=results, prepared={task.dataset: str(data.folder)})
     # Beside the folders of this host's workers: it outlives the process, and whoever is sent the task next finds it.
     note = Path(worker.local_directory).parent / f"opauc-bench-{run}-{task.id}-{task.column}"
     try:
@@ -256,17 +278,25 @@ def _compute_there(
         shutil.rmtree(results, ignore_errors=True)
 
 
-def _warm_up(client: Client, tasks: list[Task]) -> None:
-    """Let one worker of each host compile the kernels and cache them on disk before all do at once."""
+def _warm_up(client: Client, tasks: list[Task], workplace: Workplace) -> frozenset[str]:
+    """Let one worker of each host compile the kernels and cache them on disk before all do at once.
+
+    Returns
+    -------
+    frozenset of str
+        Learners that bring down their worker, or never come back.
+    """
+    from distributed import KilledWorker
+
     hosts = {address.rpartition("://")[2].rpartition(":")[0]: address for address in _addresses(client)}
     firsts = {(task.learner, str(task.params)): task for task in tasks}.values()
+    limits = workplace.to_load(SECONDS_TO_LOAD)
     futures = [
-        client.submit(load_learner, task, workers=[address], pure=False)
+        (client.submit(load_within, task, *limits, workers=[address], allow_other_workers=True, pure=False), task)
         for address in hosts.values()
         for task in firsts
     ]
-    for future in futures:
-        future.exception()
+    return frozenset(task.learner for future, task in futures if isinstance(future.exception(), KilledWorker))
 
 
 # ---------------------------------------------------------------------------------------------- workers

@@ -5,19 +5,22 @@ An executor is anything with ``run(tasks, workplace) -> iterator of (task, recor
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from ..plan import Task
 from .store import Store
-from .task import Workplace, load_learner, lost_record, overdue_record, run_task
+from .task import SECONDS_TO_LOAD, Workplace, load_within, lost_record, overdue_record, run_task
 
 __all__ = ["Executor", "LocalExecutor"]
 
@@ -31,6 +34,7 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 _SECONDS_BETWEEN_LOOKS = 0.1
+_PR_SET_PDEATHSIG = 1
 
 
 class Executor(Protocol):
@@ -63,8 +67,8 @@ class LocalExecutor:
         self._pool = None
 
     def run(self, tasks: list[Task], workplace: Workplace) -> Iterator[Done]:
-        self._load_learners(tasks)
         store = Store(workplace.results)
+        workplace = replace(workplace, unloaded=self._load_learners(tasks, workplace))
         # Two columns may be one and the same computation, under the same id.
         waiting = {(task.id, task.column): task for task in tasks}
         while waiting:
@@ -91,13 +95,31 @@ class LocalExecutor:
             for key in list(notes or waiting)[: len(notes) or 1]:
                 yield from self._alone(waiting.pop(key), workplace, store)
 
-    def _load_learners(self, tasks: list[Task]) -> None:
+    def _load_learners(self, tasks: list[Task], workplace: Workplace) -> frozenset[str]:
         """Let one worker compile the kernels and cache them on disk, before all would do it at the same time.
 
-        A learner that fails here, or even brings down its worker, does so again in its tasks, where it is recorded.
+        Returns
+        -------
+        frozenset of str
+            Learners that bring down their worker, or never come back: they do so again in their tasks, where it is
+            recorded.
         """
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        failed = set()
         for task in {(task.learner, str(task.params)): task for task in tasks}.values():
-            _submit(self._open(self.n_jobs), load_learner, task).exception()
+            for _ in range(2):  # a worker may be killed for another reason
+                try:
+                    limits = workplace.to_load(SECONDS_TO_LOAD)
+                    error = _submit(self._open(self.n_jobs), load_within, task, *limits).exception()
+                except BrokenProcessPool as broken:
+                    error = broken
+                if not isinstance(error, BrokenProcessPool):
+                    break
+                self.stop()
+            else:
+                failed.add(task.learner)
+        return frozenset(failed)
 
     def _alone(self, task: Task, workplace: Workplace, store: Store) -> Iterator[Done]:
         done = list(self._compute([task], workplace, 1))
@@ -169,6 +191,8 @@ def _submit(pool, function, *arguments):
 
 def _end_with(parent: int) -> None:
     """End this worker when its parent is gone: a parent that is killed cannot, and another run may take its place."""
+    if sys.platform == "linux":  # the thread has no turn as long as a kernel keeps the interpreter busy
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 

@@ -12,8 +12,8 @@ from ..plan import Task, expand_grid
 from ..protocol import FIGURE_KINDS
 from ..report.figure import POINT, Cell, Column, Figure, FigureSpec, Sample, build_figure
 from ..report.figure_write import write_figure
+from .records import columns_of, metrics_of
 from .session import Session
-from .store import columns_of, metrics_of
 from .tables import missing_because
 
 __all__ = ["NO_MATPLOTLIB", "figures_of", "write_figures"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..files import write_text
 from ..plan import Task
-from .store import metrics_of
+from .records import metrics_of
 
 __all__ = ["folds_text", "write_folds"]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 __all__ = ["OVERTIME", "Deadline", "TimeLimitReached", "last_resort", "memory_limit", "overrun_in"]
 
 OVERTIME = 3.0  # seconds beyond its limit after which a task is not asked any more
+_MOST_BYTES = 2.0**62  # that the system can count
 _HEADING = "Timeout ("
 _FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
 
@@ -103,7 +104,7 @@ def memory_limit(n_bytes: float | None) -> Iterator[None]:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = int(_private_bytes() + n_bytes)
+    limit = int(min(_private_bytes() + n_bytes, _MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
     try:
         yield

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from ..config import find_config
 from ..errors import ConfigError, ResultsError
+from ..files import read_json
+from .records import is_number
 
 __all__ = ["config_of", "read_manifest", "recorded_datasets"]
 
@@ -36,16 +39,47 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     mend = f"rm '{path}'  # the next run writes it again"
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = read_json(path)
+        json.dumps(manifest, allow_nan=False)  # Python reads NaN, and 1e999 as infinity
         if not isinstance(manifest["experiment"], dict):
             raise TypeError("the experiment is not a mapping")
-        if not all(isinstance(entry, dict) for entry in manifest["datasets"].values()):
-            raise TypeError("an entry of a dataset is not a mapping")
+        for name, entry in manifest["datasets"].items():
+            if not isinstance(entry, dict):
+                raise TypeError("an entry of a dataset is not a mapping")
+            _check_entry(name, entry)
     except (FileNotFoundError, NotADirectoryError):
         raise ResultsError(f"{folder}: no manifest.json, so this is no results folder") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ResultsError(f"{path} is not the manifest of a run: {error}", mend) from error
     return manifest
+
+
+def _check_entry(name: str, entry: dict[str, Any]) -> None:
+    """Look at what plans, shards and the page read of a dataset."""
+    for key, (is_right, wanted) in _FACTS.items():
+        if key in entry and not is_right(value := entry[key]):
+            raise TypeError(f"{key} of {name} is {value!r}, expected {wanted}")
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 < value < 2**62
+
+
+def _is_sum(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+_FACTS = {
+    "fingerprint": (_is_sum, "a SHA-256"),
+    "n_samples": (_is_size, "a count"),
+    "n_features": (_is_size, "a count"),
+    "n_positive": (_is_size, "a count"),
+    "files": (
+        lambda value: isinstance(value, list) and all(isinstance(file, dict) for file in value),
+        "a list of files",
+    ),
+    "density": (lambda value: is_number(value) and 0 <= value <= 1, "a share"),
+}
 
 
 def recorded_datasets(folder: Path) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,10 @@ from typing import Any
 
 from ..errors import ResultsError
 from ..plan import Task
+from .manifest import recorded_datasets
+from .records import metrics_of
 from .session import Session
-from .store import Store, metrics_of
+from .store import Store
 
 __all__ = ["Merged", "merge_folders"]
 
@@ -83,24 +84,21 @@ def _choose(chosen: dict, task: Task, record: dict[str, Any], folder: Path) -> N
     key = (task.id, task.column)
     if key not in chosen or (chosen[key][1]["status"] != "ok" and record["status"] == "ok"):
         chosen[key] = (task, record, folder)
-    elif record["status"] == "ok" and metrics_of(record) != metrics_of(chosen[key][1]):
+    elif record["status"] == "ok" and _numbers(record) != _numbers(chosen[key][1]):
+        other = chosen[key][1]
+        values = [f"{metrics_of(each).get('auc')!r} in " if "measured" not in each else "" for each in (other, record)]
         raise ResultsError(
-            f"two records of {task.label} differ: {metrics_of(chosen[key][1])['auc']!r} in {chosen[key][2]} and "
-            f"{metrics_of(record)['auc']!r} in {folder}",
+            f"two records of {task.label} differ: {values[0]}{chosen[key][2]} and {values[1]}{folder}",
             f"rm '{Store(folder).record_path(task)}'  # or the other one; nothing was merged",
         )
 
 
+def _numbers(record: dict[str, Any]) -> Any:
+    """What is the same wherever a task is computed."""
+    return record.get("measured") or metrics_of(record)
+
+
 def _datasets_of(folder: Path, required: bool) -> dict[str, dict[str, Any]]:
-    path = folder / "manifest.json"
-    try:
-        datasets = json.loads(path.read_text(encoding="utf-8"))["datasets"]
-        return {name: dict(entry) for name, entry in datasets.items()}
-    except FileNotFoundError:
-        if not required:
-            return {}
-        raise ResultsError(
-            f"{folder} is no results folder: it has no manifest.json", "opauc-bench merge --help"
-        ) from None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ResultsError(f"{path} is not the manifest of a run: {error}") from error
+    if required and not (folder / "manifest.json").is_file():
+        raise ResultsError(f"{folder} is no results folder: it has no manifest.json", "opauc-bench merge --help")
+    return recorded_datasets(folder)

@@ -11,8 +11,8 @@ from ..plan import Task
 from ..report.page import PageContent, render_page
 from ..report.page.content import Fold, GridMap, Provenance, Seconds, grid_map
 from .manifest import read_manifest
+from .records import metrics_of, selection_aucs
 from .session import Session
-from .store import metrics_of, selection_aucs
 from .tables import build_report
 
 __all__ = ["PAGE", "page_content", "page_text"]
@@ -57,8 +57,8 @@ def page_content(
         test=test or session.experiment.report.test,
         comparison=comparisons["paired"],
         folds={key: [_fold(record) for record in found] for key, found in records.items() if found},
-        grids={key: found for key, rows in records.items() if (found := _grid(rows)) is not None},
-        seconds={key: found for key, rows in records.items() if (found := _seconds(rows)) is not None},
+        grids={key: found for key, pairs in rows.items() if (found := _grid(pairs)) is not None},
+        seconds={key: found for key, kept in records.items() if (found := _seconds(kept)) is not None},
         learners={column.key: column.learner.rpartition(":")[2] for column in session.columns},
         runs=session.experiment.protocol.runs,
         sources=session.rows(),
@@ -77,14 +77,14 @@ def _fold(record: Record) -> Fold:
     )
 
 
-def _grid(records: list[Record]) -> GridMap | None:
-    searched = [record for record in records if selection_aucs(record)]
+def _grid(pairs: list[tuple[Task, Record | None]]) -> GridMap | None:
+    searched = [(task, record) for task, record in pairs if record is not None and selection_aucs(record)]
     if not searched:
         return None
     return grid_map(
-        searched[0]["identity"]["grid"],
-        [selection_aucs(record) for record in searched],
-        [record["chosen"] for record in searched if record["status"] == "ok"],
+        searched[0][0].grid,
+        [selection_aucs(record) for _, record in searched],
+        [record["chosen"] for _, record in searched if record["status"] == "ok"],
     )
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..plan import Task
@@ -13,6 +14,8 @@ from ..plan import Task
 __all__ = ["Progress", "duration"]
 
 _SECONDS_BETWEEN_LINES = 10.0
+
+Kind = tuple[str, str]  # dataset and column
 
 
 def duration(seconds: float) -> str:
@@ -29,8 +32,8 @@ class Estimate:
     """CPU seconds of tasks: the plan's own estimate, corrected by what tasks of the same kind have taken."""
 
     def __init__(self):
-        self._planned: dict[tuple[str, str], float] = defaultdict(float)
-        self._taken: dict[tuple[str, str], float] = defaultdict(float)
+        self._planned: dict[Kind, float] = defaultdict(float)
+        self._taken: dict[Kind, float] = defaultdict(float)
 
     def learn(self, task: Task, record: dict[str, Any]) -> None:
         timing = record.get("timing", {})
@@ -39,15 +42,26 @@ class Estimate:
             self._planned[task.dataset, task.column] += task.seconds
             self._taken[task.dataset, task.column] += taken
 
-    def seconds(self, tasks: list[Task]) -> float:
-        planned, taken = sum(self._planned.values()), sum(self._taken.values())
+    def seconds(self, tasks: Iterable[Task]) -> float:
+        return self.corrected(planned_by_kind(tasks))
+
+    def corrected(self, planned: Mapping[Kind, float]) -> float:
+        """Seconds of tasks of which only the plan's own estimates are given, summed by dataset and column."""
+        known, taken = sum(self._planned.values()), sum(self._taken.values())
         # A learner or dataset of which nothing is known yet is as far off as the others are on the whole.
-        overall = taken / planned if planned > 0 else 1.0
-        total = 0.0
-        for task in tasks:
-            kind = (task.dataset, task.column)
-            total += task.seconds * (self._taken[kind] / self._planned[kind] if self._planned[kind] else overall)
-        return total
+        overall = taken / known if known > 0 else 1.0
+        return sum(
+            seconds * (self._taken[kind] / self._planned[kind] if self._planned[kind] else overall)
+            for kind, seconds in planned.items()
+        )
+
+
+def planned_by_kind(tasks: Iterable[Task]) -> dict[Kind, float]:
+    """The plan's estimates, summed by dataset and column."""
+    planned: dict[Kind, float] = defaultdict(float)
+    for task in tasks:
+        planned[task.dataset, task.column] += task.seconds
+    return planned
 
 
 class Progress:
@@ -63,7 +77,9 @@ class Progress:
     """
 
     def __init__(self, tasks: list[Task], n_jobs: int, estimate: Estimate, quiet: bool = False):
-        self._left = {(task.id, task.column): task for task in tasks}
+        # Sums and not the tasks: with a hundred thousand of them, a look at each after each would take hours.
+        self._left = {(task.id, task.column) for task in tasks}
+        self._planned = planned_by_kind(tasks)
         self._total = len(tasks)
         self._n_jobs = n_jobs
         self._estimate = estimate
@@ -101,18 +117,24 @@ class Progress:
 
     def done(self, task: Task, record: dict[str, Any]) -> None:
         """Take note of a finished task."""
-        self._left.pop((task.id, task.column), None)
+        if (task.id, task.column) in self._left:
+            self._left.remove((task.id, task.column))
+            self._planned[task.dataset, task.column] -= task.seconds
         self._estimate.learn(task, record)
         failed = record["status"] != "ok"
         self._failed += failed
-        left = f"about {duration(self._estimate.seconds(list(self._left.values())) / self._n_jobs)} left"
         if self._bar is not None:
-            self._bar.update(self._row, advance=1, description=task.label, left=left if self._left else "")
+            self._bar.update(self._row, advance=1, description=task.label, left=self._time_left() if self._left else "")
         if failed:
             self.say(f"{task.label}: {record['status']}: {record['message']}")
         elif self._bar is None and not self._quiet and time.monotonic() - self._said >= _SECONDS_BETWEEN_LINES:
             finished = self._total - len(self._left)
+            left = self._time_left()
             self.say(f"{finished}/{self._total} tasks, {self._failed} failed, {left} ({task.label} done)")
+
+    def _time_left(self) -> str:
+        # What is left of a sum of floats may be a hair below zero.
+        return f"about {duration(max(0.0, self._estimate.corrected(self._planned)) / self._n_jobs)} left"
 
     def say(self, text: str) -> None:
         """Print a line, whatever the bar is doing."""

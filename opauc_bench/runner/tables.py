@@ -12,8 +12,8 @@ from ..report.compare import Comparison, compare
 from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, build_table
+from .records import metrics_of
 from .session import Session
-from .store import metrics_of
 
 __all__ = ["build_report", "check_test", "missing_because"]
 

@@ -30,12 +30,26 @@ from ..learners import get_learner
 from ..plan import Task, expand_grid
 from .limits import OVERTIME, TimeLimitReached, last_resort, memory_limit, overrun_in
 from .measures import MEASURES
-from .store import SCHEMA, Store
+from .records import SCHEMA
+from .store import Store
 from .work import Work
 
-__all__ = ["Workplace", "compute", "environment", "load_learner", "lost_record", "overdue_record", "run_task"]
+__all__ = [
+    "SECONDS_TO_LOAD",
+    "Workplace",
+    "compute",
+    "environment",
+    "load_learner",
+    "load_within",
+    "lost_record",
+    "overdue_record",
+    "run_task",
+]
 
 
+SECONDS_TO_LOAD = 180.0  # beyond the time limit of a task
+_BYTES_TO_LOAD = 2e9
+_LONGEST_MESSAGE = 2000
 _AGES = 1e8  # seconds, that clocks can still count
 
 
@@ -50,12 +64,23 @@ class Workplace:
         Folder of each dataset's prepared arrays.
     seconds : float or None
     memory_bytes : float or None
+    unloaded : frozenset of str
+        Learners that are not loaded ahead of a task, since that has failed before: what is wrong with them is for the
+        task to find out, within its limits.
     """
 
     results: Path
     prepared: dict[str, str]
     seconds: float | None = None
     memory_bytes: float | None = None
+    unloaded: frozenset[str] = frozenset()
+
+    def to_load(self, patience: float) -> tuple[float | None, float | None]:
+        """Seconds and bytes for loading a learner: compiling takes what it takes, so there is a good deal more."""
+        return (
+            None if self.seconds is None else min(self.seconds, _AGES) + patience,
+            None if self.memory_bytes is None else self.memory_bytes + _BYTES_TO_LOAD,
+        )
 
 
 def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict[str, Any]:
@@ -79,7 +104,8 @@ def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict
     try:
         with threadpool_limits(1):
             # Libraries are loaded and their buffers allocated before memory is short: BLAS waits for ever if it is.
-            load_learner(task)
+            if task.learner not in workplace.unloaded:
+                load_learner(task)
             with last_resort(_patience(task, workplace, store), note), memory_limit(workplace.memory_bytes):
                 outcome = compute(task, workplace, store)
     except TimeLimitReached as reached:
@@ -87,14 +113,14 @@ def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict
     except MemoryError as error:
         limit = workplace.memory_bytes
         reason = f"memory limit of {limit / 1e9:g} GB reached" if limit else "out of memory"
-        outcome = {"status": "out_of_memory", "message": f"{reason}: {error}".rstrip(": ")}
+        outcome = {"status": "out_of_memory", "message": f"{reason}: {_text_of(error)}".rstrip(": ")}
     except OpaucBenchError as error:
         outcome = {"status": "error", "message": str(error)}
     except (Exception, SystemExit) as error:
         outcome = {
             "status": "error",
-            "message": f"{type(error).__name__}: {error}{_own_place(error, task)}",
-            "traceback": traceback.format_exc(limit=-4),
+            "message": f"{type(error).__name__}: {_text_of(error)}{_own_place(error, task)}",
+            "traceback": _cut(traceback.format_exc(limit=-4)),
         }
     record = _record(task, outcome, time.monotonic() - start)
     store.write(task, record)
@@ -143,6 +169,19 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     return MEASURES[task.protocol["kind"]](work)
 
 
+def _text_of(error: BaseException) -> str:
+    """What an exception says; it may be of a learner's own making, and fail at that as well."""
+    try:
+        text = str(error)
+    except Exception:
+        return "(an error without words)"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} ..."
+
+
 def _searched(name: str, params: dict[str, Any], grid: dict[str, tuple[float, ...]]):
     """A learner and all settings to try; where the experiment fixes every axis, that is one."""
     learner = get_learner(name)(**params)
@@ -186,6 +225,19 @@ def load_learner(task: Task) -> None:
         *([[task.lender[key] for key in ("learner", "params", "grid")]] if task.lender else []),
     ):
         _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
+
+
+def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -> None:
+    """Load a learner before its first task; end this process if that takes too long.
+
+    Parameters
+    ----------
+    task : Task
+    seconds, memory_bytes : float or None
+        Limits, see `Workplace.to_load`.
+    """
+    with threadpool_limits(1), last_resort(seconds, Path(os.devnull)), memory_limit(memory_bytes):
+        load_learner(task)
 
 
 @functools.lru_cache(maxsize=1)

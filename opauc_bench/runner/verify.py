@@ -21,8 +21,8 @@ from .audit import Audit, audit
 from .engines import workers
 from .execute import LocalExecutor
 from .progress import Estimate, Progress, duration
+from .records import metrics_of, selection_aucs
 from .session import Session
-from .store import metrics_of, selection_aucs
 from .task import Workplace, environment
 from .terminal import say, wrapped
 

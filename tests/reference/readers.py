@@ -115,14 +115,17 @@ def token_counts(text: bytes, n_features: int) -> Read:
     return read_lines(text, row_of)
 
 
+LONGEST_CELL = 256  # bytes, blanks around it among them
+
+
 def cells_of(line: bytes, separator: bytes | None, width: int) -> list[bytes] | None:
     """The cells of a line, blanks around them gone; None for a blank line."""
     if not words(line):
         return None
-    cells = words(line) if separator is None else [cell.strip() for cell in line.split(separator)]
-    if len(cells) != width:
+    cells = words(line) if separator is None else line.rstrip(b"\r").split(separator)
+    if len(cells) != width or max(map(len, cells)) > LONGEST_CELL:
         raise Wrong
-    return cells
+    return [cell.strip() for cell in cells]
 
 
 def table(text: bytes, n_features: int, separator: bytes | None, label_at: int, numeric: bool) -> Read:
