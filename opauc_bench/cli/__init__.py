@@ -1,0 +1,54 @@
+"""The command line: one short function a command. Heavy modules are imported inside the commands that need them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+import typer
+
+from ..errors import OpaucBenchError
+from .app import app
+
+# Each hangs its commands on the tree; help lists them in this order.
+from . import experiments, data, learners, models, installation  # noqa: F401  # isort: skip
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line; errors of the user's making are printed without a traceback."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.reconfigure(errors="replace")  # a terminal that has no ± prints a question mark
+    try:
+        code = app(standalone_mode=False)
+        print(end="", flush=True)  # here, and not at exit, it is found out that the reader has gone away
+    except OpaucBenchError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  try: {error.hint}", file=sys.stderr)
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        print("interrupted", file=sys.stderr)
+        code = 130
+    except (BrokenPipeError, SystemExit) as error:
+        # The reader, such as head, has gone away, which typer turns into an exit with 1.
+        if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        # Python must not complain about it a second time at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        # No file of ours: those name themselves. It is what the output was sent to.
+        print("error: the output cannot be written: no space left on device", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except Exception as error:
+        if not hasattr(error, "exit_code") or not hasattr(error, "show"):
+            raise
+        error.show()
+        code = error.exit_code
+    sys.exit(code or 0)

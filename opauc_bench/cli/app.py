@@ -1,0 +1,39 @@
+"""The commands' tree, which the other modules hang theirs on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["app", "data_app", "learners_app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Reproduce the papers on one-pass AUC optimisation, and compare your own learners honestly.\n\n"
+    "Start with: opauc-bench run configs/quickstart.yaml",
+    epilog="Exit codes: 0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted.",
+)
+data_app = typer.Typer(no_args_is_help=True, help="Datasets: list, fetch, verify, describe.")
+learners_app = typer.Typer(no_args_is_help=True, help="Learners: list them, describe them, check your own.")
+app.add_typer(data_app, name="data")
+app.add_typer(learners_app, name="learners")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from .. import __version__
+
+        print(f"opauc-bench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass

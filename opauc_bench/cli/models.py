@@ -1,0 +1,120 @@
+"""Commands that train on a file of any length and score one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .app import app
+
+
+def _parameter(*names: str, help: str) -> Any:
+    """An option for a parameter of a learner; the learner itself says what it may be."""
+    return Annotated[
+        str | None, typer.Option(*names, metavar="X", rich_help_panel="Parameters of the learner", help=help)
+    ]
+
+
+Eta = _parameter("--eta", help="Step size of any learner: the gamma of ftrl_*, the xi of spam_* and solam.")
+Lam = _parameter("--lam", "--lambda", help="Regularisation of opauc.")
+Gamma = _parameter("--gamma", help="Step size of ftrl_*; of rda_l1, what divides it.")
+L1 = _parameter("--l1", help="What multiplies the l1 norm of the weights.")
+L2 = _parameter("--l2", help="What multiplies half their squared l2 norm.")
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=X",
+        rich_help_panel="Parameters of the learner",
+        help="Any parameter; repeatable. opauc-bench learners show NAME has them. Numbers may be written 2^-8.",
+    ),
+]
+
+
+@app.command()
+def train(
+    file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
+    out: Annotated[Path, typer.Option("--out", help="Where the model goes, as in model.npz.")],
+    learner: Annotated[
+        str, typer.Option("--learner", "-l", help="Any one-pass learner: opauc-bench learners list.")
+    ] = "ftrl_auc",
+    eta: Eta = None,
+    lam: Lam = None,
+    gamma: Gamma = None,
+    l1: L1 = None,
+    l2: L2 = None,
+    assignments: Assignments = None,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Bring rows to unit length; so does score.")] = False,
+    positive: Annotated[
+        float | None, typer.Option("--positive", help="Label of the positive class (default: the greater one).")
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option("--features", min=1, help="Largest index (default: grows as they come).")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, help="Number of rows, for a learner that has to know it.")
+    ] = None,
+    zero_based: Annotated[bool, typer.Option("--zero-based", help="Indices begin with 0.")] = False,
+    window: Annotated[int, typer.Option("--window", min=2, help="Rows that the AUC is taken over.")] = 100_000,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="The model may be there already.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+) -> int:
+    """Train a model on a file of any length: one pass, constant memory.
+
+    opauc-bench train clicks.svm.gz --out model.npz
+
+    opauc-bench train small.svm --learner opauc --eta 2^-6 --out model.npz
+
+    zcat day*.gz | opauc-bench train - --normalize --l1 0.01 --out model.npz
+
+    Each row is scored before it is learnt, and the AUC of the latest rows is printed on the way.
+
+    The two labels may be any numbers. Shuffle the rows beforehand if they are sorted by label.
+
+    Ctrl-C ends the pass and writes the model of the rows so far.
+    """
+    from ..streaming.train import Training, train_model
+
+    given = {"eta": eta, "lam": lam, "gamma": gamma, "l1": l1, "l2": l2}
+    return train_model(
+        Training(
+            file=file,
+            learner=learner,
+            given=given,
+            assignments=assignments or [],
+            out=out,
+            overwrite=overwrite,
+            n_features=features,
+            n_rows=rows,
+            positive=positive,
+            unit_length=normalize,
+            zero_based=zero_based,
+            window=window,
+            quiet=quiet,
+        )
+    )
+
+
+@app.command()
+def score(
+    model: Annotated[Path, typer.Argument(help="What train has written.")],
+    file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
+    out: Annotated[Path | None, typer.Option("--out", help="File for the scores (default: standard output).")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="That file may be there already.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print scores only.")] = False,
+) -> None:
+    """Print a score for each row of a file, in its order; the higher, the more likely positive.
+
+    opauc-bench score model.npz new.svm.gz > scores.txt
+
+    zcat new.svm.gz | opauc-bench score model.npz - | head
+
+    Each line has to begin with a label; without one, write 0.
+
+    If the labels are those that the model was trained on, the AUC is printed on standard error.
+    """
+    from ..streaming.score import score_file
+
+    score_file(model, file, out, overwrite, quiet)

@@ -1,0 +1,83 @@
+"""Options that several commands have, and what is made of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..data import Sources
+    from ..runner.session import Session
+
+Config = Annotated[str, typer.Argument(help="Experiment file, or the name of a bundled one such as table2.")]
+Place = Annotated[str, typer.Argument(help="Experiment file, name of a bundled one, or a results folder.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Results folder (default: results/<name of the config>).")]
+OnlyData = Annotated[list[str] | None, typer.Option("--dataset", "-d", help="Only this dataset; repeatable.")]
+OnlyLearner = Annotated[list[str] | None, typer.Option("--learner", "-l", help="Only this column; repeatable.")]
+Mirror = Annotated[
+    list[str] | None,
+    typer.Option("--mirror", help="Folder or address with <dataset>/<file>; repeatable. Also: OPAUC_BENCH_MIRROR."),
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Never touch the network.")]
+Test = Annotated[str | None, typer.Option("--test", help="Significance test: paired (the papers') or corrected.")]
+Catalogue = Annotated[
+    Path | None, typer.Option("--catalogue", help="A dataset catalogue of your own, beside the packaged one.")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start anew instead of using what is there.")]
+
+
+def open_session(
+    config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False, shard=None
+) -> Session:
+    from ..config import find_config
+    from ..runner.session import Session
+    from ..runner.shards import parse_shard
+
+    return Session.open(
+        find_config(config),
+        out=out,
+        sources=find_sources(mirror, offline),
+        datasets=tuple(datasets or ()),
+        learners=tuple(learners or ()),
+        shard=None if shard is None else parse_shard(shard),
+    )
+
+
+def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
+    """The session of a results folder, which is given itself or by the config that it comes from."""
+    from ..errors import ConfigError
+    from ..runner.session import Session
+
+    if not os.path.isfile(os.path.join(place, "manifest.json")):
+        if os.path.isdir(place) and out is None:
+            raise ConfigError(
+                f"{place}: expected an experiment file or a results folder, got a folder without manifest.json",
+                "a folder that run has written to, such as results/<name of the config>",
+            )
+        return open_session(place, out, datasets, learners, mirror, offline)
+    if out is not None:
+        raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")
+    return Session.of_folder(
+        Path(place),
+        sources=find_sources(mirror, offline),
+        datasets=tuple(datasets or ()),
+        learners=tuple(learners or ()),
+    )
+
+
+def find_sources(mirror: list[str] | None, offline: bool) -> Sources:
+    from ..data import Sources
+
+    return Sources.from_environment(tuple(mirror or ()), offline)
+
+
+def say(text: str) -> Any:
+    print(text, file=sys.stderr, flush=True)
+
+
+def n_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
