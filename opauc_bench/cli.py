@@ -177,7 +177,7 @@ def verify(
     sample: Annotated[int, typer.Option("--sample", "-n", min=0, help="Records to compute again.")] = 20,
     everything: Annotated[bool, typer.Option("--all", help="Compute all of them again.")] = False,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Seed of the draw [default: a fresh one, printed].")
+        int | None, typer.Option("--seed", min=0, help="Seed of the draw (default: a fresh one, printed).")
     ] = None,
     max_seconds: Annotated[
         float | None, typer.Option("--max-seconds", min=0, help="Draw only from records that took no longer.")
@@ -185,7 +185,7 @@ def verify(
     dataset: OnlyData = None,
     learner: OnlyLearner = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes [default: all cores].")
+        int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes (default: all cores).")
     ] = None,
     mirror: Mirror = None,
     offline: Offline = False,
@@ -305,10 +305,12 @@ def learners_check(
     from .learners.contract import check_learner
 
     results = check_learner(get_learner(name))
+    told = set()
     for result in results:
         print(f"{'ok  ' if result.passed else 'FAIL'}  {result.name}")
         if not result.passed:
-            print(f"      {result.detail}")
+            print(f"      {'the same as above' if result.detail in told else result.detail}")
+            told.add(result.detail)
     failed = sum(not result.passed for result in results)
     print(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed else 0
@@ -474,6 +476,11 @@ def _recorded(place: str, out: Path | None, datasets=None, learners=None, mirror
     from .runner.session import Session
 
     if not os.path.isfile(os.path.join(place, "manifest.json")):
+        if os.path.isdir(place) and out is None:
+            raise ConfigError(
+                f"{place}: expected an experiment file or a results folder, got a folder without manifest.json",
+                "a folder that run has written to, such as results/<name of the config>",
+            )
         return _session(place, out, datasets, learners, mirror, offline)
     if out is not None:
         raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")

@@ -4,6 +4,9 @@ The command line prints these without a traceback and exits with ``exit_code``; 
 of ours and keeps its traceback.
 """
 
+import traceback
+from pathlib import Path
+
 __all__ = [
     "ConfigError",
     "DataError",
@@ -12,6 +15,7 @@ __all__ = [
     "OpaucBenchError",
     "ResultsError",
     "RunnerError",
+    "place_of",
 ]
 
 
@@ -66,3 +70,19 @@ class ResultsError(OpaucBenchError):
 
 class RunnerError(OpaucBenchError):
     """Workers cannot be had, or cannot do this work."""
+
+
+def place_of(error: BaseException, file: str | Path | None) -> str:
+    """Where an error came from, as ``file:line``.
+
+    Parameters
+    ----------
+    error : BaseException
+    file : str or Path or None
+        The user's own code: its last line on the way counts, and not what it called. Without one there, or without such
+        a file, it is the line that raised.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if file is not None and Path(frame.filename) == Path(file)]
+    found = (own or frames)[-1]
+    return f"{found.filename}:{found.lineno}"

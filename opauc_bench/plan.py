@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .config import Experiment, LearnerEntry
-from .errors import ConfigError
+from .errors import ConfigError, place_of
 from .evaluation.span import is_narrower
 from .protocol import Protocol
 
@@ -197,10 +197,13 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         # Constructors only store.
         estimator.check_params()
         estimator.cost(1, 1, 1.0, 1)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{experiment.path}: learner {entry.name!r} does not take {dict(entry.params)}: {error}"
-        ) from error
+    except Exception as error:
+        own = learner.rpartition(":")[0] if class_.source_hash else None
+        if not own and not isinstance(error, TypeError | ValueError):
+            raise
+        refusal = f"does not take {dict(entry.params)}" if entry.params else "cannot be used"
+        place = f" ({place_of(error, own)})" if own else ""
+        raise ConfigError(f"{experiment.path}: learner {entry.name!r} {refusal}: {error}{place}") from error
     lender, lent = None, ()
     if (other := experiment.lender_of(entry)) is not None:
         lender = _column(experiment, other, find_learner)

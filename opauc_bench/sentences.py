@@ -202,7 +202,10 @@ def _best_branch(loc: Loc, branches: list[list[tuple[_Fault, Problem]]]) -> list
     if told:
         return told
     expected = " or ".join(dict.fromkeys(fault.expected for fault in faults))
-    return [Problem(loc, f"expected {expected}, got {faults[0].came}")]
+    quotes = (
+        "; text like this needs quotes" if "text" in expected and faults[0].came in ("true", "false", "null") else ""
+    )
+    return [Problem(loc, f"expected {expected}, got {faults[0].came}{quotes}")]
 
 
 def _names_at(model: type[BaseModel], loc: Loc) -> tuple[list[str], list[str]]:

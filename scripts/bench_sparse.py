@@ -152,7 +152,7 @@ def others():
     for name, params in [("spam_l2", {}), ("solam", {}), ("solam", steep), *cases]:
         learner = get_learner(name)(**params)
         title = " ".join([name, *(f"{axis}={value:g}" for axis, value in params.items())])
-        sparsely = name in ("spam_l2", "solam", "rda_l1", "adagrad")
+        sparsely = name in ("spam_l2", "solam", "rda_l1", "adagrad", "fsauc")
         X_, y_ = (X, y) if sparsely else (few["rows"], few["y"])
         per_row = 1e6 * seconds(passed, learner, X_, y_) / len(y_)
         line = f"{title:<24}{per_row:>12.2f}"

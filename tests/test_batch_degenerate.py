@@ -93,3 +93,41 @@ def test_rows_that_are_not_asked_for_are_not_looked_at(learner):
     others = np.setdiff1d(np.arange(60), order)
     X[others], y[others] = np.nan, 1
     assert_close(learner.fit_grid(X, y, {learner.grid_axes[0]: GRID}, order=order), want, 1e-5)
+
+
+class Direction(BatchLearner):
+    """The difference of the class means: all that a learner of one's own has to define."""
+
+    grid_axes = ("lam",)
+
+    def __init__(self, lam=1.0):
+        self.lam = lam
+
+    def _fit_path(self, X, y, settings, tick):
+        tick()
+        return np.outer(y @ X, 1 / settings["lam"]), None
+
+
+def test_a_batch_learner_need_not_tell_its_cost():
+    seconds, memory = Direction().cost(1000, 10, 10.0, 3)
+    assert seconds > 0
+    assert memory > 0
+    assert Direction().cost(2000, 10, 10.0, 3)[0] > seconds
+
+
+@pytest.mark.parametrize(
+    ("returns", "came"),
+    [
+        (lambda W: None, "got None"),
+        (lambda W: W, r"got ndarray of shape \(3, 2\)"),
+        (lambda W: (W.T, None), r"got \(ndarray of shape \(2, 3\), None\)"),
+    ],
+)
+def test_what_fit_path_has_to_return_is_told(returns, came):
+    class Wrong(Direction):
+        def _fit_path(self, X, y, settings, tick):
+            return returns(super()._fit_path(X, y, settings, tick)[0])
+
+    X, y = np.eye(4, 3) + 0.5, np.array([1, -1, 1, -1])
+    with pytest.raises(TypeError, match=rf"Wrong\._fit_path has to return .* here \(3, 2\), .*{came}"):
+        Wrong().fit_grid(X, y, {"lam": [1.0, 2.0]})

@@ -12,7 +12,8 @@ import pytest
 
 from opauc_bench import __version__
 from opauc_bench.cli import main as main_of_the_script
-from opauc_bench.learners import LEARNERS, LinearRanker
+from opauc_bench.errors import LearnerError
+from opauc_bench.learners import LEARNERS, LinearRanker, get_learner
 from opauc_bench.runner import listings
 
 SMALL = """
@@ -397,7 +398,7 @@ def test_data_are_fetched_verified_and_mended(environment, bench, tmp_path):
             [sys.executable, "-m", "opauc_bench", "data", *arguments], env=own, capture_output=True, text=True
         )
 
-    assert "the cache is empty" in data("verify").stdout
+    assert "nothing of the catalogue is in the cache" in data("verify").stdout
     fetched = data("fetch", "wine", "--offline")
     assert (fetched.returncode, fetched.stdout) == (0, "wine: 178 rows, 13 features, ready\n")
     (array,) = cache.glob("wine/prepared/*/X.npy")
@@ -513,6 +514,13 @@ MISTAKES = {
     "check of no file": (["learners", "check", "nowhere.py:Mine"], 1, "no file"),
     "check of no class": (["learners", "check", "mine.py:Yours"], 1, "defines no 'Yours'"),
     "check of another class": (["learners", "check", "mine.py:Path"], 1, "Path has to be a"),
+    "check of a file": (["learners", "check", "mine.py"], 1, "expected the name of a class after the file"),
+    "check of a misspelt class": (
+        ["learners", "check", "own.py:Mein"],
+        1,
+        "defines no 'Mein'; of learners it has Mine",
+    ),
+    "report of a folder": (["report", "."], 2, "got a folder without manifest.json"),
     "check of broken code": (["learners", "check", "broken.py:Mine"], 1, "cannot be imported: SyntaxError"),
     "unknown key": (changed("protocol", "protocoll"), 2, "bad.yaml:6:1: protocoll: "),
     "unknown dataset": (changed("wine", "wyne"), 2, "bad.yaml:3:12: datasets[0]: unknown dataset 'wyne'"),
@@ -537,6 +545,48 @@ MISTAKES = {
 }
 
 
+OWN = """from opauc_bench.learners import OnePassLearner
+
+class Mine(OnePassLearner):
+    grid_axes = ("eta",)
+
+    def __init__(self, eta=0.1):
+        self.eta = eta
+"""
+SLIPS = {
+    "no default": (("eta=0.1", "eta"), "needs a default for eta in __init__, such as eta=0.1"),
+    "any parameters": (("eta=0.1", "**others"), "has **others in __init__"),
+    "an axis that is no parameter": (('("eta",)', '("step",)'), "has 'step' in grid_axes, but the parameters of"),
+    "an axis that is no tuple": (('("eta",)', '("eta")'), "needs a tuple of names as grid_axes, such as ('eta',)"),
+    "no axis": (('("eta",)', "()"), "has no grid_axes: name at least one parameter to tune"),
+    "another attribute": (("self.eta", "self.step"), "write self.eta = eta in __init__"),
+    "a default that is no number": (
+        ("eta=0.1", "eta=None"),
+        "needs a number as default of eta, which is tuned; got None",
+    ),
+    "an __init__ that raises": (
+        ("self.eta = eta", "self.eta = 1 / 0"),
+        "Mine() raised ZeroDivisionError: division by zero",
+    ),
+    "no __init__": (("def __init__(self, eta=0.1)", "def other(self, eta=0.1)"), "the parameters of __init__ are none"),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_in_the_class_of_a_learner_is_told_in_one_sentence(tmp_path, slip):
+    (before, after), message = SLIPS[slip]
+    (tmp_path / "own.py").write_text(OWN.replace(before, after))
+    with pytest.raises(LearnerError) as caught:
+        get_learner(f"{tmp_path / 'own.py'}:Mine")
+    assert message in caught.value.message
+
+
+def test_the_line_that_raises_is_told(tmp_path):
+    (tmp_path / "own.py").write_text(OWN.replace("self.eta = eta", "int('x')"))
+    with pytest.raises(LearnerError, match=rf"{tmp_path / 'own.py'}:7\)"):
+        get_learner(f"{tmp_path / 'own.py'}:Mine")
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_explained_without_a_traceback(command, tmp_path, mistake):
     arguments, code, message = MISTAKES[mistake]
@@ -544,6 +594,7 @@ def test_a_mistake_is_explained_without_a_traceback(command, tmp_path, mistake):
     (tmp_path / "mine.py").write_text("from pathlib import Path\n")
     (tmp_path / "broken.py").write_text("class Mine(:\n")
     (tmp_path / "exits.py").write_text("import sys\nsys.exit(7)\n")
+    (tmp_path / "own.py").write_text(OWN)
     if isinstance(arguments, str):
         (tmp_path / "bad.yaml").write_text(arguments)
         arguments = ["run", "bad.yaml", "--offline"]

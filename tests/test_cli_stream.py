@@ -70,6 +70,28 @@ def test_train_says_what_it_has_trained(bench, desk):
     assert done.stdout.endswith("model     said.npz\n")
 
 
+def test_rows_that_came_before_anything_was_learnt_have_no_auc(command, desk, tmp_path):
+    lines = (desk / "data.svm").read_text().splitlines(keepends=True)
+    (tmp_path / "short.svm").write_text("".join(lines[:4096]))
+    done = command("train", "short.svm", "--out", "m.npz", cwd=tmp_path)
+    assert "\nAUC       -, since all rows came in one chunk, before anything was learnt; " in done.stdout
+    (tmp_path / "longer.svm").write_text("".join(lines[:4200]))
+    done = command("train", "longer.svm", "--out", "n.npz", cwd=tmp_path)
+    assert re.search(r"^AUC +(\.\d{4}), exact over the last 104 rows, each scored before learnt$", done.stdout, re.M)
+
+
+def test_a_learner_from_a_file_that_raises_is_told_with_its_line(command, desk, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from opauc_bench.learners import UniLog\n\nclass Mine(UniLog):\n"
+        "    def _consume(self, state, X, y):\n        raise KeyError('mine')\n"
+    )
+    done = command("train", desk / "data.svm", "--learner", "own.py:Mine", "--out", "m.npz", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"error: own.py:Mine raised KeyError: 'mine' ({tmp_path / 'own.py'}:5)\n" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "m.npz").exists()
+
+
 def test_quiet_train_prints_nothing(command, desk, tmp_path):
     done = command("train", desk / "data.svm", "-q", "--out", "m.npz", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

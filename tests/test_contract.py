@@ -167,6 +167,21 @@ class WeighsAbsentFeatures(Hebb):
         state.W += 1e-6
 
 
+class ReturnsNothing(Hebb):
+    def _begin(self, n_features, settings):
+        super()._begin(n_features, settings)
+
+
+class HasOneColumn(Hebb):
+    def _begin(self, n_features, settings):
+        return State(settings=settings, W=np.zeros(n_features))
+
+
+class RaisesBelow(Hebb):
+    def _consume(self, state, X, y):
+        np.linalg.solve(np.zeros((2, 2)), np.zeros(2))
+
+
 class ForgetsWhenPickled(Hebb):
     def __getstate__(self):
         kept = super().__getstate__().copy()
@@ -185,6 +200,10 @@ class DeclaresAnException(SetsMoreThanParameters):
 BROKEN = [
     (SetsMoreThanParameters, "scikit-learn's checks", r"failed:\n  check_\w+: .*ready"),
     (TurnsLabelsAround, "positives rank higher", r"AUC above 0\.9 .* got 0\.0"),
+    (ReturnsNothing, "rows may go", r"expected _begin to return a State, with settings and W; got NoneType"),
+    (HasOneColumn, "rows may go", r"expected W of shape \(n_features, n_settings\), here \(7, 3\); got \(7,\)"),
+    (RaisesBelow, "rows may go", r"raised LinAlgError: Singular matrix \(.*test_contract\.py:\d+\)"),
+    (RaisesBelow, "scikit-learn's checks", r"failed:\n  check_\w+, check_\w+ and \d+ more: Singular matrix\n"),
     (HasNoAxis, "grid == loop of single fits", "grid_axes to name at least one"),
     (GridIsOff, "grid == loop of single fits", r"fit_grid: .* 3 of 3 columns differ\. Worst, by 1\.0e-09"),
     (SparseIsOff, "dense == sparse", r"CSR rows: expected what dense rows gives.*\{'eta': 0\.0"),

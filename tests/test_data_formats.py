@@ -141,13 +141,39 @@ def test_table_with_a_label_column_and_dropped_columns(tmp_path):
         (b"1,2,g\nnan,2,g\n", ":2: expected column 1 to be finite, got 'nan'"),
         (b"1,2,g\n1_0,2,g\n", ":2: expected column 1 to be a number, got '1_0'"),
         (b"1,2,g\n1,2,\n", ":2: expected a label, got nothing"),
-        (b"a,b,class\n1,2,g\n", ":1: expected column 1 to be a number, got 'a'"),
+        (
+            b"a,b,class\n1,2,g\n",
+            ":1: expected column 1 to be a number, got 'a'; if this is a header line, leave it out",
+        ),
+        (b"a,b,c,class\n1,2,g\n", ":1: expected 3 columns, got 4; if this is a header line, leave it out"),
+        (b"1;2;g\n", ":1: expected 3 columns, got 1; numbers between semicolons are not understood"),
+        (b"1\t2\tg\n", ":1: expected 3 columns, got 1; for numbers between blanks or tabs there is 'format: table'"),
+        (b'"1","2","g"\n', ":1: expected column 1 to be a number, got '\"1\"'; quotes are not understood"),
+        (
+            b"\xef\xbb\xbf1,2,g\n",
+            ":1: expected column 1 to be a number, got '\\ufeff1'; the file begins with a byte order mark: save it",
+        ),
     ],
 )
 def test_csv_names_the_line(tmp_path, content, problem):
     with pytest.raises(DataError) as caught:
         read(tmp_path, content, form("csv", positive=("g",)), 2)
     assert str(tmp_path / "file") + problem in caught.value.message
+
+
+def test_only_the_first_line_is_taken_for_a_header(tmp_path):
+    with pytest.raises(DataError, match=r":2: expected column 1 to be a number, got 'a'$"):
+        read(tmp_path, b"1,2,g\na,b,g\n", form("csv", positive=("g",)), 2)
+
+
+def test_a_table_with_commas_is_told_its_format(tmp_path):
+    with pytest.raises(DataError, match=r":1: expected 3 columns, got 1; .*'format: csv'"):
+        read(tmp_path, b"1,2,1\n", form("table"), 2)
+
+
+def test_svmlight_says_what_a_csv_file_is(tmp_path):
+    with pytest.raises(DataError, match=r":1: .* such as '1 1:0.5 7:2', got '1,2,3'; is this a csv file\?"):
+        read(tmp_path, b"1,2,3\n", form("svmlight"), 2)
 
 
 def test_csv_numeric_label_must_be_a_number(tmp_path):

@@ -252,6 +252,16 @@ def test_nothing_distant_is_said_so():
     assert "Further than one published std:\n- none\n" in text
 
 
+def test_datasets_without_any_record_are_only_named():
+    means = {key: printed.mean if key[0] == "splice" else None for key, printed in PRINTED.items()}
+    text = comparison_to_terminal(compare(table_of(means), PUBLISHED))
+    others = list(dict.fromkeys(dataset for dataset, _ in PRINTED if dataset != "splice"))
+    assert f"Not computed yet: {', '.join(others)}\n" in text
+    assert "splice\n" in text
+    assert not any(f"\n{other}\n" in text for other in others)
+    assert "Not computed" not in comparison_to_terminal(compare(table_of(dict.fromkeys(PRINTED, 0.5)), PUBLISHED))
+
+
 @pytest.mark.parametrize("name", ["aij2016_table2", "aij2016_table3", "aij2016_table4", "aij2016_table6"])
 @pytest.mark.parametrize("shift", [0.0, 0.003])
 def test_the_published_tables_fit_eighty_columns(name, shift):

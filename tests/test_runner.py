@@ -397,7 +397,7 @@ def failing(bench, place):
 @pytest.mark.parametrize(
     ("column", "status", "message"),
     [
-        ("Raises", "error", "KeyError: 'no such thing'"),
+        ("Raises", "error", "KeyError: 'no such thing' (/"),
         ("Exits", "error", "SystemExit: 7"),
         ("Kills", "error", "the worker process died twice on this task"),
         ("Greedy", "out_of_memory", "memory limit of 0.3 GB reached"),
@@ -438,6 +438,13 @@ def test_failures_are_counted_explained_and_not_computed_again_by_themselves(fai
 
 def test_an_unforeseen_error_keeps_the_end_of_its_traceback(failing):
     assert 'raise KeyError("no such thing")' in failing[1]["Raises"][0]["traceback"]
+
+
+def test_an_error_in_a_learner_from_a_file_names_the_line(failing, place):
+    lines = (place / "mine.py").read_text().splitlines()
+    message = failing[1]["Raises"][0]["message"]
+    file, _, line = message.partition(" (")[2].removesuffix(")").rpartition(":")
+    assert (Path(file).name, lines[int(line) - 1].strip()) == ("mine.py", 'raise KeyError("no such thing")')
 
 
 def test_status_and_plan_tell_what_has_failed(failing, place, command):
@@ -576,6 +583,24 @@ def test_records_of_another_experiment_are_taken_over(quick, command, idle):
     assert [record["column"] for record in taken] == ["mine", "mine"]
     theirs = [record for record in records(folder).values() if record["column"] == "uni_log"]
     assert taken == [{**record, "column": "mine"} for record in theirs]
+
+
+def test_a_folder_to_take_records_from_that_is_not_there_is_told(desk, command):
+    (desk / "misspelt.yaml").write_text(QUICK.replace("uni_log, uni_squ", "uni_log") + "reuse: [qiuck]\n")
+    said = "results/qiuck/, named under reuse, is not there: nothing is taken over from it"
+    assert said in " ".join(command("plan", "misspelt.yaml", "--offline", cwd=desk).stdout.split())
+    assert f"note: {said}\n" in command("run", "misspelt.yaml", "--offline", cwd=desk).stderr
+
+
+def test_results_of_another_experiment_are_not_written_over_without_a_word(desk, command):
+    for name in ("first", "second"):
+        (desk / f"{name}.yaml").write_text(QUICK.replace("uni_log, uni_squ", "uni_log"))
+    first = command("run", "first.yaml", "--offline", "--out", "shared", cwd=desk)
+    again = command("run", "first.yaml", "--offline", "--out", "shared", cwd=desk)
+    second = command("run", "second.yaml", "--offline", "--out", "shared", cwd=desk)
+    assert "note:" not in first.stderr + again.stderr
+    assert "note: shared/ has the results of first.yaml: its records stay there" in second.stderr
+    assert second.returncode == 0
 
 
 def test_failures_of_another_experiment_are_not_taken_over(desk, command):

@@ -12,7 +12,7 @@ from reference.ftrl_peers import fixture_runs, golden_runs
 from scipy import sparse
 
 from opauc_bench.learners import FSAUC, SOLAM
-from opauc_bench.learners.fsauc import project_l1
+from opauc_bench.learners.fsauc import l1_threshold
 from opauc_bench.learners.ranker import DivergenceError
 
 CASES = {
@@ -116,6 +116,50 @@ def test_solam_that_overflows_is_dropped(case):
         SOLAM(radius=1.7e308).fit(X, y)
 
 
+@pytest.mark.parametrize("radius", [0.1, 1.0, 10.0, 1000.0])
+def test_projections_of_every_kind(radius):
+    """From steps that need none to steps that need both at every row, over epochs."""
+    X, y = rows_of_text(3000, 40)
+    eta = 2.0 ** np.array([-10, -5, -1, 1, 4, 10])
+    coef = FSAUC().fit_grid(sparse.csr_matrix(X), y, {"eta": eta, "radius": np.full(6, radius)})
+    for k, step in enumerate(eta):
+        assert_close(coef[:, k], paper.fsauc(X, y, step, radius), tolerance=1e-9)
+        np.testing.assert_array_equal(FSAUC(step, radius).fit(sparse.csr_matrix(X), y).coef_[0], coef[:, k])
+
+
+def test_features_get_places_when_they_come():
+    """More features than there are places at first, in chunks of any length; the last 500 never come."""
+    X = sparse.random_array((400, 3000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    y = np.where(X.sum(axis=1) + 0.1 * np.arange(400) % 3 > 16.0, 1, -1)
+    X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(400, 3500))
+    grid = {"eta": np.array([0.01, 1.0, 100.0]), "radius": np.array([10.0, 1.0, 0.1])}
+    coef = FSAUC().fit_grid(X, y, grid)
+    slow = FSAUC()
+    slow.seconds_per_row = lambda *_: 1.0  # chunks as short as they get
+    np.testing.assert_array_equal(slow.fit_grid(X, y, grid), coef)
+    assert not coef[3000:].any()
+    for k, setting in enumerate(zip(*grid.values())):
+        assert_close(coef[:, k], paper.fsauc(X.toarray(), y, *setting), tolerance=1e-10)
+
+
+def test_fsauc_that_overflows_is_dropped():
+    X, y = examples(300, 4)
+    grid = {"eta": np.array([0.5, 1e300, 2.0]), "radius": np.array([1.0, 1e300, 10.0])}
+    coef = FSAUC().fit_grid(X, y, grid)
+    np.testing.assert_array_equal(np.isnan(coef), [[False, True, False]] * 4)
+    np.testing.assert_array_equal(coef[:, 2], FSAUC(2.0, 10.0).fit(X, y).coef_[0])
+    with pytest.raises(DivergenceError):
+        FSAUC(1e300, 1e300).fit(X, y)
+
+
+def test_projection_of_equal_weights_ends():
+    """The threshold is one of the sizes but for rounding, as with the words of imdb; going by all came back to it."""
+    sizes = np.repeat([0.06423383695, 0.1284676739, 0.2284676739], [39, 3, 1])
+    for last in np.linspace(0.2284676739, 0.2284676740, 300):
+        sizes[-1] = last
+        assert l1_threshold(sizes.copy(), 0.1) == pytest.approx(last - 0.1, rel=1e-8)
+
+
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     w=st.lists(st.floats(-100, 100), min_size=1, max_size=30).map(np.array),
@@ -123,8 +167,7 @@ def test_solam_that_overflows_is_dropped(case):
 )
 def test_projection_onto_the_l1_ball(w, radius):
     """It is the nearest point of the ball: (w - p)'(q - p) <= 0 for its corners q; it is what sorting finds."""
-    p = w.copy()
-    project_l1(p, radius)
+    p = np.sign(w) * np.maximum(np.abs(w) - l1_threshold(np.abs(w), radius), 0.0)
     assert np.abs(p).sum() <= radius + 1e-14 * (radius + np.abs(w).sum())
     if np.abs(w).sum() <= radius:
         np.testing.assert_array_equal(p, w)

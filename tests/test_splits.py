@@ -1,7 +1,9 @@
 """Splits: each row tested once a trial, classes spread evenly, and nothing but names and seeds decides them."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,3 +150,15 @@ def test_a_class_with_fewer_rows_than_folds_is_refused(n_positive, n_negative, s
     message = f"3 folds need at least 3 rows of each class; there are {n_positive} positive and {n_negative} negative"
     with pytest.raises(ValueError, match=message):
         stratified_folds(labels(n_positive, n_negative), 3, np.random.default_rng(0), stratified)
+
+
+def test_the_documentation_tells_how_to_draw_a_fold_without_this_program():
+    page = (Path(__file__).parents[1] / "docs" / "protocol.md").read_text(encoding="utf-8")
+    code = next(block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "seed_for" in block)
+    exec(code, told := {})
+    ours = outer_fold(told["y"], trial=2, fold=3, folds=5, stratified=True, seed=0, dataset="wine")
+    assert told["seed"] == ours.seed
+    np.testing.assert_array_equal(told["train"], ours.train)
+    np.testing.assert_array_equal(told["test"], ours.test)
+    inner = stratified_folds(told["y"][ours.train], 5, np.random.default_rng([ours.seed, 1]))
+    np.testing.assert_array_equal(told["inner"], inner)

@@ -164,7 +164,10 @@ def _summary(blocks: list[Any], n_features: int) -> tuple[float, float, float]:
 
 def _check_range(entry: DatasetEntry, low: float, high: float) -> None:
     if not entry.range[0] <= low <= high <= entry.range[1]:
-        raise DataError(f"expected values within {list(entry.range)}, got {[low, high]}")
+        raise DataError(
+            f"expected values within {list(entry.range)}, got {[low, high]}; if they are right as they are, "
+            "say so with 'range:' in the entry, or scale them with 'scaling:'"
+        )
 
 
 # ------------------------------------------------------------------------------------------ writing

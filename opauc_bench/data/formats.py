@@ -24,6 +24,7 @@ __all__ = ["Block", "read_blocks"]
 
 BLOCK = 8 << 20  # bytes of text parsed at once
 _LONGEST_CELL = 256  # bytes
+_TABLES = ("csv", "table", "csv_tokens")
 # Where features that never occur are left out, nobody knows the largest index before. Memory is taken up to there.
 _LARGEST_WITH_GAPS = (1 << 26) - 1
 
@@ -59,9 +60,35 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
             try:
                 block = parse(text, first_line, form, n_features)
             except LineProblem as line:
-                raise DataError(f"{file.path}:{line.number}: {line.problem}") from None
+                cause = _cause(text.partition(b"\n")[0], form) if line.number == first_line == 1 else ""
+                raise DataError(f"{file.path}:{line.number}: {line.problem}{cause}") from None
             if len(block.labels):
                 yield block
+
+
+def _cause(line: bytes, form: Form) -> str:
+    """Say what is most likely the matter with a file whose first line cannot be read."""
+    if form.format not in _TABLES:
+        return ""
+    if b'"' in line:
+        return "; quotes are not understood: leave them out (tr -d '\"')"
+    if b";" in line:
+        return "; numbers between semicolons are not understood"
+    if form.format == "table" and b"," in line:
+        return "; for numbers between commas there is 'format: csv'"
+    if form.format != "table" and b"," not in line and len(line.split()) > 1:
+        return "; for numbers between blanks or tabs there is 'format: table'"
+    if form.format != "csv_tokens" and not any(map(_is_number, line.replace(b",", b" ").split())):
+        return "; if this is a header line, leave it out (tail -n +2)"
+    return ""
+
+
+def _is_number(cell: bytes) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int) -> Block:

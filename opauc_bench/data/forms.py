@@ -1,7 +1,10 @@
 """How a dataset is published: its files, their format, and which labels count as positive."""
 
+import os.path
 import re
+from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlparse
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -18,6 +21,19 @@ Count = Annotated[int, Field(gt=0)]
 Format = Literal["svmlight", "svmlight_multilabel", "token_counts", "csv", "csv_tokens", "table", "mnist_idx"]
 
 _WITHOUT_COLUMNS = ("svmlight", "svmlight_multilabel", "token_counts")
+
+
+def _trouble_with(url: str) -> str | None:
+    """Why an address cannot be asked, with the address that a file of the user's own has; None if it can be."""
+    path = re.sub(r"file:(//)?", "", url, count=1)
+    if not url.startswith(SCHEMES):
+        trouble = f"expected an http, https or file address, got {url!r}"
+    elif path != url and urlparse(url).netloc not in ("", "localhost"):
+        trouble = f"expected file:/// and a whole path, got {url!r}"
+    else:
+        return None
+    meant = Path(os.path.expanduser(path)).absolute()
+    return trouble if "://" in path else f"{trouble}; for a file here, write {meant.as_uri()}"
 
 
 class Strict(BaseModel):
@@ -68,8 +84,8 @@ class FileSpec(Strict):
         if self.member is not None and not all(map(NAME.match, self.member.split("/"))):
             problems.append(Problem(("member",), f"{self.member!r} is not a relative path, such as 'folder/file.txt'"))
         for position, url in enumerate(self.urls):
-            if not url.startswith(SCHEMES):
-                problems.append(Problem(("urls", position), f"expected an http, https or file address, got {url!r}"))
+            if trouble := _trouble_with(url):
+                problems.append(Problem(("urls", position), trouble))
         if self.confirmed and self.sha256 is None:
             problems.append(Problem(("confirmed",), "a file without sha256 cannot be confirmed"))
         if problems:

@@ -1,5 +1,6 @@
 """What the readers of text share: blocks of rows, and problems that have a line."""
 
+import codecs
 import math
 from typing import Any, NamedTuple
 
@@ -37,7 +38,9 @@ def finite_number(token: bytes, line: int, what: str) -> float:
     except ValueError:
         value = None
     if value is None:
-        raise LineProblem(line, f"expected {what} to be a number, got {shown(token)}")
+        mark = token.startswith(codecs.BOM_UTF8)
+        why = "; the file begins with a byte order mark: save it as UTF-8 without one" if mark else ""
+        raise LineProblem(line, f"expected {what} to be a number, got {shown(token)}{why}")
     if not math.isfinite(value):
         raise LineProblem(line, f"expected {what} to be finite, got {shown(token)}")
     return value

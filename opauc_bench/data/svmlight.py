@@ -89,6 +89,9 @@ def _strict(text: bytes, first_line: int, first_index: int, last_index: int) -> 
             continue
         if b":" in tokens[0]:
             raise LineProblem(line_number, f"expected a label first, got {shown(tokens[0])}")
+        if len(tokens) == 1 and b"," in tokens[0]:
+            came = f"got {shown(tokens[0])}; is this a csv file?"
+            raise LineProblem(line_number, f"expected a line such as '1 1:0.5 7:2', {came}")
         labels.append(finite_number(tokens[0], line_number, "the label"))
         previous = None
         for token in tokens[1:]:

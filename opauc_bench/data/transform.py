@@ -10,6 +10,8 @@ from .catalogue import Form
 
 __all__ = ["binary_labels", "minmax", "positive_classes", "scale", "spelled", "unit_rows"]
 
+_MANY_LABELS = 20
+
 
 def binary_labels(labels: np.ndarray, form: Form) -> np.ndarray:
     """Turn labels into -1 and +1 by the form's rule.
@@ -38,7 +40,7 @@ def binary_labels(labels: np.ndarray, form: Form) -> np.ndarray:
     if absent:
         raise DataError(
             f"expected the positive labels {_listing(positive)}, got the labels {_listing(list(counts))}; "
-            f"{_listing(absent)} does not occur"
+            f"{_listing(absent)} does not occur{_other_column(counts, form)}"
         )
     if form.format == "svmlight_multilabel":
         combinations, inverse = np.unique(labels, return_inverse=True)
@@ -49,6 +51,15 @@ def binary_labels(labels: np.ndarray, form: Form) -> np.ndarray:
         came = f"labels {_listing(list(counts))}, positive {_listing(positive)}"
         raise DataError(f"expected two classes, got one: {came}")
     return np.where(hit, 1, -1).astype(np.int8)
+
+
+def _other_column(counts: dict[Any, int], form: Form) -> str:
+    """Point at the key for the label's column where what was read does not look like labels."""
+    if form.format not in ("csv", "table") or len(counts) < _MANY_LABELS:
+        return ""
+    return (
+        f". So many labels are seldom ones: 'label_column: 1' takes them from column 1, now it is {form.label_column}"
+    )
 
 
 def positive_classes(labels: np.ndarray, form: Form) -> list[Any]:

@@ -62,6 +62,11 @@ class BatchLearner(LinearRanker):
         """
         raise TypeError(f"{type(self).__name__} has to define _fit_path(X, y, settings, tick)")
 
+    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        # A guess of fifty passes over the rows a setting, for learners that do not know better.
+        seconds = 1e-3 + 50 * n_settings * n_rows * (1e-7 + 1e-9 * n_nonzero)
+        return seconds, 8.0 * (2 * n_rows * n_nonzero + 2 * n_features * n_settings)
+
     def fit_grid(
         self,
         X,
@@ -125,10 +130,21 @@ class BatchLearner(LinearRanker):
         X = form(X, dtype=np.float64)
         if len(used):
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-                coef[used], intercepts = self._fit_path(X, y, settings, tick)
+                found = self._fit_path(X, y, settings, tick)
+                coef[used], intercepts = self._require_path(found, (len(used), coef.shape[1]))
             coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         tick()
         return coef, intercepts
+
+    def _require_path(self, found, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray | None]:
+        """What ``_fit_path`` has returned, if it is what it should be."""
+        if isinstance(found, tuple) and len(found) == 2 and np.shape(found[0]) == shape:
+            return found
+        came = f"({', '.join(map(_described, found))})" if isinstance(found, tuple) else _described(found)
+        raise TypeError(
+            f"{type(self).__name__}._fit_path has to return weights of shape (n_features, n_settings), here {shape}, "
+            f"and intercepts or None; got {came}"
+        )
 
     # ------------------------------------------------------------------ scikit-learn
 
@@ -171,3 +187,7 @@ class BatchLearner(LinearRanker):
         else:
             self.intercept_ = intercepts.copy()
         return self
+
+
+def _described(value) -> str:
+    return "None" if value is None else f"{type(value).__name__} of shape {np.shape(value)}"

@@ -9,9 +9,10 @@ import importlib.util
 import inspect
 import sys
 from importlib.metadata import entry_points
+from numbers import Real
 from pathlib import Path
 
-from ..errors import LearnerError
+from ..errors import LearnerError, place_of
 
 __all__ = ["LEARNERS", "get_learner", "learner_names", "learner_parameters", "zero_axes"]
 
@@ -75,6 +76,8 @@ def get_learner(name: str, folder: Path | None = None) -> type:
         learner.source_hash = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
         return learner
     known = learner_names()
+    if name.endswith(".py"):
+        raise LearnerError(f"learner {name!r}: expected the name of a class after the file", f"{name}:Class")
     if name not in known:
         close = difflib.get_close_matches(name, known, 1)
         raise LearnerError(
@@ -98,8 +101,7 @@ def learner_parameters(name: str, folder: Path | None = None) -> tuple[tuple[str
         If there is no such learner.
     """
     learner = get_learner(name, folder)
-    parameters = tuple(p for p in inspect.signature(learner.__init__).parameters if p != "self")
-    return parameters, tuple(learner.grid_axes)
+    return tuple(parameter.name for parameter in _parameters(learner)), tuple(learner.grid_axes)
 
 
 def zero_axes(name: str, folder: Path | None = None) -> tuple[str, ...]:
@@ -127,7 +129,10 @@ def _module_from_file(path: Path):
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # importing a script may end it
         del sys.modules[module_name]
-        raise LearnerError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {error}"
+        if not isinstance(error, SyntaxError):  # which says the line itself
+            reason += f" ({place_of(error, path)})"
+        raise LearnerError(f"{path} cannot be imported: {reason}") from error
     return module
 
 
@@ -136,10 +141,53 @@ def _class_in(module, class_name: str, name: str) -> type:
 
     learner = getattr(module, class_name, None)
     if learner is None:
-        raise LearnerError(f"learner {name!r}: {module.__file__} defines no {class_name!r}")
+        found = [
+            key for key, value in vars(module).items() if inspect.isclass(value) and issubclass(value, LinearRanker)
+        ]
+        own = [key for key in found if vars(module)[key].__module__ == module.__name__]
+        there = f"; of learners it has {', '.join(own)}" if own else ""
+        raise LearnerError(f"learner {name!r}: {module.__file__} defines no {class_name!r}{there}")
     if not (inspect.isclass(learner) and issubclass(learner, LinearRanker)):
         raise LearnerError(
             f"learner {name!r}: {class_name} has to be a OnePassLearner or a BatchLearner of opauc_bench.learners",
             "see docs/learners.md, or copy opauc_bench/learners/univariate.py",
         )
+    try:
+        trouble = _trouble_with(learner)
+    except (Exception, SystemExit) as error:
+        place = place_of(error, module.__file__)
+        raise LearnerError(
+            f"learner {name!r}: {class_name}() raised {type(error).__name__}: {error} ({place})"
+        ) from error
+    if trouble:
+        raise LearnerError(f"learner {name!r}: {class_name} {trouble}", "docs/learners.md has a complete example")
     return learner
+
+
+def _parameters(learner: type) -> list[inspect.Parameter]:
+    if learner.__init__ is object.__init__:
+        return []
+    return list(inspect.signature(learner.__init__).parameters.values())[1:]
+
+
+def _trouble_with(learner: type) -> str:
+    """What keeps a class from being built and tuned by others, or nothing."""
+    parameters = _parameters(learner)
+    if loose := [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]:
+        return f"has {loose[0]!s} in __init__: scikit-learn needs every parameter by its name"
+    if bare := [p.name for p in parameters if p.default is p.empty]:
+        return f"needs a default for {', '.join(bare)} in __init__, such as {bare[0]}=0.1"
+    axes, names = learner.grid_axes, [p.name for p in parameters]
+    if isinstance(axes, str) or not all(isinstance(axis, str) for axis in axes):
+        return f"needs a tuple of names as grid_axes, such as ({axes!r},); got {axes!r}"
+    if not axes:
+        return 'has no grid_axes: name at least one parameter to tune, such as grid_axes = ("eta",)'
+    if strange := [axis for axis in axes if axis not in names]:
+        return f"has {strange[0]!r} in grid_axes, but the parameters of __init__ are {', '.join(names) or 'none'}"
+    made = learner()
+    if lost := [n for n in names if not hasattr(made, n)]:
+        return f"has to keep its parameters under their names: write self.{lost[0]} = {lost[0]} in __init__"
+    for axis in axes:
+        if isinstance(value := getattr(made, axis), str) or not isinstance(value, Real):
+            return f"needs a number as default of {axis}, which is tuned; got {value!r}"
+    return ""

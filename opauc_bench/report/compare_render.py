@@ -1,5 +1,7 @@
 """A comparison as Markdown, CSV and a terminal's plain text."""
 
+from collections.abc import Sequence
+
 from .compare import ComparedCell, Comparison
 from .render import csv_text, escape_markdown, markdown_table
 from .style import Style, cell_text, value_text
@@ -94,7 +96,7 @@ def comparison_to_csv(comparison: Comparison) -> str:
 
 
 def comparison_to_terminal(comparison: Comparison, width: int = 80) -> str:
-    """Render as plain text, the cells grouped by dataset.
+    """Render as plain text, the cells grouped by dataset; datasets of which nothing is computed are only named.
 
     Parameters
     ----------
@@ -109,7 +111,11 @@ def comparison_to_terminal(comparison: Comparison, width: int = 80) -> str:
     """
     width = max(width, COMPARISON_WIDTH)
     parts = [paragraph(_title(comparison), width), paragraph(_source(comparison), width)]
-    parts.append("\n".join(_cell_lines(comparison, width)))
+    cells, untouched = _begun(comparison.cells)
+    if cells:
+        parts.append("\n".join(_cell_lines(comparison, cells, width)))
+    if untouched:
+        parts.append(paragraph(f"Not computed yet: {', '.join(untouched)}", width))
     for heading, items in _sections(comparison):
         parts.append("\n".join([f"{heading}:", *(paragraph(item, width, "- ") for item in items)]))
     notes = [paragraph(text, width, f"{i}. ") for i, text in enumerate(note_texts(comparison), 1)]
@@ -156,15 +162,24 @@ def _deviation(cell: ComparedCell) -> str:
     return f"{rounded:+.2f}" if abs(rounded) < 100 else f"{rounded:+.0f}"
 
 
-def _cell_lines(comparison: Comparison, width: int) -> list[str]:
+def _begun(cells: Sequence[ComparedCell]) -> tuple[list[ComparedCell], list[str]]:
+    """Cells of datasets of which anything is on record, and the names of the other datasets."""
+    begun = {cell.dataset for cell in cells if cell.ours.n or cell.ours.status != "pending"}
+    others = dict.fromkeys(cell.dataset for cell in cells if cell.dataset not in begun)
+    return [cell for cell in cells if cell.dataset in begun], list(others)
+
+
+def _cell_lines(comparison: Comparison, cells: list[ComparedCell], width: int) -> list[str]:
     headers = ["", "ours", "published", "diff", "stds", "agree", "notes"]
-    rows = [_row(comparison, cell) for cell in comparison.cells]
+    rows = [_row(comparison, cell) for cell in cells]
+    if all(cell.agrees is None for cell in cells):  # as of a table without marks
+        headers, *rows = ([*row[:-2], row[-1]] for row in (headers, *rows))
     widths = [max(map(len, column)) for column in zip(headers, *rows)]
     widths[-1] = _NOTES_WIDTH
     widths[0] = min(widths[0], width - len(_INDENT) - sum(widths[1:]) - GAP * (len(widths) - 1))
     lines = [_INDENT + line for line in columns_text([headers], widths)]
     previous = None
-    for cell, row in zip(comparison.cells, rows):
+    for cell, row in zip(cells, rows):
         heading = f"{cell.metric.heading}, {cell.dataset}" if comparison.has_metrics else cell.dataset
         if heading != previous:
             lines.append(paragraph(heading, width))

@@ -42,6 +42,11 @@ def run_experiment(
     """Run what is missing, write and print the report; returns the exit code."""
     check_test(test)
     with session.locked():
+        if other := session.belongs_to_another():
+            say(
+                f"note: {session.folder}/ has the results of {other}: its records stay there, but manifest and tables "
+                f"become those of {session.experiment.path.name}"
+            )
         notify = (lambda text: None) if quiet else say
         session.prepare_data(notify)
         for error in session.unavailable.values():
@@ -57,6 +62,8 @@ def run_experiment(
                 _warn_of_load()
         todo = engine.ordered(_without_hopeless(session, todo))
         if not quiet and todo:
+            for line in _not_there(session):
+                say(f"note: {line}")
             say(
                 f"{len(todo)} of {len(tasks)} tasks to compute, "
                 f"up to {duration(estimate.seconds(todo) / engine.n_jobs)} on {engine.title}"
@@ -80,6 +87,16 @@ def _planned(session: Session, fresh: bool, retry_failed: bool) -> tuple[list[Ta
         raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
     _check_folds(session, {task.dataset for task in tasks})
     return tasks, *_to_do(session, tasks, fresh, retry_failed)
+
+
+def _not_there(session: Session) -> list[str]:
+    """Folders to take records from that are not there; without a word, a slip of the pen would cost days."""
+    folders = (session.folder.parent / name for name in session.experiment.reuse)
+    return [
+        f"{folder}/, named under reuse, is not there: nothing is taken over from it"
+        for folder in folders
+        if not folder.is_dir()
+    ]
 
 
 def _warn_of_load() -> None:
@@ -289,6 +306,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped on the way, which often "
         "halves it; what has been measured corrects the estimate."
     ]
+    notes += [f"{line}." for line in _not_there(session)] if left else []
     if failed:
         notes.append(f"{failed} of those done have failed: they are computed again with --retry-failed.")
     if download:

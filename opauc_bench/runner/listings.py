@@ -97,7 +97,9 @@ def _megabytes(size: int) -> str:
 
 def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
     """One dataset: what the catalogue says, and what was found when it was read."""
-    positive = "?" if entry.n_positive is None else f"{entry.n_positive:,}"
+    found = find_prepared(entry, sources)
+    n_positive = found.manifest["n_positive"] if found else entry.n_positive
+    positive = "?" if n_positive is None else f"{n_positive:,}"
     facts = [
         ("dataset", entry.name),
         ("title", entry.title),
@@ -115,7 +117,7 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
         expected = file.sha256 or "unknown"
         facts.append(("file", f"{file.name}, sha256 {expected}{'' if file.confirmed else ' (unconfirmed)'}"))
         facts += [("", url) for url in file.urls]
-    if found := find_prepared(entry, sources):
+    if found:
         manifest = found.manifest
         low, high = manifest["value_range"]
         facts += [
@@ -149,7 +151,7 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
             if not check.ok:
                 good = False
                 lines.append(f"     try: {check.hint}")
-    return lines or ["the cache is empty"], good
+    return lines or ["nothing of the catalogue is in the cache; --catalogue FILE looks for data of your own"], good
 
 
 def list_learners() -> str:

@@ -113,7 +113,7 @@ def _provenance(session: Session, records: list[Record]) -> Provenance:
                 "learner": column.identity["learner"],
                 "version": str(column.identity["version"]),
                 "params": _pairs(column.identity["params"]) or "-",
-                "grid": "; ".join(f"{axis}: {len(values)} values" for axis, values in column.grid.items()) or "-",
+                "grid": "; ".join(_values(axis, len(values)) for axis, values in column.grid.items()) or "-",
             }
             for column in session.columns
         ],
@@ -134,3 +134,7 @@ def _plain(value: Any) -> str:
 
 def _joined(values: Iterable[Any]) -> str:
     return ", ".join(map(_plain, values))
+
+
+def _values(axis: str, count: int) -> str:
+    return f"{axis}: {count} value{'' if count == 1 else 's'}"

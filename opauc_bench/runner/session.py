@@ -283,6 +283,13 @@ class Session:
                 if self.store.read(task) is None and (record := other.find(task)) and record["status"] == "ok":
                     self.store.write(task, record)
 
+    def belongs_to_another(self) -> str | None:
+        """The config that the results in the folder come from, where that is not this one."""
+        if not (self.folder / "manifest.json").is_file():
+            return None
+        other = read_manifest(self.folder).get("config")
+        return other if other not in (None, self.experiment.path.name) else None
+
     def write_manifest(self) -> None:
         """Write what defines the results: the experiment, the data and the software."""
         known = recorded_datasets(self.folder)

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from ..data import Dataset, open_prepared
-from ..errors import OpaucBenchError
+from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import is_narrower, span_coordinates
 from ..learners import get_learner
@@ -119,12 +119,18 @@ def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict
     except (Exception, SystemExit) as error:
         outcome = {
             "status": "error",
-            "message": f"{type(error).__name__}: {_text_of(error)}",
+            "message": f"{type(error).__name__}: {_text_of(error)}{_own_place(error, task)}",
             "traceback": _cut(traceback.format_exc(limit=-4)),
         }
     record = _record(task, outcome, time.monotonic() - start)
     store.write(task, record)
     return record
+
+
+def _own_place(error: BaseException, task: Task) -> str:
+    """Which line of a learner from a file an error came through; for other learners nothing."""
+    path = task.learner.rpartition(":")[0]
+    return f" ({place_of(error, path)})" if path.endswith(".py") else ""
 
 
 def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dict[str, Any]:

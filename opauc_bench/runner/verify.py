@@ -18,6 +18,7 @@ from ..errors import DataError, ResultsError
 from ..plan import Task
 from ..report.text import auc_text
 from .audit import Audit, audit
+from .engines import workers
 from .execute import LocalExecutor
 from .progress import Estimate, Progress, duration
 from .records import metrics_of, selection_aucs
@@ -137,7 +138,7 @@ def verify_results(
     wall = sum(record["timing"].get("wall_seconds", 0.0) for _, record in pairs)
     which = "all" if sample is None else f"{len(pairs)} of {len(chosen)} at random (--seed {seed} draws the same)"
     print()
-    print(wrapped(f"Computing again: {which}, about {duration(wall / n_jobs)} on {n_jobs} workers"), flush=True)
+    print(wrapped(f"Computing again: {which}, about {duration(wall / n_jobs)} on {workers(n_jobs)}"), flush=True)
     start = time.monotonic()
     outcomes = recompute(session, pairs, n_jobs, quiet)
     print(f"\n{_table(outcomes)}\n")

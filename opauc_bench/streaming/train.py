@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import LearnerError, ResultsError
+from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .model import LinearModel, require_free
@@ -78,6 +79,21 @@ def train_model(what: Training) -> int:
     ResultsError
         If the model cannot be written.
     """
+    try:
+        return _train(what)
+    except (OpaucBenchError, MemoryError):
+        raise
+    except Exception as error:
+        file = what.learner.rpartition(":")[0]
+        if not file.endswith(".py"):
+            raise
+        raise LearnerError(
+            f"{what.learner} raised {type(error).__name__}: {error} ({place_of(error, Path(file).resolve())})",
+            shlex.join(["opauc-bench", "learners", "check", what.learner]),
+        ) from error
+
+
+def _train(what: Training) -> int:
     require_free(what.out, what.overwrite)
     if what.out.exists() and what.file != "-" and Path(what.file).exists() and what.out.samefile(what.file):
         raise ResultsError(f"{what.out} is the file to learn from", "another name for the model, with --out")
@@ -121,7 +137,8 @@ def _pass(rows: LabelledRows, model: OnlineModel, recent: RecentScores, meter: M
         try:
             for X, positive in rows:
                 with interruption.put_off():
-                    recent.add(model.scores(X), positive)
+                    if model.n_rows:  # before, every score is 0
+                        recent.add(model.scores(X), positive)
                     model.learn(X, positive)
                 meter.tick(model.n_rows, lambda: f"AUC {shown_auc(recent.auc())} (last {len(recent):,})")
         except KeyboardInterrupt:
@@ -215,6 +232,13 @@ def _write(what: Training, trained: OnePassLearner, model: OnlineModel, complete
     ).save(what.out)
 
 
+def _taken_over(recent: RecentScores, what: Training) -> str:
+    """Which rows the AUC is of."""
+    if len(recent):
+        return f"exact over the last {len(recent):,} rows, each scored before learnt"
+    return f"since all rows came in one chunk, before anything was learnt; opauc-bench score {what.out} FILE has one"
+
+
 def _tell(what, trained, model, recent, meter, complete, n_rows) -> None:
     """Say what has been trained and how well it ranks."""
     if not complete:
@@ -230,6 +254,6 @@ def _tell(what, trained, model, recent, meter, complete, n_rows) -> None:
     print(f"{what.learner} ({settings})")
     print(f"rows      {model.n_rows:,} in {meter.seconds:.1f} s ({model.n_rows / meter.seconds:,.0f} rows/s)")
     print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
-    print(f"AUC       {shown_auc(recent.auc())}, exact over the last {len(recent):,} rows, each scored before learnt")
+    print(f"AUC       {shown_auc(recent.auc())}, {_taken_over(recent, what)}")
     print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
     print(f"model     {what.out}")

@@ -80,9 +80,13 @@ def rank(table: ResultTable, sources: Mapping[str, str] | None = None) -> Rankin
     return Ranking(columns, tuple(datasets), tuple(left_out), test, refusal)
 
 
+def _have_results(n_columns: int) -> str:
+    return "1 learner has results" if n_columns == 1 else f"{n_columns} learners have results"
+
+
 def _refusal(columns: tuple[Column, ...], datasets: list[str]) -> str:
     if len(columns) < MIN_COLUMNS:
-        return f"There is nothing to rank: {len(columns)} learners have results, and a comparison by ranks needs three."
+        return f"There is nothing to rank: {_have_results(len(columns))}, and a comparison by ranks needs three."
     if len(datasets) < MIN_DATASETS:
         return (
             f"There is no diagram: on {len(datasets)} datasets all {len(columns)} learners are complete, and with "
