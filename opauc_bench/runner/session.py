@@ -259,9 +259,12 @@ class Session:
     def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
         """All tasks of the experiment with their records, by row and column, ordered by trial and fold."""
         found: dict[tuple[str, str], list] = {(row, column.key): [] for row in self.rows() for column in self.columns}
-        store = self.store
+        store, shared = self.store, {}
         for task in sorted(self.all_tasks(), key=lambda task: (task.trial, task.fold)):
-            found[task.row, task.column].append((task, store.read(task)))
+            record = store.read(task)
+            if record is not None:
+                _share(record, task, shared)
+            found[task.row, task.column].append((task, record))
         return found
 
     def not_to_be_had(self) -> set[str]:
@@ -349,6 +352,14 @@ class Session:
             file.flush()
             self.store.sweep()
             yield
+
+
+def _share(record: dict[str, Any], task: Task, shared: dict[str, dict]) -> None:
+    """Let a record have in common with others what is the same: most of the memory of a hundred thousand of them."""
+    if record.get("identity") == task.identity:
+        record["identity"] = task.identity
+    if (environment := record.get("environment")) is not None:
+        record["environment"] = shared.setdefault(repr(environment), environment)
 
 
 def status_counts(tasks: list[Task], store: Store) -> Counter:
