@@ -203,7 +203,10 @@ def test_a_learner_that_never_loads_is_ended_like_any_other(silent, monkeypatch)
 
 @pytest.mark.parametrize(
     ("learner", "message"),
-    [("Mute", "Unspeakable: (an error without words)"), ("Talks", "ValueError: " + "word " * 400 + " ...")],
+    [
+        ("Mute", "Unspeakable: (an error without words) (silent.py:23)"),
+        ("Talks", "ValueError: " + "word " * 400 + " ... (silent.py:33)"),
+    ],
 )
 def test_errors_that_cannot_be_told_are_recorded_all_the_same(silent, learner, message):
     workplace, task = silent

@@ -129,7 +129,8 @@ class _Trial:
         self.own = {axis: float(getattr(self.learner(), axis)) or 2.0**-6 for axis in self.axes}
         factors = np.array(list(product((0.5, 1.0, 2.0), repeat=len(self.axes))))
         self.grid = {axis: factors[:, k] * self.own[axis] for k, axis in enumerate(self.axes)}
-        if isinstance(learner := self.learner(), OnePassLearner):
+        # Learners that look at the rows first may not be able to begin without them.
+        if isinstance(learner := self.learner(), OnePassLearner) and learner.streams:
             _require_state(learner._begin(_N_FEATURES, dict(self.grid)), len(factors))
 
     def learner(self, **params) -> LinearRanker:

@@ -48,6 +48,9 @@ def csr_of(rows: np.ndarray) -> sparse.csr_matrix:
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
     _count(rows, indptr)
     n_stored = indptr[-1]
+    if n_stored == rows.size:  # without a copy of the values
+        indices = np.tile(np.arange(n_features, dtype=np.int32), n_rows)
+        return sparse.csr_matrix((rows.reshape(-1), indices, indptr), shape=(n_rows, n_features))
     indices, data = np.empty(n_stored + 1, dtype=np.int32), np.empty(n_stored + 1)
     _gather(rows, indices, data)
     return sparse.csr_matrix((data[:n_stored], indices[:n_stored], indptr), shape=(n_rows, n_features))

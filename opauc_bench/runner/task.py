@@ -130,7 +130,8 @@ def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict
 def _own_place(error: BaseException, task: Task) -> str:
     """Which line of a learner from a file an error came through; for other learners nothing."""
     path = task.learner.rpartition(":")[0]
-    return f" ({place_of(error, path)})" if path.endswith(".py") else ""
+    # Without its folder: records do not depend on where things lie.
+    return f" ({os.path.basename(place_of(error, path))})" if path.endswith(".py") else ""
 
 
 def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dict[str, Any]:
