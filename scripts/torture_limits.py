@@ -6,6 +6,7 @@ have to end as ``out_of_memory``, or fit. In both, small tasks beside them have 
 
 from __future__ import annotations
 
+import inspect
 import json
 import threading
 import time
@@ -49,7 +50,7 @@ SPLITS = "{trials: 1, folds: 2, inner_folds: 2}"
 KINDS = {
     "cv": (SPLITS, ""),
     "holdout": ("{kind: holdout, trials: 1}", ""),
-    "sweep": (f"{{kind: sweep, splits: {SPLITS}}}", "figures: [{x: auc, y: sparse_ratio}]"),
+    "sweep": (f"{{kind: sweep, splits: {SPLITS}}}", "figures: [{x: eta, y: auc}]"),
     "convergence": (f"{{kind: convergence, points: 50, splits: {SPLITS}}}", "figures: [{x: n_seen, y: auc}]"),
     "timing": (f"{{kind: timing, repeats: 50, splits: {SPLITS}}}", "figures: [{x: dataset, y: seconds}]"),
     "sketch_error": (
@@ -125,12 +126,12 @@ def _session(place: Path, kind: str, dataset: str, names: tuple[str, ...]) -> Se
 
 
 def _sessions(place: Path) -> Iterator[tuple[str, Session]]:
-    one_pass = tuple(name for name in SOME if name not in BATCH)
+    one_pass = tuple(name for name in SOME if "on_stop" in inspect.signature(get_learner(name).fit_grid).parameters)
+    with_eta = tuple(name for name in SOME if "eta" in get_learner(name).grid_axes)
     for dataset in _SHAPES:
         for kind in KINDS:
-            names = {"cv": tuple(LEARNERS), "convergence": one_pass, "sketch_error": SKETCHES}.get(
-                kind, (*SOME, *BATCH)
-            )
+            own = {"cv": tuple(LEARNERS), "convergence": one_pass, "sketch_error": SKETCHES, "sweep": with_eta}
+            names = own.get(kind, (*SOME, *BATCH))
             yield f"{kind}, {dataset}", _session(place, kind, dataset, names)
 
 
