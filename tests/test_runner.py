@@ -397,7 +397,7 @@ def failing(bench, place):
 @pytest.mark.parametrize(
     ("column", "status", "message"),
     [
-        ("Raises", "error", "KeyError: 'no such thing' (/"),
+        ("Raises", "error", "KeyError: 'no such thing' (mine.py:"),
         ("Exits", "error", "SystemExit: 7"),
         ("Kills", "error", "the worker process died twice on this task"),
         ("Greedy", "out_of_memory", "memory limit of 0.3 GB reached"),
