@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,24 +100,24 @@ def dense_step(there, x, own, push, prox, reach, sums, sizes, products, W):
     products[:] = 0.0
     p_own, p_opp = products[own], products[1 - own]
     by_own, by_opp, threshold, above, below = push[1], push[2], prox[0], prox[1], prox[2]
+    divided = False
+    for g in range(width):
+        divided |= above[g] != 1.0 or below[g] != 1.0
     for i in range(n):
         w, own_i, opp_i = W[i], s_own[i], s_opp[i]
         if own_i == 0.0 and opp_i == 0.0 and not w.any():
             continue  # most often a feature that no row has had; sums may also cancel, and then there are weights
         all_own, all_opp = (sizes[i] * own_i, sizes[i] * opp_i) if merged else (own_i, opp_i)
         for g in range(width):
-            w[g] = _shrunk(w[g] - by_own[g] * own_i - by_opp[g] * opp_i, threshold[g], above[g], below[g])
+            u = w[g] - by_own[g] * own_i - by_opp[g] * opp_i
+            # By size, and without branches: the loop is of vector instructions then. NaN stays NaN.
+            w[g] = math.copysign(max(abs(u) - threshold[g], 0.0 * u), u)
+        if divided:
+            for g in range(width):
+                w[g] /= above[g] if w[g] > 0.0 else below[g]
+        for g in range(width):
             p_own[g] += w[g] * all_own
             p_opp[g] += w[g] * all_opp
-
-
-@njit(error_model="numpy")
-def _shrunk(u, threshold, above, below):
-    if u > threshold:
-        return (u - threshold) / above
-    if u < -threshold:
-        return (u + threshold) / below
-    return 0.0 * u  # NaN stays NaN
 
 
 @njit(error_model="numpy", fastmath={"reassoc"})
