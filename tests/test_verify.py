@@ -367,7 +367,7 @@ def test_a_folder_without_a_manifest_or_records_is_explained(command, tmp_path, 
     (tmp_path / "empty").mkdir()
     done = command("verify", "empty", cwd=tmp_path)
     assert done.returncode == 2
-    assert "this is a folder; expected an experiment file" in done.stderr
+    assert "got a folder without manifest.json" in done.stderr
     shutil.rmtree(copy / "records")
     done = command("verify", copy, cwd=place)
     assert done.returncode == 1
