@@ -614,6 +614,37 @@ def test_an_own_catalogue_is_added(tmp_path):
     assert "german" in catalogue
 
 
+def test_a_path_starts_at_the_folder_of_its_catalogue(tmp_path, monkeypatch):
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "my own.csv").write_text("0,1,yes\n1,0,no\n1,1,yes\n0,0,no\n")
+    text = OWN.replace("{name: mine.csv}", "{name: mine.csv, urls: ['rows/my own.csv']}")
+    text += "  again:\n    base: mine\n    title: Again\n    scaling: none\n"
+    own_catalogue(tmp_path, text)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    catalogue = load_catalogue(Path("../own.yaml"))
+    sources = Sources(cache=tmp_path / "cache", offline=True)
+    for name, least in (("mine", -1.0), ("again", 0.0)):
+        assert availability(catalogue[name], sources) in ("mirror", "cached")
+        assert prepare(catalogue[name], sources).X.min() == least
+
+
+def test_a_path_may_begin_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    text = OWN.replace("{name: mine.csv}", "{name: mine.csv, urls: [~/a.csv]}")
+    (url,) = load_catalogue(own_catalogue(tmp_path, text))["mine"].files[0].urls
+    assert url == (tmp_path / "home" / "a.csv").as_uri()
+
+
+def test_a_path_that_leads_nowhere_is_not_a_matter_of_mirrors(tmp_path):
+    path = own_catalogue(tmp_path, OWN.replace("{name: mine.csv}", "{name: mine.csv, urls: [example.org/mine.csv]}"))
+    with pytest.raises(DataError) as caught:
+        prepare(load_catalogue(path)["mine"], Sources(cache=tmp_path / "cache"))
+    assert f"{(tmp_path / 'example.org' / 'mine.csv').as_uri()}: no such file" in caught.value.message
+    assert caught.value.hint == f"put the file there, or correct its address in {path}"
+
+
 def test_an_own_entry_must_not_hide_ours(tmp_path):
     with pytest.raises(ConfigError, match="already has german"):
         load_catalogue(own_catalogue(tmp_path, OWN.replace("mine:", "german:")))
@@ -632,11 +663,10 @@ def test_an_own_entry_must_not_hide_ours(tmp_path):
         ("name: mine.csv", 'name: "a\\\\b"', "5:20", "not a plain file name"),
         ("name: mine.csv", "name: a, sha256: abc", "5:31", "text that matches"),
         ("name: mine.csv", "name: a, confirmed: true", "5:34", "without sha256"),
-        ("name: mine.csv", "name: a, urls: ['ftp://x']", "5:30", "http, https or file"),
-        ("name: mine.csv", "name: a, urls: ['/my data.csv']", "5:30", "for a file here, write file:///my%20data.csv"),
-        ("name: mine.csv", "name: a, urls: ['~/a.csv']", "5:30", f"write {(Path.home() / 'a.csv').as_uri()}"),
-        ("name: mine.csv", "name: a, urls: ['a.csv']", "5:30", f"write {(Path.cwd() / 'a.csv').as_uri()}"),
-        ("name: mine.csv", "name: a, urls: ['file://a.csv']", "5:30", f"write {(Path.cwd() / 'a.csv').as_uri()}"),
+        ("name: mine.csv", "name: a, urls: ['ftp://x']", "5:30", "or the path of a file, got 'ftp://x'"),
+        ("name: mine.csv", "name: a, urls: ['file:a.csv']", "5:30", "or the path of a file, got 'file:a.csv'"),
+        ("name: mine.csv", "name: a, urls: ['']", "5:30", "or the path of a file, got ''"),
+        ("name: mine.csv", "name: a, urls: ['file://a.csv']", "5:30", "a path without file:// starts at this file's"),
         ("{name: mine.csv}", "{name: a}, {name: a}", "5:31", "'a' is listed twice"),
         ("  mine:", "  ../mine:", "2:3", "letters, digits"),
         ("format: csv", "format: svmlight", "6:15", "labels of this format are numbers"),

@@ -9,7 +9,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from ..errors import ConfigError
 from ..yamlio import Problem, Problems, read_yaml, suggest
-from .forms import NAME, Count, FileSpec, Form, RandomHalf, SklearnSource, Strict
+from .forms import NAME, Count, FileSpec, Form, RandomHalf, SklearnSource, Strict, as_address
 
 __all__ = ["DatasetEntry", "FileSpec", "Form", "Fourier", "RandomHalf", "SklearnSource", "load_catalogue"]
 
@@ -112,6 +112,11 @@ class DatasetEntry(Form):
         return min(1.0, self.nonzero_per_row / self.width)
 
     @property
+    def catalogue(self) -> Path:
+        """The file that has the entry."""
+        return self._file or packaged_catalogue()
+
+    @property
     def fetch_command(self) -> str:
         """The command that fetches and prepares the dataset anew."""
         place = () if self._file is None else ("--catalogue", str(self._file))
@@ -162,6 +167,24 @@ def _derived(name: str, known: dict[str, Any]) -> Any:
     if "scaling" in entry:
         taken.pop("range", None)
     return taken | entry
+
+
+def _placed(entry: Any, folder: Path) -> Any:
+    """Replace the addresses of an entry's files that are paths by ``file://`` addresses; paths start at `folder`."""
+    if not isinstance(entry, dict):
+        return entry
+    placed = dict(entry)
+    if isinstance(entry.get("alternatives"), list):
+        placed["alternatives"] = [_placed(form, folder) for form in entry["alternatives"]]
+    if isinstance(entry.get("files"), list):
+        placed["files"] = [_placed_file(file, folder) for file in entry["files"]]
+    return placed
+
+
+def _placed_file(file: Any, folder: Path) -> Any:
+    if not isinstance(file, dict) or not isinstance(file.get("urls"), list):
+        return file
+    return file | {"urls": [as_address(url, folder) if isinstance(url, str) else url for url in file["urls"]]}
 
 
 def packaged_catalogue() -> Path:
@@ -215,7 +238,8 @@ def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry
             complete = {name: _derived(name, bases | own) for name in own}
         except Problems as error:
             raise document.error(error.problems) from None
-        document = replace(document, data=document.data | {"datasets": complete})
+        placed = {name: _placed(entry, path.absolute().parent) for name, entry in complete.items()}
+        document = replace(document, data=document.data | {"datasets": placed})
     entries = {}
     for name, entry in document.validate(_Catalogue).datasets.items():
         entries[name] = entry.model_copy(update={"name": name})

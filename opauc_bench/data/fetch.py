@@ -205,6 +205,11 @@ class _File:
                 f"{name}: {file.name}: no source has the expected content{asked}",
                 f"{self.entry.fetch_command}  # after mending the source that is wrong",
             )
+        if file.urls and not any(map(is_remote, file.urls)):
+            return DataUnavailable(
+                f"{name}: {file.name}: not to be had{asked}",
+                f"put the file there, or correct its address in {self.entry.catalogue}",
+            )
         hint = f"put the file at <folder>/{self.entry.home}/{file.name} (or .xz, .bz2, .gz) and pass --mirror <folder>"
         if self.sources.offline:
             hint = f"run without --offline, or {hint}"

@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..yamlio import Problem, Problems
 
-__all__ = ["NAME", "Count", "FileSpec", "Form", "RandomHalf", "SklearnSource", "Strict"]
+__all__ = ["NAME", "Count", "FileSpec", "Form", "RandomHalf", "SklearnSource", "Strict", "as_address"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 SCHEMES = ("http://", "https://", "file://")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 Label = int | float | str
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -23,17 +24,20 @@ Format = Literal["svmlight", "svmlight_multilabel", "token_counts", "csv", "csv_
 _WITHOUT_COLUMNS = ("svmlight", "svmlight_multilabel", "token_counts")
 
 
+def as_address(url: str, folder: Path) -> str:
+    """Return a path as a ``file://`` address, relative ones from `folder` on; what has a scheme stays as it is."""
+    if not url or _SCHEME.match(url):
+        return url
+    return Path(os.path.abspath(folder / os.path.expanduser(url))).as_uri()
+
+
 def _trouble_with(url: str) -> str | None:
-    """Why an address cannot be asked, with the address that a file of the user's own has; None if it can be."""
-    path = re.sub(r"file:(//)?", "", url, count=1)
+    """Why an address cannot be asked; None if it can be."""
     if not url.startswith(SCHEMES):
-        trouble = f"expected an http, https or file address, got {url!r}"
-    elif path != url and urlparse(url).netloc not in ("", "localhost"):
-        trouble = f"expected file:/// and a whole path, got {url!r}"
-    else:
-        return None
-    meant = Path(os.path.expanduser(path)).absolute()
-    return trouble if "://" in path else f"{trouble}; for a file here, write {meant.as_uri()}"
+        return f"expected an http or https address, or the path of a file, got {url!r}"
+    if url.startswith("file://") and urlparse(url).netloc not in ("", "localhost"):
+        return f"expected file:/// and a whole path, got {url!r}; a path without file:// starts at this file's folder"
+    return None
 
 
 class Strict(BaseModel):
@@ -57,7 +61,7 @@ class FileSpec(Strict):
     bytes : int or None
         Size of the uncompressed content.
     urls : tuple of str
-        Official addresses, tried in order.
+        Official addresses, tried in order; a path, as of a file of one's own, starts at the catalogue's folder.
     member : str or None
         Path inside the archive, where the addresses lead to a ``.tar`` archive; ``/`` parts folders. A mirror may
         hold the file under this path as well, as in the unpacked archive.

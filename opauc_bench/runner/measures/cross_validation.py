@@ -9,7 +9,7 @@ import numpy as np
 from ...evaluation.selection import cross_validate, ranking, score_columns
 from ...evaluation.splits import outer_fold
 from ..work import Work, from_json, to_json
-from .parts import Parts
+from .parts import Parts, capped
 from .refit import refit
 
 __all__ = ["measure_cross_validation", "select_by_inner_folds", "split_into_folds"]
@@ -47,8 +47,7 @@ def split_into_folds(work: Work, protocol: dict[str, Any]) -> Parts:
         seed=protocol["seed"],
         dataset=task.dataset,
     )
-    # Rows of a fold are in random order, so the first ones are a random sample.
-    return Parts(fold.train[: task.max_train], fold.test, fold.seed)
+    return Parts(capped(fold.train, work, protocol["inner_folds"]), fold.test, fold.seed)
 
 
 def select_by_inner_folds(work: Work, protocol: dict[str, Any], parts: Parts) -> tuple[np.ndarray, dict[str, Any]]:

@@ -10,7 +10,7 @@ from ...evaluation.auc import AUCS
 from ...evaluation.holdout import holdout_split
 from ...evaluation.selection import fit_and_score, ranking, score_columns
 from ..work import Work, from_json, to_json
-from .parts import Parts
+from .parts import Parts, capped
 from .refit import refit
 
 __all__ = ["borrow_axes", "measure_holdout", "select_by_validation", "split_in_three"]
@@ -46,8 +46,7 @@ def split_in_three(work: Work, protocol: dict[str, Any]) -> Parts:
         dataset=work.task.dataset,
         **{key: protocol[key] for key in ("shares", "split", "imbalance", "seed")},
     )
-    train = split.train[: work.task.max_train]
-    return Parts(train, split.test, split.seed, split.validation, AUCS[protocol["auc"]])
+    return Parts(capped(split.train, work, 1), split.test, split.seed, split.validation, AUCS[protocol["auc"]])
 
 
 def borrow_axes(work: Work, parts: Parts) -> str:

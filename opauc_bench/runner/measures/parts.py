@@ -7,9 +7,40 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...errors import ConfigError
 from ...evaluation.auc import auc_columns
+from ..work import Work
 
-__all__ = ["Parts"]
+__all__ = ["Parts", "capped"]
+
+
+def capped(train: np.ndarray, work: Work, least: int) -> np.ndarray:
+    """Return the first ``max_train`` rows of a training set, which is in random order.
+
+    Parameters
+    ----------
+    train : ndarray of int
+    work : Work
+    least : int
+        Rows of each class that the protocol needs.
+
+    Raises
+    ------
+    ConfigError
+        If fewer are left.
+    """
+    cap = work.task.max_train
+    if cap is None or cap >= len(train):
+        return train
+    kept = train[:cap]
+    positive = int(np.count_nonzero(np.asarray(work.data.y[kept]) > 0))
+    if min(positive, cap - positive) < least:
+        raise ConfigError(
+            f"max_train {cap} leaves {positive} positive and {cap - positive} negative rows of {work.task.dataset}; "
+            f"expected {least} of each class at least",
+            f"raise max_train of {work.task.column}",
+        )
+    return kept
 
 
 @dataclass(frozen=True)
