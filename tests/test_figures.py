@@ -17,7 +17,7 @@ from matplotlib.colors import same_color
 
 from opauc_bench.learners import LEARNERS
 from opauc_bench.report.figure import Cell, Column, FigureSpec, Sample, build_figure
-from opauc_bench.report.figure_draw import draw, render
+from opauc_bench.report.figure_draw import _scale, draw, render
 from opauc_bench.report.figure_labels import power_of_two, value_label, value_text
 from opauc_bench.report.figure_style import LEARNER_STYLES, style_of
 from opauc_bench.report.figure_text import figure_to_csv, figure_to_terminal
@@ -307,6 +307,30 @@ def test_panels_share_labels_and_legend(pass_figure):
     assert [text.get_text() for text in canvas.legends[0].get_texts()] == ["OPAUC", r"OAM$_{\mathrm{seq}}$"]
     for axes in shown:
         assert [marker for _, marker in looks(axes)] == ["o", "s"]
+
+
+@pytest.mark.parametrize("low", [1e-5, 2.6e-3, 0.9, 40.0])
+@pytest.mark.parametrize("times", [1.5, 3.0, 8.0, 28.0, 300.0, 1e7])
+def test_ticks_of_a_logarithmic_axis_tell_the_scale_and_keep_apart(low, times):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(10, 4))
+    axes = canvas.subplots(1, 2)[0]
+    axes.plot([low, low * times], [0.5, 0.9])
+    _scale(axes, "x", "log10")
+    renderer = FigureCanvasAgg(canvas).get_renderer()
+    canvas.draw(renderer)
+    left, right = axes.get_xlim()
+    texts = [
+        label
+        for which in ("major", "minor")
+        for label, at in zip(axes.get_xticklabels(which=which), axes.get_xticks(minor=which == "minor"))
+        if label.get_text() and left <= at <= right
+    ]
+    assert len(texts) >= 2
+    boxes = sorted((text.get_window_extent(renderer) for text in texts), key=lambda box: box.x0)
+    assert all(one.x1 < other.x0 for one, other in zip(boxes, boxes[1:]))
 
 
 def test_datasets_side_by_side_leave_out_what_is_missing(time_figure):

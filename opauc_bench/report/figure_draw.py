@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from .figure import DATASET, Figure, Line, Panel
 from .figure_labels import quantity_label
@@ -208,8 +208,14 @@ def _scale(axes, which: str, scale: str) -> None:
     step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024) if exponents / step <= 4.5)
     axis.set_major_locator(LogLocator(base=base**step, numticks=10))
     axis.set_major_formatter(LogFormatterMathtext(base=base))
+    axis.set_minor_formatter(NullFormatter())  # labels of minor ticks run into each other
     if base == 2 or step > 1:
         axis.set_minor_locator(NullLocator())
+    elif 0 < low < high and math.floor(math.log10(high)) - math.ceil(math.log10(low)) < 1:
+        # One power of ten at most would be all that tells the scale.
+        narrow = high / low < 10
+        axis.set_major_locator(MaxNLocator(nbins=4) if narrow else LogLocator(base=10, subs=(1, 2, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _label_outer(grid, figure: Figure, n_panels: int) -> None:
