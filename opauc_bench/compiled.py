@@ -85,12 +85,15 @@ class _SealedFiles(IndexDataCacheFile):
 
 
 def _unsealed(path: str) -> Any:
-    """Contents of a sealed file; OSError, which numba takes for a file that is gone, if it is damaged."""
+    """Contents of a sealed file; OSError, which numba takes for a file that is gone, if it cannot be used."""
     content = Path(path).read_bytes()
     seal, packed = content[:32], content[32:]
     if hashlib.sha256(packed).digest() != seal:
         raise OSError(f"{path} is damaged")
-    return pickle.loads(packed)
+    try:
+        return pickle.loads(packed)
+    except Exception as error:  # it names what an older version of this package had, and this one has not
+        raise OSError(f"{path} is of another version") from error
 
 
 @functools.cache

@@ -15,8 +15,8 @@ from scipy import sparse
 from opauc_bench.data import Sources
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import SVMPerf
-from opauc_bench.learners.cutting_plane import hinge_path
-from opauc_bench.learners.svm_perf_program import ENVIRONMENT, PROGRAM, find_program, read_model
+from opauc_bench.learners.parts.cutting_plane import hinge_path
+from opauc_bench.learners.parts.svm_perf_program import ENVIRONMENT, PROGRAM, find_program, read_model
 from opauc_bench.report.footnotes import origin_notes
 from opauc_bench.runner.listings import examine
 

@@ -1,5 +1,6 @@
 """Machine code that is kept on disk is given up when any kernel of the package has changed."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -63,6 +64,15 @@ def test_damaged_machine_code_is_compiled_anew(call, tmp_path):
         path.write_bytes(damaged)
         assert call(3.0)[0] == 6.0
         assert path.read_bytes() != damaged
+
+
+def test_machine_code_of_a_version_with_other_modules_is_compiled_anew(call, tmp_path):
+    """Upgrading leaves it where it is, and what it names may have moved."""
+    call(3.0)
+    (path,) = (tmp_path / "kept").rglob("outer*.nbi")
+    elsewhere = b"copauc_bench.evaluation.moved\nkernel\n."  # a pickle of that name
+    path.write_bytes(hashlib.sha256(elsewhere).digest() + elsewhere)
+    assert call(3.0)[0] == 6.0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import re
 import statistics
 import subprocess
@@ -330,7 +331,7 @@ def test_ticks_of_a_logarithmic_axis_tell_the_scale_and_keep_apart(low, times):
     ]
     assert len(texts) >= 2
     boxes = sorted((text.get_window_extent(renderer) for text in texts), key=lambda box: box.x0)
-    assert all(one.x1 < other.x0 for one, other in zip(boxes, boxes[1:]))
+    assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
 
 
 def test_datasets_side_by_side_leave_out_what_is_missing(time_figure):

@@ -17,7 +17,7 @@ from sklearn.random_projection import GaussianRandomProjection
 
 from opauc_bench.learners import OPAUC, OPAUCPCA, OPAUCRP, OPAUCFeat
 from opauc_bench.learners.contract import check_learner
-from opauc_bench.learners.principal import principal_components
+from opauc_bench.learners.parts.principal import principal_components
 
 ALL = pytest.mark.parametrize("Learner", [OPAUCFeat, OPAUCRP, OPAUCPCA])
 DRAWN = pytest.mark.parametrize("Learner", [OPAUCFeat, OPAUCRP])
@@ -199,7 +199,7 @@ def test_exact_components_are_scikit_learns(n, d, p):
 
 
 def test_approximate_components_explain_what_scikit_learns_do(monkeypatch):
-    monkeypatch.setattr("opauc_bench.learners.principal._EXACT", 50)
+    monkeypatch.setattr("opauc_bench.learners.parts.principal._EXACT", 50)
     X = decaying(300, 200)
     centred = X - X.mean(axis=0)
     best = (np.linalg.svd(centred, compute_uv=False)[:10] ** 2).sum()
@@ -218,7 +218,7 @@ def test_components_of_chosen_rows_read_in_chunks(monkeypatch):
     X, order = decaying(100, 12), np.random.default_rng(1).permutation(100)[:70]
     want = span(PCA(4).fit(X[order]).components_.T)
     for chunk in (1, 7, 1024):
-        monkeypatch.setattr("opauc_bench.learners.principal._CHUNK", chunk)
+        monkeypatch.setattr("opauc_bench.learners.parts.principal._CHUNK", chunk)
         np.testing.assert_allclose(span(principal_components(X, order, 4, 0)), want, atol=1e-10)
         np.testing.assert_allclose(span(principal_components(X[:9], np.arange(9), 99, 0)).trace(), 8, atol=1e-10)
 

@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from .identical_columns import ColumnGroups, identical_columns
+from .parts.identical_columns import ColumnGroups, identical_columns
+from .parts.sparse_rows import csr_of
 from .ranker import DivergenceError, LinearRanker
-from .sparse_rows import csr_of
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 

@@ -20,8 +20,8 @@ from scipy import sparse
 from ..errors import place_of
 from .base import OnePassLearner, State
 from .batch_base import BatchLearner
+from .parts.sklearn_checks import scikit_learn_says
 from .ranker import DivergenceError, LinearRanker
-from .sklearn_checks import scikit_learn_says
 
 __all__ = ["CheckResult", "ContractBroken", "check_learner"]
 

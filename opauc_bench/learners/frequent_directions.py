@@ -29,10 +29,10 @@ import numpy as np
 from scipy import sparse
 
 from ..compiled import njit
-from . import directions
 from .base import OnePassLearner, State
-from .direction_steps import shrink_map
-from .sparse_rows import require_variant, rows_of
+from .parts import directions
+from .parts.direction_steps import shrink_map
+from .parts.sparse_rows import require_variant, rows_of
 
 __all__ = ["OPAUCFD", "sketch"]
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from ..compiled import njit
 from .base import OnePassLearner, State
-from .sparse_rows import require_positive, require_variant, rows_of
+from .parts.sparse_rows import require_positive, require_variant, rows_of
 
 __all__ = ["FSAUC"]
 

@@ -29,8 +29,8 @@ import numpy as np
 
 from ..compiled import njit
 from .base import OnePassLearner, State
-from .sparse_moments import NNZ, SymmetricRows, add_outer, keep_above, keep_largest
-from .sparse_rows import aligned_zeros, require_variant, rows_of
+from .parts.sparse_moments import NNZ, SymmetricRows, add_outer, keep_above, keep_largest
+from .parts.sparse_rows import aligned_zeros, require_variant, rows_of
 
 __all__ = ["OPAUCS"]
 

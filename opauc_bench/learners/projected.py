@@ -23,8 +23,8 @@ from sklearn.utils.validation import check_X_y
 
 from ..compiled import njit
 from .opauc import OPAUC, Moments
-from .principal import principal_components
-from .sparse_rows import rows_of
+from .parts.principal import principal_components
+from .parts.sparse_rows import rows_of
 
 __all__ = ["OPAUCPCA", "OPAUCRP", "OPAUCFeat"]
 

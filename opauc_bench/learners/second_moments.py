@@ -8,8 +8,8 @@ from scipy import sparse
 from .base import OnePassLearner
 from .frequent_directions import OPAUCFD, sketch
 from .opauc_s import OPAUCS
+from .parts.sparse_moments import SymmetricRows
 from .sketched import OPAUCh, OPAUCr
-from .sparse_moments import SymmetricRows
 
 __all__ = ["second_moment_sketch"]
 

@@ -35,8 +35,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .base import OnePassLearner, State
-from .sketched_kernels import LONGEST_RUN, add_product, bring_up_to_date, implicit_steps, pack, plain_steps
-from .sparse_rows import aligned_zeros, rows_of
+from .parts.sketched_kernels import LONGEST_RUN, add_product, bring_up_to_date, implicit_steps, pack, plain_steps
+from .parts.sparse_rows import aligned_zeros, rows_of
 
 __all__ = ["OPAUCh", "OPAUCr"]
 

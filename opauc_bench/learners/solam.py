@@ -32,7 +32,7 @@ import numpy as np
 
 from ..compiled import njit
 from .base import OnePassLearner, State
-from .sparse_rows import aligned_zeros, require_positive, rows_of
+from .parts.sparse_rows import aligned_zeros, require_positive, rows_of
 
 __all__ = ["SOLAM"]
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from ..compiled import njit
 from .base import OnePassLearner, State
-from .dense_steps import DenseState, dense_step, first_look, scores
-from .sparse_rows import require_positive, require_variant, rows_of
+from .parts.dense_steps import DenseState, dense_step, first_look, scores
+from .parts.sparse_rows import require_positive, require_variant, rows_of
 
 __all__ = ["SPAML1", "SPAML2", "SPAMElastic"]
 

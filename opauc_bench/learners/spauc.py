@@ -16,8 +16,8 @@ import numpy as np
 
 from ..compiled import njit
 from .base import OnePassLearner
-from .dense_steps import DenseState, dense_step, first_look
-from .sparse_rows import rows_of
+from .parts.dense_steps import DenseState, dense_step, first_look
+from .parts.sparse_rows import rows_of
 
 __all__ = ["SPAUC"]
 

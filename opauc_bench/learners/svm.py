@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .batch_base import BatchLearner
-from .cutting_plane import hinge_path
+from .parts.cutting_plane import hinge_path
 
 __all__ = ["SVMOR", "hinge_cost"]
 

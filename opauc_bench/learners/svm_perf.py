@@ -13,9 +13,9 @@ import numpy as np
 
 from ..errors import LearnerError
 from .batch_base import BatchLearner
-from .cutting_plane import hinge_path, pairwise_hinge
+from .parts.cutting_plane import hinge_path, pairwise_hinge
+from .parts.svm_perf_program import describe_program, find_program, run_program
 from .svm import hinge_cost
-from .svm_perf_program import describe_program, find_program, run_program
 
 __all__ = ["SVMPerf"]
 

@@ -232,7 +232,7 @@ def _writable(folder) -> str:
 
 
 def _svm_perf_engine() -> str:
-    from ..learners.svm_perf_program import ENVIRONMENT, PROGRAM, find_program
+    from ..learners.parts.svm_perf_program import ENVIRONMENT, PROGRAM, find_program
 
     program = find_program()
     if program is None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiled import njit
+from ...compiled import njit
 
 __all__ = ["Models", "Shared", "add_product", "largest_entries", "shrink_map", "take_rows"]
 

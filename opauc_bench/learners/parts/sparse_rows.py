@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import sparse
 
-from ..compiled import njit
+from ...compiled import njit
 
 __all__ = ["aligned_zeros", "csr_of", "require_positive", "require_variant", "rows_of"]
 

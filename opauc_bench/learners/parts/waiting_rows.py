@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from ..compiled import njit
+from ...compiled import njit
 from .direction_steps import add_product
 from .sparse_rows import rows_of
 

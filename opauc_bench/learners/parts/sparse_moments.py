@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiled import njit
+from ...compiled import njit
 
 __all__ = ["NNZ", "Index", "SymmetricRows", "add_outer", "keep_above", "keep_largest"]
 

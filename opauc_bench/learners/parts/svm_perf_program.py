@@ -20,8 +20,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from ..errors import LearnerError
-from .batch_base import Tick
+from ...errors import LearnerError
+from ..batch_base import Tick
 
 __all__ = ["ENVIRONMENT", "PROGRAM", "describe_program", "find_program", "read_model", "run_program"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.estimator_checks import check_estimator
 
-from ..errors import place_of
+from ...errors import place_of
 
 __all__ = ["scikit_learn_says"]
 

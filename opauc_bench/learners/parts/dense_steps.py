@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..compiled import njit
-from .base import State
+from ...compiled import njit
+from ..base import State
 
 __all__ = ["DenseState", "dense_step", "first_look", "scores"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import njit, prefetch
+from ...compiled import njit, prefetch
 
 __all__ = ["LONGEST_RUN", "add_product", "bring_up_to_date", "implicit_steps", "pack", "plain_steps"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..compiled import njit
-from .base import State
+from ...compiled import njit
+from ..base import State
 
 __all__ = ["SparseBuffers", "consume_sparse"]
 

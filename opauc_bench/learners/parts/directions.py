@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from .base import State
+from ..base import State
 from .direction_steps import Models, Shared, largest_entries, take_rows
 from .sparse_rows import aligned_zeros
 from .waiting_rows import DenseRows, SparseRows, dense_limit

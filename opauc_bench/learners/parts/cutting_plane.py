@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .batch_base import Tick
+from ..batch_base import Tick
 
 __all__ = ["Path", "hinge_path", "pairwise_hinge"]
 
