@@ -21,7 +21,7 @@ begins with the scale 1 and Gamma 0. A coordinate learns of it when a row has it
 
 with s_e and Gamma_e as they were when the eras ended. A new end of an era changes tail and fall of the last few eras
 only, as the others have fallen to nothing. Every d / 16 eras all coordinates are brought up to date, and so they are
-when an era has lasted for 1 + d / 8 rows: from then on until it ends, no row has to ask how far its coordinates are.
+when an era has lasted for 1 + d / 32 rows: from then on until it ends, no row has to ask how far its coordinates are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TAIL, _FALL = range(2)
 _SMALLEST_SCALE = 2.0**-8
 # What has fallen below this is 0: the sum of the iterates has lost sight of it long before.
 _SMALLEST_FALL = 2.0**-100
-_FEWEST_ERAS, _FEATURES_AN_ERA, _FEATURES_A_ROW = 64, 16, 8
+_FEWEST_ERAS, _FEATURES_AN_ERA, _FEATURES_A_ROW = 64, 16, 32
 _SECONDS_A_WEIGHT = 2e-8
 
 
@@ -156,7 +156,7 @@ class SOLAM(OnePassLearner):
 
 @njit(error_model="numpy")
 def _settling(n_features):
-    """Rows after which all coordinates are brought up to date; far more than that costs a row."""
+    """Rows after which all coordinates are brought up to date: so many have asked for about what that costs."""
     return 1 + n_features // _FEATURES_A_ROW
 
 
@@ -200,7 +200,7 @@ def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W, era,
 @njit(error_model="numpy")
 def _one_setting(indptr, indices, data, y, xi, radius, counts, scalars, W, era, age, since, eras):
     """The same without loops over settings, bit for bit."""
-    state, state_since, of_model, settling = W[:, :, 0], since[:, 0], scalars[:, 0], _settling(len(W))
+    state, state_since, of_model, settling = W.reshape(W.shape[:2]), since.ravel(), scalars.ravel(), _settling(len(W))
     for t in range(len(y)):
         start, stop = indptr[t], indptr[t + 1]
         score, length, now = 0.0, 0.0, era[0]
