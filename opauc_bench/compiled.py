@@ -59,8 +59,12 @@ class _SealedFiles(IndexDataCacheFile):
     """
 
     def save(self, key, data) -> None:
+        # numba numbers the files. Two processes that compile at once, for rows of different types say, then give theirs
+        # the same number, and the machine code for one type is run on the other.
+        name = f"{Path(self._index_name).stem}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
         with contextlib.suppress(OSError):
-            super().save(key, data)
+            self._save_data(name, data)
+            self._save_index(self._load_index() | {key: name})
 
     def _load_index(self) -> dict[Any, str]:
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import opauc_bench
+from opauc_bench.compiled import _SealedFiles
 
 CALL = """
 import numpy as np
@@ -73,6 +74,23 @@ def test_machine_code_of_a_version_with_other_modules_is_compiled_anew(call, tmp
     elsewhere = b"copauc_bench.evaluation.moved\nkernel\n."  # a pickle of that name
     path.write_bytes(hashlib.sha256(elsewhere).digest() + elsewhere)
     assert call(3.0)[0] == 6.0
+
+
+def test_processes_that_compile_at_once_do_not_mix_up_their_machine_code(tmp_path):
+    """Both find nothing kept; one writes while the other is between its two files."""
+    keys = [(f"array({kind}, 1d, C)", ("cpu",)) for kind in ("int32", "int64")]
+    one, other = (_SealedFiles(str(tmp_path), "kernel.sealed", ("stamp",)) for _ in keys)
+    other._load_index = dict
+
+    def after_the_other(name, data, save=one._save_data):
+        other.save(keys[1], "for int64")
+        save(name, data)
+
+    one._save_data = after_the_other
+    one.save(keys[0], "for int32")
+    fresh = _SealedFiles(str(tmp_path), "kernel.sealed", ("stamp",))
+    assert fresh.load(keys[0]) in ("for int32", None), "at worst, it is compiled again"
+    assert fresh.load(keys[1]) in ("for int64", None)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
