@@ -145,7 +145,7 @@ def test_file_address_works_offline(tmp_path, cache):
     (tmp_path / "my data.txt").write_bytes(TEXT)
     entry = entry_of(urls=(f"file://{tmp_path}/my%20data.txt",))
     sources = Sources(cache, offline=True)
-    assert availability(entry, sources) == "mirror"
+    assert availability(entry, sources) == "local"
     assert prepare(entry, sources).manifest["files"][0]["source"] == "file"
 
 
@@ -496,6 +496,20 @@ def test_a_file_of_ones_own_that_was_only_touched_or_removed_is_known(tmp_path, 
     assert find_prepared(at_address(path), sources).folder == first.folder
 
 
+def test_another_catalogues_file_of_the_same_name_is_not_taken_for_ones_own(tmp_path, cache):
+    """Two projects may call their data the same; a slip in the address of one must not give it the other's rows."""
+    path, sources = tmp_path / "mine.txt", Sources(cache)
+    path.write_bytes(TEXT)
+    first = prepare(at_address(path), sources)
+    assert availability(at_address(tmp_path / "else" / "mine.txt"), sources) == "unavailable"
+    with pytest.raises(DataUnavailable, match=r"from another place(.|\n)*else/mine.txt: no such file"):
+        prepare(at_address(tmp_path / "else" / "mine.txt"), sources)
+    moved = tmp_path / "moved.txt"
+    path.rename(moved)
+    assert find_prepared(at_address(moved), sources).folder == first.folder, "the content decides, not the path"
+    assert find_prepared(at_address(path), sources).folder == first.folder, "a file may go once it has been read"
+
+
 def test_a_broken_file_of_ones_own_is_named_and_mended_in_place(tmp_path, cache):
     path, sources = tmp_path / "mine.txt", Sources(cache)
     path.write_bytes(TEXT)
@@ -504,7 +518,9 @@ def test_a_broken_file_of_ones_own_is_named_and_mended_in_place(tmp_path, cache)
     with pytest.raises(DataError, match="empty file"):
         prepare(at_address(path), sources)
     path.write_bytes(TEXT + b"1 1:x\n")
-    with pytest.raises(DataError, match=rf"a copy of {path}"):
+    with pytest.raises(DataError, match=rf"^toy: {path}:\d+: expected the value of feature 1 to be a number") as caught:
         prepare(at_address(path), sources)
+    assert str(cache) not in caught.value.message, "the copy in the cache is nothing to mend"
+    assert "correct the file" in caught.value.hint
     path.write_bytes(OTHER)
     assert prepare(at_address(path), sources).X.shape[0] > 0

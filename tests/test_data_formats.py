@@ -148,10 +148,11 @@ def test_table_with_a_label_column_and_dropped_columns(tmp_path):
         (b"a,b,c,class\n1,2,g\n", ":1: expected 3 columns, got 4; if this is a header line, leave it out"),
         (b"1;2;g\n", ":1: expected 3 columns, got 1; numbers between semicolons are not understood"),
         (b"1\t2\tg\n", ":1: expected 3 columns, got 1; for numbers between blanks or tabs there is 'format: table'"),
+        (b"1,2,g,\n", ":1: expected 3 columns, got 4; leave out the comma at the end of lines (sed 's/,\\r\\?$//')"),
         (b'"1","2","g"\n', ":1: expected column 1 to be a number, got '\"1\"'; quotes are not understood"),
         (
             b"\xef\xbb\xbf1,2,g\n",
-            ":1: expected column 1 to be a number, got '\\ufeff1'; the file begins with a byte order mark: save it",
+            ":1: expected column 1 to be a number, got '\\ufeff1'; the file begins with a byte order mark: leave it",
         ),
     ],
 )

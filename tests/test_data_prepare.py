@@ -626,7 +626,7 @@ def test_a_path_starts_at_the_folder_of_its_catalogue(tmp_path, monkeypatch):
     catalogue = load_catalogue(Path("../own.yaml"))
     sources = Sources(cache=tmp_path / "cache", offline=True)
     for name, least in (("mine", -1.0), ("again", 0.0)):
-        assert availability(catalogue[name], sources) in ("mirror", "cached")
+        assert availability(catalogue[name], sources) in ("local", "cached")
         assert prepare(catalogue[name], sources).X.min() == least
 
 
@@ -641,7 +641,7 @@ def test_a_path_that_leads_nowhere_is_not_a_matter_of_mirrors(tmp_path):
     path = own_catalogue(tmp_path, OWN.replace("{name: mine.csv}", "{name: mine.csv, urls: [example.org/mine.csv]}"))
     with pytest.raises(DataError) as caught:
         prepare(load_catalogue(path)["mine"], Sources(cache=tmp_path / "cache"))
-    assert f"{(tmp_path / 'example.org' / 'mine.csv').as_uri()}: no such file" in caught.value.message
+    assert f"- {tmp_path / 'example.org' / 'mine.csv'}: no such file" in caught.value.message
     assert caught.value.hint == f"put the file there, or correct its address in {path}"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailable
 from .arrange import arrange, collect
-from .cache import RawFile, cached_file, discard, local_file, local_origin, locked
+from .cache import RawFile, discard, kept_file, local_file, local_origin, locked
 from .catalogue import DatasetEntry, Form
 from .download import Notify
 from .fetch import fetch_form
@@ -105,7 +105,7 @@ def read_original(entry: DatasetEntry, sources: Sources, notify: Notify | None =
 
 def at_hand(entry: DatasetEntry, form: Form, sources: Sources) -> bool:
     """Whether all files of a form are in the cache, in mirror folders or at local addresses."""
-    return all(cached_file(entry, file, sources) or local_file(entry, file, sources) is not None for file in form.files)
+    return all(kept_file(entry, file, sources) or local_file(entry, file, sources) is not None for file in form.files)
 
 
 def _silent(text: str) -> None:
@@ -171,16 +171,23 @@ def _fill(entry: DatasetEntry, form: Form, raw: list[RawFile], folder: Path) -> 
 
 
 def _not_as_promised(entry: DatasetEntry, form: Form, raw: list[RawFile], error: DataError) -> DataError:
-    # A file of the user's own is mended where it is, not in the cache.
-    origins = [
-        f"a copy of {local_origin(file)}" if copy.source == "file" else f"from {copy.source}"
-        for file, copy in zip(form.files, raw)
-    ]
-    files = ", ".join(f"{copy.path} ({origin})" for copy, origin in zip(raw, origins))
-    return DataError(
-        f"{entry.name}: {error.message}" + (f"\n  in {files}" if files else ""),
-        f"{entry.fetch_command}  # or correct the catalogue, if that is wrong",
-    )
+    message, places, own = error.message, [], True
+    for file, copy in zip(form.files, raw):
+        origin = local_origin(file) if copy.source == "file" else None
+        if origin:  # a file of the user's own is mended where it is, not in the cache
+            message = message.replace(str(copy.path), str(origin))
+        own &= origin is not None
+        places.append(str(origin) if origin else f"{copy.path} (from {copy.source})")
+    hint = f"{entry.fetch_command}  # or correct the catalogue, if that is wrong"
+    if own and places:
+        hint = (
+            f"correct the file, or the entry in {entry.catalogue}; what has changed is read again by the same command"
+        )
+    if "zero-based?" in message:
+        hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
+    # Where the line is told, so is the file.
+    place = "" if len(places) == 1 and f"{places[0]}:" in message else "".join(f"\n  in {name}" for name in places)
+    return DataError(f"{entry.name}: {message}{place}", hint)
 
 
 def _blocks(entry: DatasetEntry, form: Form, raw: list[RawFile]) -> Iterator[Block]:

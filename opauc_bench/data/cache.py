@@ -23,6 +23,7 @@ __all__ = [
     "checked",
     "discard",
     "in_mirror",
+    "kept_file",
     "local_file",
     "local_origin",
     "locked",
@@ -86,6 +87,11 @@ def cached_file(entry: DatasetEntry, file: FileSpec, sources: Sources) -> Path |
     return variant(raw_folder(entry, sources), file.name)
 
 
+def kept_file(entry: DatasetEntry, file: FileSpec, sources: Sources) -> Path | None:
+    """Return the cache's copy of a file if it still stands for the file at its address, or None."""
+    return None if changed_at_origin(entry, file, sources) else cached_file(entry, file, sources)
+
+
 def local_file(entry: DatasetEntry, file: FileSpec, sources: Sources) -> Path | None:
     """Return a copy of a file in a mirror folder or at a ``file://`` address, unchecked, or None."""
     found = [in_mirror(entry, file, local_path(mirror)) for mirror in sources.mirrors if not is_remote(mirror)]
@@ -107,13 +113,17 @@ def local_origin(file: FileSpec) -> Path | None:
 def changed_at_origin(entry: DatasetEntry, file: FileSpec, sources: Sources) -> bool:
     """Whether a file that was copied from a ``file://`` address has other content there now.
 
-    Such a file is a user's own and may still be worked on; the copy in the cache must not stand for it for ever.
+    Such a file is a user's own and may still be worked on; the copy in the cache must not stand for it for ever. Nor
+    may it stand for a file at another address that is not there: two catalogues may call their datasets the same.
     """
-    origin = None if file.confirmed else local_origin(file)
-    if origin is None:
+    note = {} if file.confirmed else read_note(raw_folder(entry, sources), file)
+    if note.get("source") != "file":
         return False
-    note = read_note(raw_folder(entry, sources), file)
-    if note.get("source") != "file" or note.get("stamp") == stamp_of(origin):
+    origin = local_origin(file)
+    if origin is None:
+        known = note.get("origin")
+        return known is not None and known not in [str(local_path(url)) for url in file.urls if not is_remote(url)]
+    if note.get("stamp") == stamp_of(origin) and note.get("origin", str(origin)) == str(origin):
         return False
     try:
         return digest(origin, size_limit(entry, file))[0] != note.get("sha256")

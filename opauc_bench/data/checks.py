@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from .build import at_hand
-from .cache import cached_file, check_cached, local_file
+from .cache import cached_file, check_cached, kept_file, local_file, local_origin
 from .catalogue import DatasetEntry, Form
 from .sources import Sources, is_remote
 from .store import find_prepared, fingerprint_of, open_folder, prepared_folder
@@ -18,19 +18,20 @@ def availability(entry: DatasetEntry, sources: Sources) -> str:
 
     Returns
     -------
-    {"prepared", "cached", "mirror", "download", "unavailable"}
+    {"prepared", "cached", "mirror", "local", "download", "unavailable"}
         The arrays are ready; the files are in the cache (or inside scikit-learn); they are in mirror folders
-        (or partly in the cache); some must come over the network; nobody is known to have some of them.
+        (or partly in the cache); all are files of the user's own; some must come over the network; nobody is known to
+        have some of them.
     """
     if find_prepared(entry, sources):
         return "prepared"
     best = "unavailable"
     for form in entry.forms:
-        if all(cached_file(entry, file, sources) for file in form.files):
+        if all(kept_file(entry, file, sources) for file in form.files):
             return "cached"
         if at_hand(entry, form, sources):
-            best = "mirror"
-        elif best != "mirror" and not sources.offline and _addressed(entry, form, sources):
+            best = "local" if form.files and all(map(local_origin, form.files)) else "mirror"
+        elif best not in ("mirror", "local") and not sources.offline and _addressed(entry, form, sources):
             best = "download"
     return best
 
@@ -39,7 +40,7 @@ def download_size(entry: DatasetEntry, sources: Sources) -> int | None:
     """Return how many bytes a download moves at most (if nothing is compressed), or None if unknown."""
     if availability(entry, sources) != "download":
         return 0
-    sizes = [file.bytes for file in entry.files if not cached_file(entry, file, sources)]
+    sizes = [file.bytes for file in entry.files if not kept_file(entry, file, sources)]
     return None if None in sizes else sum(sizes)
 
 
@@ -47,7 +48,7 @@ def _addressed(entry: DatasetEntry, form: Form, sources: Sources) -> bool:
     """Whether each file that is not here has an address to ask (a remote mirror may have anything)."""
     remote_mirror = any(is_remote(mirror) for mirror in sources.mirrors)
     return remote_mirror or all(
-        cached_file(entry, file, sources) or local_file(entry, file, sources) or any(map(is_remote, file.urls))
+        kept_file(entry, file, sources) or local_file(entry, file, sources) or any(map(is_remote, file.urls))
         for file in form.files
     )
 

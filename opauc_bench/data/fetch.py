@@ -89,7 +89,7 @@ class _File:
                 attempts.append(f"{place}: {missing}")
             except DataError as error:
                 found_wrong = True
-                attempts.append(f"{place}: {error.message}")
+                attempts.append(error.message if error.message.startswith(place) else f"{place}: {error.message}")
                 self.notify(f"{self.entry.name}: {error.message}; looking further")
             else:
                 self._notice_other_content(raw)
@@ -110,14 +110,17 @@ class _File:
             if is_remote(url):
                 yield url, partial(self._from_web, [url], url)
             else:
-                yield url, partial(self._from_path, local_path(url), "file")
+                yield str(local_path(url)), partial(self._from_path, local_path(url), "file")
 
     def _from_cache(self) -> RawFile:
         path = cached_file(self.entry, self.file, self.sources)
         if path is None:
             raise _Missing("not there")
         if changed_at_origin(self.entry, self.file, self.sources):
-            self.notify(f"{self.entry.name}: {local_origin(self.file)} has changed since it was read")
+            origin = local_origin(self.file)
+            if origin is None:
+                raise _Missing(f"a file of this name, but from another place ({path})")
+            self.notify(f"{self.entry.name}: {origin} has changed since it was read")
             raise _Missing("older than the file at its address")
         return check_cached(self.entry, self.file, path)
 
@@ -132,14 +135,14 @@ class _File:
 
     def _from_path(self, path: Path, source: str) -> RawFile:
         if not path.is_file():
-            raise _Missing("no such file")
+            raise _Missing("a folder, expected a file" if path.is_dir() else "no such file")
         with part_file(raw_folder(self.entry, self.sources)) as part:
             stamp = stamp_of(path)  # before it is read: a change while it is read shows later
             try:
                 shutil.copyfile(path, part)
             except PermissionError as error:
                 raise _Missing(f"{path}: {error.strerror}") from None
-            return self._accept(part, source, path, {"stamp": stamp} if source == "file" else {})
+            return self._accept(part, source, path, {"stamp": stamp, "origin": str(path)} if source == "file" else {})
 
     def _from_web(self, addresses: list[str], source: str) -> RawFile:
         if self.sources.offline:

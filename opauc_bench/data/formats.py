@@ -80,6 +80,8 @@ def _cause(line: bytes, form: Form) -> str:
         return "; for numbers between blanks or tabs there is 'format: table'"
     if form.format != "csv_tokens" and not any(map(_is_number, line.replace(b",", b" ").split())):
         return "; if this is a header line, leave it out (tail -n +2)"
+    if form.format == "csv" and line.rstrip().endswith(b","):
+        return "; leave out the comma at the end of lines (sed 's/,\\r\\?$//')"
     return ""
 
 
@@ -161,7 +163,10 @@ def _labels(cells: np.ndarray, numbers: np.ndarray, form: Form) -> np.ndarray:
             raise LineProblem(int(number), "expected a label, got nothing")
     if not form.numeric_labels:
         return np.char.decode(column, "utf-8", "replace")
-    return _floats(column[:, None], numbers, np.array([form.label_column]), "the label")[:, 0]
+    try:
+        return _floats(column[:, None], numbers, np.array([form.label_column]), "the label")[:, 0]
+    except LineProblem as error:
+        raise LineProblem(error.number, f"{error.problem}; labels in words are named under positive") from None
 
 
 def _floats(cells: np.ndarray, numbers: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:

@@ -39,7 +39,7 @@ def finite_number(token: bytes, line: int, what: str) -> float:
         value = None
     if value is None:
         mark = token.startswith(codecs.BOM_UTF8)
-        why = "; the file begins with a byte order mark: save it as UTF-8 without one" if mark else ""
+        why = "; the file begins with a byte order mark: leave it out (tail -c +4)" if mark else ""
         raise LineProblem(line, f"expected {what} to be a number, got {shown(token)}{why}")
     if not math.isfinite(value):
         raise LineProblem(line, f"expected {what} to be finite, got {shown(token)}")
