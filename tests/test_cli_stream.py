@@ -1,5 +1,6 @@
 """``train`` and ``score`` from the outside, as a user types them: what they print, and what mistakes lead to."""
 
+import itertools
 import os
 import re
 import signal
@@ -45,12 +46,13 @@ def piped(environment, cwd, shell):
 
 
 def progressive_auc(X, y, window):
-    """AUC of the last rows, each scored by a model of the chunks of rows before its own."""
+    """AUC of the last rows, each scored by a model of the pieces before its own."""
     learner, scores = estimator("ftrl_auc"), []
-    for start in range(0, X.shape[0], 4096):
-        chunk = slice(start, start + 4096)
-        scores.append(X[chunk] @ learner.coef_[0] if start else np.zeros(4096))
-        learner.partial_fit(X[chunk], y[chunk])
+    begun = [64, 128, 256, 512, 1024, 2048, *range(4096, X.shape[0], 4096)]
+    bounds = [0, *begun, X.shape[0]]
+    for start, stop in itertools.pairwise(bounds):
+        scores.append(X[start:stop] @ learner.coef_[0] if start else np.zeros(stop))
+        learner.partial_fit(X[start:stop], y[start:stop])
     return roc_auc_score(y[-window:], np.concatenate(scores)[-window:])
 
 
@@ -72,12 +74,14 @@ def test_train_says_what_it_has_trained(bench, desk):
 
 def test_rows_that_came_before_anything_was_learnt_have_no_auc(command, desk, tmp_path):
     lines = (desk / "data.svm").read_text().splitlines(keepends=True)
-    (tmp_path / "short.svm").write_text("".join(lines[:4096]))
+    (tmp_path / "short.svm").write_text("".join(lines[:64]))
     done = command("train", "short.svm", "--out", "m.npz", cwd=tmp_path)
-    assert "\nAUC       -, since all rows came in one chunk, before anything was learnt; " in done.stdout
-    (tmp_path / "longer.svm").write_text("".join(lines[:4200]))
+    assert "\nAUC       -, with 64 rows or fewer, none is scored before learnt\n" in done.stdout
+    (tmp_path / "longer.svm").write_text("".join(lines[:4000]))
     done = command("train", "longer.svm", "--out", "n.npz", cwd=tmp_path)
-    assert re.search(r"^AUC +(\.\d{4}), exact over the last 104 rows, each scored before learnt$", done.stdout, re.M)
+    said = re.search(r"^AUC +(\.\d{4}), exact over the last 3,936 rows, each scored before learnt$", done.stdout, re.M)
+    X, y = load_svmlight_file(str(tmp_path / "longer.svm"))
+    assert float(said[1]) == pytest.approx(progressive_auc(X[:4000], y[:4000], 3936), abs=6e-5)
 
 
 def test_a_learner_from_a_file_that_raises_is_told_with_its_line(command, desk, tmp_path):

@@ -21,6 +21,8 @@ from .settings import make_learner, step_option
 
 __all__ = ["Training", "train_model"]
 
+_FIRST_ROWS = 64  # learnt at once, without a score
+
 
 @dataclass(frozen=True)
 class Training:
@@ -136,14 +138,24 @@ def _pass(rows: LabelledRows, model: OnlineModel, recent: RecentScores, meter: M
     with _Interruption() as interruption:
         try:
             for X, positive in rows:
-                with interruption.put_off():
-                    if model.n_rows:  # before, every score is 0
-                        recent.add(model.scores(X), positive)
-                    model.learn(X, positive)
+                for part in _doubling(len(positive), model.n_rows):
+                    with interruption.put_off():
+                        if model.n_rows:  # before, every score is 0
+                            recent.add(model.scores(X[part]), positive[part])
+                        model.learn(X[part], positive[part])
                 meter.tick(model.n_rows, lambda: f"AUC {shown_auc(recent.auc())} (last {len(recent):,})")
         except KeyboardInterrupt:
             return False
     return True
+
+
+def _doubling(n_rows: int, n_before: int) -> Iterator[slice]:
+    """Cut a chunk so that no piece is longer than what came before it: a short file has an AUC as well."""
+    start = 0
+    while start < n_rows:
+        stop = min(n_rows, start + max(_FIRST_ROWS, n_before + start))
+        yield slice(start, stop)
+        start = stop
 
 
 class _Interruption:
@@ -232,11 +244,11 @@ def _write(what: Training, trained: OnePassLearner, model: OnlineModel, complete
     ).save(what.out)
 
 
-def _taken_over(recent: RecentScores, what: Training) -> str:
+def _taken_over(recent: RecentScores) -> str:
     """Which rows the AUC is of."""
     if len(recent):
         return f"exact over the last {len(recent):,} rows, each scored before learnt"
-    return f"since all rows came in one chunk, before anything was learnt; opauc-bench score {what.out} FILE has one"
+    return f"with {_FIRST_ROWS} rows or fewer, none is scored before learnt"
 
 
 def _tell(what, trained, model, recent, meter, complete, n_rows) -> None:
@@ -254,6 +266,6 @@ def _tell(what, trained, model, recent, meter, complete, n_rows) -> None:
     print(f"{what.learner} ({settings})")
     print(f"rows      {model.n_rows:,} in {meter.seconds:.1f} s ({model.n_rows / meter.seconds:,.0f} rows/s)")
     print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
-    print(f"AUC       {shown_auc(recent.auc())}, {_taken_over(recent, what)}")
+    print(f"AUC       {shown_auc(recent.auc())}, {_taken_over(recent)}")
     print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
     print(f"model     {what.out}")
