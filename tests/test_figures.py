@@ -299,6 +299,20 @@ def test_lines_have_bands_labels_scales_and_a_legend(sweep_figure):
     assert np.isfinite(y[:-1]).all()
 
 
+@pytest.mark.parametrize("spec", [SWEEP, PASS])
+def test_no_band_goes_where_no_auc_can_be(spec):
+    cells = {("d", "opauc"): cell(*((swept if spec is SWEEP else passed)(shift) for shift in (-0.5, 0.4)))}
+    figure = build_figure(spec, ["d"], [OPAUC], cells)
+    stds = [(point.y - point.y_std, point.y + point.y_std) for line in figure.panels[0].lines for point in line.points]
+    assert any(low < 0 or high > 1 for low, high in stds)
+    (axes,) = [axes for axes in draw(figure).axes if axes.get_visible()]
+    for collection in axes.collections:
+        for path in collection.get_paths():
+            heights = path.vertices[:, 1]
+            assert np.nanmin(heights) >= 0
+            assert np.nanmax(heights) <= 1
+
+
 def test_panels_share_labels_and_legend(pass_figure):
     canvas = draw(pass_figure)
     shown = [axes for axes in canvas.axes if axes.get_visible()]

@@ -162,6 +162,14 @@ def test_a_layout_that_cannot_be_is_refused(change, message):
         build_table("t", ["german"], cells=cells, test_fraction=0.2, **arguments)
 
 
+@pytest.mark.parametrize("runs", ["folds", "trials"])
+def test_a_table_of_one_column_has_nothing_to_say_of_marks_and_tests(runs):
+    table = table_of({("german", "opauc"): complete(0.8)}, columns=COLUMNS[1:2], runs=runs)
+    (note,) = table.footnotes
+    assert note.startswith("Mean ± std")
+    assert not any(word in note for word in ("significantly", "Win/tie/loss", "Test:", "None"))
+
+
 def test_footnotes_stand_before_the_one_about_the_test():
     table = table_of(row(complete(0.8), complete(0.8), complete(0.8)), footnotes=("First.", "Second."))
     assert table.footnotes[1:3] == ("First.", "Second.")

@@ -24,6 +24,7 @@ __all__ = ["FORMATS", "draw", "render"]
 FORMATS = ("pdf", "svg", "png")
 _WIDTH = 7.0  # inches: a text block of the journals
 _PANEL_HEIGHT = {1: 3.2, 2: 2.5, 3: 2.0, 4: 1.65}
+_SHARES = ("auc", "validation_auc", "sparse_ratio")  # between 0 and 1, whatever their spread
 _MARKERS_ON_A_LINE = 9
 _RC = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same glyphs everywhere
@@ -140,10 +141,14 @@ def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
         look = _look(line)
         every = 1 if spec.along else max(1, -(-len(x) // _MARKERS_ON_A_LINE))
         axes.plot(x, y, markevery=every, **look)
+        low, high = y - y_std, y + y_std
+        if spec.y in _SHARES:
+            low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         if spec.along:
-            axes.errorbar(x, y, y_std, x_std, fmt="none", ecolor=look["color"], elinewidth=0.6, alpha=0.45)
+            ranges = {"yerr": [y - low, high - y], "xerr": x_std}
+            axes.errorbar(x, y, **ranges, fmt="none", ecolor=look["color"], elinewidth=0.6, alpha=0.45)
         else:
-            axes.fill_between(x, y - y_std, y + y_std, color=look["color"], alpha=0.16, linewidth=0)
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.16, linewidth=0)
     axes.set_title(_text(panel.dataset))
     if figure.exact_x:  # the same axis in all panels, whose lines may end at different places
         xs = [point.x for each in figure.panels for line in each.lines for point in line.points if point.complete]

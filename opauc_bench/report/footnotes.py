@@ -35,19 +35,19 @@ def origin_notes(heading: str, notes: Iterable[str]) -> list[str]:
     return [f"{heading}: {_one_line(note)}{f' ({counts[note]} folds)' if several else ''}." for note in sorted(counts)]
 
 
-def reading_note(reference: str, ddof: int = 1, runs: str = "folds") -> str:
-    """Tell how to read a table whose reference column is headed `reference`."""
+def reading_note(reference: str | None, ddof: int = 1, runs: str = "folds") -> str:
+    """Tell how to read a table whose reference column is headed `reference`; None where there is no other column."""
+    better = f"{reference} is significantly better / worse. Win/tie/loss counts the"
     if runs == "trials":
+        marks = f" • / ◦, of the AUC: {better} rows on which both columns are complete." if reference else ""
         return (
-            f"Mean ± std ({'n - 1' if ddof else 'n'}) over all trials; a cell such as … 3/10 still waits for trials. "
-            f"• / ◦, of the AUC: {reference} is significantly better / worse. Win/tie/loss counts the rows on "
-            "which both columns are complete. Sparse ratio: share of weights that are not 0. Run time: CPU seconds of "
-            "one pass over the training rows with one setting."
+            f"Mean ± std ({'n - 1' if ddof else 'n'}) over all trials; a cell such as … 3/10 still waits for trials."
+            f"{marks} Sparse ratio: share of weights that are not 0. Run time: CPU seconds of one pass over the "
+            "training rows with one setting."
         )
+    marks = f" • / ◦: {better} datasets on which both columns are complete." if reference else ""
     return (
-        "Mean ± std (n - 1) of the test AUC over all outer folds; a cell such as … 12/25 still waits for "
-        f"folds. • / ◦: {reference} is significantly better / worse. Win/tie/loss counts the datasets on "
-        "which both columns are complete."
+        f"Mean ± std (n - 1) of the test AUC over all outer folds; a cell such as … 12/25 still waits for folds.{marks}"
     )
 
 

@@ -276,7 +276,9 @@ def build_table(
         )
         for key in metrics[1:]
     ]
-    heading = columns[0].title
+    tested = len(columns) > 1
+    reading = reading_note(columns[0].title if tested else None, ddof, runs)
+    about = [about_test(test, ALPHA, test_fraction, runs)] if tested else []
     return ResultTable(
         title=title,
         datasets=tuple(datasets),
@@ -286,7 +288,7 @@ def build_table(
         test=test,
         tallies={column.key: _tally(entries, datasets, column.key) for column in columns[1:]},
         cell_notes=tuple(notes),
-        footnotes=(reading_note(heading, ddof, runs), *footnotes, about_test(test, ALPHA, test_fraction, runs)),
+        footnotes=(reading, *footnotes, *about),
         metric=METRICS["auc"] if sections else AUC,
         sections=tuple(sections),
     )

@@ -88,8 +88,9 @@ def _refusal(columns: tuple[Column, ...], datasets: list[str]) -> str:
     if len(columns) < MIN_COLUMNS:
         return f"There is nothing to rank: {_have_results(len(columns))}, and a comparison by ranks needs three."
     if len(datasets) < MIN_DATASETS:
+        several = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
         return (
-            f"There is no diagram: on {len(datasets)} datasets all {len(columns)} learners are complete, and with "
+            f"There is no diagram: on {several} all {len(columns)} learners are complete, and with "
             f"fewer than {MIN_DATASETS} no difference of ranks says anything."
         )
     return ""
