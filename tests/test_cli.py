@@ -1,6 +1,7 @@
 """The command line from the outside: what it prints, what it writes, how it ends, and no traceback for any mistake."""
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -89,6 +90,15 @@ def test_every_command_explains_itself(command, tmp_path, name, flag):
     assert re.search(rf"Usage: .+ {name} ", done.stdout)
     assert widest(done.stdout) == []
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_breaks_lines_only_where_they_are_full(command, tmp_path, name):
+    """A line that the source breaks stays broken, in the middle of a sentence."""
+    about = command(*name.split(), "--help", cwd=tmp_path).stdout.partition("╭")[0].splitlines()
+    for line, following in itertools.pairwise(line.strip() for line in about):
+        if line and following:
+            assert len(line) + 1 + len(following.split()[0]) > 77, line
 
 
 def test_help_lists_all_commands_and_exit_codes(bench, tmp_path):
@@ -478,6 +488,32 @@ def test_an_installation_that_cannot_be_written_compiles_in_memory(environment, 
     assert "set NUMBA_CACHE_DIR" in done.stdout
 
 
+def test_no_more_workers_are_started_than_there_are_tasks_and_cores(command, tmp_path, monkeypatch):
+    """Ninety-nine of them took nine minutes for two seconds of work."""
+    monkeypatch.setattr("opauc_bench.cli.options.n_cores", lambda: 2)
+    text = changed("datasets: [wine, breast_cancer, digits]", "datasets: [wine]")
+    (tmp_path / "small.yaml").write_text(text)
+    done = command("run", "small.yaml", "--offline", "--jobs", 99, "-l", "opauc", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "note: 4 workers and not 99: with 2 cores" in done.stderr
+    assert re.search(r"(\d+) of \1 tasks to compute, .* on [234] workers\n", done.stderr)
+    record = next((tmp_path / "results").rglob("t1-f1-*.json"))
+    record.unlink()
+    again = command("run", "small.yaml", "--offline", "--jobs", 2, "-l", "opauc", cwd=tmp_path)
+    assert "1 of " in again.stderr
+    assert "on 1 worker\n" in again.stderr
+
+
+def test_a_plan_tells_of_folds_that_cannot_be_made(command, tmp_path):
+    text = "datasets: [wine]\nlearners: [uni_log]\ngrids: {eta: [0.1]}\ntitle: t\nprotocol: {trials: 1, folds: 99}\n"
+    (tmp_path / "x.yaml").write_text(text)
+    assert command("data", "fetch", "wine", cwd=tmp_path).returncode == 0
+    plan = command("plan", "x.yaml", cwd=tmp_path)
+    assert "It would not start: wine: its rarer class has 59 rows, too few for 99 folds" in squeezed(plan.stdout)
+    run = command("run", "x.yaml", "--offline", cwd=tmp_path)
+    assert run.returncode == 2
+
+
 # ---------------------------------------------------------------------- mistakes
 
 
@@ -501,6 +537,8 @@ MISTAKES = {
     "a learner not in it": (["plan", "good.yaml", "-l", "opaac"], 2, "did you mean"),
     "a mirror of another kind": (["run", "good.yaml", "--mirror", "ftp://a/b"], 2, "expected a folder, or an http"),
     "nothing to report": (["report", "good.yaml"], 1, "no records of this experiment"),
+    "no results folder": (["status", "results/nothing"], 2, "expected an experiment file, a results folder or one of"),
+    "nothing to verify": (["verify", "good.yaml"], 1, "no manifest.json, so no run has written its results here"),
     "nothing to compare": (["compare", "good.yaml"], 1, "no records of this experiment"),
     "out is a file": (["run", "good.yaml", "--offline", "--out", "good.yaml"], 1, "good.yaml cannot be written"),
     "out is in a file": (["run", "good.yaml", "--offline", "--out", "good.yaml/x"], 1, "cannot be written"),

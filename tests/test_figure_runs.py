@@ -17,6 +17,7 @@ from opauc_bench.data import Sources, load_catalogue
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import learner_parameters
 from opauc_bench.protocol import FIGURE_KINDS, KINDS, SPLIT_KINDS, Convergence, CrossValidation, Sweep, Timing
+from opauc_bench.runner import busy
 from opauc_bench.runner.engines import Engine
 from opauc_bench.runner.measures import MEASURES
 from opauc_bench.runner.session import Session
@@ -364,11 +365,42 @@ def test_times_are_measured_by_one_worker_and_say_how_busy_the_machine_was(desk)
 
 
 def test_a_busy_machine_is_told(desk, command, monkeypatch):
-    monkeypatch.setattr("os.getloadavg", lambda: (4.0, 4.0, 4.0))
+    monkeypatch.setattr("opauc_bench.runner.command.what_else_runs", lambda: "1.3 of 2 cores are at work for others")
     done = command("run", "times.yaml", "--offline", "--fresh", "--jobs", 2, cwd=desk)
-    assert "warning: the machine is busy (load 4.0)" in done.stderr
-    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.1, 0.1))
+    assert "warning: the machine is busy (1.3 of 2 cores are at work for others): times" in " ".join(
+        done.stderr.split()
+    )
+    monkeypatch.setattr("opauc_bench.runner.command.what_else_runs", lambda: None)
     assert "warning" not in command("run", "times.yaml", "--offline", "--fresh", cwd=desk).stderr
+
+
+@pytest.mark.parametrize(
+    ("stats", "load", "told"),
+    [
+        (["cpu 100 0 0 900 0 0 0 0 0 0", "cpu 150 0 0 950 0 0 0 0 0 0"], 0.0, "2.0 of 4 cores are at work for others"),
+        (["cpu 100 0 0 900 0 0 0 0 7 0", "cpu 101 0 0 990 8 0 0 0 9 0"], 4.0, None),  # the load is of a run before
+        (["cpu 100 0 0 900 0 0 0 0 0 0", "cpu 100 0 0 975 0 0 0 25 0 0"], 0.0, "1.0 of 4 cores are at work for others"),
+        (["cpu 0 0 0 0 0 0 0 0", "cpu 0 0 0 0 0 0 0 0"], 4.0, "its load average of the last minute is 4.0"),
+        ([None, None], 4.0, "its load average of the last minute is 4.0"),
+        ([None, None], 0.1, None),
+        (["intr 5", "intr 5"], 0.1, None),
+    ],
+)
+def test_what_else_runs_is_looked_at_now(stats, load, told, monkeypatch, tmp_path):
+    stat = tmp_path / "stat"
+
+    def show(text):
+        if text is None:
+            stat.unlink(missing_ok=True)
+        else:
+            stat.write_text(text + "\ncpu0 1 2 3 4 5\n")
+
+    monkeypatch.setattr(busy, "STAT", stat)
+    monkeypatch.setattr(busy.time, "sleep", lambda seconds: show(stats[1]))
+    monkeypatch.setattr(busy.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(busy.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    show(stats[0])
+    assert busy.what_else_runs() == told
 
 
 def test_times_cannot_be_measured_by_a_scheduler():

@@ -13,7 +13,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Reproduce the papers on one-pass AUC optimisation, and compare your own learners honestly.\n\n"
-    "Start with: opauc-bench run configs/quickstart.yaml",
+    "Start with: opauc-bench run quickstart",
     epilog="Exit codes: 0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted.",
 )
 data_app = typer.Typer(no_args_is_help=True, help="Datasets: list, fetch, verify, describe.")

@@ -18,6 +18,7 @@ from .options import (
     Place,
     Test,
     n_cores,
+    n_workers,
     open_recorded,
     open_session,
 )
@@ -59,7 +60,7 @@ def run(
     from ..runner.engines import Engine
 
     session = open_session(config, out, dataset, learner, mirror, offline, shard)
-    engine = Engine(backend, scheduler, jobs or n_cores())
+    engine = Engine(backend, scheduler, (jobs or n_cores()) if scheduler else n_workers(jobs))
     return run_experiment(session, engine, fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
 
 
@@ -133,8 +134,9 @@ def verify(
 ) -> int:
     """Check that a results folder was really computed: draw records, compute them again, compare.
 
-    Bit by bit where software and processor are the same, to 1e-9 elsewhere. Ids, data, chosen settings and tables are
-    checked for all records. Nothing in the folder is written.
+    Bit by bit where software and processor are the same, to 1e-9 elsewhere. Nothing in the folder is written.
+
+    Ids, data, chosen settings and tables are checked for all records.
     """
     from ..runner.verify import verify_results
 
@@ -144,7 +146,7 @@ def verify(
         sample=None if everything else sample,
         seed=seed,
         max_seconds=max_seconds,
-        n_jobs=jobs or n_cores(),
+        n_jobs=n_workers(jobs),
         quiet=quiet,
     )
 

@@ -29,16 +29,18 @@ Catalogue = Annotated[
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start anew instead of using what is there.")]
 
+_WORKERS_A_CORE = 2
+
 
 def open_session(
-    config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False, shard=None
+    config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False, shard=None, **wanted
 ) -> Session:
     from ..config import find_config
     from ..runner.session import Session
     from ..runner.shards import parse_shard
 
     return Session.open(
-        find_config(config),
+        find_config(config, **wanted),
         out=out,
         sources=find_sources(mirror, offline),
         datasets=tuple(datasets or ()),
@@ -58,7 +60,8 @@ def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mi
                 f"{place}: expected an experiment file or a results folder, got a folder without manifest.json",
                 "a folder that run has written to, such as results/<name of the config>",
             )
-        return open_session(place, out, datasets, learners, mirror, offline)
+        wanted = "an experiment file, a results folder"
+        return open_session(place, out, datasets, learners, mirror, offline, wanted=wanted)
     if out is not None:
         raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")
     return Session.of_folder(
@@ -77,6 +80,15 @@ def find_sources(mirror: list[str] | None, offline: bool) -> Sources:
 
 def say(text: str) -> Any:
     print(text, file=sys.stderr, flush=True)
+
+
+def n_workers(jobs: int | None) -> int:
+    """Workers for this machine: all cores by default, and no more than can take turns without being in the way."""
+    cores = n_cores()
+    most = _WORKERS_A_CORE * max(cores, 2)
+    if jobs is not None and jobs > most:
+        say(f"note: {most} workers and not {jobs}: with {cores} cores, more would only be in each other's way")
+    return min(jobs or cores, most)
 
 
 def n_cores() -> int:

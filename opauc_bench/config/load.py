@@ -60,7 +60,7 @@ def load_experiment(
     return experiment
 
 
-def find_config(text: str) -> Path:
+def find_config(text: str, wanted: str = "an experiment file") -> Path:
     """Return the experiment file meant by a path, or by a bare name such as ``table2``.
 
     A path that exists goes first; then bare names are looked up in ``./configs`` and in the configs that come
@@ -82,9 +82,7 @@ def find_config(text: str) -> Path:
                     return folder / name
     names = sorted({found.stem for folder in folders for found in folder.glob("*.yaml")})
     what = "this is a folder" if os.path.isdir(path) else "no such file"
-    raise ConfigError(
-        f"{text}: {what}; expected an experiment file or one of {', '.join(names)}{suggest(path.stem, names)}"
-    )
+    raise ConfigError(f"{text}: {what}; expected {wanted} or one of {', '.join(names)}{suggest(path.stem, names)}")
 
 
 def _packaged_configs() -> Path:

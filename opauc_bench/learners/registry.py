@@ -81,8 +81,9 @@ def get_learner(name: str, folder: Path | None = None) -> type:
     if name not in known:
         close = difflib.get_close_matches(name, known, 1)
         raise LearnerError(
-            f"no learner is called {name!r}" + (f" (did you mean {close[0]!r}?)" if close else ""),
-            f"known: {', '.join(sorted(known))}; or path/to/file.py:Class for one of your own",
+            f"no learner is called {name!r}{f' (did you mean {close[0]!r}?)' if close else ''}; "
+            f"known: {', '.join(sorted(known))}",
+            "path/to/file.py:Class for one of your own",
         )
     module_name, _, class_name = known[name].partition(":")
     try:

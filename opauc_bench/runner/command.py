@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import sys
@@ -20,6 +19,7 @@ from ..report.compare_render import comparison_to_terminal
 from ..report.figure_text import figure_to_terminal
 from ..report.terminal import to_terminal
 from ..report.write import write_report
+from .busy import what_else_runs
 from .engines import Engine, workers
 from .figures import NO_MATPLOTLIB, figures_of, write_figures
 from .folds import write_folds
@@ -32,8 +32,6 @@ from .tables import build_report, check_test
 from .terminal import say, width, wrapped
 
 __all__ = ["describe_plan", "describe_status", "merge_results", "print_comparison", "print_report", "run_experiment"]
-
-_QUIET = 0.3  # load average of a machine with nothing to do, with a little to spare
 
 
 def run_experiment(
@@ -60,7 +58,9 @@ def run_experiment(
             engine = engine.alone()
             if todo:
                 _warn_of_load()
-        todo = engine.ordered(_without_hopeless(session, todo))
+        todo = _without_hopeless(session, todo)
+        engine = engine.for_tasks(len(todo))
+        todo = engine.ordered(todo)
         if not quiet and todo:
             for line in _not_there(session):
                 say(f"note: {line}")
@@ -84,7 +84,11 @@ def _planned(session: Session, fresh: bool, retry_failed: bool) -> tuple[list[Ta
     session.write_manifest()
     tasks = [task for task in session.tasks() if task.dataset in session.prepared]
     if not tasks:
-        raise DataError("none of the datasets can be had here and now", "opauc-bench data list")
+        own = session.experiment.catalogue_path
+        place = ("--catalogue", str(own)) if own else ()
+        raise DataError(
+            "none of the datasets can be had here and now", shlex.join(["opauc-bench", "data", "list", *place])
+        )
     _check_folds(session, {task.dataset for task in tasks})
     return tasks, *_to_do(session, tasks, fresh, retry_failed)
 
@@ -101,10 +105,9 @@ def _not_there(session: Session) -> list[str]:
 
 def _warn_of_load() -> None:
     """Times are measured: say so if something else is at work."""
-    load = os.getloadavg()[0]
-    if load > _QUIET:
+    if busy := what_else_runs():
         say(
-            f"warning: the machine is busy (load {load:.1f}): times measured now are too long. "
+            f"warning: the machine is busy ({busy}): times measured now may be too long. "
             "For times to be published, start this again when nothing else runs, with --fresh"
         )
 
@@ -120,6 +123,15 @@ def merge_results(session: Session, folders: list[Path], test: str | None) -> No
 
 def _check_folds(session: Session, names: set[str]) -> None:
     """Every part of a split has to have rows of both classes."""
+    if problems := _trouble_with_folds(session, names):
+        path = session.experiment.path
+        raise ConfigError(
+            "\n".join(problems),
+            f"take fewer folds, or larger parts, under protocol of {path}, or leave these datasets out",
+        )
+
+
+def _trouble_with_folds(session: Session, names: set[str]) -> list[str]:
     problems = []
     for name, data in session.prepared.items():
         positive = data.manifest["n_positive"]
@@ -127,12 +139,7 @@ def _check_folds(session: Session, names: set[str]) -> None:
         for _, protocol in session.experiment.protocol.cases() if name in names else ():
             if trouble := protocol.trouble_with(positive, negative):
                 problems.append(f"{name}: {trouble}")
-    if problems:
-        path = session.experiment.path
-        raise ConfigError(
-            "\n".join(problems),
-            f"take fewer folds, or larger parts, under protocol of {path}, or leave these datasets out",
-        )
+    return problems
 
 
 def _without_hopeless(session: Session, tasks: list[Task]) -> list[Task]:
@@ -208,7 +215,9 @@ def print_report(session: Session, test: str | None = None, page: bool = False) 
         session.find_data()
     has_table = session.experiment.protocol.kind not in FIGURE_KINDS
     if page and not has_table:
-        raise ConfigError(f"{session.experiment.path}: draws figures; the page is about tables")
+        raise ConfigError(
+            f"{session.experiment.path}: draws figures; the page is about tables", session.command("report")
+        )
     if has_table:
         _print_table(session, test)
     if session.experiment.figures:
@@ -313,6 +322,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         notes.append(f"To download: {download / 1e6:.0f} MB.")
     if missing:
         notes.append(f"Not available here and now: {', '.join(missing)}.")
+    notes += [f"It would not start: {line}." for line in _trouble_with_folds(session, set(todo))]
     notes += [f"{line}." for line in _too_large(session, left)]
     if any(session.is_hopeless(task) for task in left):
         notes.append(

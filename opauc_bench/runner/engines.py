@@ -60,6 +60,10 @@ class Engine:
             raise ConfigError(f"{self.title} may be busy with other things: times are measured on this machine alone")
         return replace(self, n_jobs=1)
 
+    def for_tasks(self, n_tasks: int) -> Engine:
+        """The same with no more workers on this machine than there are tasks."""
+        return replace(self, n_jobs=max(1, min(self.n_jobs, n_tasks)))
+
     def ordered(self, tasks: list[Task]) -> list[Task]:
         """Tasks in the order in which they should start.
 

@@ -11,6 +11,7 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from .. import __version__
 from ..data import (
     Check,
     DatasetEntry,
@@ -115,7 +116,8 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
         facts.insert(1, ("files of", entry.base))
     for file in entry.files:
         expected = file.sha256 or "unknown"
-        facts.append(("file", f"{file.name}, sha256 {expected}{'' if file.confirmed else ' (unconfirmed)'}"))
+        facts.append(("file", file.name))
+        facts.append(("", f"sha256 {expected}{'' if file.confirmed or not file.sha256 else ' (unconfirmed)'}"))
         facts += [("", url) for url in file.urls]
     if found:
         manifest = found.manifest
@@ -194,7 +196,8 @@ def _section(text: str, heading: str) -> list[str]:
 
 def examine(sources: Sources) -> tuple[list[str], bool]:
     """Examine the installation; returns lines to print and whether all is good."""
-    lines, good = [f"python {sys.version.split()[0]} on {sys.platform}, {os.cpu_count()} cores"], True
+    lines, good = [f"opauc-bench {__version__}"], True
+    lines.append(f"python {sys.version.split()[0]} on {sys.platform}, {os.cpu_count()} cores")
     for package in _PACKAGES:
         try:
             lines.append(f"{package} {version(package)}")

@@ -48,7 +48,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
                 raise TypeError("an entry of a dataset is not a mapping")
             _check_entry(name, entry)
     except (FileNotFoundError, NotADirectoryError):
-        raise ResultsError(f"{folder}: no manifest.json, so this is no results folder") from None
+        raise ResultsError(
+            f"{folder}: no manifest.json, so no run has written its results here",
+            "opauc-bench run CONFIG, or --out with the folder that has them",
+        ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ResultsError(f"{path} is not the manifest of a run: {error}", mend) from error
     return manifest

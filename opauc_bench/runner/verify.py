@@ -135,6 +135,7 @@ def verify_results(
         notes += [f"{name}: not computed on, {_why(session, name)}" for name in changed]
     if not pairs:
         _raise_nothing_to_compute(session, notes, bool(missing))
+    n_jobs = min(n_jobs, len(pairs))
     wall = sum(record["timing"].get("wall_seconds", 0.0) for _, record in pairs)
     which = "all" if sample is None else f"{len(pairs)} of {len(chosen)} at random (--seed {seed} draws the same)"
     print()
