@@ -303,6 +303,8 @@ class OnePassLearner(LinearRanker):
         """Rows of ``X`` in the form that the kernel reads."""
         chunk = X[rows]
         if sparse.issparse(chunk):
+            if chunk.dtype != np.float64:
+                chunk = chunk.astype(np.float64)
             if not self._sparse_chunks:
                 return chunk.toarray()
             if features is not None:
