@@ -87,18 +87,29 @@ def test_scales_that_fall_at_every_row():
         np.testing.assert_array_equal(SOLAM(*setting).fit(sparse.csr_matrix(X), y).coef_[0], coef[:, k])
 
 
-def test_solam_counts_eras():
-    X, y = rows_of_text(600, 9)
-    learner, eras = SOLAM(xi=100.0, radius=0.1), []
-    for row in range(600):
+@pytest.mark.parametrize(("xi", "radius"), [(100.0, 0.1), (3.0, 0.3)])
+def test_solam_counts_eras(xi, radius):
+    n_features = 300
+    X, y = rows_of_text(900, n_features)
+    learner, eras, behind = SOLAM(xi=xi, radius=radius), [], []
+    for row in range(900):
         learner.partial_fit(X[row : row + 1], y[row : row + 1], classes=[-1, 1])
-        eras.append(learner._state.era[0])
-    assert np.count_nonzero(np.diff(eras) == 1) > 200, "an era ends with every few rows"
-    assert np.count_nonzero(np.diff(eras) < 0) >= 3, "they are counted anew now and then"
-    assert max(eras) < learner._state.eras.shape[1]
+        state = learner._state
+        eras.append(state.era[0])
+        behind.append(np.count_nonzero(state.since[:, 0] != state.era[0]))
+        assert (state.age[0] < 1 + n_features // 32) or behind[-1] == 0
+    steps, most = np.diff(eras), learner._state.eras.shape[1]
+    if xi == 100.0:
+        assert np.count_nonzero(steps == 1) > 300, "an era ends with every few rows"
+        assert max(eras) == most - 2, "there is no room for another now and then"
+        assert max(behind) > 200
+    else:
+        assert np.count_nonzero(steps == 1) > 10
+        assert 0 < max(eras) < most - 2, "eras last, and are counted anew because all coordinates are up to date"
+        assert eras[-1] == 0
     features = np.array([8, 0, 3, 3])
     np.testing.assert_array_equal(learner._state.coef_at(features)[:, 0], learner.coef_[0, features])
-    assert_close(learner.coef_[0], paper.solam(X, y, 100.0, 0.1), tolerance=1e-10)
+    assert_close(learner.coef_[0], paper.solam(X, y, xi, radius), tolerance=1e-10)
 
 
 @pytest.mark.parametrize("case", ["too wide a ball", "too large features"])

@@ -230,7 +230,7 @@ def _weight(z, root, inverse_gamma, l1, above, below, beta, l2):
 @njit(error_model="numpy")
 def _auc_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta, l2, counts, mean_scores, W):
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
-    state, (w, z, q, root, x) = W[:, :, 0], _row_buffers(indptr)
+    state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
     for t in range(len(y)):
         first, n = indptr[t], indptr[t + 1] - indptr[t]
         n_padded = -(-n // _LANES) * _LANES
@@ -337,7 +337,7 @@ def _auc_not_lazy(
 @njit(error_model="numpy")
 def _logistic_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta, l2, W):
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
-    state, (w, z, q, root, x) = W[:, :, 0], _row_buffers(indptr)
+    state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
     for t in range(len(y)):
         first, n = indptr[t], indptr[t + 1] - indptr[t]
         n_padded = -(-n // _LANES) * _LANES

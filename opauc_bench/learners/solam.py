@@ -20,7 +20,8 @@ begins with the scale 1 and Gamma 0. A coordinate learns of it when a row has it
     u <- u - tail_e v,   v <- fall_e v,   fall_e = s_e s_{e+1} ... ,   tail_e = Gamma_e + s_e Gamma_{e+1} + ...
 
 with s_e and Gamma_e as they were when the eras ended. A new end of an era changes tail and fall of the last few eras
-only, as the others have fallen to nothing. Every d / 16 eras all coordinates are brought up to date.
+only, as the others have fallen to nothing. Every d / 16 eras all coordinates are brought up to date, and so they are
+when an era has lasted for 1 + d / 32 rows: from then on until it ends, no row has to ask how far its coordinates are.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _TAIL, _FALL = range(2)
 _SMALLEST_SCALE = 2.0**-8
 # What has fallen below this is 0: the sum of the iterates has lost sight of it long before.
 _SMALLEST_FALL = 2.0**-100
-_FEWEST_ERAS, _FEATURES_AN_ERA = 64, 16
+_FEWEST_ERAS, _FEATURES_AN_ERA, _FEATURES_A_ROW = 64, 16, 32
 _SECONDS_A_WEIGHT = 2e-8
 
 
@@ -53,6 +54,7 @@ class _Saddle(State):
     scalars: np.ndarray  # (7, n_live): scale, Gamma, sum of gamma_t, |w|^2 / R^2, a, b, alpha
     counts: np.ndarray  # (2,), positives and negatives so far
     era: np.ndarray  # (n_live,), the current one
+    age: np.ndarray  # (n_live,), rows that it has lasted, as far as they are counted
     since: np.ndarray  # (n_features, n_live), the era that v and u are of
     eras: np.ndarray  # (n_live, most eras, 2): tail and fall; 0 and 1 for the current one
 
@@ -73,7 +75,7 @@ class _Saddle(State):
         W = aligned_zeros(*self.W.shape[:2], len(columns))
         self.W = np.take(self.W, columns, axis=2, out=W, mode="clip")  # without another copy on the way
         self.scalars, self.since = (np.ascontiguousarray(a[:, columns]) for a in (self.scalars, self.since))
-        self.era, self.eras = self.era[columns], self.eras[columns]
+        self.era, self.age, self.eras = self.era[columns], self.age[columns], self.eras[columns]
 
 
 class SOLAM(OnePassLearner):
@@ -128,13 +130,14 @@ class SOLAM(OnePassLearner):
             scalars=scalars,
             counts=np.zeros(2),
             era=np.zeros(n_settings, dtype=np.int32),
+            age=np.full(n_settings, _settling(n_features)),
             since=np.zeros((n_features, n_settings), dtype=np.int32),
             eras=eras,
         )
 
     def _consume(self, state, X, y):
         learn = _one_setting if state.n_live == 1 else _all_settings
-        memory = state.counts, state.scalars, state.W, state.era, state.since, state.eras
+        memory = state.counts, state.scalars, state.W, state.era, state.age, state.since, state.eras
         learn(*rows_of(X), y, state.settings["xi"], state.settings["radius"], *memory)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
@@ -152,30 +155,36 @@ class SOLAM(OnePassLearner):
 
 
 @njit(error_model="numpy")
-def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W, era, since, eras):
-    width = len(xi)
+def _settling(n_features):
+    """Rows after which all coordinates are brought up to date: so many have asked for about what that costs."""
+    return 1 + n_features // _FEATURES_A_ROW
+
+
+@njit(error_model="numpy")
+def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W, era, age, since, eras):
+    width, settling = len(xi), _settling(len(W))
     score = np.empty(width)
     v_by_v, v_by_x, u_by_v, u_by_x = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     for t in range(len(y)):
         start, stop = indptr[t], indptr[t + 1]
         score[:] = 0.0
         length = 0.0
-        for k in range(start, stop):
-            i, x = indices[k], data[k]
+        for k in range(start, stop if age.min() < settling else start):
             behind = 0
             for g in range(width):
-                behind += since[i, g] != era[g]
+                behind += since[indices[k], g] != era[g]
             if behind > 0:
                 for g in range(width):
-                    _bring_up_to_date(i, g, W, era, since, eras)
-            v = W[i, _V]
+                    _bring_up_to_date(indices[k], g, W, era, since, eras)
+        for k in range(start, stop):
+            x, v = data[k], W[indices[k], _V]
             length += x * x
             for g in range(width):
                 score[g] += x * v[g]
         counts[0 if y[t] > 0 else 1] += 1.0
         for g in range(width):
             v_by_v[g], v_by_x[g], u_by_v[g], u_by_x[g] = _step(
-                y[t], counts, score[g], length, xi[g], radius[g], scalars[:, g], era[g : g + 1], eras[g]
+                y[t], counts, score[g], length, xi[g], radius[g], scalars[:, g], era[g : g + 1], age[g : g + 1], eras[g]
             )
         for k in range(start, stop):
             x, v, u, s = data[k], W[indices[k], _V], W[indices[k], _U], since[indices[k]]
@@ -184,39 +193,41 @@ def _all_settings(indptr, indices, data, y, xi, radius, counts, scalars, W, era,
                 v[g] = v_by_v[g] * v[g] + v_by_x[g] * x
                 s[g] = era[g]
         for g in range(width):
-            if era[g] == eras.shape[1] - 1:
-                _begin_anew(g, W, era, since, eras)
+            if age[g] < settling:
+                _grow_older(g, W, era, age, since, eras)
 
 
 @njit(error_model="numpy")
-def _one_setting(indptr, indices, data, y, xi, radius, counts, scalars, W, era, since, eras):
+def _one_setting(indptr, indices, data, y, xi, radius, counts, scalars, W, era, age, since, eras):
     """The same without loops over settings, bit for bit."""
-    state, state_since, of_model = W[:, :, 0], since[:, 0], scalars[:, 0]
+    state, state_since, of_model, settling = W.reshape(W.shape[:2]), since.ravel(), scalars.ravel(), _settling(len(W))
     for t in range(len(y)):
         start, stop = indptr[t], indptr[t + 1]
         score, length, now = 0.0, 0.0, era[0]
-        for k in range(start, stop if now > 0 else start):
+        for k in range(start, stop if age[0] < settling else start):
             if state_since[np.uint32(indices[k])] != now:
                 _bring_up_to_date(np.uint32(indices[k]), 0, W, era, since, eras)
         for k in range(start, stop):
             length += data[k] * data[k]
             score += data[k] * state[np.uint32(indices[k]), _V]
         counts[0 if y[t] > 0 else 1] += 1.0
-        v_by_v, v_by_x, u_by_v, u_by_x = _step(y[t], counts, score, length, xi[0], radius[0], of_model, era, eras[0])
+        v_by_v, v_by_x, u_by_v, u_by_x = _step(
+            y[t], counts, score, length, xi[0], radius[0], of_model, era, age, eras[0]
+        )
         if era[0] == now:
             for k in range(start, stop):
                 i, x = np.uint32(indices[k]), data[k]
                 state[i, _V] += v_by_x * x
                 state[i, _U] += u_by_x * x
-            continue
-        for k in range(start, stop):
-            i, x = np.uint32(indices[k]), data[k]
-            v = state[i, _V]
-            state[i, _U] += u_by_v * v + u_by_x * x
-            state[i, _V] = v_by_v * v + v_by_x * x
-            state_since[i] = era[0]
-        if era[0] == eras.shape[1] - 1:
-            _begin_anew(0, W, era, since, eras)
+        else:
+            for k in range(start, stop):
+                i, x = np.uint32(indices[k]), data[k]
+                v = state[i, _V]
+                state[i, _U] += u_by_v * v + u_by_x * x
+                state[i, _V] = v_by_v * v + v_by_x * x
+                state_since[i] = era[0]
+        if age[0] < settling:
+            _grow_older(0, W, era, age, since, eras)
 
 
 @njit(error_model="numpy")
@@ -229,7 +240,7 @@ def _bring_up_to_date(i, g, W, era, since, eras):
 
 
 @njit(error_model="numpy")
-def _step(y, counts, vx, length, xi, radius, scalars, era, eras):
+def _step(y, counts, vx, length, xi, radius, scalars, era, age, eras):
     """The whole step but for v and u, with ``vx`` = v'x and ``length`` = |x|^2.
 
     Returns what v becomes (by v, by x) and what is added to u (by v, by x).
@@ -251,7 +262,7 @@ def _step(y, counts, vx, length, xi, radius, scalars, era, eras):
         return 1.0, -push / scale, 0.0, scalars[_GAMMA] * (-push / scale)
     gamma_of_era = scalars[_GAMMA]
     scalars[_SCALE], scalars[_GAMMA] = 1.0, 0.0
-    _end_era(scale * shorter, gamma_of_era, era, eras)
+    _end_era(scale * shorter, gamma_of_era, era, age, eras)
     return scale * shorter, -push * shorter, -gamma_of_era, 0.0
 
 
@@ -270,7 +281,7 @@ def _steps_beside_w(y, p, gamma, score, radius, scalars):
 
 
 @njit(error_model="numpy")
-def _end_era(scale, gamma, era, eras):
+def _end_era(scale, gamma, era, age, eras):
     for e in range(era[0], -1, -1):
         fall = eras[e, _FALL]
         if fall == 0.0:
@@ -278,16 +289,21 @@ def _end_era(scale, gamma, era, eras):
         eras[e, _TAIL] += fall * gamma
         eras[e, _FALL] = fall * scale if fall * scale > _SMALLEST_FALL else 0.0
     era[0] += 1
+    age[0] = 0
     eras[era[0], _TAIL], eras[era[0], _FALL] = 0.0, 1.0
 
 
 @njit(error_model="numpy")
-def _begin_anew(g, W, era, since, eras):
-    """Bring all coordinates up to date and count eras from the first again."""
+def _grow_older(g, W, era, age, since, eras):
+    """Count a row of the era; when it has lasted or there is no room for another, bring all coordinates up to date."""
+    age[g] += 1
+    if age[g] < _settling(len(W)) and era[g] < eras.shape[1] - 1:
+        return
     for i in range(len(W)):
         _bring_up_to_date(i, g, W, era, since, eras)
         since[i, g] = 0
     era[g] = 0
+    age[g] = _settling(len(W))
     eras[g, 0, _TAIL], eras[g, 0, _FALL] = 0.0, 1.0
 
 
