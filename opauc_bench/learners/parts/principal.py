@@ -32,7 +32,7 @@ def principal_components(X, order: np.ndarray, n_components: int, random_state) 
     -------
     P : ndarray of shape (n_features, k)
         Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer
-        directions have any variance; at least 1: a column of zeros, if none has. A column of NaN, if variances overflow.
+        directions have any variance; at least 1: a column of zeros, if none has, or of NaN, if variances overflow.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return _components(_CentredRows(X, order), n_components, random_state)
