@@ -16,6 +16,7 @@ In docs/results.md.in, ``{{name argument ...}}`` stands for a figure:
     wtl EXP COLUMN TEST         win/tie/loss of the reference against a column, by the test paired or corrected
     distant EXP                 a table of all cells further than one printed std, with what is known of them
     cpu EXP [ROW ...]           CPU minutes on record, of some datasets or of all
+    timed EXP ROW COLUMN        milliseconds of a pass, from the CSV of a figure
 
 EXP is the name of a config with a folder under results/. A metric other than AUC is named as ROW:METRIC; a row with
 blanks is quoted: "imdb @ 0.1".
@@ -24,6 +25,7 @@ blanks is quoted: "imdb @ 0.1".
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
 import re
 import shlex
@@ -141,8 +143,18 @@ def cpu(experiment: str, *rows: str) -> str:
     return f"{total / 60:,.0f}"
 
 
+def timed(experiment: str, dataset: str, column: str) -> str:
+    """Mean CPU time of a pass, in milliseconds."""
+    with (ROOT / "results" / experiment / f"{experiment}.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if (row["dataset"], row["column"]) == (dataset, column):
+                milliseconds = 1000 * float(row["seconds_mean"])
+                return f"{milliseconds:.0f}" if milliseconds >= 10 else f"{milliseconds:.2g}"
+    raise SystemExit(f"{experiment} {dataset} {column} is not in its CSV")
+
+
 FIGURES = {
-    f.__name__: f for f in (mean, cell, cell_std, published, published_std, diff, stds, count, wtl, distant, cpu)
+    f.__name__: f for f in (mean, cell, cell_std, published, published_std, diff, stds, count, wtl, distant, cpu, timed)
 }
 
 

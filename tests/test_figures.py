@@ -310,6 +310,14 @@ def test_panels_share_labels_and_legend(pass_figure):
         assert [marker for _, marker in looks(axes)] == ["o", "s"]
 
 
+def test_small_shares_keep_their_digits_in_the_terminal():
+    spec = FigureSpec("f", x="auc", y="sparse_ratio", y_scale="log10", along="eta")
+    ratios = [0.25, 0.0, 1.46e-5]
+    sample = Sample({"eta": ETAS}, {"auc": [0.5, 0.6, 0.7], "sparse_ratio": ratios, "validation_auc": [0.5, 0.6, 0.7]})
+    text = figure_to_terminal(build_figure(spec, ["one"], [OPAUC], {("one", "opauc"): cell(sample)}), 80)
+    assert [text.count(shown) for shown in (".2500 at .5000", ".0000 at .6000", "1.46e-05 at .7000")] == [1, 1, 1]
+
+
 @pytest.mark.parametrize("low", [1e-5, 2.6e-3, 0.9, 40.0])
 @pytest.mark.parametrize("times", [1.5, 3.0, 8.0, 28.0, 300.0, 1e7])
 def test_ticks_of_a_logarithmic_axis_tell_the_scale_and_keep_apart(low, times):

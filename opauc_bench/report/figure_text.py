@@ -120,4 +120,5 @@ def _x_text(figure: Figure, point: Point) -> str:
 
 
 def _y_text(name: str, value: float) -> str:
-    return auc_text(value) if name.endswith(("auc", "ratio")) else f"{value:.3g}"
+    share = name.endswith("auc") or (name.endswith("ratio") and (value == 0.0 or value >= 1e-3))
+    return auc_text(value) if share else f"{value:.3g}"
