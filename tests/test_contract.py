@@ -428,3 +428,19 @@ def test_rows_of_other_types_are_the_same_rows(name, dtype):
         coef = learner.fit_grid(form(rows), y, grid)
         assert np.isfinite(coef).all()
         np.testing.assert_array_equal(coef, learner.fit_grid(form(rows.astype(float)), y, grid))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_sparse_rows_of_other_formats_are_the_same_rows(name):
+    """Kernels that took the columns of CSC for rows read beyond their arrays."""
+    X, y = examples(30, 12, "sparse")
+    learner = get_learner(name)()
+    parameters = {"random_state": 0, "tau": 3, "n_components": 3, "engine": "native"}
+    learner.set_params(**{key: value for key, value in parameters.items() if key in learner.get_params()})
+    grid = {learner.grid_axes[0]: np.array([0.01, 0.1])}
+    coef = learner.fit_grid(sparse.csr_matrix(X), y, grid)
+    for form in (sparse.csc_matrix, sparse.csc_array, sparse.coo_matrix, sparse.bsr_matrix):
+        np.testing.assert_array_equal(learner.fit_grid(form(X), y, grid), coef)
+    rows = sparse.csr_matrix(X)
+    twice = sparse.csr_matrix((np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), 2 * rows.indptr), shape=X.shape)
+    np.testing.assert_array_equal(learner.fit_grid(twice, y, grid), coef)

@@ -83,7 +83,10 @@ class _CentredRows:
     """Rows minus their mean, which are never formed."""
 
     def __init__(self, X, order):
-        self.X, self.order = (X[order].astype(np.float64, copy=False), None) if sparse.issparse(X) else (X, order)
+        self.X, self.order = X, order
+        if sparse.issparse(X):
+            self.X, self.order = X[order].astype(np.float64, copy=False), None
+            self.X.sum_duplicates()
         self.shape = (len(order), X.shape[1])
         self.mean, self.used = np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
         for _, chunk in self._chunks():
