@@ -76,6 +76,8 @@ def test_one_class_is_refused(learner):
     X, y = examples(20, 3)
     with pytest.raises(ValueError, match=r"needs training rows of both classes; all have the label -1"):
         learner.fit_grid(X, y, {learner.grid_axes[0]: GRID}, order=np.flatnonzero(y < 0))
+    with pytest.raises(ValueError, match=r"needs training rows of both classes; there are no rows"):
+        learner.fit_grid(X, y, {learner.grid_axes[0]: GRID}, order=[])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])

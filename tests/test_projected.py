@@ -234,3 +234,9 @@ def test_variances_that_overflow_are_nan(monkeypatch, form, shape, exact):
     X, y = examples(*shape)
     coef = OPAUCPCA(random_state=0, n_components=3).fit_grid(form(1e200 * X), y, {"eta": np.array([0.01, 0.1])})
     assert np.isnan(coef).all()
+
+
+def test_no_rows_at_all():
+    X, y = examples(10, 4)
+    for learner in (OPAUCPCA(), OPAUC()):
+        assert (learner.fit_grid(X, y, {"eta": np.array([0.01])}, order=[]) == 0).all()

@@ -105,7 +105,7 @@ class BatchLearner(LinearRanker):
             one of the classes is missing among the training rows.
         """
         X = by_rows(X)
-        rows = slice(None) if order is None else np.asarray(order)
+        rows = slice(None) if order is None else np.asarray(order, dtype=None if len(order) else int)
         return self._path(X[rows], np.asarray(y[rows]), grid, on_chunk)[0]
 
     def _path(self, X, y, grid, on_chunk=None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -115,7 +115,8 @@ class BatchLearner(LinearRanker):
                 raise ValueError(f"{type(self).__name__} needs {axis} > 0 and finite; got {values}")
         y = y.astype(np.float64)
         if not (y > 0).any() or (y > 0).all():
-            raise ValueError(f"{type(self).__name__} needs training rows of both classes; all have the label {y[0]:g}")
+            found = f"all have the label {y[0]:g}" if len(y) else "there are no rows"
+            raise ValueError(f"{type(self).__name__} needs training rows of both classes; {found}")
         n_done = 0
 
         def tick():

@@ -34,6 +34,8 @@ def principal_components(X, order: np.ndarray, n_components: int, random_state) 
         Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer
         directions have any variance; at least 1: a column of zeros, if none has, or of NaN, if variances overflow.
     """
+    if len(order) == 0:
+        return np.zeros((X.shape[1], 1))
     with np.errstate(over="ignore", invalid="ignore"):
         return _components(_CentredRows(X, order), n_components, random_state)
 
