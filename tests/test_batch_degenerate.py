@@ -6,7 +6,7 @@ from reference.examples import assert_close, examples
 from scipy import sparse
 
 from opauc_bench.evaluation import auc_score
-from opauc_bench.learners import LEARNERS, BatchLearner, get_learner
+from opauc_bench.learners import LEARNERS, BatchLearner, DivergenceError, get_learner
 
 GRID = 2.0 ** np.arange(-10, 11)
 BATCH = [name for name in LEARNERS if issubclass(get_learner(name), BatchLearner)]
@@ -76,6 +76,8 @@ def test_one_class_is_refused(learner):
     X, y = examples(20, 3)
     with pytest.raises(ValueError, match=r"needs training rows of both classes; all have the label -1"):
         learner.fit_grid(X, y, {learner.grid_axes[0]: GRID}, order=np.flatnonzero(y < 0))
+    with pytest.raises(ValueError, match=r"needs training rows of both classes; there are no rows"):
+        learner.fit_grid(X, y, {learner.grid_axes[0]: GRID}, order=[])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])
@@ -131,3 +133,13 @@ def test_what_fit_path_has_to_return_is_told(returns, came):
     X, y = np.eye(4, 3) + 0.5, np.array([1, -1, 1, -1])
     with pytest.raises(TypeError, match=rf"Wrong\._fit_path has to return .* here \(3, 2\), .*{came}"):
         Wrong().fit_grid(X, y, {"lam": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize("shape", [(30, 5), (8, 20)])
+def test_squares_that_overflow_are_nan(learner, form, shape):
+    X, y = examples(*shape)
+    y[:2] = 1, -1
+    X[3] *= 1e160
+    assert np.isnan(path(learner, form(X), y)).all()
+    with pytest.raises(DivergenceError):
+        learner.fit(form(X), y)

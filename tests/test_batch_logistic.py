@@ -74,3 +74,14 @@ def test_a_start_far_from_the_solution_is_mended_by_shorter_steps():
     found = batch_logistic._minimise(problem, far, 1e-3, lambda: None)
     want = BatchUniLog(lam=1e-3).fit(X, y).coef_[0]
     assert_close(found, want, 1e-6)
+
+
+@pytest.mark.parametrize("weights", list(WEIGHTS))
+def test_tiny_features_are_seen_beside_the_intercept(weights):
+    """As features go to zero, weights become proportional to them."""
+    X, y = examples(60, 4)
+    learner = BatchUniLog(weights=weights, intercept=True)
+    grid = {"lam": np.array([2.0**-10, 1.0, 2.0**10])}
+    tiny, small = (learner.fit_grid(scale * X, y, grid) / scale for scale in (1e-12, 1e-6))
+    assert_close(tiny, small, 1e-5)
+    assert (np.abs(small).max(axis=0)[:-1] > 100 * np.abs(small).max(axis=0)[1:]).all()

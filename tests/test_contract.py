@@ -10,7 +10,7 @@ import pytest
 from reference.examples import examples
 from scipy import sparse
 
-from opauc_bench.learners import LEARNERS, OPAUC, DivergenceError, OnePassLearner, UniLog, get_learner
+from opauc_bench.learners import LEARNERS, OPAUC, BatchLearner, DivergenceError, OnePassLearner, UniLog, get_learner
 from opauc_bench.learners.base import State
 from opauc_bench.learners.contract import check_learner
 
@@ -42,7 +42,7 @@ ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLe
 @pytest.mark.parametrize(("name", "parameters"), VARIANTS, ids=lambda value: str(value or "default"))
 def test_registered_learners_keep_the_contract(name, parameters):
     results = check_learner(partial(get_learner(name), **parameters))
-    assert len(results) == (12 if name in ("fsauc", "opauc_pca") else 14 if name in ONE_PASS else 10)
+    assert len(results) == (15 if name in ("fsauc", "opauc_pca") else 17 if name in ONE_PASS else 12)
     assert not [f"{result.name}: {result.detail}" for result in results if not result.passed]
 
 
@@ -182,6 +182,84 @@ class RaisesBelow(Hebb):
         np.linalg.solve(np.zeros((2, 2)), np.zeros(2))
 
 
+class ScalesTheChunk(Hebb):
+    def _consume(self, state, X, y):
+        X *= 2.0
+        super()._consume(state, X, y)
+
+
+class ScalesTheSparseChunk(Hebb):
+    _sparse_chunks = True
+
+    def _consume(self, state, X, y):
+        X.data *= 2.0
+        super()._consume(state, X, y)
+
+
+class HasOneMore(State):
+    last = None
+
+
+class RemembersTheLastRow(Hebb):
+    def _begin(self, n_features, settings):
+        return HasOneMore(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
+
+    def _consume(self, state, X, y):
+        for x, label in zip(X, y):
+            other = 0.0 if state.last is None else 0.1 * state.last
+            state.W += np.outer((x + other) * label, state.settings["eta"])
+            state.last = x
+
+
+class Limits(State):
+    limits = None
+
+
+class ForgetsItsLimits(Hebb):
+    """Cannot overflow, and keeps one limit a setting, which `keep` knows nothing of."""
+
+    def _begin(self, n_features, settings):
+        state = Limits(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
+        state.limits = np.minimum(settings["eta"], 1.0)
+        return state
+
+    def _consume(self, state, X, y):
+        state.W += np.outer(X.T @ y, state.limits[: state.W.shape[1]])
+
+
+class IgnoresAnAxis(Hebb):
+    grid_axes = ("eta", "lam")
+
+    def __init__(self, eta=0.01, lam=0.01):
+        self.eta = eta
+        self.lam = lam
+
+
+class DividesByNothing(Hebb):
+    def memory_bytes(self, n_features, n_settings):
+        return 8.0 * n_settings / (n_features - 1)
+
+
+class TakesLessThanNoMemory(Hebb):
+    def memory_bytes(self, n_features, n_settings):
+        return -1.0
+
+
+class TakesNoTime(Hebb):
+    def seconds_per_row(self, n_features, n_nonzero, n_settings):
+        return 1e-9 * n_nonzero
+
+
+class NeverTicks(BatchLearner):
+    grid_axes = ("lam",)
+
+    def __init__(self, lam=0.1):
+        self.lam = lam
+
+    def _fit_path(self, X, y, settings, tick):
+        return np.outer(X.T @ y, 1.0 / settings["lam"]), None
+
+
 class ForgetsWhenPickled(Hebb):
     def __getstate__(self):
         kept = super().__getstate__().copy()
@@ -230,6 +308,15 @@ BROKEN = [
     (RaisesOnOverflow, "overflow is NaN", "raised FloatingPointError: too large"),
     (OverflowSpreads, "overflow is NaN", "beside huge eta: expected what alone gives.* got nan"),
     (WeighsAbsentFeatures, "constant features", "weight 0 for a feature of zeros in dense rows"),
+    (ScalesTheChunk, "input untouched", "expected _consume to leave the rows and labels"),
+    (ScalesTheSparseChunk, "input untouched", "expected _consume to leave the rows and labels"),
+    (RemembersTheLastRow, "rows may go", "fit_grid with such rows: expected what rows that stay gives"),
+    (ForgetsItsLimits, "settings may go", "other settings are dropped in the middle of the pass: expected"),
+    (IgnoresAnAxis, "axes matter", r"expected lam to change the weights; from .* to 10\.24 it does not"),
+    (DividesByNothing, "costs are told", "raised ZeroDivisionError"),
+    (TakesLessThanNoMemory, "costs are told", r"for 1 rows, 1 features, .* got .*, -1\.0"),
+    (TakesNoTime, "costs are told", "expected seconds_per_row above 0 for 1 features, 0 nonzero a row and 1 settings"),
+    (NeverTicks, "on_chunk ends the pass", r"expected _fit_path to call tick\(\)"),
     (ForgetsWhenPickled, "pickles midway", "a learner that was pickled midway: expected"),
 ]
 
@@ -326,3 +413,34 @@ def test_memory_of_a_pass_does_not_grow_with_the_rows(name):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 0.2 * X[8192:].nbytes
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
+def test_rows_of_other_types_are_the_same_rows(name, dtype):
+    X, y = examples(40, 6)
+    rows = np.round(2 * X).astype(dtype)
+    learner = get_learner(name)()
+    parameters = {"random_state": 0, "tau": 3, "n_components": 3, "engine": "native"}
+    learner.set_params(**{key: value for key, value in parameters.items() if key in learner.get_params()})
+    grid = {learner.grid_axes[0]: np.array([0.01, 0.1])}
+    for form in (np.asarray, sparse.csr_matrix, sparse.csr_array):
+        coef = learner.fit_grid(form(rows), y, grid)
+        assert np.isfinite(coef).all()
+        np.testing.assert_array_equal(coef, learner.fit_grid(form(rows.astype(float)), y, grid))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_sparse_rows_of_other_formats_are_the_same_rows(name):
+    """Kernels that took the columns of CSC for rows read beyond their arrays."""
+    X, y = examples(30, 12, "sparse")
+    learner = get_learner(name)()
+    parameters = {"random_state": 0, "tau": 3, "n_components": 3, "engine": "native"}
+    learner.set_params(**{key: value for key, value in parameters.items() if key in learner.get_params()})
+    grid = {learner.grid_axes[0]: np.array([0.01, 0.1])}
+    coef = learner.fit_grid(sparse.csr_matrix(X), y, grid)
+    for form in (sparse.csc_matrix, sparse.csc_array, sparse.coo_matrix, sparse.bsr_matrix):
+        np.testing.assert_array_equal(learner.fit_grid(form(X), y, grid), coef)
+    rows = sparse.csr_matrix(X)
+    twice = sparse.csr_matrix((np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), 2 * rows.indptr), shape=X.shape)
+    np.testing.assert_array_equal(learner.fit_grid(twice, y, grid), coef)

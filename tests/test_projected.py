@@ -225,3 +225,18 @@ def test_components_of_chosen_rows_read_in_chunks(monkeypatch):
 
 def test_rows_that_do_not_vary_have_no_components():
     assert not principal_components(np.ones((5, 3)), np.arange(5), 2, 0).any()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(("shape", "exact"), [((30, 5), 2048), ((8, 20), 2048), ((30, 20), 10)])
+def test_variances_that_overflow_are_nan(monkeypatch, form, shape, exact):
+    monkeypatch.setattr("opauc_bench.learners.parts.principal._EXACT", exact)
+    X, y = examples(*shape)
+    coef = OPAUCPCA(random_state=0, n_components=3).fit_grid(form(1e200 * X), y, {"eta": np.array([0.01, 0.1])})
+    assert np.isnan(coef).all()
+
+
+def test_no_rows_at_all():
+    X, y = examples(10, 4)
+    for learner in (OPAUCPCA(), OPAUC()):
+        assert (learner.fit_grid(X, y, {"eta": np.array([0.01])}, order=[]) == 0).all()

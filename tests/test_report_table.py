@@ -3,6 +3,7 @@
 import statistics
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from opauc_bench.errors import ResultsError
 from opauc_bench.evaluation.significance import corrected_t_test, paired_t_test
 from opauc_bench.report.published import load_published
 from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.runner.tables import column_titles
 
 FOLDS = tuple((trial, fold) for trial in range(5) for fold in range(5))
 COLUMNS = [Column("uni_exp", "online Uni-Exp"), Column("opauc", "OPAUC"), Column("oam_seq", "OAM_seq")]
@@ -229,3 +231,27 @@ def test_importing_the_report_is_cheap():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_columns_that_share_a_title_are_told_apart():
+    def column(key, title, **params):
+        return SimpleNamespace(key=key, title=title, identity={"params": params})
+
+    columns = [
+        column("opauc_r_10", "OPAUC_r", tau=10, algorithm="plain"),
+        column("opauc_r_20", "OPAUC_r", tau=20, algorithm="plain"),
+        column("uni", "Uni-Log", weights="none"),
+        column("first", "mine", C=1),
+        column("second", "mine", C=1),
+        column("third", "other"),
+        column("fourth", "other", C=1),
+    ]
+    assert column_titles(columns) == {
+        "opauc_r_10": "OPAUC_r (tau 10)",
+        "opauc_r_20": "OPAUC_r (tau 20)",
+        "uni": "Uni-Log",
+        "first": "mine (first)",
+        "second": "mine (second)",
+        "third": "other",
+        "fourth": "other (C 1)",
+    }

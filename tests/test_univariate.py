@@ -8,7 +8,7 @@ from reference import univariate as paper
 from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal
 from scipy import sparse
 
-from opauc_bench.learners import UniExp, UniLog, UniSqu
+from opauc_bench.learners import DivergenceError, UniExp, UniLog, UniSqu
 
 LEARNERS = {"exp": UniExp, "log": UniLog, "squ": UniSqu}
 ALL = pytest.mark.parametrize("loss", LEARNERS)
@@ -92,3 +92,15 @@ def test_weights_that_make_no_sense():
     X, y = examples(20, 2)
     with pytest.raises(ValueError, match="weights is one of none, balanced, prior; got 'equal'"):
         UniLog(weights="equal").fit(X, y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_an_intercept_that_overflows_is_divergence(form):
+    """In rows without features nothing else moves."""
+    X, y = np.zeros((10, 3)), np.resize([1, -1], 10)
+    learner = UniExp(eta=1024.0, intercept=True)
+    coef = learner.fit_grid(form(X), y, {"eta": np.array([0.1, 1024.0])})
+    assert (coef[:, 0] == 0).all()
+    assert np.isnan(coef[:, 1]).all()
+    with pytest.raises(DivergenceError):
+        learner.fit(form(X), y)

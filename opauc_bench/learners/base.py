@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from .parts.identical_columns import ColumnGroups, identical_columns
-from .parts.sparse_rows import csr_of
+from .parts.sparse_rows import by_rows, csr_of
 from .ranker import DivergenceError, LinearRanker
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
@@ -228,7 +228,7 @@ class OnePassLearner(LinearRanker):
         ValueError
             If ``grid`` is empty, has an unknown axis or axes of different lengths.
         """
-        settings = self._settings(grid)
+        settings, X = self._settings(grid), by_rows(X)
         n_settings = len(next(iter(settings.values())))
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
         features = _features_in_use(X) if self._skips_zero_features else None
@@ -303,6 +303,8 @@ class OnePassLearner(LinearRanker):
         """Rows of ``X`` in the form that the kernel reads."""
         chunk = X[rows]
         if sparse.issparse(chunk):
+            if chunk.dtype != np.float64:
+                chunk = chunk.astype(np.float64)
             if not self._sparse_chunks:
                 return chunk.toarray()
             if features is not None:

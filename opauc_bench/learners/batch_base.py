@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from .parts.sparse_rows import by_rows
 from .ranker import DivergenceError, LinearRanker
 
 __all__ = ["BatchLearner"]
@@ -46,7 +47,8 @@ class BatchLearner(LinearRanker):
         Parameters
         ----------
         X : ndarray (C order) or CSR array of shape (n_samples, n_features), float64
-            A copy of the training rows, without features that are zero in all of them.
+            The training rows, without features that are zero in all of them. Not to be written to: they may be the
+            caller's own. No feature is stored twice in a row.
         y : ndarray of shape (n_samples,), float64
             Labels -1 and +1, both of them present.
         settings : dict of axis to ndarray of shape (n_settings,)
@@ -102,7 +104,8 @@ class BatchLearner(LinearRanker):
             If ``grid`` is empty, has an unknown axis, axes of different lengths or a value that is not positive, or if
             one of the classes is missing among the training rows.
         """
-        rows = slice(None) if order is None else np.asarray(order)
+        X = by_rows(X)
+        rows = slice(None) if order is None else np.asarray(order, dtype=None if len(order) else int)
         return self._path(X[rows], np.asarray(y[rows]), grid, on_chunk)[0]
 
     def _path(self, X, y, grid, on_chunk=None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -112,7 +115,8 @@ class BatchLearner(LinearRanker):
                 raise ValueError(f"{type(self).__name__} needs {axis} > 0 and finite; got {values}")
         y = y.astype(np.float64)
         if not (y > 0).any() or (y > 0).all():
-            raise ValueError(f"{type(self).__name__} needs training rows of both classes; all have the label {y[0]:g}")
+            found = f"all have the label {y[0]:g}" if len(y) else "there are no rows"
+            raise ValueError(f"{type(self).__name__} needs training rows of both classes; {found}")
         n_done = 0
 
         def tick():
@@ -128,6 +132,9 @@ class BatchLearner(LinearRanker):
         X = X if len(used) == X.shape[1] else X[:, used]
         form = sparse.csr_array if sparse.issparse(X) else np.ascontiguousarray
         X = form(X, dtype=np.float64)
+        if sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         if len(used):
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
                 found = self._fit_path(X, y, settings, tick)

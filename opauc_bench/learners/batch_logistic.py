@@ -21,6 +21,7 @@ from .batch_univariate import PARAMETERS, BatchUnivariate
 __all__ = ["BatchUniLog", "logistic_path"]
 
 _GRADIENT = 1e-10  # of its norm at w = 0, where the steps end
+_GRADIENT_PENALISED = 1e-6  # of that of the weights alone
 _EXPLICIT = 3000  # features up to which the Hessian is formed
 _ENOUGH = 0.25  # what a step with an old Hessian has to leave of the gradient at most
 _STEPS = 200
@@ -71,9 +72,11 @@ def logistic_path(X, y, weights, lam, penalised, tick: Tick) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_features, n_lam)
-        At each lambda the gradient's norm is below 1e-10 of what it is at w = 0.
+        At each lambda the gradient's norm is below 1e-10 of what it is at w = 0. NaN where that one has overflowed.
     """
     problem = _Problem(X, y, weights, penalised)
+    if not np.isfinite(problem.largest):
+        return np.full((X.shape[1], len(lam)), np.nan)
     coef = np.empty((X.shape[1], len(lam)))
     w = np.zeros(X.shape[1])
     for k in np.argsort(-lam, kind="stable"):
@@ -86,10 +89,19 @@ class _Problem:
 
     def __init__(self, X, y, weights, penalised):
         self.X, self.y, self.weights, self.penalised = X, y, weights, penalised
-        self.largest = np.linalg.norm(self.gradient(np.zeros(len(y)), np.zeros(X.shape[1]), 0.0))
+        first = self.gradient(np.zeros(len(y)), np.zeros(X.shape[1]), 0.0)
+        self.largest, self.largest_penalised = np.linalg.norm(first), np.linalg.norm(penalised * first)
         # What rounding leaves of a gradient that is zero.
-        self.noise = 1e-16 * np.sqrt(np.asarray(abs(X).T @ weights) @ np.asarray(abs(X).T @ weights))
+        sizes = np.asarray(abs(X).T @ weights)
+        self.noise, self.noise_penalised = 1e-16 * np.sqrt(sizes @ sizes), 1e-16 * np.linalg.norm(penalised * sizes)
         self.look_again(np.zeros(len(y)))
+
+    def solved(self, gradient) -> bool:
+        if not np.linalg.norm(gradient) <= max(_GRADIENT * self.largest, self.noise):
+            return False
+        # Beside that of the intercept, the gradient of tiny features would not be seen.
+        size = np.linalg.norm(self.penalised * gradient)
+        return bool(size <= max(_GRADIENT_PENALISED * self.largest_penalised, self.noise_penalised))
 
     def value(self, scores, w, lam) -> float:
         return 0.5 * lam * (self.penalised * w) @ w + self.weights @ np.logaddexp(0.0, -self.y * scores)
@@ -139,7 +151,7 @@ def _minimise(problem: _Problem, w: np.ndarray, lam: float, tick: Tick) -> np.nd
     size = np.linalg.norm(gradient)
     fresh = False
     for _ in range(_STEPS):
-        if size <= max(_GRADIENT * problem.largest, problem.noise):
+        if problem.solved(gradient):
             break
         step = problem.step(gradient, lam)
         step_scores = np.asarray(problem.X @ step)

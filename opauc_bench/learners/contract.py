@@ -1,7 +1,7 @@
 """The contract of a learner, as checks that say what was expected and what came.
 
 ``opauc-bench learners check NAME`` prints them, and the test suite runs them over every registered learner.
-A check is a function of a :class:`_Trial` (a learner to build and rows to train it on). It may return a note,
+A check is a function of a :class:`Trial` (a learner to build and rows to train it on). It may return a note,
 or raise :class:`ContractBroken`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise, product
 
@@ -18,19 +18,26 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import place_of
-from .base import OnePassLearner, State
+from .base import OnePassLearner
 from .batch_base import BatchLearner
 from .parts.sklearn_checks import scikit_learn_says
-from .ranker import DivergenceError, LinearRanker
+from .parts.trial import (
+    N_FEATURES,
+    N_ROWS,
+    ContractBroken,
+    CountingRows,
+    Trial,
+    changed_method,
+    dropping,
+    each,
+    left_alone,
+    overwritten,
+    require,
+    require_same_verdict,
+)
+from .ranker import LinearRanker
 
 __all__ = ["CheckResult", "ContractBroken", "check_learner"]
-
-_TOLERANCE = 1e-12  # of the largest weight of a setting, for learners whose every step is fixed by the rows
-_N_ROWS, _N_FEATURES = 400, 7
-
-
-class ContractBroken(AssertionError):
-    """A learner does not keep its contract; the message says what was expected and what came."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ def check_learner(make: Callable[[], LinearRanker]) -> list[CheckResult]:
             continue
         excused = ""
         try:
-            trial = _Trial(make)
+            trial = Trial(make)
             excused = getattr(trial.learner(), "contract_exceptions", {}).get(name, "")
             detail = check(trial) or ""
             said = f"declared as failing ({excused}), but it passes" if excused else detail
@@ -108,87 +115,24 @@ def _skipped(make) -> tuple[str, ...]:
     return ()
 
 
-class _Trial:
-    """A learner to build, rows to train it on, and a few settings around its own.
-
-    Rows are in [-1, 1] with zeros among them; a third are positive; some equal rows have both labels.
-    Settings are all combinations of half, once and twice the learner's value (2^-6 for zero) on each axis.
-    """
-
-    def __init__(self, make):
-        self.make = make
-        rng = np.random.default_rng(0)
-        self.y = np.where(rng.random(_N_ROWS) < 1 / 3, 1, -1)
-        X = 0.5 * rng.standard_normal((_N_ROWS, _N_FEATURES)) + 0.5 * self.y[:, None]
-        X[rng.random(X.shape) < 0.2] = 0.0
-        self.X = np.clip(X, -1.0, 1.0)
-        self.X[300:320], self.y[300:320] = self.X[0], np.resize([1, -1], 20)
-        self.csr = sparse.csr_matrix(self.X)
-        self.axes = self.learner().grid_axes
-        _require(len(self.axes) > 0, "expected grid_axes to name at least one hyper-parameter; it is empty")
-        self.own = {axis: float(getattr(self.learner(), axis)) or 2.0**-6 for axis in self.axes}
-        factors = np.array(list(product((0.5, 1.0, 2.0), repeat=len(self.axes))))
-        self.grid = {axis: factors[:, k] * self.own[axis] for k, axis in enumerate(self.axes)}
-        # Learners that look at the rows first may not be able to begin without them.
-        if isinstance(learner := self.learner(), OnePassLearner) and learner.streams:
-            _require_state(learner._begin(_N_FEATURES, dict(self.grid)), len(factors))
-
-    def learner(self, **params) -> LinearRanker:
-        """A new learner as exact as it gets, with a fixed seed, if it draws any random numbers."""
-        learner = self.make()
-        seed = {"random_state": 0} if "random_state" in learner.get_params() else {}
-        return learner.set_params(**(seed | getattr(learner, "exact_params", {}) | params))
-
-    def fit_grid(self, X=None, y=None, grid=None, **options) -> np.ndarray:
-        """Weights of a new learner, by default on all rows and for all settings."""
-        X, y = self.X if X is None else X, self.y if y is None else y
-        return self.learner().fit_grid(X, y, self.grid if grid is None else grid, **options)
-
-    def require_close(self, got, want, got_is, want_is, grid=None, tolerance=None) -> None:
-        """Columns agree within ``tolerance``, by default the learner's own."""
-        tolerance = getattr(self.make(), "path_tolerance", _TOLERANCE) if tolerance is None else tolerance
-        _require_close(got, want, got_is, want_is, grid, tolerance)
-
-    def fit(self, X=None, y=None, **params) -> np.ndarray:
-        """Weights of a new learner with ``params`` as a column, by default on all rows."""
-        X, y = self.X if X is None else X, self.y if y is None else y
-        return self.learner(**params).fit(X, y).coef_.T
-
-
-def _require_state(state, n_settings: int) -> None:
-    """What ``_begin`` returns is a state with one model a column."""
-    _require(
-        isinstance(state, State),
-        f"expected _begin to return a State, with settings and W; got {type(state).__name__}",
-    )
-    # A state may store its weights otherwise, if it says how they are read.
-    if type(state).coef is not State.coef:
-        return
-    shape = np.shape(state.W)
-    _require(
-        len(shape) == 2 and shape[0] >= _N_FEATURES and shape[1] >= n_settings,
-        f"expected W of shape (n_features, n_settings), here {(_N_FEATURES, n_settings)}; got {shape}",
-    )
-
-
 # ---------------------------------------------------------------------- the checks
 
 
-def _scikit_learn(trial: _Trial) -> str:
+def _scikit_learn(trial: Trial) -> str:
     """scikit-learn's own checks pass, except those that the learner declares."""
     learner = trial.make()
     learner.set_params(**getattr(learner, "exact_params", {}))
     failures, note = scikit_learn_says(learner, getattr(learner, "expected_failed_checks", {}))
-    _require(not failures, f"expected scikit-learn's checks to pass; {failures}")
+    require(not failures, f"expected scikit-learn's checks to pass; {failures}")
     return note
 
 
-def _ranks_positives_higher(trial: _Trial) -> str:
+def _ranks_positives_higher(trial: Trial) -> str:
     """Some setting around the learner's own ranks the examples of two well separated classes."""
     scores = trial.X @ trial.fit_grid()
     positive = trial.y > 0
     auc = (scores[positive][:, None, :] > scores[~positive][None, :, :]).mean(axis=(0, 1)).max()
-    _require(
+    require(
         auc > 0.9,
         "expected fit_grid to reach an AUC above 0.9 on its own training rows, whose classes hardly overlap; "
         f"got {auc:.3f} (below 0.5 means that labels or signs are turned around)",
@@ -196,16 +140,16 @@ def _ranks_positives_higher(trial: _Trial) -> str:
     return f"AUC {auc:.3f}"
 
 
-def _grid_is_loop_of_fits(trial: _Trial) -> str:
+def _grid_is_loop_of_fits(trial: Trial) -> str:
     """Each column of ``fit_grid`` is what ``fit`` gives for it, with classes mixed or one after the other."""
-    for rows in (np.arange(_N_ROWS), np.argsort(trial.y, kind="stable")):
+    for rows in (np.arange(N_ROWS), np.argsort(trial.y, kind="stable")):
         X, y = trial.X[rows], trial.y[rows]
-        loop = np.hstack([trial.fit(X, y, **setting) for setting in _each(trial.grid)])
+        loop = np.hstack([trial.fit(X, y, **setting) for setting in each(trial.grid)])
         trial.require_close(trial.fit_grid(X, y), loop, "fit_grid", "fit of each setting alone", trial.grid)
     return f"{loop.shape[1]} settings"
 
 
-def _dense_is_sparse(trial: _Trial) -> None:
+def _dense_is_sparse(trial: Trial) -> None:
     """Dense and CSR rows give the same weights and the same scores."""
     trial.require_close(trial.fit_grid(trial.csr), trial.fit_grid(), "CSR rows", "dense rows", trial.grid)
     trial.require_close(trial.fit(trial.csr), trial.fit(), "fit with CSR rows", "fit with dense rows")
@@ -215,7 +159,7 @@ def _dense_is_sparse(trial: _Trial) -> None:
     )
 
 
-def _same_seed_same_bits(trial: _Trial) -> None:
+def _same_seed_same_bits(trial: Trial) -> None:
     """Two passes with one ``random_state`` over one order agree in every bit."""
     first, second = trial.fit_grid(), trial.fit_grid()
     trial.require_close(second, first, "the second of two equal passes", "the first", trial.grid, tolerance=0.0)
@@ -224,9 +168,9 @@ def _same_seed_same_bits(trial: _Trial) -> None:
     trial.require_close(second, first, "a second fit of one estimator", "its first fit", tolerance=0.0)
 
 
-def _input_untouched(trial: _Trial) -> None:
+def _input_untouched(trial: Trial) -> None:
     """Neither rows nor labels, order or grid are written to: they may be memory-mapped read-only."""
-    X, S, y, order = trial.X, trial.csr, trial.y, np.arange(_N_ROWS)[::-1].copy()
+    X, S, y, order = trial.X, trial.csr, trial.y, np.arange(N_ROWS)[::-1].copy()
     watched = {"X": X, "y": y, "order": order, "X.data": S.data, "X.indices": S.indices, "X.indptr": S.indptr}
     watched |= {f"grid[{axis!r}]": values for axis, values in trial.grid.items()}
     before = {name: array.copy() for name, array in watched.items()}
@@ -237,16 +181,20 @@ def _input_untouched(trial: _Trial) -> None:
             trial.fit_grid(rows, order=order)
             trial.fit(rows)
         for name, array in watched.items():
-            _require(np.array_equal(array, before[name]), f"expected {name} to be left as it was; it was changed")
+            require(np.array_equal(array, before[name]), f"expected {name} to be left as it was; it was changed")
+    if isinstance(trial.learner(), OnePassLearner):
+        for rows in (X, S):
+            with changed_method(trial, "_consume", left_alone):
+                trial.fit_grid(rows)
 
 
-def _one_pass(trial: _Trial) -> None:
+def _one_pass(trial: Trial) -> None:
     """``fit_grid`` reads each row of ``order`` once, in that order, and no other row."""
-    source = _CountingRows(trial.X)
-    order = np.random.default_rng(1).permutation(_N_ROWS)[:350]
+    source = CountingRows(trial.X)
+    order = np.random.default_rng(1).permutation(N_ROWS)[:350]
     trial.fit_grid(source, order=order)
-    times = np.bincount(source.rows_read, minlength=_N_ROWS)
-    wrong = np.flatnonzero(times != np.isin(np.arange(_N_ROWS), order))
+    times = np.bincount(source.rows_read, minlength=N_ROWS)
+    wrong = np.flatnonzero(times != np.isin(np.arange(N_ROWS), order))
     if len(wrong):
         row = wrong[0]
         raise ContractBroken(
@@ -254,27 +202,31 @@ def _one_pass(trial: _Trial) -> None:
             f"{len(wrong)} rows were not: row {row} was to be read {'once' if row in order else 'never'} "
             f"and was read {times[row]} times"
         )
-    _require(
+    require(
         np.array_equal(source.rows_read, order),
         f"expected the rows to be read in the order {order[:5].tolist()}...; got {source.rows_read[:5]}...",
     )
 
 
-def _rows_may_go(trial: _Trial) -> str:
-    """Rows may be overwritten when ``partial_fit`` returns; what a learner keeps does not grow with them."""
-    learner, buffer = trial.learner(), np.empty((50, _N_FEATURES))
-    for start in range(0, _N_ROWS, 50):
+def _rows_may_go(trial: Trial) -> str:
+    """Rows may be overwritten when they have been consumed; what a learner keeps does not grow with them."""
+    learner, buffer = trial.learner(), np.empty((50, N_FEATURES))
+    for start in range(0, N_ROWS, 50):
         buffer[:] = trial.X[start : start + 50]
         learner.partial_fit(buffer, trial.y[start : start + 50], classes=[-1, 1])
         buffer.fill(1e6)
     trial.require_close(learner.coef_.T, trial.fit(), "partial_fit with rows that are overwritten afterwards", "fit")
+    for rows in (trial.X, trial.csr):
+        with changed_method(trial, "_consume", overwritten):
+            coef = trial.fit_grid(rows)
+        trial.require_close(coef, trial.fit_grid(rows), "fit_grid with such rows", "rows that stay", trial.grid)
     sizes = []
     for _ in range(2):
         for _ in range(10):
             learner.partial_fit(trial.X, trial.y)
         sizes.append(len(pickle.dumps(learner)))
     grown, given = sizes[1] - sizes[0], 10 * trial.X.nbytes
-    _require(
+    require(
         grown < 0.05 * given,
         "expected the memory of the learner not to depend on the number of rows; "
         f"it grew by {grown:,} bytes over rows of {given:,} bytes",
@@ -282,9 +234,9 @@ def _rows_may_go(trial: _Trial) -> str:
     return f"{sizes[1]:,} bytes"
 
 
-def _chunks_change_nothing(trial: _Trial) -> None:
+def _chunks_change_nothing(trial: Trial) -> None:
     """``partial_fit`` in pieces of any length is ``fit``; the chunks of ``fit_grid`` make no difference."""
-    cuts = np.unique([0, 1, 3, *np.random.default_rng(2).integers(4, _N_ROWS, 8), _N_ROWS])
+    cuts = np.unique([0, 1, 3, *np.random.default_rng(2).integers(4, N_ROWS, 8), N_ROWS])
     learner = trial.learner()
     if hasattr(learner, "partial_fit"):
         for start, stop in pairwise(cuts):
@@ -295,14 +247,58 @@ def _chunks_change_nothing(trial: _Trial) -> None:
     slow.seconds_per_row = lambda *_: 1.0  # chunks as short as they get
     in_short_chunks = slow.fit_grid(trial.X, trial.y, trial.grid, on_chunk=consumed.append)
     trial.require_close(in_short_chunks, trial.fit_grid(), "short chunks", "chunks that grow", trial.grid)
-    _require(
-        len(consumed) > 1 and consumed[-1] == _N_ROWS and all(0 < a < b for a, b in pairwise(consumed)),
-        f"expected on_chunk to be called several times with growing counts up to {_N_ROWS}; got {consumed}",
+    require(
+        len(consumed) > 1 and consumed[-1] == N_ROWS and all(0 < a < b for a, b in pairwise(consumed)),
+        f"expected on_chunk to be called several times with growing counts up to {N_ROWS}; got {consumed}",
     )
 
 
-def _on_chunk_ends_the_pass(trial: _Trial) -> None:
+def _settings_may_go(trial: Trial) -> str:
+    """Settings that are dropped between two chunks leave the others as they are, whichever they are."""
+    whole, n_dropped = trial.fit_grid(), 0
+    for rows in (trial.X, trial.csr):
+        with changed_method(trial, "_finite", dropping):
+            coef = trial.fit_grid(rows)
+        kept = ~np.isnan(coef).all(axis=0)
+        n_dropped = np.count_nonzero(~kept)
+        left = {axis: values[kept] for axis, values in trial.grid.items()}
+        beside = "where other settings are dropped in the middle of the pass"
+        trial.require_close(coef[:, kept], whole[:, kept], beside, "a pass where all stay", left)
+    return f"{n_dropped} of {whole.shape[1]} dropped"
+
+
+def _axes_matter(trial: Trial) -> None:
+    """Each axis of the grid changes the weights."""
+    for axis in trial.axes:
+        values = trial.own[axis] * 2.0 ** np.array([-10, -5, 0, 5, 10])
+        grid = {name: np.full(5, trial.own[name]) for name in trial.axes} | {axis: values}
+        coef = trial.fit_grid(grid=grid)
+        scale = np.abs(coef[:, 0]).max()
+        same = np.allclose(coef, coef[:, :1], rtol=0.0, atol=1e-9 * scale, equal_nan=True)
+        require(not same, f"expected {axis} to change the weights; from {values[0]:g} to {values[-1]:g} it does not")
+
+
+def _costs_are_told(trial: Trial) -> None:
+    """``cost``, which ``plan`` asks, is two numbers for data of any size; a row takes some time."""
+    learner = trial.learner()
+    for shape in product((1, 2, 10**7), (1, 2, 10**6), (0.0, 1.0), (1, 299)):
+        asked = f"{shape[0]} rows, {shape[1]} features, {shape[2]:g} nonzero a row and {shape[3]} settings"
+        seconds, size = learner.cost(*shape)
+        require(
+            bool(np.isfinite([seconds, size]).all()) and seconds >= 0 and size >= 0,
+            f"expected cost to be seconds and bytes, finite and not negative, for {asked}; got {seconds}, {size}",
+        )
+        if isinstance(learner, OnePassLearner):
+            seconds = learner.seconds_per_row(*shape[1:])
+            require(seconds > 0, f"expected seconds_per_row above 0 for {asked[asked.index(',') + 2 :]}; got {seconds}")
+
+
+def _on_chunk_ends_the_pass(trial: Trial) -> None:
     """What ``on_chunk`` raises ends the pass: time limits and Ctrl-C depend on it."""
+    told = []
+    trial.fit_grid(on_chunk=told.append)
+    if isinstance(trial.learner(), BatchLearner):
+        require(len(told) > 1, "expected _fit_path to call tick() between units of work; it never did")
 
     def stop(_):
         raise InterruptedError
@@ -314,7 +310,7 @@ def _on_chunk_ends_the_pass(trial: _Trial) -> None:
     raise ContractBroken("expected fit_grid to pass on what on_chunk raises; it went on and returned")
 
 
-def _overflow_is_nan(trial: _Trial) -> str:
+def _overflow_is_nan(trial: Trial) -> str:
     """What overflows is NaN in ``fit_grid`` and DivergenceError in ``fit``; other settings do not notice."""
     calm, notes = trial.fit_grid(), []
     for axis in trial.axes:
@@ -326,21 +322,21 @@ def _overflow_is_nan(trial: _Trial) -> str:
         columns = np.hstack([coef[:, 1:4], trial.fit_grid(grid=alone)])
         for setting, column in zip(2 * wild, columns.T):
             bad = np.isnan(column)
-            _require(
+            require(
                 bool(np.isfinite(column).all() or bad.all()),
                 f"expected weights that are all finite, or all NaN by overflow, for {setting}; got {column}",
             )
-            _require_same_verdict(trial, setting, diverged=bool(bad.all()))
+            require_same_verdict(trial, setting, diverged=bool(bad.all()))
         notes.append(f"{axis} can{'' if np.isnan(columns).any() else 'not'} overflow")
     return ", ".join(notes)
 
 
-def _constant_features(trial: _Trial) -> None:
+def _constant_features(trial: Trial) -> None:
     """Constant features give finite weights; one that is zero everywhere has weight 0 and changes nothing."""
     with_zero, without = np.insert(trial.X, 3, 0.0, axis=1), trial.fit_grid()
     for rows, form in ((with_zero, "dense"), (sparse.csr_matrix(with_zero), "CSR")):
         coef = trial.fit_grid(rows)
-        _require((coef[3] == 0).all(), f"expected weight 0 for a feature of zeros in {form} rows; got {coef[3]}")
+        require((coef[3] == 0).all(), f"expected weight 0 for a feature of zeros in {form} rows; got {coef[3]}")
         beside = f"weights beside a feature of zeros in {form} rows"
         trial.require_close(np.delete(coef, 3, axis=0), without, beside, "weights without it", trial.grid)
     constant = trial.X.copy()
@@ -352,22 +348,22 @@ def _constant_features(trial: _Trial) -> None:
         (zeros, "rows of zeros"),
     ):
         coef = trial.fit_grid(rows)
-        _require(np.isfinite(coef).all(), f"expected finite weights from {what}; got {coef}")
-    _require((coef == 0).all(), f"expected zero weights from rows of zeros; got {coef}")
+        require(np.isfinite(coef).all(), f"expected finite weights from {what}; got {coef}")
+    require((coef == 0).all(), f"expected zero weights from rows of zeros; got {coef}")
 
 
-def _order_is_permutation(trial: _Trial) -> None:
+def _order_is_permutation(trial: Trial) -> None:
     """``order`` visits the rows as if they had been permuted, or chosen, beforehand."""
-    order = np.random.default_rng(3).permutation(_N_ROWS)
+    order = np.random.default_rng(3).permutation(N_ROWS)
     for chosen, what in ((order, "a permutation"), (order[:150], "some")):
         taken = trial.fit_grid(trial.X[chosen], trial.y[chosen])
         by_order = trial.fit_grid(order=chosen)
         trial.require_close(by_order, taken, f"order={what} of the rows", "those rows in that order", trial.grid)
 
 
-def _pickles_midway(trial: _Trial) -> None:
+def _pickles_midway(trial: Trial) -> None:
     """A learner that is pickled between two calls of ``partial_fit`` goes on as if nothing had happened."""
-    half = _N_ROWS // 2
+    half = N_ROWS // 2
     learner = trial.learner().partial_fit(trial.X[:half], trial.y[:half], classes=[-1, 1])
     revived = pickle.loads(pickle.dumps(learner))
     went_on, revived = (model.partial_fit(trial.X[half:], trial.y[half:]).coef_.T for model in (learner, revived))
@@ -375,11 +371,11 @@ def _pickles_midway(trial: _Trial) -> None:
 
 
 # What makes sense only for learners that go through the rows one after the other.
-_PASSES = ("really one pass", "rows may go", "chunking changes nothing", "pickles midway")
+_PASSES = ("really one pass", "rows may go", "chunking changes nothing", "settings may go", "pickles midway")
 # What needs partial_fit from end to end.
 _IN_PIECES = ("rows may go", "pickles midway")
 
-_CHECKS: dict[str, Callable[[_Trial], str | None]] = {
+_CHECKS: dict[str, Callable[[Trial], str | None]] = {
     "scikit-learn's checks": _scikit_learn,
     "positives rank higher": _ranks_positives_higher,
     "grid == loop of single fits": _grid_is_loop_of_fits,
@@ -389,62 +385,12 @@ _CHECKS: dict[str, Callable[[_Trial], str | None]] = {
     "really one pass": _one_pass,
     "rows may go": _rows_may_go,
     "chunking changes nothing": _chunks_change_nothing,
+    "settings may go": _settings_may_go,
+    "axes matter": _axes_matter,
     "on_chunk ends the pass": _on_chunk_ends_the_pass,
     "overflow is NaN": _overflow_is_nan,
     "constant features": _constant_features,
     "order == permuted rows": _order_is_permutation,
     "pickles midway": _pickles_midway,
+    "costs are told": _costs_are_told,
 }
-
-
-# ---------------------------------------------------------------------- what they share
-
-
-class _CountingRows(sparse.csr_matrix):
-    """Rows that remember which of them have been read."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.rows_read: list[int] = []
-
-    def __getitem__(self, rows):
-        self.rows_read += np.atleast_1d(np.arange(self.shape[0])[rows]).tolist()
-        return sparse.csr_matrix(self)[rows]
-
-
-def _each(grid: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
-    for values in zip(*grid.values()):
-        yield {axis: float(value) for axis, value in zip(grid, values)}
-
-
-def _require(kept: bool, message: str) -> None:
-    if not kept:
-        raise ContractBroken(message)
-
-
-def _require_close(got, want, got_is: str, want_is: str, grid: Mapping | None, tolerance: float) -> None:
-    """Columns agree within ``tolerance`` of the largest entry of the wanted column, NaN with NaN."""
-    _require(got.shape == want.shape, f"{got_is}: expected the shape {want.shape}, as {want_is}; got {got.shape}")
-    scale = np.abs(want).max(axis=0)
-    off = np.abs(got - want) / np.where(scale > 0, scale, 1.0)
-    off = np.where(np.isnan(got) & np.isnan(want), 0.0, np.where(np.isnan(off), np.inf, off))
-    if (off <= tolerance).all():
-        return
-    i, g = np.unravel_index(np.argmax(off), off.shape)
-    setting = "" if grid is None else f" of {list(_each(grid))[g]}"
-    n_wrong = int((off > tolerance).any(axis=0).sum())
-    raise ContractBroken(
-        f"{got_is}: expected what {want_is} gives, within {tolerance:g} of its largest entry; "
-        f"{n_wrong} of {off.shape[1]} columns differ. Worst, by {off[i, g]:.1e}: entry {i}{setting}, "
-        f"expected {want[i, g]:.17g}, got {got[i, g]:.17g}"
-    )
-
-
-def _require_same_verdict(trial: _Trial, setting: Mapping[str, float], diverged: bool) -> None:
-    """``fit`` raises DivergenceError for a setting exactly if ``fit_grid`` gives NaN for it."""
-    try:
-        trial.fit(**setting)
-    except DivergenceError as error:
-        _require(diverged, f"fit_grid gave finite weights for {setting}, but fit says: {error}")
-    else:
-        _require(not diverged, f"fit_grid says that {setting} overflows, but fit gave finite weights")

@@ -8,8 +8,14 @@ positives so far (Liu, Zhang, Chen, Wang and Yang 2018):
 
 Then w is projected onto the l1 ball of radius R, a and b are kept within R and alpha within 2 R; and v within r, alpha
 within D of where the epoch began. An epoch begins at the mean of the iterates of the one before it, with alpha set to
-the score of the difference of the class means; r is halved, and D and eta follow from r and from p. There are
-m = floor(log2(2 n / log2 n) / 2) - 1 epochs of floor(n / m) rows, so the number n of rows has to be known beforehand.
+the score of the difference of the class means (of all rows so far; negatives less positives). There are
+m = floor(log2(2 n / log2 n) / 2) - 1 epochs of n_0 = floor(n / m) rows, so the number n of rows has to be known
+beforehand. At first r = 2 sqrt(3) R, D = 2 sqrt(2) r, and all variables are 0. As an epoch ends, with L = log(120),
+s = 2 + sqrt(2 L) and q = min(p, 1 - p), r is halved and
+
+    D = 2 sqrt(2) r + 12 sqrt(2) s R / sqrt(q n_0 - sqrt(2 n_0 L)),          1e7 where the root has no positive argument
+    eta <- eta min(1, sqrt(k / k_before) / 2)
+    k = 9 + 288 s^2 / (q - sqrt(2 L / n_0)),                    9 at first; 1e7 where the divisor is not positive
 
 Beside the nonzero features of a row, only what projections do may change a weight:
 

@@ -122,6 +122,7 @@ def ridge_path(X, weights: np.ndarray, groups: np.ndarray, v: np.ndarray, lam: n
     Returns
     -------
     ndarray of shape (n_features, n_lam)
+        NaN where squares of the features overflow.
     """
     n_samples, n_features = X.shape
     by_group = groups.T * weights
@@ -129,12 +130,19 @@ def ridge_path(X, weights: np.ndarray, groups: np.ndarray, v: np.ndarray, lam: n
     form = _SparseRows if sparse.issparse(X) else _DenseRows
     Z = form(X, np.sqrt(weights), groups, centres)
     if n_features <= n_samples:
-        e, V = np.linalg.eigh(Z.moments())
+        e, V = _eigh(Z.moments())
         return V @ ((V.T @ v)[:, None] / (np.maximum(e, 0.0)[:, None] + lam))
     # (lam I + Z'Z)^-1 = (I - Z' (lam I + ZZ')^-1 Z) / lam
-    e, U = np.linalg.eigh(Z.gram())
+    e, U = _eigh(Z.gram())
     inner = U @ ((U.T @ Z.times(v))[:, None] / (np.maximum(e, 0.0)[:, None] + lam))
     return (v[:, None] - Z.transposed_times(inner)) / lam
+
+
+def _eigh(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a symmetric matrix; NaN where its entries have overflowed."""
+    if not np.isfinite(C).all():
+        return np.full(len(C), np.nan), np.full(C.shape, np.nan)
+    return np.linalg.eigh(C)
 
 
 class _DenseRows:

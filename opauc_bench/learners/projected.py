@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_X_y
 from ..compiled import njit
 from .opauc import OPAUC, Moments
 from .parts.principal import principal_components
-from .parts.sparse_rows import rows_of
+from .parts.sparse_rows import by_rows, rows_of
 
 __all__ = ["OPAUCPCA", "OPAUCRP", "OPAUCFeat"]
 
@@ -283,6 +283,7 @@ class OPAUCPCA(_ProjectedOPAUC):
 
     def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
         self._settings(grid)
+        X = by_rows(X)
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
         return super(OPAUCPCA, self._with_basis(X, order)).fit_grid(X, y, grid, order=order, on_chunk=on_chunk)
 

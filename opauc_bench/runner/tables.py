@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .. import plan
 from ..errors import ConfigError, ResultsError
 from ..plan import Task
 from ..report.compare import Comparison, compare
@@ -47,10 +48,11 @@ def build_report(
         raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
     protocol = experiment.protocol
     expected = protocol.n_repetitions
+    titles = column_titles(session.columns)
     table = build_table(
         title=experiment.title,
         datasets=list(rows),
-        columns=[Column(column.key, column.title) for column in session.columns if column.key in keys],
+        columns=[Column(column.key, titles[column.key]) for column in session.columns if column.key in keys],
         cells={
             key: _cell(tasks, expected, missing_because(session, tasks, is_hopeless), protocol.metrics)
             for key, tasks in records.items()
@@ -67,12 +69,31 @@ def build_report(
     return table, compare(table, load_published(published)) if published else None
 
 
+def column_titles(columns: Iterable[plan.Column]) -> dict[str, str]:
+    """A title for each column's key: where several share one, with the parameters that differ, or else with the key."""
+    sharing: dict[str, list[plan.Column]] = {}
+    for column in columns:
+        sharing.setdefault(column.title, []).append(column)
+    titles = {}
+    for title, group in sharing.items():
+        params = [column.identity["params"] for column in group]
+        names = dict.fromkeys(name for one in params for name in one)
+        differing = [name for name in names if any(one.get(name) != params[0].get(name) for one in params)]
+        told = [", ".join(f"{name} {one[name]}" for name in differing if name in one) for one in params]
+        unlike = len(set(told)) == len(group)
+        for column, values in zip(group, told):
+            apart = values if unlike else column.key
+            titles[column.key] = f"{title} ({apart})" if len(group) > 1 and apart else title
+    return titles
+
+
 def _origins(session: Session, records) -> Iterator[str]:
     """What records tell of how a column was computed, such as by which program."""
+    titles = column_titles(session.columns)
     for column in session.columns:
         kept = (record for (_, key), rows in records.items() if key == column.key for _, record in rows if record)
         told = (record.get("learner_info", {}).get("note") for record in kept)
-        yield from origin_notes(column.title, filter(None, told))
+        yield from origin_notes(titles[column.key], filter(None, told))
 
 
 def missing_because(

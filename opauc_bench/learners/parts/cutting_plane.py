@@ -142,7 +142,7 @@ class _Solver:
         self._add_plane(self.best)
         self.difference = -self.planes.A[1]
         direction = np.asarray(X @ self.difference)
-        self.smallest = _SMALLEST * float(abs(X).max()) ** 2
+        self.smallest = _SMALLEST * float(np.square(abs(X).max()))
         self.exact_from = max(0.0, direction[y > 0].max() - direction[y < 0].min())
 
     def solve(self, lam: float) -> tuple[np.ndarray, float, float]:

@@ -32,9 +32,15 @@ def principal_components(X, order: np.ndarray, n_components: int, random_state) 
     -------
     P : ndarray of shape (n_features, k)
         Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer
-        directions have any variance; at least 1: a column of zeros, if none has.
+        directions have any variance; at least 1: a column of zeros, if none has, or of NaN, if variances overflow.
     """
-    rows = _CentredRows(X, order)
+    if len(order) == 0:
+        return np.zeros((X.shape[1], 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _components(_CentredRows(X, order), n_components, random_state)
+
+
+def _components(rows: _CentredRows, n_components: int, random_state) -> np.ndarray:
     if min(rows.shape) > _EXACT:
         P = _approximately(rows, n_components, np.random.default_rng(random_state))
     elif rows.shape[1] <= rows.shape[0]:
@@ -54,9 +60,9 @@ def _approximately(rows: _CentredRows, n_components: int, rng) -> np.ndarray:
     size = min(n_components + _OVERSAMPLED, shorter)
     Q = rng.standard_normal((rows.shape[1], size))
     for _ in range(7 if n_components < 0.1 * shorter else 4):
-        Q, _ = lu(rows.times(Q), permute_l=True)
-        Q, _ = lu(rows.transposed_times(Q), permute_l=True)
-    Q, _ = qr(rows.times(Q), mode="economic")
+        Q, _ = lu(rows.times(Q), permute_l=True, check_finite=False)
+        Q, _ = lu(rows.transposed_times(Q), permute_l=True, check_finite=False)
+    Q, _ = qr(rows.times(Q), mode="economic", check_finite=False)
     B = rows.transposed_times(Q)
     variances, vectors = _leading(B.T @ B, n_components)
     kept = _not_negligible(variances)
@@ -69,6 +75,8 @@ def _not_negligible(variances: np.ndarray) -> np.ndarray:
 
 def _leading(C: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     size = len(C)
+    if not np.isfinite(C).all():
+        return np.ones(1), np.full((size, 1), np.nan)
     values, vectors = eigh(C, subset_by_index=[max(0, size - n), size - 1])
     return values[::-1], vectors[:, ::-1]
 
@@ -77,7 +85,10 @@ class _CentredRows:
     """Rows minus their mean, which are never formed."""
 
     def __init__(self, X, order):
-        self.X, self.order = (X[order], None) if sparse.issparse(X) else (X, order)
+        self.X, self.order = X, order
+        if sparse.issparse(X):
+            self.X, self.order = X[order].astype(np.float64, copy=False), None
+            self.X.sum_duplicates()
         self.shape = (len(order), X.shape[1])
         self.mean, self.used = np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
         for _, chunk in self._chunks():

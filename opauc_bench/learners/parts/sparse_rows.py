@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ...compiled import njit
 
-__all__ = ["aligned_zeros", "csr_of", "require_positive", "require_variant", "rows_of"]
+__all__ = ["aligned_zeros", "by_rows", "csr_of", "require_positive", "require_variant", "rows_of"]
 
 _CACHE_LINE = 64
 _VARIANTS = ("paper", "released")
@@ -21,6 +21,11 @@ def aligned_zeros(*shape: int) -> np.ndarray:
     raw = np.zeros(n_bytes + _CACHE_LINE, dtype=np.uint8)
     start = -raw.ctypes.data % _CACHE_LINE
     return raw[start : start + n_bytes].view(np.float64).reshape(shape)
+
+
+def by_rows(X):
+    """Sparse rows as CSR, which kernels take for granted; anything else as it is."""
+    return X.tocsr() if sparse.issparse(X) and X.format != "csr" else X
 
 
 def rows_of(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
