@@ -218,8 +218,9 @@ def _scale(axes, which: str, scale: str) -> None:
         axis.set_minor_locator(NullLocator())
     elif 0 < low < high and math.floor(math.log10(high)) - math.ceil(math.log10(low)) < 1:
         # One power of ten at most would be all that tells the scale.
-        narrow = high / low < 10
-        axis.set_major_locator(MaxNLocator(nbins=4) if narrow else LogLocator(base=10, subs=(1, 2, 5)))
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        inside = [f for k in powers for f in (10.0**k, 2 * 10.0**k, 5 * 10.0**k) if low <= f <= high]
+        axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)) if len(inside) > 1 else MaxNLocator(nbins=4))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
