@@ -146,7 +146,7 @@ def test_columns_of_one_learner_are_points_of_a_line_where_x_is_a_parameter():
     (line,) = figure.panels[0].lines
     assert (line.label, line.variant) == ("OPAUC_r", 0)
     assert [(point.x, point.y) for point in line.points] == [(10, 0.2), (20, 0.25)]
-    assert rows_of(figure)[1]["tau"] == "20.0"
+    assert [(row["column"], row["tau"]) for row in rows_of(figure)] == [("r10", "10.0"), ("r20", "20.0")]
 
 
 def test_a_measured_x_is_averaged_too(pass_figure):

@@ -110,6 +110,7 @@ class Cell:
 class Point:
     """Mean and standard deviation over repetitions; NaN where ``n`` falls short of what is expected."""
 
+    column: str
     x: float | str
     x_std: float
     y: float
@@ -246,7 +247,7 @@ def _lines(
             key = tuple(sample.exact[axis][row] for axis in fixed)
             found.setdefault(key, {}).setdefault(where, []).append(_coordinates(spec, dataset, column, sample, row))
     for key, places in found.items():
-        yield dict(zip(fixed, key)), tuple(_point(pairs, cell.expected, ddof) for pairs in places.values())
+        yield dict(zip(fixed, key)), tuple(_point(column.key, pairs, cell.expected, ddof) for pairs in places.values())
 
 
 def _chosen_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterator[int]:
@@ -282,15 +283,15 @@ def _coordinates(spec: FigureSpec, dataset: str, column: Column, sample: Sample,
     return x, sample.measured[spec.y][row]
 
 
-def _point(pairs: Sequence[tuple], expected: int, ddof: int) -> Point:
+def _point(column: str, pairs: Sequence[tuple], expected: int, ddof: int) -> Point:
     good = [(x, y) for x, y in pairs if isinstance(x, str) or math.isfinite(x) if math.isfinite(y)]
     xs, ys = [x for x, _ in good], [y for _, y in good]
     x = pairs[0][0]
     if len(good) < expected:
-        return Point(x, math.nan, math.nan, math.nan, len(good), expected)
+        return Point(column, x, math.nan, math.nan, math.nan, len(good), expected)
     if isinstance(x, str):
-        return Point(x, math.nan, *_mean_and_std(ys, ddof), len(good), expected)
-    return Point(*_mean_and_std(xs, ddof), *_mean_and_std(ys, ddof), len(good), expected)
+        return Point(column, x, math.nan, *_mean_and_std(ys, ddof), len(good), expected)
+    return Point(column, *_mean_and_std(xs, ddof), *_mean_and_std(ys, ddof), len(good), expected)
 
 
 def _mean_and_std(values: Sequence[float], ddof: int) -> tuple[float, float]:

@@ -28,7 +28,7 @@ def figure_to_csv(figure: Figure) -> str:
         for line in panel.lines:
             for point in line.points:
                 xs = [point.x, point.x_std][: len(x_names)]
-                where = [panel.dataset or point.x, line.column, *(line.setting.get(axis, "") for axis in fixed)]
+                where = [panel.dataset or point.x, point.column, *(line.setting.get(axis, "") for axis in fixed)]
                 numbers = map(_number, (*xs, point.y, point.y_std))
                 writer.writerow([*where, *numbers, point.n, point.expected])
     return text.getvalue()
