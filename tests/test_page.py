@@ -715,7 +715,9 @@ def test_a_cell_shows_its_folds_on_hover_and_focus(drive, records):
         const box = card.getBoundingClientRect();
         told.inside = box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
         cell.dispatchEvent(new MouseEvent("mouseleave")); told.left = card.hidden;
-        cell.focus(); told.focus = look(); told.described = cell.getAttribute("aria-describedby");
+        cell.focus(); told.focused = document.activeElement === cell;
+        if (!document.hasFocus()) cell.dispatchEvent(new FocusEvent("focus"));  // the window of another test has it
+        told.focus = look(); told.described = cell.getAttribute("aria-describedby");
         document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
         told.escape = card.hidden;
         """
@@ -727,6 +729,7 @@ def test_a_cell_shows_its_folds_on_hover_and_focus(drive, records):
         assert auc_text(record["test_auc"]) in told["hover"][2]
         assert all(value_text(value) in told["hover"][2] for value in record["chosen"].values())
     assert told["left"] is True
+    assert told["focused"] is True
     assert told["focus"] == told["hover"]
     assert told["described"] == "card"
     assert told["escape"] is True

@@ -213,7 +213,7 @@ def note_texts(comparison: Comparison) -> list[str]:
     titles |= {column.key: column.title for column in comparison.published.columns}
     texts = []
     for note in comparison.notes:
-        columns = ", ".join(titles[key] for key in note.columns)
+        columns = ", ".join(titles[key] for key in note.columns if key in titles)  # an experiment may have fewer
         scope = "; ".join(filter(None, [", ".join(note.datasets), columns]))
         texts.append(f"{scope}: {note.text}" + (" Cause unknown." if note.kind == "unexplained" else ""))
     return texts
