@@ -1,5 +1,6 @@
 """``train`` and ``score`` from the outside, as a user types them: what they print, and what mistakes lead to."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -123,13 +124,15 @@ def test_progress_on_a_terminal_is_one_line(environment, desk, tmp_path):
         stdout=subprocess.PIPE,
         stderr=theirs,
     )
+    os.close(theirs)
     text = (desk / "data.svm").read_bytes()
     shown = []
 
     def read():
-        with os.fdopen(ours, "rb", buffering=0) as screen:
-            while b"\r\x1b[K" not in b"".join(shown):
-                shown.append(screen.read(4096))
+        # Until nobody can write any more: a terminal that is gone would be an error of its own.
+        with contextlib.suppress(OSError), os.fdopen(ours, "rb", buffering=0) as screen:
+            while part := screen.read(4096):
+                shown.append(part)
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
@@ -139,10 +142,10 @@ def test_progress_on_a_terminal_is_one_line(environment, desk, tmp_path):
             break
         time.sleep(0.02)
     process.stdin.close()
-    assert process.wait(timeout=300) == 0
+    ended = process.wait(timeout=300)
     reader.join(timeout=60)
-    os.close(theirs)
     screen = b"".join(shown).decode()
+    assert ended == 0, screen
     assert re.search(r"\r[\d,]+ rows  [\d,]+ rows/s  \d+ MB  AUC \.\d{4} \(last [\d,]+\)\x1b\[K", screen)
     assert "\n" not in screen
     assert screen.endswith("\r\x1b[K")
