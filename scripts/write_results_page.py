@@ -16,7 +16,9 @@ In docs/results.md.in, ``{{name argument ...}}`` stands for a figure:
     wtl EXP COLUMN TEST         win/tie/loss of the reference against a column, by the test paired or corrected
     distant EXP                 a table of all cells further than one printed std, with what is known of them
     cpu EXP [ROW ...]           CPU minutes on record, of some datasets or of all
-    timed EXP ROW COLUMN        milliseconds of a pass, from the CSV of a figure
+    timed FIGURE ROW COLUMN     milliseconds of a pass, from the CSV of a figure
+    by_rank ROW TAU             mean AUC in figure5_2013
+    sketch_error ROW COLUMN TAU    relative error of the positive class in figure4
 
 EXP is the name of a config with a folder under results/. A metric other than AUC is named as ROW:METRIC; a row with
 blanks is quoted: "imdb @ 0.1".
@@ -34,7 +36,7 @@ from pathlib import Path
 
 from opauc_bench.data import Sources
 from opauc_bench.report.compare import ComparedCell, Comparison
-from opauc_bench.report.metrics import Metric
+from opauc_bench.report.metrics import AUC, Metric
 from opauc_bench.report.table import Entry, ResultTable
 from opauc_bench.runner.session import Session
 from opauc_bench.runner.tables import build_report
@@ -143,19 +145,36 @@ def cpu(experiment: str, *rows: str) -> str:
     return f"{total / 60:,.0f}"
 
 
-def timed(experiment: str, dataset: str, column: str) -> str:
-    """Mean CPU time of a pass, in milliseconds."""
-    with (ROOT / "results" / experiment / f"{experiment}.csv").open(newline="") as file:
+def plotted(figure: str, **where: str) -> dict[str, str]:
+    """A row of a figure's CSV."""
+    with (ROOT / "results" / figure / f"{figure}.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            if (row["dataset"], row["column"]) == (dataset, column):
-                milliseconds = 1000 * float(row["seconds_mean"])
-                return f"{milliseconds:.0f}" if milliseconds >= 10 else f"{milliseconds:.2g}"
-    raise SystemExit(f"{experiment} {dataset} {column} is not in its CSV")
+            if where.items() <= row.items():
+                return row
+    raise SystemExit(f"{figure}.csv has no row with {where}")
 
 
-FIGURES = {
-    f.__name__: f for f in (mean, cell, cell_std, published, published_std, diff, stds, count, wtl, distant, cpu, timed)
-}
+def timed(figure: str, dataset: str, column: str) -> str:
+    """Mean CPU time of a pass, in milliseconds."""
+    milliseconds = 1000 * float(plotted(figure, dataset=dataset, column=column)["seconds_mean"])
+    return f"{milliseconds:.0f}" if milliseconds >= 10 else f"{milliseconds:.2g}"
+
+
+def by_rank(dataset: str, tau: str) -> str:
+    """Mean AUC of OPAUC_r with a sketch of so many columns."""
+    return AUC.text(float(plotted("figure5_2013", dataset=dataset, tau=f"{float(tau)}")["auc_mean"]))
+
+
+def sketch_error(dataset: str, column: str, tau: str) -> str:
+    """Relative error of the second moments of the positive class."""
+    return (
+        f"{float(plotted('figure4', dataset=dataset, column=column, tau=f'{float(tau)}')['positive_error_mean']):.2f}"
+    )
+
+
+OF_TABLES = (mean, cell, cell_std, published, published_std, diff, stds, count, wtl, distant, cpu)
+OF_FIGURES = (timed, by_rank, sketch_error)
+FIGURES = {f.__name__: f for f in (*OF_TABLES, *OF_FIGURES)}
 
 
 def page() -> str:
