@@ -15,6 +15,7 @@ __all__ = [
     "OpaucBenchError",
     "ResultsError",
     "RunnerError",
+    "ZeroIndexError",
     "place_of",
 ]
 
@@ -58,6 +59,10 @@ class DataError(OpaucBenchError):
 
 class DataUnavailable(DataError):
     """A dataset's files are in no cache, no mirror and at no reachable address."""
+
+
+class ZeroIndexError(DataError):
+    """A feature has the index 0 in a file whose indices should begin with 1."""
 
 
 class LearnerError(OpaucBenchError):

@@ -167,9 +167,8 @@ def by_rank(dataset: str, tau: str) -> str:
 
 def sketch_error(dataset: str, column: str, tau: str) -> str:
     """Relative error of the second moments of the positive class."""
-    return (
-        f"{float(plotted('figure4', dataset=dataset, column=column, tau=f'{float(tau)}')['positive_error_mean']):.2f}"
-    )
+    row = plotted("figure4", dataset=dataset, column=column, tau=f"{float(tau)}")
+    return f"{float(row['positive_error_mean']):.2f}"
 
 
 OF_TABLES = (mean, cell, cell_std, published, published_std, diff, stds, count, wtl, distant, cpu)

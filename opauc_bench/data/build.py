@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, DataUnavailable
+from ..errors import DataError, DataUnavailable, ZeroIndexError
 from .arrange import arrange, collect
-from .cache import RawFile, discard, kept_file, local_file, local_origin, locked
+from .cache import RawFile, discard, kept_file, local_file, locked
 from .catalogue import DatasetEntry, Form
 from .download import Notify
 from .fetch import fetch_form
@@ -149,7 +149,7 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
             # What somebody put into the cache by hand is not ours to remove.
             if file.sha256 not in (None, copy.sha256) and copy.source != "unknown":
                 discard(copy)
-        raise _not_as_promised(entry, form, raw, error) from None
+        raise _not_as_promised(entry, raw, error) from None
 
 
 def _fill(entry: DatasetEntry, form: Form, raw: list[RawFile], folder: Path) -> Filled:
@@ -170,24 +170,19 @@ def _fill(entry: DatasetEntry, form: Form, raw: list[RawFile], folder: Path) -> 
     return Filled(found.kind, (len(found.y), found.n_features), found.y, manifest)
 
 
-def _not_as_promised(entry: DatasetEntry, form: Form, raw: list[RawFile], error: DataError) -> DataError:
-    message, places, own = error.message, [], True
-    for file, copy in zip(form.files, raw):
-        origin = local_origin(file) if copy.source == "file" else None
-        if origin:  # a file of the user's own is mended where it is, not in the cache
-            message = message.replace(str(copy.path), str(origin))
-        own &= origin is not None
-        places.append(str(origin) if origin else f"{copy.path} (from {copy.source})")
-    hint = f"{entry.fetch_command}  # or correct the catalogue, if that is wrong"
-    if own and places:
-        hint = (
-            f"correct the file, or the entry in {entry.catalogue}; what has changed is read again by the same command"
-        )
-    if "zero-based?" in message:
+def _not_as_promised(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> DataError:
+    if isinstance(error, ZeroIndexError):
         hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
+    elif raw and all(copy.origin for copy in raw):
+        again = "what has changed is read again by the same command"
+        hint = f"correct the file, or the entry in {entry.catalogue}; {again}"
+    else:
+        hint = f"{entry.fetch_command}  # or correct the catalogue, if that is wrong"
+    places = [f"{copy.place}" if copy.origin else f"{copy.place} (from {copy.source})" for copy in raw]
     # Where the line is told, so is the file.
-    place = "" if len(places) == 1 and f"{places[0]}:" in message else "".join(f"\n  in {name}" for name in places)
-    return DataError(f"{entry.name}: {message}{place}", hint)
+    if len(places) == 1 and error.message.startswith(f"{places[0]}:"):
+        places = []
+    return DataError("\n  in ".join([f"{entry.name}: {error.message}", *places]), hint)
 
 
 def _blocks(entry: DatasetEntry, form: Form, raw: list[RawFile]) -> Iterator[Block]:

@@ -57,6 +57,8 @@ class RawFile:
     source : str
         The official address, ``"mirror"``, ``"file"`` (a local address of the catalogue), or ``"unknown"``
         for a file that somebody put into the cache.
+    origin : Path or None
+        The user's own file that this is a copy of, if its source is ``"file"`` and it is still there.
     """
 
     path: Path
@@ -65,6 +67,12 @@ class RawFile:
     limit: int
     confirmed: bool
     source: str
+    origin: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        """Where the file is to be looked at and mended: a user's own is where it is, not in the cache."""
+        return self.origin or self.path
 
 
 def raw_folder(entry: DatasetEntry, sources: Sources) -> Path:
@@ -202,7 +210,8 @@ def checked(path: Path, entry: DatasetEntry, file: FileSpec) -> str:
 def raw_file(entry: DatasetEntry, file: FileSpec, path: Path, sha256: str, source: str) -> RawFile:
     """Describe a file that has been checked."""
     confirmed = file.confirmed and sha256 == file.sha256
-    return RawFile(path, file.name, sha256, size_limit(entry, file), confirmed, source)
+    origin = local_origin(file) if source == "file" else None
+    return RawFile(path, file.name, sha256, size_limit(entry, file), confirmed, source, origin)
 
 
 # ------------------------------------------------------------------------------------------ small files

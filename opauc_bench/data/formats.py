@@ -56,12 +56,12 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
         return
     parse = TokenCounts().parse if form.format == "token_counts" else _PARSERS[form.format]
     for file in files:
-        for first_line, text in text_blocks(chunks(file.path, file.limit), BLOCK, str(file.path)):
+        for first_line, text in text_blocks(chunks(file.path, file.limit), BLOCK, str(file.place)):
             try:
                 block = parse(text, first_line, form, n_features)
             except LineProblem as line:
                 cause = _cause(text.partition(b"\n")[0], form) if line.number == first_line == 1 else ""
-                raise DataError(f"{file.path}:{line.number}: {line.problem}{cause}") from None
+                raise line.kind(f"{file.place}:{line.number}: {line.problem}{cause}") from None
             if len(block.labels):
                 yield block
 
@@ -227,10 +227,10 @@ def _read_idx(images: RawFile, labels: RawFile, form: Form, n_features: int) -> 
     n_images, rows, columns, pixels = _idx(images, 3)
     expected = n_features + len(set(form.drop_columns))
     if rows * columns != expected or max(form.drop_columns, default=0) > expected:
-        raise DataError(f"{images.path}: expected images of {expected} pixels, got {rows} x {columns}")
+        raise DataError(f"{images.place}: expected images of {expected} pixels, got {rows} x {columns}")
     n_labels, classes = _idx(labels, 1)
     if n_images != n_labels:
-        raise DataError(f"{labels.path}: expected {n_images} labels, one an image, got {n_labels}")
+        raise DataError(f"{labels.place}: expected {n_images} labels, one an image, got {n_labels}")
     X = np.frombuffer(pixels, dtype=np.uint8).reshape(n_images, rows * columns)
     X = np.delete(X, [column - 1 for column in form.drop_columns], axis=1)
     y = np.frombuffer(classes, dtype=np.uint8).astype(np.float64)
@@ -244,9 +244,9 @@ def _idx(file: RawFile, dimensions: int) -> tuple[Any, ...]:
     header = struct.calcsize(f">{1 + dimensions}I")
     magic = 0x0800 + dimensions  # unsigned bytes
     if len(content) < header or struct.unpack_from(">I", content)[0] != magic:
-        raise DataError(f"{file.path}: expected an idx file that begins with {magic:#010x}, got 0x{content[:4].hex()}")
+        raise DataError(f"{file.place}: expected an idx file that begins with {magic:#010x}, got 0x{content[:4].hex()}")
     shape = struct.unpack_from(f">{dimensions}I", content, 4)
     expected = header + math.prod(shape)
     if len(content) != expected:
-        raise DataError(f"{file.path}: expected {expected:,} bytes for shape {shape}, got {len(content):,}")
+        raise DataError(f"{file.place}: expected {expected:,} bytes for shape {shape}, got {len(content):,}")
     return (*shape, content[header:])

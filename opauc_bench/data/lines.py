@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import DataError
+
 __all__ = ["Block", "LineProblem", "finite_number", "shown"]
 
 
@@ -17,12 +19,13 @@ class Block(NamedTuple):
 
 
 class LineProblem(Exception):
-    """A line that cannot be read: its number and what is wrong with it."""
+    """A line that cannot be read: its number and what is wrong with it; ``kind`` is the error that it leads to."""
 
-    def __init__(self, number: int, problem: str):
-        super().__init__(number, problem)
+    def __init__(self, number: int, problem: str, kind: type[DataError] = DataError):
+        super().__init__(number, problem, kind)
         self.number = number
         self.problem = problem
+        self.kind = kind
 
 
 def shown(token: bytes) -> str:

@@ -98,7 +98,7 @@ def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based) -
                     if len(labels):
                         yield SvmlightChunk(X, labels, line, lines)
             except LineProblem as problem:
-                raise DataError(f"{name}:{problem.number}: {problem.problem}") from None
+                raise problem.kind(f"{name}:{problem.number}: {problem.problem}") from None
 
 
 def _pieces_of(text: bytes, first_line: int, n_lines: int) -> Iterator[tuple[int, bytes]]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import njit
+from ..errors import DataError, ZeroIndexError
 from .lines import LineProblem, finite_number, shown
 
 __all__ = ["LARGEST_INDEX", "parse_svmlight"]
@@ -100,8 +101,10 @@ def _strict(text: bytes, first_line: int, first_index: int, last_index: int) -> 
                 raise LineProblem(line_number, f"expected index:value, got {shown(token)}")
             position = int(index.lstrip(b"0")[:30] or 0)  # Python refuses to convert thousands of digits
             if position < first_index:
-                guess = "; is the file zero-based?" if position == 0 else ""
-                raise LineProblem(line_number, f"expected indices from {first_index}, got {shown(token)}{guess}")
+                zero = position == 0
+                came = f"got {shown(token)}" + ("; is the file zero-based?" if zero else "")
+                kind = ZeroIndexError if zero else DataError
+                raise LineProblem(line_number, f"expected indices from {first_index}, {came}", kind)
             if previous is not None and position <= previous:
                 raise LineProblem(line_number, f"expected ascending indices, got {position} after {previous}")
             if position > last_index:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from .figure import DATASET, Figure, Line, Panel
-from .figure_labels import quantity_label
+from .figure_labels import is_share, quantity_label
 from .figure_style import style_of
 
 __all__ = ["FORMATS", "draw", "render"]
@@ -24,7 +24,6 @@ __all__ = ["FORMATS", "draw", "render"]
 FORMATS = ("pdf", "svg", "png")
 _WIDTH = 7.0  # inches: a text block of the journals
 _PANEL_HEIGHT = {1: 3.2, 2: 2.5, 3: 2.0, 4: 1.65}
-_SHARES = ("auc", "validation_auc", "sparse_ratio")  # between 0 and 1, whatever their spread
 _MARKERS_ON_A_LINE = 9
 _RC = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same glyphs everywhere
@@ -141,20 +140,24 @@ def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
         look = _look(line)
         every = 1 if spec.along else max(1, -(-len(x) // _MARKERS_ON_A_LINE))
         axes.plot(x, y, markevery=every, **look)
-        low, high = y - y_std, y + y_std
-        if spec.y in _SHARES:
-            low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+        y_band = _band(spec.y, y, y_std)
         if spec.along:
-            ranges = {"yerr": [y - low, high - y], "xerr": x_std}
-            axes.errorbar(x, y, **ranges, fmt="none", ecolor=look["color"], elinewidth=0.6, alpha=0.45)
+            bars = {"xerr": abs(_band(spec.x, x, x_std) - x), "yerr": abs(y_band - y)}
+            axes.errorbar(x, y, **bars, fmt="none", ecolor=look["color"], elinewidth=0.6, alpha=0.45)
         else:
-            axes.fill_between(x, low, high, color=look["color"], alpha=0.16, linewidth=0)
+            axes.fill_between(x, *y_band, color=look["color"], alpha=0.16, linewidth=0)
     axes.set_title(_text(panel.dataset))
     if figure.exact_x:  # the same axis in all panels, whose lines may end at different places
         xs = [point.x for each in figure.panels for line in each.lines for point in line.points if point.complete]
         axes.update_datalim([(min(xs), 0.0), (max(xs), 0.0)], updatey=False)
     _scale(axes, "x", spec.x_scale)
     _scale(axes, "y", spec.y_scale)
+
+
+def _band(name: str, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """Lower and upper end of mean ± std, within what the quantity can be; of shape (2, n_points)."""
+    band = np.stack([mean - std, mean + std])
+    return np.clip(band, 0.0, 1.0) if is_share(name) else band
 
 
 def _draw_datasets(axes, figure: Figure, panel: Panel) -> None:
@@ -219,8 +222,8 @@ def _scale(axes, which: str, scale: str) -> None:
     elif 0 < low < high and math.floor(math.log10(high)) - math.ceil(math.log10(low)) < 1:
         # One power of ten at most would be all that tells the scale.
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        inside = [f for k in powers for f in (10.0**k, 2 * 10.0**k, 5 * 10.0**k) if low <= f <= high]
-        axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)) if len(inside) > 1 else MaxNLocator(nbins=4))
+        n_inside = sum(low <= factor * 10.0**k <= high for k in powers for factor in (1, 2, 5))
+        axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)) if n_inside > 1 else MaxNLocator(nbins=4))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-__all__ = ["AXIS_SYMBOLS", "QUANTITY_LABELS", "power_of_two", "quantity_label", "value_label", "value_text"]
+__all__ = ["AXIS_SYMBOLS", "QUANTITY_LABELS", "is_share", "power_of_two", "quantity_label", "value_label", "value_text"]
 
 QUANTITY_LABELS = {
     "auc": "test AUC",
@@ -22,6 +22,11 @@ QUANTITY_LABELS = {
 }
 AXIS_SYMBOLS = {"eta": "η", "lam": "λ", "l1": "λ", "gamma": "γ", "tau": "τ"}
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def is_share(name: str) -> bool:
+    """Whether a quantity lies between 0 and 1, whatever its spread."""
+    return name in ("auc", "validation_auc", "sparse_ratio")
 
 
 def quantity_label(name: str) -> str:

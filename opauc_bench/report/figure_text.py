@@ -5,7 +5,7 @@ import io
 import math
 
 from .figure import DATASET, Figure, Line, Point
-from .figure_labels import quantity_label, value_text
+from .figure_labels import is_share, quantity_label, value_text
 from .text import GAP, auc_text, columns_text, paragraph
 
 __all__ = ["figure_to_csv", "figure_to_terminal"]
@@ -107,18 +107,16 @@ def _cell(figure: Figure, point: Point | None) -> str:
         return "-"
     if not point.complete:
         return f"- {point.n}/{point.expected}"
-    y = _y_text(figure.spec.y, point.y)
+    y = _measured_text(figure.spec.y, point.y)
     return y if figure.exact_x else f"{y} at {_x_text(figure, point)}"
 
 
 def _x_text(figure: Figure, point: Point) -> str:
-    if figure.spec.x.endswith("auc"):
-        return auc_text(point.x)
     if figure.spec.x == "n_seen":
         return f"{point.x:.0f}"
-    return value_text(point.x) if figure.exact_x else f"{point.x:.3g}"
+    return value_text(point.x) if figure.exact_x else _measured_text(figure.spec.x, point.x)
 
 
-def _y_text(name: str, value: float) -> str:
-    share = name.endswith("auc") or (name.endswith("ratio") and (value == 0.0 or value >= 1e-3))
-    return auc_text(value) if share else f"{value:.3g}"
+def _measured_text(name: str, value: float) -> str:
+    shown_as_share = is_share(name) and (value == 0.0 or value >= 1e-3)  # small ones keep their digits
+    return auc_text(value) if shown_as_share else f"{value:.3g}"

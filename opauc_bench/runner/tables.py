@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .. import plan
 from ..errors import ConfigError, ResultsError
+from ..plan import Column as PlannedColumn
 from ..plan import Task
 from ..report.compare import Comparison, compare
 from ..report.footnotes import origin_notes
@@ -60,7 +60,7 @@ def build_report(
         reference=experiment.reference,
         test=test or experiment.report.test,
         test_fraction=protocol.test_fraction,
-        footnotes=tuple(_origins(session, records)),
+        footnotes=tuple(_origins(titles, records)),
         metrics=protocol.metrics,
         ddof=protocol.ddof,
         runs=protocol.runs,
@@ -69,9 +69,9 @@ def build_report(
     return table, compare(table, load_published(published)) if published else None
 
 
-def column_titles(columns: Iterable[plan.Column]) -> dict[str, str]:
+def column_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
     """A title for each column's key: where several share one, with the parameters that differ, or else with the key."""
-    sharing: dict[str, list[plan.Column]] = {}
+    sharing: dict[str, list[PlannedColumn]] = {}
     for column in columns:
         sharing.setdefault(column.title, []).append(column)
     titles = {}
@@ -84,16 +84,15 @@ def column_titles(columns: Iterable[plan.Column]) -> dict[str, str]:
         for column, values in zip(group, told):
             apart = values if unlike else column.key
             titles[column.key] = f"{title} ({apart})" if len(group) > 1 and apart else title
-    return titles
+    return {column.key: titles[column.key] for column in columns}
 
 
-def _origins(session: Session, records) -> Iterator[str]:
+def _origins(titles: dict[str, str], records) -> Iterator[str]:
     """What records tell of how a column was computed, such as by which program."""
-    titles = column_titles(session.columns)
-    for column in session.columns:
-        kept = (record for (_, key), rows in records.items() if key == column.key for _, record in rows if record)
+    for column, title in titles.items():
+        kept = (record for (_, key), rows in records.items() if key == column for _, record in rows if record)
         told = (record.get("learner_info", {}).get("note") for record in kept)
-        yield from origin_notes(titles[column.key], filter(None, told))
+        yield from origin_notes(title, filter(None, told))
 
 
 def missing_because(

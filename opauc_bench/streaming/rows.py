@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from ..data.stream import SvmlightChunk, stream_svmlight
-from ..errors import DataError
+from ..errors import DataError, ZeroIndexError
 
 __all__ = ["LabelledRows", "Source", "shown_label"]
 
@@ -158,9 +158,8 @@ class LabelledRows:
     def _chunks(self) -> Iterator[SvmlightChunk]:
         try:
             yield from self._source.chunks(**self._options)
-        except DataError as error:
-            asks = "zero-based?" in error.message and not error.hint
-            raise DataError(error.message, "--zero-based, if 0 is the first feature") if asks else error from None
+        except ZeroIndexError as error:
+            raise DataError(error.message, "--zero-based, if 0 is the first feature") from None
 
     def _look_at_labels(self, chunk: SvmlightChunk) -> None:
         for row in _strangers(chunk.labels, self.labels):
