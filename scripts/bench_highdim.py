@@ -11,6 +11,9 @@ x uni    the same as a multiple of the pass of online ``uni_squ`` for as many se
 alone    a single setting by the O(d tau) steps of the paper, compiled
 x model  how many times cheaper than that a model is in the pass
 
+Below it stands what a step of ``opauc_r`` and ``opauc_h`` cannot do without, the product of a 51 x 52 matrix and the
+settings' coordinates: by the kernel that they use, and by dgemm of NumPy's BLAS, which shows what a core can do.
+
 Targets stand behind the slash. What ``opauc_fd`` does to all features once in some thousand rows is in its figures: a
 run of it is that long, and takes all features for met. ``opauc_s`` has its second moments filled by all rows first; it
 has no other algorithm for a single setting, no target in comparison with ``uni_squ``, and no run on the larger shape,
@@ -27,6 +30,8 @@ from bench_sparse import rows
 from threadpoolctl import threadpool_limits
 
 from opauc_bench.learners import get_learner
+from opauc_bench.learners.parts.sketched_kernels import add_product
+from opauc_bench.learners.parts.sparse_rows import aligned_zeros
 
 REPETITIONS = 7
 SECONDS = 0.25  # of one run
@@ -136,6 +141,22 @@ def measure(shape, names):
     return uni.best, found
 
 
+def products(n_settings):
+    """Microseconds of the product in a step of ``opauc_r``, by its kernel and by dgemm."""
+    width = -(-n_settings // 8) * 8
+    gram, beta, p = (aligned_zeros(*shape) for shape in ((51, 52), (52, width), (51, width)))
+    gram[:], beta[:] = (np.random.default_rng(0).standard_normal(A.shape) for A in (gram, beta))
+    ways, best = (lambda: add_product(gram, beta, p), lambda: np.matmul(gram, beta, out=p)), [np.inf, np.inf]
+    ways[0]()
+    for _ in range(10 * REPETITIONS):
+        for k, way in enumerate(ways):
+            start = time.process_time()
+            for _ in range(100):
+                way()
+            best[k] = min(best[k], 1e4 * (time.process_time() - start))
+    return best
+
+
 def table(shape_name, names):
     """Print the figures of one shape; returns what was missed."""
     shape, missed = SHAPES[shape_name], []
@@ -156,6 +177,9 @@ def table(shape_name, names):
             if cheaper < targets.cheaper:
                 missed.append(f"{name}, {shape_name}: {cheaper:.0f} times cheaper, wanted {targets.cheaper:g}")
         print(line, flush=True)
+    if {"opauc_r", "opauc_h"} & found.keys():
+        kernel, blas = products(n_settings)
+        print(f"the product in a step of opauc_r: {kernel:.1f}, by dgemm {blas:.1f}", flush=True)
     return missed
 
 

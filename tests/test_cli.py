@@ -440,6 +440,23 @@ def test_learners_list_takes_a_learner_without_a_docstring(monkeypatch):
     assert "(Bare)" in listings.list_learners()
 
 
+def test_packages_that_offer_names_already_taken_are_named(command, tmp_path, monkeypatch):
+    for package, offers in {"one": "opauc = one:A\nmine = one:B\n", "two": "mine = two:C\n"}.items():
+        home = tmp_path / f"{package}-1.0.dist-info"
+        home.mkdir()
+        (home / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (home / "entry_points.txt").write_text(f"[opauc_bench.learners]\n{offers}")
+    monkeypatch.syspath_prepend(tmp_path)
+    for command_line in (["learners", "list"], ["doctor"]):
+        told = command(*command_line, cwd=tmp_path).stdout
+        assert "opauc is the built-in learner; one:A cannot be had by that name" in told
+        assert "mine could be one:B or two:C, of different packages" in told
+    assert get_learner("opauc").__module__ == "opauc_bench.learners.opauc"
+    refused = command("learners", "show", "mine", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "learner 'mine' is offered by several packages: one:B, two:C" in refused.stderr
+
+
 def test_learners_check_tells_a_good_one_from_a_bad_one(command, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from opauc_bench.learners import UniSqu\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .registry import LEARNERS, get_learner, learner_names, learner_parameters, zero_axes
+from .registry import LEARNERS, contested_names, get_learner, learner_names, learner_parameters, zero_axes
 
 if TYPE_CHECKING:
     from .base import OnePassLearner
@@ -64,6 +64,7 @@ __all__ = [
     "UniExp",
     "UniLog",
     "UniSqu",
+    "contested_names",
     "get_learner",
     "learner_names",
     "learner_parameters",

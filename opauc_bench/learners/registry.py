@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..errors import LearnerError, place_of
 
-__all__ = ["LEARNERS", "get_learner", "learner_names", "learner_parameters", "zero_axes"]
+__all__ = ["LEARNERS", "contested_names", "get_learner", "learner_names", "learner_parameters", "zero_axes"]
 
 LEARNERS = {
     "opauc": "opauc_bench.learners.opauc:OPAUC",
@@ -50,8 +50,28 @@ LEARNERS = {
 
 def learner_names() -> dict[str, str]:
     """Every name that is known, with the address of its class; built-in names win over entry points."""
-    found = {point.name: point.value for point in entry_points(group="opauc_bench.learners")}
-    return {**found, **LEARNERS}
+    return {name: addresses[0] for name, addresses in _offers().items()}
+
+
+def contested_names() -> list[str]:
+    """A sentence for each name that means several learners, because packages offer what is there already."""
+    sentences = []
+    for name, (first, *others) in _offers().items():
+        if name in LEARNERS and others:
+            sentences.append(f"{name} is the built-in learner; {' and '.join(others)} cannot be had by that name")
+        elif others:
+            sentences.append(f"{name} could be {' or '.join([first, *others])}, of different packages")
+    return sentences
+
+
+def _offers() -> dict[str, list[str]]:
+    """The addresses behind each name, a built-in one first."""
+    offers = {name: [address] for name, address in LEARNERS.items()}
+    for point in sorted(entry_points(group="opauc_bench.learners"), key=lambda point: (point.name, point.value)):
+        addresses = offers.setdefault(point.name, [])
+        if point.value not in addresses:
+            addresses.append(point.value)
+    return offers
 
 
 def get_learner(name: str, folder: Path | None = None) -> type:
@@ -75,7 +95,7 @@ def get_learner(name: str, folder: Path | None = None) -> type:
         learner = _class_in(_module_from_file(file), class_name, name)
         learner.source_hash = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
         return learner
-    known = learner_names()
+    known = _offers()
     if name.endswith(".py"):
         raise LearnerError(f"learner {name!r}: expected the name of a class after the file", f"{name}:Class")
     if name not in known:
@@ -85,7 +105,13 @@ def get_learner(name: str, folder: Path | None = None) -> type:
             f"known: {', '.join(sorted(known))}",
             "path/to/file.py:Class for one of your own",
         )
-    module_name, _, class_name = known[name].partition(":")
+    address, *others = known[name]
+    if others and name not in LEARNERS:
+        raise LearnerError(
+            f"learner {name!r} is offered by several packages: {', '.join(known[name])}",
+            "pip uninstall all of them but one",
+        )
+    module_name, _, class_name = address.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:

@@ -23,7 +23,7 @@ from ..data import (
     verify,
 )
 from ..errors import DataError, LearnerError
-from ..learners import get_learner, learner_names, learner_parameters
+from ..learners import contested_names, get_learner, learner_names, learner_parameters
 from ..yamlio import suggest
 
 __all__ = [
@@ -170,12 +170,13 @@ def list_learners() -> str:
             continue
         fixed = [parameter for parameter in parameters if parameter not in axes and parameter != "random_state"]
         rows.append([name, ", ".join(axes), ", ".join(fixed), f"{summary} ({address.rpartition(':')[2]})"])
-    return tabulate(
+    table = tabulate(
         rows,
         ["learner", "tuned", "parameters", "what it is"],
         tablefmt="simple",
         maxcolwidths=[None, 14, 14, 31],
     )
+    return "\n".join([table, *contested_names()])
 
 
 def describe_learner(name: str) -> str:
@@ -211,6 +212,7 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
         problem = check()
         good = good and not problem
         lines.append(f"{'BAD ' if problem else 'ok  '} {what}{': ' + problem if problem else ''}")
+    lines += [f"     {sentence}" for sentence in contested_names()]
     if note := _kernels_not_kept():
         lines.append(f"     {note}")
     try:
