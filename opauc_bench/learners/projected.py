@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_X_y
 
 from ..compiled import njit
 from .opauc import OPAUC, Moments
-from .parts.principal import principal_components
+from .parts.principal import principal_components, seconds_for_components
 from .parts.sparse_rows import by_rows, rows_of
 
 __all__ = ["OPAUCPCA", "OPAUCRP", "OPAUCFeat"]
@@ -298,8 +298,7 @@ class OPAUCPCA(_ProjectedOPAUC):
     def cost(self, n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
         p = min(int(self.n_components), n_features, n_rows)
         seconds, memory = super().cost(n_rows, n_features, n_nonzero, n_settings)
-        products = 20.0 * n_rows * n_nonzero * p
-        return seconds + 5e-10 * (products + 10.0 * (n_rows + n_features) * p**2), memory + 24.0 * n_features * p
+        return seconds + seconds_for_components(n_rows, n_features, n_nonzero, p), memory + 32.0 * n_features * p
 
     def _seconds_to_project(self, n_nonzero, n_components):
         return 1e-9 * n_nonzero * n_components

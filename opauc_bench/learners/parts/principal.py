@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh, lu, qr
 
-__all__ = ["principal_components"]
+__all__ = ["principal_components", "seconds_for_components"]
 
 _EXACT = 2048  # rows or features, up to which their Gram matrix is decomposed
 _OVERSAMPLED = 10
@@ -55,11 +55,32 @@ def _components(rows: _CentredRows, n_components: int, random_state) -> np.ndarr
     return P
 
 
+def seconds_for_components(n_rows: int, n_features: int, n_nonzero: float, n_components: int) -> float:
+    """Estimate what `principal_components` takes; ``n_nonzero`` is of a row.
+
+    Counted are multiplications: 0.09 ns in dense matrices, 1.5 ns in sparse ones.
+    """
+    dense, shorter = 9e-11, min(n_rows, n_features)
+    entry = n_rows * n_nonzero * (dense if n_nonzero > 0.3 * n_features else 1.5e-9)
+    if shorter <= _EXACT:
+        wide = n_rows < n_features
+        gram = entry * n_nonzero * (n_rows / n_features if wide else 1.0)
+        back = entry * n_components + 1e-8 * n_features * n_components if wide else 0.0
+        return gram + 6.0 * dense * shorter**3 + back
+    size, n_iterations = n_components + _OVERSAMPLED, _n_iterations(n_components, shorter)
+    factors = n_iterations * (n_rows + n_features) + 4 * n_rows + 2 * n_features
+    return (2 * n_iterations + 2) * entry * size + dense * factors * size**2
+
+
+def _n_iterations(n_components: int, shorter: int) -> int:
+    return 7 if n_components < 0.1 * shorter else 4
+
+
 def _approximately(rows: _CentredRows, n_components: int, rng) -> np.ndarray:
     shorter = min(rows.shape)
     size = min(n_components + _OVERSAMPLED, shorter)
     Q = rng.standard_normal((rows.shape[1], size))
-    for _ in range(7 if n_components < 0.1 * shorter else 4):
+    for _ in range(_n_iterations(n_components, shorter)):
         Q, _ = lu(rows.times(Q), permute_l=True, check_finite=False)
         Q, _ = lu(rows.transposed_times(Q), permute_l=True, check_finite=False)
     Q, _ = qr(rows.times(Q), mode="economic", check_finite=False)
