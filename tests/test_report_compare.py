@@ -63,9 +63,11 @@ def cell(mean, seed=0, std=0.01):
 
 
 def table_of(means, test="paired", reference="opauc"):
-    """Build a table from a mean for each (dataset, column); None stands for a cell that is not computed."""
+    """Build a table from a mean for each (dataset, column); a status, or None, stands for a cell without folds."""
+    missing = {None: Cell((), (), 25)}
+    missing |= {status: Cell((), (), 25, {status: 25}) for status in ("unavailable", "failed")}
     cells = {
-        key: Cell((), (), 25) if mean is None else cell(mean, seed) for seed, (key, mean) in enumerate(means.items())
+        key: missing[mean] if mean in missing else cell(mean, seed) for seed, (key, mean) in enumerate(means.items())
     }
     datasets = list(dict.fromkeys(dataset for dataset, _ in means))
     return build_table("Our table", datasets, list(COLUMNS), cells, reference, test, 0.2)
@@ -260,6 +262,17 @@ def test_datasets_without_any_record_are_only_named():
     assert "splice\n" in text
     assert not any(f"\n{other}\n" in text for other in others)
     assert "Not computed" not in comparison_to_terminal(compare(table_of(dict.fromkeys(PRINTED, 0.5)), PUBLISHED))
+
+
+def test_datasets_that_cannot_be_had_are_only_named():
+    states = {"splice": 0.5, "german": "unavailable", "letter": None, "usps": "failed"}
+    means = {(dataset, column): states[dataset] for dataset, column in PRINTED}
+    text = comparison_to_terminal(compare(table_of(means), PUBLISHED))
+    for line in ("Not computed yet: letter", "Data unavailable: german", "splice", "usps"):
+        assert f"\n{line}\n" in text
+    assert "\ngerman\n" not in text
+    half = {("letter", "opauc"): None, ("letter", "oam_seq"): "unavailable"}
+    assert "Not computed yet: letter\n" in comparison_to_terminal(compare(table_of(half), PUBLISHED))
 
 
 @pytest.mark.parametrize("name", ["aij2016_table2", "aij2016_table3", "aij2016_table4", "aij2016_table6"])

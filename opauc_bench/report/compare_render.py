@@ -34,6 +34,12 @@ COMPARISON_FIELDS = (
 )
 COMPARISON_WIDTH = 80  # the narrowest terminal that the columns are made for
 
+# What a cell is without anything on record, and how its dataset is named then.
+_WITHOUT_RECORDS = {
+    "pending": "Not computed yet",
+    "unavailable": "Data unavailable",
+    "too_large": "Not started for want of memory",
+}
 _PLAIN = Style(str, note=lambda number: "")
 _AGREES = {True: "yes", False: "no", None: "-"}
 _NOTES_WIDTH = 5
@@ -96,7 +102,7 @@ def comparison_to_csv(comparison: Comparison) -> str:
 
 
 def comparison_to_terminal(comparison: Comparison, width: int = 80) -> str:
-    """Render as plain text, the cells grouped by dataset; datasets of which nothing is computed are only named.
+    """Render as plain text, the cells grouped by dataset; datasets of which nothing is on record are only named.
 
     Parameters
     ----------
@@ -111,11 +117,13 @@ def comparison_to_terminal(comparison: Comparison, width: int = 80) -> str:
     """
     width = max(width, COMPARISON_WIDTH)
     parts = [paragraph(_title(comparison), width), paragraph(_source(comparison), width)]
-    cells, untouched = _begun(comparison.cells)
+    untouched = _untouched(comparison.cells)
+    cells = [cell for cell in comparison.cells if cell.dataset not in untouched]
     if cells:
         parts.append("\n".join(_cell_lines(comparison, cells, width)))
-    if untouched:
-        parts.append(paragraph(f"Not computed yet: {', '.join(untouched)}", width))
+    for status, words in _WITHOUT_RECORDS.items():
+        if datasets := [dataset for dataset, why in untouched.items() if why == status]:
+            parts.append(paragraph(f"{words}: {', '.join(datasets)}", width))
     for heading, items in _sections(comparison):
         parts.append("\n".join([f"{heading}:", *(paragraph(item, width, "- ") for item in items)]))
     notes = [paragraph(text, width, f"{i}. ") for i, text in enumerate(note_texts(comparison), 1)]
@@ -162,11 +170,16 @@ def _deviation(cell: ComparedCell) -> str:
     return f"{rounded:+.2f}" if abs(rounded) < 100 else f"{rounded:+.0f}"
 
 
-def _begun(cells: Sequence[ComparedCell]) -> tuple[list[ComparedCell], list[str]]:
-    """Cells of datasets of which anything is on record, and the names of the other datasets."""
-    begun = {cell.dataset for cell in cells if cell.ours.n or cell.ours.status != "pending"}
-    others = dict.fromkeys(cell.dataset for cell in cells if cell.dataset not in begun)
-    return [cell for cell in cells if cell.dataset in begun], list(others)
+def _untouched(cells: Sequence[ComparedCell]) -> dict[str, str]:
+    """Datasets of which nothing is on record, and the status of their cells: pending, if there are several."""
+    statuses: dict[str, set[str]] = {}
+    for cell in cells:
+        statuses.setdefault(cell.dataset, set()).add("ok" if cell.ours.n else cell.ours.status)
+    return {
+        dataset: found.pop() if len(found) == 1 else "pending"
+        for dataset, found in statuses.items()
+        if found <= _WITHOUT_RECORDS.keys()
+    }
 
 
 def _cell_lines(comparison: Comparison, cells: list[ComparedCell], width: int) -> list[str]:

@@ -153,20 +153,19 @@ def _p_text(p: float) -> str:
 def _compared(comparison: Comparison) -> dict[str, Any]:
     cells = {(cell.metric.key, cell.dataset, cell.column.key): cell for cell in comparison.cells}
     columns = list({cell.column.key: cell.column for cell in comparison.cells}.values())
-    rows, hidden = [], []
+    rows, shown = [], set()
     for metric, dataset in dict.fromkeys((cell.metric, cell.dataset) for cell in comparison.cells):
         found = [cells.get((metric.key, dataset, column.key)) for column in columns]
         name = f"{dataset}, {metric.heading}" if comparison.has_metrics else dataset
         if any(cell is not None and cell.ours.mean is not None for cell in found):
             rows.append((name, [_beside(comparison, cell) if cell else None for cell in found]))
-        else:
-            hidden.append(name)
+            shown.add(dataset)
     summary = comparison.summary()
     return {
         "source": f"{comparison.published.source}, {comparison.published.table}",
         "columns": columns,
         "rows": rows,
-        "hidden": hidden,
+        "hidden": list(dict.fromkeys(cell.dataset for cell in comparison.cells if cell.dataset not in shown)),
         "marked": summary.marked,
         "sentences": summary.sentences(),
         "remarks": comparison.remarks,
