@@ -440,6 +440,18 @@ def test_learners_list_takes_a_learner_without_a_docstring(monkeypatch):
     assert "(Bare)" in listings.list_learners()
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learners_show_keeps_to_the_terminal(name, monkeypatch):
+    texts = {}
+    for columns in ("80", "300"):
+        monkeypatch.setenv("COLUMNS", columns)
+        texts[columns] = listings.describe_learner(name)
+    assert max(map(len, texts["80"].splitlines())) <= 80
+    assert texts["80"].split() == texts["300"].split()
+    for heading in ("\nParameters\n----------\n", "\nReferences\n----------\n"):
+        assert (heading in texts["80"]) == (heading in texts["300"])
+
+
 def test_packages_that_offer_names_already_taken_are_named(command, tmp_path, monkeypatch):
     for package, offers in {"one": "opauc = one:A\nmine = one:B\n", "two": "mine = two:C\n"}.items():
         home = tmp_path / f"{package}-1.0.dist-info"

@@ -8,7 +8,10 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
 from pathlib import Path
 
 from .. import __version__
@@ -25,6 +28,7 @@ from ..data import (
 from ..errors import DataError, LearnerError
 from ..learners import contested_names, get_learner, learner_names, learner_parameters
 from ..yamlio import suggest
+from .terminal import width
 
 __all__ = [
     "describe_dataset",
@@ -186,7 +190,33 @@ def describe_learner(name: str) -> str:
     text = inspect.getdoc(learner) or f"{learner.__name__} has no description."
     about, _, rest = text.partition("\nAttributes\n")
     tuned = f"Tuned in experiments: {', '.join(axes)}"
-    return "\n\n".join([f"{name}: {about.strip()}", tuned, *_section(rest, "Notes"), *_section(rest, "References")])
+    parts = [f"{name}: {about.strip()}", tuned, *_section(rest, "Notes"), *_section(rest, "References")]
+    return "\n".join(_fitted("\n\n".join(parts).splitlines()))
+
+
+def _fitted(lines: list[str]) -> Iterator[str]:
+    """Lines of a numpydoc text for this terminal: paragraphs that are too wide are filled anew."""
+
+    def paragraph(numbered: tuple[int, str]) -> tuple[int, int]:
+        """The indent, and the number of a line that stands alone: blank, below a heading, or naming a parameter."""
+        k, line = numbered
+        alone = not line.strip() or set(line) == {"-"} or re.match(r"\w[\w, ]* : ", line)
+        return len(line) - len(line.lstrip()), k if alone else -1
+
+    for (indent, alone), group in groupby(enumerate(lines), paragraph):
+        block = [line for _, line in group]
+        if max(map(len, block)) <= width():
+            yield from block
+        else:
+            start, more = " " * indent, "    " if alone >= 0 else ""
+            yield textwrap.fill(
+                " ".join(line.strip() for line in block),
+                width(),
+                initial_indent=start,
+                subsequent_indent=start + more,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
 
 
 def _section(text: str, heading: str) -> list[str]:
