@@ -12,6 +12,14 @@ from hypothesis import settings
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
+# Files that take minutes. They are begun first, so that no process is left alone with one at the end.
+_LONG = ("contract", "dask", "cli", "limits", "runner", "page", "figure_runs", "frequent_directions", "docs", "holdout")
+
+
+def pytest_collection_modifyitems(items):
+    ranks = {f"test_{name}": rank for rank, name in enumerate(_LONG)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
+
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory) -> dict[str, str]:
