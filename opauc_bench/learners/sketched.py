@@ -225,9 +225,10 @@ class _SketchedOPAUC(OnePassLearner):
         eta, f = np.zeros(len(state.alpha)), np.ones(len(state.alpha))
         eta[: state.n_live] = state.settings["eta"]
         f[: state.n_live] -= state.settings["eta"] * state.settings["lam"]
+        fading = np.where(f == 0.0, 1.0, f), np.where(f == 0.0, 0.0, 1.0), np.flatnonzero(f == 0.0)
         in_basis = (state.basis, state.gram, state.cross, state.run)
         small = (state.alpha, state.in_basis, state.products, state.delta, state.fades, state.seen, state.of_last)
-        implicit_steps(*rows, eta, f, *shared, *in_basis, *small, *state.last_row, state.W)
+        implicit_steps(*rows, eta, *fading, *shared, *in_basis, *small, *state.last_row, state.W)
         if len(y):
             last = slice(*X.indptr[-2:])
             state.last_row = X.indices[last].astype(np.int32), X.data[last].copy()

@@ -89,15 +89,16 @@ def plain_steps(indptr, indices, data, y, rho, eta, lam, nu, counts, mean_draws,
 
 @njit(fastmath={"contract"}, error_model="numpy")
 def implicit_steps(
-    indptr, indices, data, y, rho, eta, f, nu, counts, mean_draws, basis, gram, cross, run, alpha, b, p, delta, fades,
-    seen, of_last, features, values, V,
+    indptr, indices, data, y, rho, eta, factor, survives, forgetful, nu, counts, mean_draws, basis, gram, cross, run,
+    alpha, b, p, delta, fades, seen, of_last, features, values, V,
 ):  # fmt: skip
-    """The same weights for all settings, without forming them; ``features`` and ``values`` are of the last row."""
+    """The same weights for all settings, without forming them; ``features`` and ``values`` are of the last row.
+
+    The settings with f = 0 are ``forgetful``. For them ``survives`` is 0, elsewhere 1, and ``factor`` 1, elsewhere f.
+    """
     width, c, half = V.shape[1], rho.shape[1], basis.shape[1] // 2
     z, xu, in_run, push = np.zeros(2 * half), np.empty(width), np.empty(width), np.empty(width)
     r, beta = np.zeros(half), np.zeros((-(-(c + 1) // 4) * 4, width))
-    survives, factor = np.where(f == 0.0, 0.0, 1.0), np.where(f == 0.0, 1.0, f)
-    forgetful = np.flatnonzero(f == 0.0)
     for t in range(len(y)):
         x_features, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
@@ -198,8 +199,8 @@ def _set_beta(scale, by_centre, correction, e, per_count, p_opp, beta, c):
 @njit()
 def _any_outside(alpha):
     outside = False
-    for size in np.abs(alpha):
-        outside |= not (_SMALLEST < size < _LARGEST)
+    for a in alpha:
+        outside |= not (_SMALLEST < abs(a) < _LARGEST)
     return outside
 
 
