@@ -231,6 +231,7 @@ def test_json_that_is_nested_or_long_without_end(folders, text):
             describe_status(session if path == record else Session.of_folder(session.folder, sources=session.sources))
         path.write_text(before)
     store, task = session.store, session.tasks()[0]
+    store.partial_path(task).parent.mkdir(exist_ok=True)
     store.partial_path(task).write_text(text)
     assert store.read_partial(task) == {}
 

@@ -74,7 +74,7 @@ def _cell(found: list[tuple[Task, dict[str, Any] | None]], expected: int, missin
     finished = [(task, record) for task, record in found if record is not None]
     good = [_sample(task, record) for task, record in finished if record["status"] == "ok"]
     statuses = Counter(record["status"] for _, record in finished if record["status"] != "ok")
-    if missing and not finished:
+    if missing:
         statuses[missing] = expected
     return Cell(tuple(good), expected, dict(statuses))
 

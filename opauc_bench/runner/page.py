@@ -46,10 +46,11 @@ def page_content(
     is_hopeless : callable, optional
         As for `build_report`.
     """
-    tables, comparisons = {}, {}
+    if not session.prepared:
+        session.find_data()
+    tables, comparisons, rows = {}, {}, session.records()
     for name in ("paired", "corrected"):
-        tables[name], comparisons[name] = build_report(session, name, is_hopeless=is_hopeless)
-    rows = session.records()
+        tables[name], comparisons[name] = build_report(session, name, is_hopeless=is_hopeless, records=rows)
     records = {key: [record for _, record in pairs if record is not None] for key, pairs in rows.items()}
     return PageContent(
         description=session.experiment.description,

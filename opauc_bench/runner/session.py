@@ -22,6 +22,7 @@ from ..protocol import FIGURE_KINDS
 from ..report.published import list_published
 from ..yamlio import suggest
 from .execute import Executor
+from .folds import Records
 from .manifest import config_of, read_manifest, recorded_datasets
 from .shards import Shard
 from .store import Store, write_json
@@ -256,7 +257,7 @@ class Session:
         """Every task of the experiment whose dataset is known, in the order in which they would be computed."""
         return make_plan(self.experiment, self.shapes(), self.columns)
 
-    def records(self) -> dict[tuple[str, str], list[tuple[Task, dict[str, Any] | None]]]:
+    def records(self) -> Records:
         """All tasks of the experiment with their records, by row and column, ordered by trial and fold."""
         found: dict[tuple[str, str], list] = {(row, column.key): [] for row in self.rows() for column in self.columns}
         store, shared = self.store, {}

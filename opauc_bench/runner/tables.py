@@ -13,6 +13,7 @@ from ..report.compare import Comparison, compare
 from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, build_table
+from .folds import Records
 from .records import metrics_of
 from .session import Session
 
@@ -30,10 +31,12 @@ def build_report(
     test: str | None,
     chosen_only: bool = False,
     is_hopeless: Callable[[Task], bool] | None = None,
+    records: Records | None = None,
 ) -> tuple[ResultTable, Comparison | None]:
     """The table of what is recorded; of the chosen datasets and columns only, beside the reference, if so asked.
 
-    Which tasks are beyond all memory is told by the session, for this machine, unless `is_hopeless` is given.
+    Which tasks are beyond all memory is told by the session, for this machine, unless `is_hopeless` is given. Records
+    are read again unless those of the session are given.
     """
     check_test(test)
     if not session.prepared:
@@ -43,7 +46,8 @@ def build_report(
     if chosen_only:
         rows = {row: dataset for row, dataset in rows.items() if dataset in (session.datasets or rows.values())}
         keys = [key for key in keys if key in (*(session.learners or keys), experiment.reference)]
-    records = {(row, key): tasks for (row, key), tasks in session.records().items() if row in rows and key in keys}
+    found = session.records() if records is None else records
+    records = {(row, key): tasks for (row, key), tasks in found.items() if row in rows and key in keys}
     if not any(record for tasks in records.values() for _, record in tasks):
         raise ResultsError(f"{session.folder}: no records of this experiment", session.command("run"))
     protocol = experiment.protocol
@@ -100,8 +104,11 @@ def missing_because(
     rows: list[tuple[Task, dict[str, Any] | None]],
     is_hopeless: Callable[[Task], bool] | None = None,
 ) -> str | None:
-    """Why tasks without any record cannot have one here, or None."""
-    if any(task.dataset in session.not_to_be_had() for task, _ in rows):
+    """Why tasks without any record cannot have one here, or None; None as well if one of them has a record."""
+    if any(record is not None for _, record in rows):
+        return None
+    absent = session.not_to_be_had()
+    if any(task.dataset in absent for task, _ in rows):
         return "unavailable"
     return "too_large" if any((is_hopeless or session.is_hopeless)(task) for task, _ in rows) else None
 
@@ -112,7 +119,7 @@ def _cell(
     finished = [record for _, record in rows if record is not None]
     good = [record for record in finished if record["status"] == "ok"]
     statuses = Counter(record["status"] for record in finished if record["status"] != "ok")
-    if reason and not finished:
+    if reason:
         statuses[reason] = expected
     return Cell(
         aucs=tuple(metrics_of(record)["auc"] for record in good),
