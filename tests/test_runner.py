@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -379,6 +380,19 @@ def test_ctrl_c_while_workers_are_starting_prints_no_traceback(bench, place):
     said = [line for line in err.splitlines() if line != "interrupted"]
     assert said[0] == "interrupted; what is finished is saved. To go on:"
     assert len(said) == 2
+
+
+def test_workers_that_are_stopped_right_after_they_got_work_end_without_a_word(monkeypatch):
+    """loky's own thread would fail on a task that it first meets while it shuts down."""
+    said = []
+    monkeypatch.setattr(threading, "excepthook", said.append)
+    executor = LocalExecutor(2)
+    pool = executor._open(2)
+    pool.submit(time.sleep, 0).result()
+    asleep = [pool.submit(time.sleep, 600) for _ in range(4)]
+    executor.stop()
+    assert all(future.exception() for future in asleep)
+    assert said == []
 
 
 # ---------------------------------------------------------------------- tasks that fail

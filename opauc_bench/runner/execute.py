@@ -34,6 +34,7 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 _SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_TO_BE_TAKEN = 5.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -171,6 +172,7 @@ class LocalExecutor:
 
     def stop(self) -> None:
         if self._pool is not None:
+            _let_all_be_taken(self._pool)
             self._pool.shutdown(wait=True, kill_workers=True)
 
 
@@ -187,6 +189,17 @@ def _interrupts_held_back() -> Iterator[None]:
 def _submit(pool, function, *arguments):
     with _interrupts_held_back():  # workers are started when there is work
         return pool.submit(function, *arguments)
+
+
+def _let_all_be_taken(pool) -> None:
+    """Wait until loky's thread has seen every task submitted so far: one it first meets at shutdown ends it noisily."""
+    try:
+        last = _submit(pool, os.getpid)  # they are taken in their order
+    except RuntimeError:  # broken or shut down: the thread has ended
+        return
+    deadline = time.monotonic() + _SECONDS_TO_BE_TAKEN
+    while not (last.running() or last.done()) and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def _end_with(parent: int) -> None:
