@@ -161,7 +161,6 @@ def schedules(config: Path) -> None:
     The order goes by the estimates of ``plan``, as in a run, not by the recorded lengths.
     """
     session = Session.open(config, out=config.parents[1] / "results" / config.stem, sources=Sources.from_environment())
-    session.find_data()
     records = {(task.id, task.column): record for rows in session.records().values() for task, record in rows if record}
     tasks = [task for task in session.all_tasks() if (task.id, task.column) in records]
     lengths = {key: _length(record["timing"]) for key, record in records.items()}
@@ -178,7 +177,6 @@ def foretold(config: Path, datasets: tuple[str, ...]) -> None:
     """What ``plan`` says a table will cost on 2, 64 and 1,000 workers, from the learners' measured unit costs."""
     folder = Path(tempfile.gettempdir()) / "no-such-results"
     session = Session.open(config, out=folder, sources=Sources.from_environment(), datasets=datasets)
-    session.find_data()
     tasks = session.tasks()
     total, longest = sum(task.seconds for task in tasks), max(tasks, key=lambda task: task.seconds)
     print(

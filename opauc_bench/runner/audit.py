@@ -74,7 +74,6 @@ def audit(session: Session) -> Audit:
     """
     found = Audit()
     manifest = read_manifest(session.folder)
-    session.find_data()
     _check_data(session, manifest, found)
     readable = _check_records(session, found)
     if readable:

@@ -211,8 +211,6 @@ def print_report(session: Session, test: str | None = None, page: bool = False) 
 
     The page is written if it is asked for, or if there is one: it would not belong to the tables any more.
     """
-    if not session.prepared:
-        session.find_data()
     has_table = session.experiment.protocol.kind not in FIGURE_KINDS
     if page and not has_table:
         raise ConfigError(
@@ -271,7 +269,6 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     """What a run would do, as text."""
     from tabulate import tabulate
 
-    session.find_data()
     n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
     tasks = session.tasks()
     estimate, todo = Estimate(), defaultdict(list)
@@ -350,7 +347,6 @@ def describe_status(session: Session) -> str:
     """What is recorded, as text."""
     from tabulate import tabulate
 
-    session.find_data()
     records = session.records()
     rows = []
     for row in session.rows():

@@ -46,8 +46,6 @@ def page_content(
     is_hopeless : callable, optional
         As for `build_report`.
     """
-    if not session.prepared:
-        session.find_data()
     tables, comparisons, rows = {}, {}, session.records()
     for name in ("paired", "corrected"):
         tables[name], comparisons[name] = build_report(session, name, is_hopeless=is_hopeless, records=rows)

@@ -129,30 +129,25 @@ class Session:
         learners: tuple[str, ...],
         shard: Shard | None = None,
     ) -> Session:
+        catalogue = load_catalogue(experiment.catalogue_path)
         return cls(
             experiment=experiment,
-            catalogue=load_catalogue(experiment.catalogue_path),
+            catalogue=catalogue,
             columns=make_columns(experiment, get_learner),
             sources=sources,
             folder=folder or _usual_folder(experiment, shard),
             datasets=_chosen(datasets, experiment.datasets, "dataset"),
             learners=_chosen(learners, experiment.columns, "learner"),
             shard=shard,
+            prepared=_ready(experiment, catalogue, sources),
         )
 
     @property
     def store(self) -> Store:
         return Store(self.folder)
 
-    def find_data(self) -> None:
-        """See which datasets are ready, without touching the network."""
-        for name in self.experiment.datasets:
-            if found := find_prepared(self.catalogue[name], self.sources):
-                self.prepared[name] = found
-
     def prepare_data(self, notify: Notify) -> None:
         """Get the chosen datasets ready; those that cannot be had are noted with the reason."""
-        self.find_data()
         for name in self.datasets or self.experiment.datasets:
             self.prepare_dataset(name, notify)
 
@@ -374,6 +369,12 @@ def _chosen(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[
             f"--{what} {strangers[0]}: not in this experiment{suggest(strangers[0], known)}; it has {', '.join(known)}"
         )
     return tuple(name for name in known if name in asked)
+
+
+def _ready(experiment: Experiment, catalogue: dict[str, DatasetEntry], sources: Sources) -> dict[str, Dataset]:
+    """Datasets of an experiment that are in the cache."""
+    found = {name: find_prepared(catalogue[name], sources) for name in experiment.datasets}
+    return {name: dataset for name, dataset in found.items() if dataset is not None}
 
 
 def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:

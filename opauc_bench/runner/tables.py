@@ -39,8 +39,6 @@ def build_report(
     are read again unless those of the session are given.
     """
     check_test(test)
-    if not session.prepared:
-        session.find_data()
     experiment = session.experiment
     rows, keys = session.rows(), experiment.columns
     if chosen_only:
