@@ -358,7 +358,9 @@ def test_what_cannot_fit_is_refused_with_the_reason_and_the_rest_is_run(command,
     )
     plan = command("plan", "large.yaml", cwd=tmp_path)
     assert re.search(r"digits opauc needs about \S+ GB a\s+task, limits.memory_gb allows", plan.stdout)
-    assert "run leaves out" in " ".join(plan.stdout.split())
+    said = " ".join(plan.stdout.split())
+    assert "0 tasks done, 2 to do" in said
+    assert "2 tasks that need more than twice the memory there is are not counted here, and run leaves them out" in said
     done = command("run", "large.yaml", "--jobs", 1, cwd=tmp_path)
     assert done.returncode == 1
     assert "not started: digits opauc needs about" in done.stderr

@@ -271,7 +271,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
 
     n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
     tasks = session.tasks()
-    estimate, todo = Estimate(), defaultdict(list)
+    estimate, todo, hopeless = Estimate(), defaultdict(list), []
     done, failed = Counter(), 0
     others = [Store(session.folder.parent / name) for name in session.experiment.reuse]
     for task in tasks:
@@ -280,7 +280,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
             found = (other.find(task) for other in others)
             record = next((record for record in found if record and record["status"] == "ok"), None)
         if record is None:
-            todo[task.dataset].append(task)
+            (hopeless if session.is_hopeless(task) else todo[task.dataset]).append(task)
         else:
             done[task.dataset] += 1
             failed += _has_failed(record)
@@ -320,10 +320,11 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     if missing:
         notes.append(f"Not available here and now: {', '.join(missing)}.")
     notes += [f"It would not start: {line}." for line in _trouble_with_folds(session, set(todo))]
-    notes += [f"{line}." for line in _too_large(session, left)]
-    if any(session.is_hopeless(task) for task in left):
+    notes += [f"{line}." for line in _too_large(session, left + hopeless)]
+    if hopeless:
         notes.append(
-            "What needs more than twice the memory there is, run leaves out: raise limits.memory_gb if it fits."
+            f"{len(hopeless)} tasks that need more than twice the memory there is are not counted here, and run leaves "
+            "them out: raise limits.memory_gb if they fit."
         )
     table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4))
     return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
