@@ -196,15 +196,17 @@ def _pass(X, y, slots, caps, sequential, counts, sizes, rows, gram, W):
         slot = slots[t]
         if slot >= 0:
             sizes[own] = max(sizes[own], slot + 1)
-            rows[own, slot] = x
+            for j in range(len(x)):
+                rows[own, slot, j] = x[j]
             if sequential:
                 products = np.dot(rows[own][: sizes[own]], x)
-                gram[own, slot, : sizes[own]] = products
-                gram[own, : sizes[own], slot] = products
+                for i in range(sizes[own]):
+                    gram[own, slot, i] = gram[own, i, slot] = products[i]
         m = sizes[opp]
         if m == 0:
             continue
-        rows[opp, m] = x
+        for j in range(len(x)):
+            rows[opp, m, j] = x[j]
         opponents = rows[opp][: m + 1]
         scores = np.dot(W, opponents.T)
         worth = max(1.0, counts[opp] / buffer_size)
@@ -215,7 +217,10 @@ def _pass(X, y, slots, caps, sequential, counts, sizes, rows, gram, W):
         else:
             for g in range(n_settings):
                 _all_at_once(scores[g], m, sign, caps[g] * worth)
-        W += np.dot(scores, opponents)
+        changes = np.dot(scores, opponents)
+        for g in range(n_settings):
+            for j in range(len(x)):
+                W[g, j] += changes[g, j]
 
 
 @njit(fastmath={"contract"})

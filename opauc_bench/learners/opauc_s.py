@@ -266,7 +266,8 @@ def _take(there, x, rule, m, cols, vals, rows, n_rows):
         if end > size // 4:
             n_rows[0] = -1
         else:
-            rows.features[begin:end], rows.values[begin:end] = there, x
+            for i in range(len(x)):
+                rows.features[begin + i], rows.values[begin + i] = there[i], x[i]
             n_rows[0] += 1
             rows.pointers[n_rows[0]] = end
     return cols, vals
@@ -287,7 +288,8 @@ def _step(there, x, x_dense, sign, settings, statistics, m, cols, vals, rows, mo
             w, v = W[b, there[k]], x[k]
             for g in range(len(score)):
                 score[g] += v * w[g]
-        products[b, own] += score
+        for g in range(len(score)):
+            products[b, own, g] += score[g]
         if counts[opp] == 0.0:
             continue
         if by_rows:

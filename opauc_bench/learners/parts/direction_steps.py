@@ -143,7 +143,9 @@ def shrink_map(gram, k):
         rest = squares[i] - cut
         if rest <= tau * _EPS * squares[tau - 1]:
             break
-        A[:, n_left] = V[:, i] * np.sqrt(rest / squares[i])
+        share = np.sqrt(rest / squares[i])
+        for j in range(tau):
+            A[j, n_left] = V[j, i] * share
         left[n_left] = rest
         n_left += 1
     return A, left, n_left
@@ -296,15 +298,28 @@ def _shrink(p, tau, k, s, m):
     m.b[p] = 0.0
     C = np.zeros((ends, tau))
     add_product(C, s.C[p], A, ends, tau)
-    s.C[p, :ends] = C
+    _copy(C, s.C[p])
+    transposed = np.ascontiguousarray(A.T)
     Q = np.zeros_like(m.Q[p])
-    add_product(Q, A.T, m.Q[p], n, tau)
-    m.Q[p] = Q
+    add_product(Q, transposed, m.Q[p], n, tau)
+    _copy(Q, m.Q[p])
     cross = np.zeros((tau, tau))
-    add_product(cross, A.T, s.ZZ[p, o], n, tau)
-    s.ZZ[p, o] = cross
-    s.ZZ[o, p] = cross.T
+    add_product(cross, transposed, s.ZZ[p, o], n, tau)
+    s.ZZ[p, p] = 0.0
+    for i in range(tau):
+        s.ZZ[p, p, i, i] = squares[i]
+        for j in range(tau):
+            s.ZZ[p, o, i, j] = s.ZZ[o, p, j, i] = cross[i, j]
     for c in range(2):
-        s.ZS[p, c] = A.T @ s.ZS[p, c]
-    s.ZZ[p, p] = np.diag(squares)
+        product = A.T @ s.ZS[p, c]
+        for i in range(tau):
+            s.ZS[p, c, i] = product[i]
     s.filled[p] = n
+
+
+@njit()
+def _copy(source, to):
+    # An assignment of arrays takes longer to compile than all of this: it can fail, in words.
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            to[i, j] = source[i, j]

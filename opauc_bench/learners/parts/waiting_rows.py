@@ -320,5 +320,6 @@ def _dense_products(X, waiting, rows, base, V, on_base, on_rows, on_models, squa
         for r in range(waiting):
             on_rows[t, r] = _dot(X[t], rows[r])
         if squares[t] > 0.0:
-            rows[waiting] = X[t]
+            for i in range(d):
+                rows[waiting, i] = X[t, i]
             waiting += 1
