@@ -107,19 +107,6 @@ def snapshot(folder):
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_report_is_written_whole_although_nobody_reads_it_to_the_end(bench, copy):
-    written = {path: path.read_bytes() for path in copy.iterdir() if path.suffix in (".csv", ".md", ".tex", ".html")}
-    assert {"folds.csv", "table.md"} <= {path.name for path in written}
-    for path in written:
-        path.unlink()
-    hasty = type(bench)(bench.environment | {"PYTHONUNBUFFERED": "1"}).start("report", copy, "--html", cwd=copy.parent)
-    hasty.stdout.close()
-    assert hasty.stderr.read() == ""
-    hasty.wait()
-    assert {path: path.read_bytes() for path in written} == written
-    assert (copy / "report.html").is_file()
-
-
 # ---------------------------------------------------------------------- nothing was changed
 
 

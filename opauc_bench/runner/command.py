@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 from collections import Counter, defaultdict
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,8 @@ from ..errors import ConfigError, DataError
 from ..files import write_text
 from ..plan import Task
 from ..protocol import FIGURE_KINDS
-from ..report.compare import Comparison
 from ..report.compare_render import comparison_to_terminal
 from ..report.figure_text import figure_to_terminal
-from ..report.table import ResultTable
 from ..report.terminal import to_terminal
 from ..report.write import write_report
 from .busy import what_else_runs
@@ -218,31 +216,26 @@ def print_report(session: Session, test: str | None = None, page: bool = False) 
         raise ConfigError(
             f"{session.experiment.path}: draws figures; the page is about tables", session.command("report")
         )
-    has_page = page or (has_table and (session.folder / PAGE).is_file())
-    with ExitStack() as files:  # which are written as well when whoever reads the table, `head` say, has seen enough
-        files.callback(write_folds, session.folder / "folds.csv", session.records())
-        if session.experiment.figures:
-            files.callback(_write_figures, session)
-        if has_table:
-            table, comparison = build_report(session, test)
-            if has_page:
-                files.callback(_write_page, session, test)
-            files.callback(write_report, session.folder, table, comparison)
-            _print_table(session, test, table, comparison)
-        if session.experiment.figures:
-            _print_figures(session)
+    if has_table:
+        _print_table(session, test)
+    if session.experiment.figures:
+        _print_figures(session)
+    write_folds(session.folder / "folds.csv", session.records())
     print(f"\nwritten to {session.folder}/")
-    if has_page:
+    if page or (has_table and (session.folder / PAGE).is_file()):
+        write_text(session.folder / PAGE, page_text(session, test))
         print(f"the page: {session.folder / PAGE}")
 
 
-def _print_table(session: Session, test: str | None, table: ResultTable, comparison: Comparison | None) -> None:
+def _print_table(session: Session, test: str | None) -> None:
+    table, comparison = build_report(session, test)
     shown, _ = build_report(session, test, chosen_only=True) if session.datasets or session.learners else (table, None)
     print(to_terminal(shown, width()).rstrip("\n"))
     if comparison is not None:
         print()
         sentences = [f"Beside {comparison.published.title}:", *comparison.summary().sentences()]
         print("\n".join(map(wrapped, [*sentences, "Cell by cell: opauc-bench compare, or comparison.md"])))
+    write_report(session.folder, table, comparison)
 
 
 def _print_figures(session: Session) -> None:
@@ -251,15 +244,8 @@ def _print_figures(session: Session) -> None:
     for figure in figures_of(session, chosen_only=True):
         print()
         print(figure_to_terminal(figure, width()).rstrip("\n"))
-
-
-def _write_figures(session: Session) -> None:
     if not write_figures(session, figures_of(session)):
         say(f"{NO_MATPLOTLIB}\n  try: pip install 'opauc-bench[plots]' && {session.command('report')}")
-
-
-def _write_page(session: Session, test: str | None) -> None:
-    write_text(session.folder / PAGE, page_text(session, test))
 
 
 def print_comparison(session: Session, test: str | None = None) -> None:
