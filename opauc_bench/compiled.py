@@ -30,6 +30,9 @@ def njit(**options) -> Callable[[Callable], Callable]:
     numba takes what it has kept for good as long as the file of a kernel is the same, although kernels of other modules
     may be compiled into it. Here it is kept only as long as all kernels of the package are the same.
 
+    An assignment of arrays (``A[i] = x``, ``A[:, g] *= c``) can fail, with a message about shapes, and numba compiles
+    what words that message: two to four seconds a learner. So kernels have loops in its place.
+
     Parameters
     ----------
     **options

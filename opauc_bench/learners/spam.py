@@ -278,7 +278,7 @@ def _change_of_v(y, row, counts, gram, vx, xi, l2, model):
 def _take_scale_into_v(g, model, V):
     """The same w, with the scale 1."""
     scale = model[_SCALE, g]
-    for i in range(V.shape[0]):  # V[:, g] *= scale takes longer to compile than all kernels of this module
+    for i in range(V.shape[0]):
         V[i, g] *= scale
     model[_PRODUCT, g] *= scale
     model[_PRODUCT + 1, g] *= scale

@@ -319,7 +319,6 @@ def _shrink(p, tau, k, s, m):
 
 @njit()
 def _copy(source, to):
-    # An assignment of arrays takes longer to compile than all of this: it can fail, in words.
     for i in range(source.shape[0]):
         for j in range(source.shape[1]):
             to[i, j] = source[i, j]

@@ -384,7 +384,7 @@ def _fold(alpha, b, p, delta, V, fades, step):
 
 @njit()
 def _scale_column(A, g, factor):
-    for i in range(A.shape[0]):  # A[:, g] *= factor takes four times as long to compile as the rest of _fold
+    for i in range(A.shape[0]):
         A[i, g] *= factor
 
 
