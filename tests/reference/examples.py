@@ -40,3 +40,25 @@ def assert_close(got, want, tolerance=1e-12):
     assert np.isfinite(scale), "the values to compare with have to be finite"
     assert scale > 0, "the values to compare with are all zero"
     np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * scale)
+
+
+def solution_tolerance(A, n_terms):
+    """How far apart two computed solutions w of A w = v may lie, as a share of |w|.
+
+    Sums of ``n_terms`` products make the entries of A and v, which rounds them by t = n_terms u, u = eps / 2 (Higham,
+    Accuracy and Stability of Numerical Algorithms, 2nd ed., (3.5)). If A and v are off by t |A| and t |v|, then w is
+    off by 2 t k(A) |w|, k the condition number in the 2-norm, to first order (Golub and Van Loan, Matrix Computations,
+    4th ed., Theorem 2.6.2). Two solutions are off by twice that. Their directions w / |w| are no further apart.
+    """
+    return 2 * n_terms * np.finfo(float).eps * np.linalg.cond(A)
+
+
+def sensitivity(function, X, n_draws=2):
+    """How far the values of ``function(X)`` move, as a share of the largest, when each entry of X is off by eps.
+
+    The error of a good algorithm is the condition of the problem times eps (Higham, Accuracy and Stability of Numerical
+    Algorithms, 2nd ed., section 1.6). Here no formula gives the condition, so it is measured.
+    """
+    want, rng, eps = function(X), np.random.default_rng(0), np.finfo(float).eps
+    moved = [function(X * (1 + eps * rng.choice([-1, 1], X.shape))) for _ in range(n_draws)]
+    return np.abs(np.array(moved) - want).max() / np.abs(want).max()
