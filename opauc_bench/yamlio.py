@@ -20,7 +20,17 @@ from pydantic import BaseModel, ValidationError
 from .errors import ConfigError
 from .sentences import Loc, Problem, Problems, problems_of, show, suggest
 
-__all__ = ["Document", "Problem", "Problems", "check_model", "read_model", "read_yaml", "show", "suggest"]
+__all__ = [
+    "Document",
+    "Problem",
+    "Problems",
+    "check_model",
+    "problems_of",
+    "read_model",
+    "read_yaml",
+    "show",
+    "suggest",
+]
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 100

@@ -108,7 +108,21 @@ def test_defaults(write):
         "limits": {"seconds": None, "memory_gb": None},
         "reuse": [],
         "figures": [],
-        "report": {"reference": None, "published": None, "test": "paired"},
+        "report": {
+            "reference": None,
+            "published": None,
+            "test": "paired",
+            "latex": {
+                "columns": [],
+                "rows": [],
+                "digits": None,
+                "bold": "none",
+                "std": True,
+                "transpose": False,
+                "marks": True,
+                "label": "",
+            },
+        },
     }
 
 
@@ -235,8 +249,39 @@ def test_experiment_is_frozen_and_can_be_sent_to_workers(write):
 
 
 def test_every_field_is_described():
-    models = [config.Experiment, config.LearnerEntry, CrossValidation, config.Limits, config.Report]
+    models = [config.Experiment, config.LearnerEntry, CrossValidation, config.Limits, config.Report, config.LatexTable]
     assert all(info.description for model in models for info in model.model_fields.values())
+
+
+def test_latex_options_override_the_file_and_fill_in_its_columns(write):
+    text = MINIMAL.replace("[opauc]", "[opauc, oam_seq]") + "report: {latex: {digits: 3, bold: best, std: false}}\n"
+    experiment = load_experiment(write(text), learner_parameters=parameters)
+    table = experiment.latex_table({"std": True, "rows": ["german"]})
+    assert table.columns == ("opauc", "oam_seq")
+    assert (table.rows, table.digits, table.bold, table.std) == (("german",), 3, "best", True)
+    assert experiment.latex_table({"columns": ["oam_seq"]}).columns == ("oam_seq",)
+    with pytest.raises(ConfigError) as caught:
+        experiment.latex_table({"columns": ["oam_sec", "opauc", "opauc"], "rows": ["iris"]})
+    assert caught.value.message.split("\n") == [
+        "--columns: 'opauc' stands twice",
+        "--columns: no column 'oam_sec' (did you mean 'oam_seq'?); columns: opauc, oam_seq",
+        "--rows: no row 'iris'; rows: german",
+    ]
+    with pytest.raises(ConfigError) as caught:
+        experiment.latex_table({"digits": -1, "label": "}"})
+    assert caught.value.message.split("\n") == [
+        "--digits: expected at least 0, got -1",
+        "--label: expected a label of letters, digits and _ : . / + -, got '}'",
+    ]
+
+
+def test_rows_of_a_table_have_the_cases_of_the_protocol(write):
+    text = MINIMAL + "protocol: {kind: holdout, imbalance: [0.1, 0.05]}\n"
+    text += "report: {latex: {rows: [german @ 0.05]}}\n"
+    experiment = load_experiment(write(text))
+    assert experiment.rows == {"german @ 0.1": "german", "german @ 0.05": "german"}
+    with pytest.raises(ConfigError, match=r"--rows: no row 'german' .*; rows: german @ 0.1, german @ 0.05"):
+        experiment.latex_table({"rows": ["german"]})
 
 
 # ------------------------------------------------------------------ mistakes
@@ -408,6 +453,27 @@ GIVEN = {
         ("limits", "", "limits: expected 'key: value' lines, got nothing"),
         ("reuse", "[a, a]", "reuse[1]: 'a' stands twice"),
         ("reuse", "['..']", "reuse[0]: expected a name of letters, digits, '_', '.' and '-', got '..'"),
+        (
+            "report",
+            "{latex: {columns: [opac]}}",
+            "report.latex.columns[0]: no column 'opac' (did you mean 'opauc'?); columns: opauc",
+        ),
+        (
+            "report",
+            "{latex: {rows: [german, gremany]}}",
+            "report.latex.rows[1]: no row 'gremany' (did you mean 'german'?); rows: german",
+        ),
+        (
+            "report",
+            "{latex: {bold: bst}}",
+            "report.latex.bold: expected 'best' or 'none', got 'bst' (did you mean 'best'?)",
+        ),
+        ("report", "{latex: {digits: 16}}", "report.latex.digits: expected at most 15, got 16"),
+        (
+            "report",
+            '{latex: {label: "tab x"}}',
+            "report.latex.label: expected a label of letters, digits and _ : . / + -, got 'tab x'",
+        ),
         (
             "report",
             "{reference: opuac}",

@@ -9,9 +9,10 @@ import pytest
 from opauc_bench.report.compare import compare
 from opauc_bench.report.compare_render import comparison_to_csv, comparison_to_markdown, comparison_to_terminal
 from opauc_bench.report.html import to_html
+from opauc_bench.report.latex import to_latex
 from opauc_bench.report.metrics import METRICS
 from opauc_bench.report.published import load_published
-from opauc_bench.report.render import to_csv, to_latex, to_markdown
+from opauc_bench.report.render import to_csv, to_markdown
 from opauc_bench.report.table import Cell, Column, build_table
 from opauc_bench.report.terminal import to_terminal
 
@@ -105,7 +106,7 @@ def test_markdown(table):
     assert rows[4][3] == "N/A¹"
     assert rows[8][1:] == [".5500 ± .0500", ".0325 ± .0021", "1.0000 ± .0000"]
     assert rows[11][1:] == ["0.015 ± 0.005", "0.010 ± 0.000", "2.000 ± 0.500"]
-    assert any("Mean ± std (n) over all trials" in line for line in lines)
+    assert any("Mean ± std (n) over 4 trials" in line for line in lines)
 
 
 def test_other_formats_have_the_same_sections(table):

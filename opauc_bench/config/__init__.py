@@ -6,6 +6,7 @@ exist is told by the caller, so that mistakes in names come out together with al
 
 from .entry import LearnerEntry
 from .experiment import Experiment, Limits, Report
+from .latex import LatexTable
 from .load import find_config, load_experiment
 
-__all__ = ["Experiment", "LearnerEntry", "Limits", "Report", "find_config", "load_experiment"]
+__all__ = ["Experiment", "LatexTable", "LearnerEntry", "Limits", "Report", "find_config", "load_experiment"]

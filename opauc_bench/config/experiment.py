@@ -1,7 +1,7 @@
 """The experiment and its sections."""
 
 import os.path
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
+    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -19,9 +20,10 @@ from ..errors import ConfigError
 from ..figures import FigureEntry, figure_problems
 from ..protocol import CrossValidation, Protocol, Section
 from ..values import by_axis, duration, grid_values, not_empty, repeated, unknown_names
-from ..yamlio import Problem, Problems, suggest
+from ..yamlio import Problem, Problems, problems_of, suggest
 from .entry import LearnerEntry, Line, Name
 from .known import absolute, learner_names
+from .latex import LatexTable
 
 __all__ = ["Experiment", "Limits", "Report"]
 
@@ -46,6 +48,7 @@ class Report(Section):
         "paired",
         description="paired: the papers' t-test; corrected: Nadeau and Bengio's variance correction.",
     )
+    latex: LatexTable = Field(LatexTable(), description="The table that report --latex writes.")
 
     @field_validator("published")
     @classmethod
@@ -98,6 +101,11 @@ class Experiment(Section):
         return tuple(entry.name for entry in self.learners)
 
     @property
+    def rows(self) -> dict[str, str]:
+        """The rows of the table, in order, each with its dataset, which has one for each case of the protocol."""
+        return _rows(self.datasets, self.protocol)
+
+    @property
     def reference(self) -> str:
         """The column that the others are tested against."""
         return self.report.reference or self.columns[0]
@@ -124,6 +132,28 @@ class Experiment(Section):
     def lender_of(self, entry: LearnerEntry) -> LearnerEntry | None:
         """Return the entry that a column takes chosen values from, or None."""
         return next((other for other in self.learners if other.name == entry.axes_from), None)
+
+    def latex_table(self, options: Mapping[str, Any]) -> LatexTable:
+        """Return ``report.latex`` with its columns filled in.
+
+        Parameters
+        ----------
+        options : mapping of str to object
+            Fields of `LatexTable` from the command line, which override those of the file.
+
+        Raises
+        ------
+        ConfigError
+            If an option has an invalid value, or names an unknown column or row.
+        """
+        try:
+            table = LatexTable.model_validate({**dict(self.report.latex), **options})
+            problems = table.unknown_names(columns=self.columns, rows=self.rows)
+        except ValidationError as error:
+            problems = problems_of(error, LatexTable, dict(options))
+        if problems:
+            raise ConfigError("\n".join(f"--{problem.loc[0]}: {problem.message}" for problem in problems))
+        return table.model_copy(update={"columns": table.columns or self.columns})
 
     def plain(self) -> dict[str, Any]:
         """Return everything that the file says, defaults filled in, as JSON-ready lists, dicts and scalars.
@@ -209,11 +239,17 @@ class Experiment(Section):
 
     @field_validator("report")
     @classmethod
-    def _check_reference(cls, report: Report, info: ValidationInfo) -> Report:
+    def _check_names(cls, report: Report, info: ValidationInfo) -> Report:
         columns = [entry.name for entry in info.data.get("learners", ())]
+        known = {"columns": columns} if columns else {}
+        if info.data.keys() >= {"datasets", "protocol"}:
+            known["rows"] = _rows(info.data["datasets"], info.data["protocol"])
+        problems = [Problem(("latex", *found.loc), found.message) for found in report.latex.unknown_names(**known)]
         if columns and report.reference is not None and report.reference not in columns:
             message = f"no column '{report.reference}'{suggest(report.reference, columns)}"
-            raise Problems([Problem(("reference",), f"{message}; columns: {', '.join(columns)}")])
+            problems.append(Problem(("reference",), f"{message}; columns: {', '.join(columns)}"))
+        if problems:
+            raise Problems(problems)
         return report
 
     @model_validator(mode="after")
@@ -244,6 +280,11 @@ class Experiment(Section):
         if problems:
             raise Problems(problems)
         return self
+
+
+def _rows(datasets: Collection[str], protocol: Protocol) -> dict[str, str]:
+    cases = protocol.cases()
+    return {f"{dataset}{end}": dataset for dataset in datasets for end, _ in cases}
 
 
 def _no_values(entry: LearnerEntry, axes: Collection[str]) -> str:

@@ -1,9 +1,15 @@
 """The sentences below a table: why a cell has no number, how to read the marks, which test gave them."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-__all__ = ["about_test", "failure_note", "origin_notes", "reading_note"]
+if TYPE_CHECKING:
+    from .table import ResultTable
+
+__all__ = ["brief_notes", "failure_note", "origin_notes", "reading_note", "significance_note"]
 
 _STATUS_WORDS = {
     "timeout": "time limit reached",
@@ -28,61 +34,78 @@ def failure_note(
     return text + (f" (and {len(distinct) - 1} more)" if len(distinct) > 1 else "")
 
 
-def origin_notes(heading: str, notes: Iterable[str]) -> list[str]:
+def origin_notes(notes: Iterable[str]) -> list[str]:
     """Tell what the records of a column say about how they were computed, counting folds if they differ."""
     counts = Counter(notes)
     several = len(counts) > 1
-    return [f"{heading}: {_one_line(note)}{f' ({counts[note]} folds)' if several else ''}." for note in sorted(counts)]
+    return [f"{_one_line(note)}{f' ({counts[note]} folds)' if several else ''}." for note in sorted(counts)]
 
 
-def reading_note(reference: str | None, ddof: int = 1, runs: str = "folds") -> str:
-    """Tell how to read a table whose reference column is headed `reference`; None where there is no other column."""
-    better = f"{reference} is significantly better / worse. Win/tie/loss counts the"
-    if runs == "trials":
-        marks = f" • / ◦, of the AUC: {better} rows on which both columns are complete." if reference else ""
-        return (
-            f"Mean ± std ({'n - 1' if ddof else 'n'}) over all trials; a cell such as … 3/10 still waits for trials."
-            f"{marks} Sparse ratio: share of weights that are not 0. Run time: CPU seconds of one pass over the "
-            "training rows with one setting."
+def reading_note(table: ResultTable, reference: str | None = None) -> str:
+    """Tell how to read the cells, marks and counts that a table has.
+
+    Parameters
+    ----------
+    table : ResultTable
+    reference : str, optional
+        What the reference column is called; by default its title.
+    """
+    sentences = [_about_values(table)]
+    if table.tallies:
+        of = ", of the AUC" if table.sections else ""
+        where = "rows" if table.runs == "trials" else "datasets"
+        sentences += [
+            f"• / ◦{of}: {reference or table.reference_title} is significantly better / worse.",
+            f"Win/tie/loss counts the {where} on which both columns are complete.",
+        ]
+    sentences += [f"{section.metric.heading}: {section.metric.meaning}." for section in table.sections]
+    return " ".join(sentences)
+
+
+def significance_note(table: ResultTable) -> str:
+    """Name the test and what is known about its errors."""
+    if table.test == "corrected":
+        factor = table.test_fraction / (1 - table.test_fraction)
+        text = (
+            f"Test: corrected resampled t-test (Nadeau and Bengio, 2003) at the level {table.level}, two-sided, with "
+            f"variance factor 1/J + {factor:.4g} and J - 1 degrees of freedom for J {table.runs}."
         )
-    marks = f" • / ◦: {better} datasets on which both columns are complete." if reference else ""
-    return (
-        f"Mean ± std (n - 1) of the test AUC over all outer folds; a cell such as … 12/25 still waits for folds.{marks}"
-    )
-
-
-def about_test(test: str, alpha: float, test_fraction: float, runs: str = "folds") -> str:
-    """Name the test, what is known about its errors, and how to get the other one."""
-    if runs == "trials":
-        return _about_test_over_trials(test, alpha, test_fraction)
-    if test == "paired":
+        if table.runs == "folds":
+            text += (
+                " It rejected a true null in 0.8% of the cases where the paper's uncorrected test did so in 27.8% (one "
+                "simulation of two equal learners under five trials of 5-fold cross-validation)."
+            )
+        return text
+    test = f"Test: two-sided paired t-test over the {table.runs} at the level {table.level}"
+    if table.runs == "folds":
         return (
-            f"Test: two-sided paired t-test over the folds at the level {alpha}, as in the paper. The "
-            "training sets of the folds overlap, so it rejects a true null far more often than that: in "
-            "27.8% of the cases in one simulation of two equal learners under five trials of 5-fold "
-            "cross-validation, and more in others. With --test corrected the table has the corrected test."
+            f"{test}, as in the paper. The training sets of the folds overlap, so it rejects a true null far more "
+            "often than that: in 27.8% of the cases in one simulation of two equal learners under five trials of "
+            "5-fold cross-validation, and more in others."
         )
-    return (
-        f"Test: corrected resampled t-test (Nadeau and Bengio, 2003) at the level {alpha}, two-sided, with "
-        f"variance factor 1/J + {test_fraction / (1 - test_fraction):.4g} and J - 1 degrees of freedom for J "
-        "folds. It rejected a true null in 0.8% of the cases where the paper's uncorrected test did so in "
-        "27.8% (one simulation of two equal learners under five trials of 5-fold cross-validation). With "
-        "--test paired the table has the uncorrected test."
-    )
+    return f"{test}. The training sets of the {table.runs} overlap, so it rejects a true null more often than that."
 
 
-def _about_test_over_trials(test: str, alpha: float, test_fraction: float) -> str:
-    if test == "paired":
-        return (
-            f"Test: two-sided paired t-test over the trials at the level {alpha}. The training sets of the trials "
-            "overlap, so it rejects a true null more often than that. With --test corrected the table has the "
-            "corrected test."
-        )
-    return (
-        f"Test: corrected resampled t-test (Nadeau and Bengio, 2003) at the level {alpha}, two-sided, with variance "
-        f"factor 1/J + {test_fraction / (1 - test_fraction):.4g} and J - 1 degrees of freedom for J trials. With "
-        "--test paired the table has the uncorrected test."
-    )
+def brief_notes(table: ResultTable) -> list[str]:
+    """Tell in three lines of a terminal what a table's cells and marks are, and where the rest is."""
+    if not table.tallies:
+        return [_about_values(table), "How to read this table: docs/report.md"]
+    return [
+        _about_values(table),
+        f"• / ◦: {table.reference_title} significantly better / worse ({table.test} t-test, level {table.level}).",
+        "How to read this table, and the error rates of the test: docs/report.md",
+    ]
+
+
+def _about_values(table: ResultTable) -> str:
+    entries = table.entries.values()
+    expected = next(iter(entries)).expected
+    std = f" ± std ({'n - 1' if table.ddof else 'n'})" if any(entry.std is not None for entry in entries) else ""
+    runs = "outer folds" if table.runs == "folds" else table.runs
+    over = f"{expected} {runs if expected > 1 else runs.removesuffix('s')}"
+    pending = next((entry for entry in entries if entry.status == "pending"), None)
+    waiting = f"; … {pending.n}/{pending.expected}: {pending.n} are done" if pending else ""
+    return f"Mean{std}{'' if table.sections else ' of the test AUC'} over {over}{waiting}."
 
 
 def _one_line(message: str) -> str:

@@ -1,4 +1,4 @@
-"""A table as Markdown, LaTeX and CSV; `html` and `terminal` hold the other two forms.
+"""A table as Markdown and CSV; `latex`, `html` and `terminal` hold the other forms.
 
 The bytes depend on nothing but the table: no dates, no timings, LF newlines.
 """
@@ -12,26 +12,9 @@ from .style import Style, body_groups
 from .table import ResultTable
 from .text import superscript
 
-__all__ = ["CSV_FIELDS", "csv_text", "escape_markdown", "markdown_table", "to_csv", "to_latex", "to_markdown"]
+__all__ = ["CSV_FIELDS", "csv_text", "escape_markdown", "markdown_table", "to_csv", "to_markdown"]
 
 CSV_FIELDS = ("dataset", "column", "mean", "std", "n", "expected", "verdict", "p_value", "status")
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "--": "-{}-",
-    "±": r"$\pm$",
-    "•": r"$\bullet$",
-    "◦": r"$\circ$",
-    "…": r"\ldots{}",
-    **{symbol: "\\" + symbol for symbol in "&%$#_{}"},
-}
-_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 
 
 def to_markdown(table: ResultTable) -> str:
@@ -68,62 +51,6 @@ def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str
 def escape_markdown(text: str) -> str:
     """Make a text safe inside a Markdown table."""
     return re.sub(r"([\\`*_|<>\[\]~])", r"\\\1", " ".join(text.split()))
-
-
-def to_latex(table: ResultTable) -> str:
-    r"""Render as a LaTeX table for the booktabs package, with the footnotes in small type below.
-
-    Parameters
-    ----------
-    table : ResultTable
-
-    Returns
-    -------
-    str
-        A ``table`` environment, marks as ``$\bullet$`` and ``$\circ$``; ends with a newline.
-    """
-    style = Style(
-        _escape_latex,
-        lambda number: f"$^{{{number}}}$",
-        plus_minus=r"$\pm$",
-        win=r"$\bullet$",
-        loss=r"$\circ$",
-        pending=r"\ldots{}",
-    )
-    headings = ["datasets", *(_escape_latex(column.title) for column in table.columns)]
-    notes = [f"$^{{{i}}}$ {_escape_latex(note)}" for i, note in enumerate(table.cell_notes, 1)]
-    notes += [_escape_latex(note) for note in table.footnotes]
-    body = []
-    for group in body_groups(table, style):
-        heading = rf"\multicolumn{{{len(headings)}}}{{l}}{{\emph{{{group.heading}}}}} \\"
-        body += [r"\midrule", *([heading] if group.heading else []), *_latex_rows(group.rows)]
-        body += [r"\midrule", *_latex_rows(group.foot)] if group.foot else []
-    lines = [
-        r"% needs \usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_escape_latex(table.title)}}}",
-        rf"\begin{{tabular}}{{{'l' * len(headings)}}}",
-        r"\toprule",
-        *_latex_rows([headings]),
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\par\smallskip",
-        r"\begin{minipage}{\linewidth}\footnotesize",
-        " \\par\n".join(notes),
-        r"\end{minipage}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _latex_rows(rows: list[list[str]]) -> list[str]:
-    return [" & ".join(row) + r" \\" for row in rows]
-
-
-def _escape_latex(text: str) -> str:
-    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match[0]], " ".join(text.split()))
 
 
 def to_csv(table: ResultTable) -> str:

@@ -14,27 +14,40 @@ Only ``ok`` cells beside an ``ok`` reference cell are tested and counted.
 """
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 from ..errors import ResultsError
 from ..evaluation.significance import TestResult, Verdict, corrected_t_test, paired_t_test
-from .footnotes import about_test, failure_note, reading_note
+from .footnotes import failure_note, reading_note, significance_note
 from .metrics import AUC, METRICS, Metric
+from .titles import plain_title
 
-__all__ = ["Cell", "Column", "Entry", "ResultTable", "Section", "Tally", "build_table"]
+__all__ = ["Cell", "Column", "Entry", "ResultTable", "Section", "Tally", "build_table", "tally"]
 
 ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: a learner's key and the heading that is printed."""
+    """A column of the table: a learner's key and the heading that is printed.
+
+    Attributes
+    ----------
+    key : str
+    markup : str
+        The heading; mathematics may stand between dollars.
+    """
 
     key: str
-    title: str
+    markup: str
+
+    @property
+    def title(self) -> str:
+        """The heading as plain text."""
+        return plain_title(self.markup)
 
 
 @dataclass(frozen=True)
@@ -156,40 +169,74 @@ class Section:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table ready to be rendered; the reference is its first column.
+    """A table ready to be rendered.
 
     Attributes
     ----------
-    title : str
+    markup : str
+        The title; mathematics may stand between dollars.
     datasets : tuple of str
     columns : tuple of Column
     entries : dict of (dataset, column key) to Entry
-    reference : str
-        Key of the reference column.
+    reference : str or None
+        Key of the reference column; None where it is not shown.
     test : {'paired', 'corrected'}
+    test_fraction : float
+        Share of the rows that a fold tests on.
     tallies : dict of column key to Tally
-        One for each column but the reference.
+        One for each column but the reference; none where nothing is tested.
     cell_notes : tuple of str
         Footnotes of single cells; entry.note counts from 1.
-    footnotes : tuple of str
-        Footnotes of the whole table.
+    origins : dict of column key to tuple of str
+        Footnotes of single columns: how their numbers were computed.
     metric : Metric
         How the AUC is printed.
     sections : tuple of Section
         Other metrics.
+    ddof : int
+        A std has n - ddof in the denominator.
+    runs : str
+        What the paper calls the repetitions: folds or trials.
+    level : float
+        Level of the test.
     """
 
-    title: str
+    markup: str
     datasets: tuple[str, ...]
     columns: tuple[Column, ...]
     entries: dict[tuple[str, str], Entry]
-    reference: str
+    reference: str | None
     test: Literal["paired", "corrected"]
+    test_fraction: float
     tallies: dict[str, Tally]
     cell_notes: tuple[str, ...]
-    footnotes: tuple[str, ...]
+    origins: dict[str, tuple[str, ...]]
     metric: Metric = AUC
     sections: tuple[Section, ...] = ()
+    ddof: int = 1
+    runs: str = "folds"
+    level: float = ALPHA
+
+    @property
+    def title(self) -> str:
+        """The title as plain text."""
+        return plain_title(self.markup)
+
+    @property
+    def reference_title(self) -> str:
+        """The heading of the reference column."""
+        return next(column.title for column in self.columns if column.key == self.reference)
+
+    @property
+    def column_notes(self) -> tuple[tuple[Column, str], ...]:
+        """Each column with a footnote, once for each of its footnotes."""
+        return tuple((column, note) for column in self.columns for note in self.origins.get(column.key, ()))
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        """Footnotes of the whole table: how to read it, how columns were computed, the test."""
+        origins = (f"{column.title}: {note}" for column, note in self.column_notes)
+        return (reading_note(self), *origins, *([significance_note(self)] if self.tallies else []))
 
     def parts(self) -> Iterator[tuple[Metric, dict[tuple[str, str], Entry]]]:
         """Yield the AUC and the other metrics, each with its entries."""
@@ -212,7 +259,7 @@ def build_table(
     reference: str,
     test: Literal["paired", "corrected"],
     test_fraction: float,
-    footnotes: tuple[str, ...] = (),
+    origins: Mapping[str, Sequence[str]] | None = None,
     metrics: tuple[str, ...] = ("auc",),
     ddof: int = 1,
     runs: str = "folds",
@@ -222,6 +269,7 @@ def build_table(
     Parameters
     ----------
     title : str
+        Mathematics may stand between dollars.
     datasets : list of str
         Rows, in order.
     columns : list of Column
@@ -234,8 +282,8 @@ def build_table(
         The paper's paired t-test, or the corrected test of Nadeau and Bengio; both at the level 0.05.
     test_fraction : float
         Share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation; for the corrected test.
-    footnotes : tuple of str
-        Printed below the table, before the note about the test.
+    origins : mapping of column key to sequence of str, optional
+        How the numbers of a column were computed, for footnotes.
     metrics : tuple of str
         Keys of `METRICS`, "auc" first; cells have values of all the others.
     ddof : int
@@ -276,21 +324,21 @@ def build_table(
         )
         for key in metrics[1:]
     ]
-    tested = len(columns) > 1
-    reading = reading_note(columns[0].title if tested else None, ddof, runs)
-    about = [about_test(test, ALPHA, test_fraction, runs)] if tested else []
     return ResultTable(
-        title=title,
+        markup=title,
         datasets=tuple(datasets),
         columns=tuple(columns),
         entries=entries,
         reference=reference,
         test=test,
-        tallies={column.key: _tally(entries, datasets, column.key) for column in columns[1:]},
+        test_fraction=test_fraction,
+        tallies={column.key: tally(entries, datasets, column.key) for column in columns[1:]},
         cell_notes=tuple(notes),
-        footnotes=(reading, *footnotes, *about),
+        origins={key: tuple(told) for key, told in (origins or {}).items() if told},
         metric=METRICS["auc"] if sections else AUC,
         sections=tuple(sections),
+        ddof=ddof,
+        runs=runs,
     )
 
 
@@ -336,6 +384,7 @@ def _entry(
     return Entry("ok", len(cell.folds), cell.expected, mean, std, *tested)
 
 
-def _tally(entries: dict[tuple[str, str], Entry], datasets: list[str], key: str) -> Tally:
+def tally(entries: Mapping[tuple[str, str], Entry], datasets: Sequence[str], key: str) -> Tally:
+    """Count the verdicts of a column."""
     verdicts = [entries[dataset, key].verdict for dataset in datasets]
     return Tally(verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss"))

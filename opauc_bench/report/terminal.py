@@ -1,5 +1,6 @@
 """A table as plain text that keeps to a terminal's width."""
 
+from .footnotes import brief_notes
 from .style import Style, body_groups
 from .table import ResultTable
 from .text import GAP, columns_text, paragraph, superscript
@@ -43,9 +44,14 @@ def to_terminal(table: ResultTable, width: int = 80) -> str:
             if rows
         ]
         parts.append(f"\n{rule}\n".join(map("\n".join, lines)))
-    notes = [paragraph(note, width, f"{superscript(i)} ") for i, note in enumerate(table.cell_notes, 1)]
-    notes += [paragraph(note, width) for note in table.footnotes]
+    notes = [_one_line(f"{superscript(i)} {note}", width) for i, note in enumerate(table.cell_notes, 1)]
+    notes += [_one_line(f"{column.title}: {note}", width) for column, note in table.column_notes]
+    notes += [paragraph(note, width) for note in brief_notes(table)]
     return "\n\n".join([*parts, "\n".join(notes)]) + "\n"
+
+
+def _one_line(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _widths(headings: list[str], rows: list[list[str]], width: int) -> list[int]:

@@ -7,7 +7,8 @@ from ..files import remove_file, write_text
 from .compare import Comparison
 from .compare_render import comparison_to_csv, comparison_to_markdown
 from .html import to_html
-from .render import to_csv, to_latex, to_markdown
+from .latex import to_latex
+from .render import to_csv, to_markdown
 from .table import ResultTable
 
 __all__ = ["report_texts", "write_report"]

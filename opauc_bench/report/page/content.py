@@ -27,15 +27,15 @@ class Fold:
     status : str
     auc : float or None
         On the test set.
-    chosen : dict of str to float
-        The setting that the inner cross-validation chose; empty where nothing is tuned.
+    selected : dict of str to float
+        The setting that the inner cross-validation selected; empty where nothing is tuned.
     """
 
     trial: int
     fold: int
     status: str
     auc: float | None
-    chosen: Mapping[str, float]
+    selected: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class GridMap:
         Mean over the outer folds in which the setting stayed finite; NaN where there was none.
     diverged : ndarray of int of shape (n_y, n_x)
         In how many outer folds the setting overflowed.
-    chosen : ndarray of int of shape (n_y, n_x)
-        In how many it was chosen.
+    selected : ndarray of int of shape (n_y, n_x)
+        In how many it was selected.
     n_folds : int
     others : tuple of str
         Axes over which the best was kept.
@@ -63,7 +63,7 @@ class GridMap:
     y: tuple[str, tuple[float, ...]] | None
     auc: np.ndarray
     diverged: np.ndarray
-    chosen: np.ndarray
+    selected: np.ndarray
     n_folds: int
     others: tuple[str, ...] = ()
 
@@ -75,7 +75,7 @@ class Seconds:
     Attributes
     ----------
     fit : tuple of float
-        Of the refit with the chosen setting, one for each finished fold.
+        Of the refit with the selected setting, one for each finished fold.
     selection : float
         Of the whole inner search, summed over the folds.
     """
@@ -154,7 +154,7 @@ class PageContent:
 
 
 def grid_map(
-    grid: Mapping[str, Sequence[float]], aucs: Sequence[Sequence[float | None]], chosen: Sequence[Mapping[str, float]]
+    grid: Mapping[str, Sequence[float]], aucs: Sequence[Sequence[float]], selected: Sequence[Mapping[str, float]]
 ) -> GridMap | None:
     """Average the inner cross-validations of a cell's outer folds.
 
@@ -162,10 +162,10 @@ def grid_map(
     ----------
     grid : mapping of str to sequence of float
         Values of each axis, in the order in which the settings were laid out (the last axis varies fastest).
-    aucs : sequence of sequences of float or None
-        For each outer fold the mean inner AUC of each setting; None where it overflowed.
-    chosen : sequence of mappings
-        Chosen settings, of the folds that have one.
+    aucs : sequence of sequences of float
+        For each outer fold the mean inner AUC of each setting; NaN where it overflowed.
+    selected : sequence of mappings
+        Selected settings, of the folds that have one.
 
     Returns
     -------
@@ -177,12 +177,12 @@ def grid_map(
     rows = [row for row in aucs if len(row) == n_settings]
     if not grid or not rows:
         return None
-    values = np.array([[np.nan if auc is None else auc for auc in row] for row in rows], dtype=float)
+    values = np.array(rows, dtype=float)
     alive = np.isfinite(values)
     counts = alive.sum(axis=0)
     mean = np.where(counts > 0, np.where(alive, values, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
     picked = np.zeros(shape, dtype=int)
-    for setting in chosen:
+    for setting in selected:
         where = tuple(_position(values, setting.get(axis)) for axis, values in grid.items())
         if None not in where:
             picked[where] += 1
@@ -204,7 +204,7 @@ def grid_map(
         y=named[1] if len(named) > 1 else None,
         auc=mean,
         diverged=diverged,
-        chosen=picked,
+        selected=picked,
         n_folds=len(rows),
         others=tuple(axes[i] for i in dropped),
     )

@@ -1,4 +1,4 @@
-"""Heat maps of the inner cross-validation: where the grid is good, where it overflows, what was chosen."""
+"""Heat maps of the inner cross-validation: where the grid is good, where it overflows, what was selected."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def heat_svg(grid: GridMap) -> Markup:
     for kind in np.unique(classes):
         path = "".join(_runs(classes[y] == kind, height - rows * (y + 1), side, rows) for y in range(n_y))
         pieces.append(element("path", d=path, **_paint(int(kind))))
-    for y, x in zip(*np.nonzero(grid.chosen)):
-        radius = side * (0.16 + 0.34 * math.sqrt(grid.chosen[y, x] / grid.n_folds))
+    for y, x in zip(*np.nonzero(grid.selected)):
+        radius = side * (0.16 + 0.34 * math.sqrt(grid.selected[y, x] / grid.n_folds))
         cy = height - rows * (y + 0.5)
         pieces.append(element("circle", cx=side * (x + 0.5), cy=cy, r=radius, class_="pick"))
     return picture(
@@ -46,7 +46,7 @@ def heat_svg(grid: GridMap) -> Markup:
         class_="heat",
         data_auc=" ".join("" if np.isnan(auc) else str(round(auc * 10000)) for auc in grid.auc.ravel()),
         data_div=" ".join(str(count or "") for count in grid.diverged.ravel()),
-        data_pick=" ".join(str(count or "") for count in grid.chosen.ravel()),
+        data_pick=" ".join(str(count or "") for count in grid.selected.ravel()),
         data_x=_axis(grid.x),
         data_y=_axis(grid.y),
         data_n=str(grid.n_folds),
@@ -117,6 +117,6 @@ def _best(grid: GridMap) -> tuple[int, int] | None:
 
 
 def _spoken(grid: GridMap) -> str:
-    picked = int((grid.chosen > 0).sum())
+    picked = int((grid.selected > 0).sum())
     many = f"{picked} settings were" if picked != 1 else "one setting was"
-    return f"{'; '.join(filter(None, heat_caption(grid)))}; {many} chosen in {number(grid.chosen.sum())} folds"
+    return f"{'; '.join(filter(None, heat_caption(grid)))}; {many} selected in {number(grid.selected.sum())} folds"

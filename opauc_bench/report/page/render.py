@@ -265,7 +265,7 @@ def _fold_cell(content: PageContent, dataset: str, i: int, j: int) -> dict[str, 
     folds, metric = content.folds[dataset, column.key], content.table.metric
     split = any(fold.fold for fold in folds)
     entry = content.table.entries[dataset, column.key]
-    settings = Counter(_setting(fold) for fold in folds if fold.chosen)
+    settings = Counter(_setting(fold) for fold in folds if fold.selected)
     return {
         "id": f"f-{i}-{j}",
         "dataset": dataset,
@@ -291,7 +291,7 @@ def _fold_text(fold: Fold, metric: Metric) -> str:
 
 
 def _setting(fold: Fold) -> str:
-    return ", ".join(f"{AXIS_SYMBOLS.get(axis, axis)} {value_text(value)}" for axis, value in fold.chosen.items())
+    return ", ".join(f"{AXIS_SYMBOLS.get(axis, axis)} {value_text(value)}" for axis, value in fold.selected.items())
 
 
 def _data_row(entry: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""A part of a table: some of its rows and columns, with less in a cell."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..errors import ResultsError
+from .metrics import Metric
+from .table import Entry, ResultTable, Section, tally
+
+__all__ = ["select"]
+
+
+def select(
+    table: ResultTable,
+    columns: Sequence[str] = (),
+    rows: Sequence[str] = (),
+    *,
+    digits: int | None = None,
+    std: bool = True,
+    marks: bool = True,
+) -> ResultTable:
+    """Return a part of a table; the datasets that remain are counted again.
+
+    Parameters
+    ----------
+    table : ResultTable
+    columns : sequence of str
+        Keys in the wanted order; by default all. Without the reference column there are no marks.
+    rows : sequence of str
+        Datasets in the wanted order; by default all. Those without a mean in any of the columns are left out.
+    digits : int, optional
+        Decimals of means and stds; by default those of each metric.
+    std, marks : bool
+        Whether to show them. Win/tie/loss goes with the marks.
+
+    Returns
+    -------
+    ResultTable
+
+    Raises
+    ------
+    ResultsError
+        If no dataset is left.
+    """
+    by_key = {column.key: column for column in table.columns}
+    keys = list(columns or by_key)
+    wanted = rows or table.datasets
+    shown = [row for row in wanted if any(table.entries[row, key].mean is not None for key in keys)]
+    if not shown:
+        raise ResultsError(f"nothing to print: no complete value of {', '.join(keys)} in {', '.join(wanted)}")
+    places = [(row, key) for row in shown for key in keys]
+    notes = list(dict.fromkeys(table.entries[place].note for place in places if table.entries[place].note))
+    tested = marks and table.reference in keys
+
+    def reduced(entry: Entry) -> Entry:
+        return replace(
+            entry,
+            std=entry.std if std else None,
+            verdict=entry.verdict if tested else None,
+            note=notes.index(entry.note) + 1 if entry.note else None,
+        )
+
+    def precise(metric: Metric) -> Metric:
+        return metric if digits is None else replace(metric, digits=digits)
+
+    entries = {place: reduced(table.entries[place]) for place in places}
+    return replace(
+        table,
+        datasets=tuple(shown),
+        columns=tuple(by_key[key] for key in keys),
+        entries=entries,
+        reference=table.reference if tested else None,
+        tallies={key: tally(entries, shown, key) for key in table.tallies if tested and key in keys},
+        cell_notes=tuple(table.cell_notes[note - 1] for note in notes),
+        metric=precise(table.metric),
+        sections=tuple(
+            Section(precise(section.metric), {place: reduced(section.entries[place]) for place in places})
+            for section in table.sections
+        ),
+    )
