@@ -42,7 +42,7 @@ def remove_file(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder with --out") from error
+        raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder") from error
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
@@ -102,7 +102,7 @@ def _named_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise ResultsError(
             f"{path} cannot be written: {error.strerror}",
-            "free some space, or choose another folder with --out",
+            "free some space, or choose another folder",
         ) from error
 
 

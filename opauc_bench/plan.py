@@ -7,24 +7,21 @@ or library versions.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any
-
-import numpy as np
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError, place_of
 from .evaluation.span import is_narrower
 from .protocol import Protocol
+from .task import Shape, Task
 
-__all__ = ["Column", "Shape", "Task", "expand_grid", "make_columns", "make_plan", "task_id"]
+__all__ = ["Column", "make_columns", "make_plan"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
@@ -34,30 +31,6 @@ _DENSE_ABOVE = 0.2
 _MOST_TASKS = 2_000_000
 # An entry of a row that is made when it is read: a cosine, and copies on the way to the kernel.
 _SECONDS_TO_GENERATE = 1.2e-8
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the plan needs to know of a dataset.
-
-    Attributes
-    ----------
-    n_samples, n_features : int
-    density : float
-        Share of nonzero entries.
-    fingerprint : str or None
-        Identity of the prepared arrays; None while the dataset is not at hand.
-    n_positive : int or None
-    generated : bool
-        Whether rows are made anew each time they are read.
-    """
-
-    n_samples: int
-    n_features: int
-    density: float
-    fingerprint: str | None
-    n_positive: int | None = None
-    generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,77 +72,6 @@ class Column:
     @property
     def n_settings(self) -> int:
         return math.prod(len(values) for values in self.grid.values())
-
-
-@dataclass(frozen=True)
-class Task:
-    """One number to compute: everything in here is small and can be sent anywhere.
-
-    Attributes
-    ----------
-    dataset, column, learner : str
-    trial, fold : int
-    fingerprint : str or None
-        Of the dataset's arrays; without it the task has no id yet.
-    identity : dict
-        All that defines the number.
-    params, grid, protocol : dict
-    seconds : float
-        Estimated CPU time on one core, before settings that overflow are dropped.
-    memory_bytes : float
-        Estimated, without the memory-mapped data.
-    max_train : int or None
-        Training rows at most: the first ones of the fold, which are in random order.
-    lender : dict or None
-        ``learner``, ``params`` and ``grid`` of another column that is searched first, and its ``axes`` whose chosen
-        values are taken.
-    row : str
-        Heading of its row in the table: the dataset, and the case where the protocol has several.
-    chosen : dict or None
-        The setting that the splits' own protocol chooses, where that is known already; it follows from ``identity``.
-    """
-
-    dataset: str
-    column: str
-    learner: str
-    trial: int
-    fold: int
-    fingerprint: str | None
-    identity: dict[str, Any]
-    params: dict[str, Any]
-    grid: dict[str, tuple[float, ...]]
-    protocol: dict[str, Any]
-    seconds: float
-    memory_bytes: float
-    max_train: int | None = None
-    row: str = ""
-    lender: dict[str, Any] | None = None
-    chosen: dict[str, float] | None = None
-
-    @property
-    def place(self) -> tuple[str, str, int, int]:
-        """Row, column, trial and fold."""
-        return self.row, self.column, self.trial, self.fold
-
-    @cached_property
-    def id(self) -> str | None:
-        return None if self.fingerprint is None else task_id(self.identity)
-
-    @property
-    def label(self) -> str:
-        return f"{self.row or self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
-
-
-def task_id(identity: Mapping[str, Any]) -> str:
-    """Hash what defines a number: 16 hexadecimal digits, the same for what JSON has made of the identity."""
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def expand_grid(grid: Mapping[str, tuple[float, ...]]) -> dict[str, np.ndarray]:
-    """All combinations of the axes' values, the last axis varying fastest; arrays of shape (n_settings,)."""
-    mesh = np.meshgrid(*(np.asarray(values, dtype=float) for values in grid.values()), indexing="ij")
-    return {axis: values.ravel() for axis, values in zip(grid, mesh)}
 
 
 def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) -> list[Column]:
@@ -243,7 +145,7 @@ def make_plan(
     experiment: Experiment,
     shapes: Mapping[str, Shape],
     columns: list[Column],
-    chosen: Mapping[tuple[str, str, int, int], dict[str, float]] = MappingProxyType({}),
+    selected: Mapping[tuple[str, str, int, int], dict[str, float]] = MappingProxyType({}),
 ) -> list[Task]:
     """List the tasks of an experiment: cheap datasets first, and within a dataset the long tasks first.
 
@@ -253,8 +155,8 @@ def make_plan(
     shapes : mapping of dataset name to Shape
         Datasets that are not in here have no tasks.
     columns : list of Column
-    chosen : mapping of (row, column, trial, fold) to dict
-        Settings that the splits' own protocol is known to choose, for protocols that look at one setting.
+    selected : mapping of (row, column, trial, fold) to dict
+        Settings that the splits' own protocol is known to select, for protocols that look at one setting.
 
     Returns
     -------
@@ -274,7 +176,7 @@ def make_plan(
         if dataset not in shapes:
             continue
         tasks = [
-            _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold, chosen)
+            _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold, selected)
             for end, protocol in experiment.protocol.cases()
             for column in columns
             for trial, fold in protocol.repetitions()
@@ -295,7 +197,7 @@ def _task(
     fold: int,
     known: Mapping[tuple[str, str, int, int], dict[str, float]],
 ) -> Task:
-    chosen = known.get((f"{dataset}{case}", column.key, trial, fold))
+    selected = known.get((f"{dataset}{case}", column.key, trial, fold))
     max_train = column.max_train.get(dataset)
     memory_gb = experiment.limits.memory_gb
     limit = None if memory_gb is None else memory_gb * 1e9
@@ -303,7 +205,7 @@ def _task(
     searched = [(column, column.n_settings), *([(column.lender, column.lender.n_settings)] if column.lender else [])]
     costs = [
         protocol.cost(n_rows, n_settings, max_train, partial(_training, learner, shape, limit))
-        for learner, n_settings in (searched if chosen is None else [(column, 1)])
+        for learner, n_settings in (searched if selected is None else [(column, 1)])
     ]
     return Task(
         dataset=dataset,
@@ -329,7 +231,7 @@ def _task(
         max_train=max_train,
         row=f"{dataset}{case}",
         lender=column.lender and _lent(column),
-        chosen=chosen,
+        selected=selected,
     )
 
 

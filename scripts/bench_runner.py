@@ -21,9 +21,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from opauc_bench.commands.recorded import Recorded, shapes_of
+from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources
+from opauc_bench.plan import make_plan
+from opauc_bench.results.record import Record
 from opauc_bench.runner.engines import Engine
-from opauc_bench.runner.session import Session
 
 EMPTY = '''
 import numpy as np
@@ -82,7 +85,7 @@ def main() -> None:
         two_workers()
     for config in configs:
         schedules(config)
-        foretold(config, ())
+        foretold(config)
 
 
 class Cost(NamedTuple):
@@ -161,26 +164,28 @@ def schedules(config: Path) -> None:
     The order goes by the estimates of ``plan``, as in a run, not by the recorded lengths.
     """
     session = Session.open(config, out=config.parents[1] / "results" / config.stem, sources=Sources.from_environment())
-    records = {(task.id, task.column): record for rows in session.records().values() for task, record in rows if record}
-    tasks = [task for task in session.all_tasks() if (task.id, task.column) in records]
-    lengths = {key: _length(record["timing"]) for key, record in records.items()}
+    recorded = Recorded.read(session)
+    lengths = {record.id: _length(record) for _, record in recorded.pairs}
+    if not lengths:
+        print(f"\n{config.stem}: no records in {session.folder}/")
+        return
+    tasks = [task for task in {task.id: task for task in recorded.tasks}.values() if task.id in lengths]
     total, longest = sum(lengths.values()), max(lengths.values())
     print(f"\n{config.stem}: {len(tasks)} recorded tasks, {total / 3600:.1f} CPU hours, the longest {longest:.0f} s")
     for workers in (2, 64, 1000):
         bound = max(total / workers, longest)
         order = Engine(n_jobs=workers).ordered(tasks)
-        end = makespan([lengths[task.id, task.column] for task in order], workers)
+        end = makespan([lengths[task.id] for task in order], workers)
         print(f"  {workers:4d} workers: done after {end:6.0f} s, {end / bound:.2f} of the lower bound")
 
 
-def foretold(config: Path, datasets: tuple[str, ...]) -> None:
+def foretold(config: Path) -> None:
     """What ``plan`` says a table will cost on 2, 64 and 1,000 workers, from the learners' measured unit costs."""
-    folder = Path(tempfile.gettempdir()) / "no-such-results"
-    session = Session.open(config, out=folder, sources=Sources.from_environment(), datasets=datasets)
-    tasks = session.tasks()
+    session = Session.open(config, sources=Sources.from_environment())
+    tasks = make_plan(session.experiment, shapes_of(session, {}), session.columns)
     total, longest = sum(task.seconds for task in tasks), max(tasks, key=lambda task: task.seconds)
     print(
-        f"\n{config.stem} {' '.join(datasets)}: {len(tasks)} tasks, {total / 3600:,.0f} CPU hours; "
+        f"\n{config.stem}: {len(tasks)} tasks, {total / 3600:,.0f} CPU hours; "
         f"the longest, {longest.dataset} {longest.column}, {longest.seconds / 3600:.2f} h"
     )
     for workers in (2, 64, 1000):
@@ -188,8 +193,10 @@ def foretold(config: Path, datasets: tuple[str, ...]) -> None:
         print(f"  {workers:4d} workers: {end / 3600:,.2f} h")
 
 
-def _length(timing: dict[str, float]) -> float:
-    return timing.get("selection_cpu_seconds", timing["wall_seconds"]) + timing.get("fit_cpu_seconds", 0.0)
+def _length(record: Record) -> float:
+    timing = record.timing
+    selection = timing.wall_seconds if timing.selection_cpu_seconds is None else timing.selection_cpu_seconds
+    return selection + (timing.fit_cpu_seconds or 0.0)
 
 
 def makespan(lengths: Iterable[float], workers: int) -> float:

@@ -4,7 +4,8 @@
 
 Each try ends in one of: the table of an undisturbed run ("right table"), an error that is told without a traceback
 ("clear error"), or anything else ("WRONG", which is shown). After each try no temporary file may be left by a run that
-ended by itself, and no record may be there twice. Exit code 1 if anything went wrong.
+ended by itself, no loose record by one that came to its end, and no record may be there twice. What a killed run has
+recorded may not change later. Exit code 1 if anything went wrong.
 
 Faults that need a file system of their own (a full disk, a read-only one) are tried in a namespace where the machine
 allows that, and reported as not tried where it does not.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import http.server
 import json
 import os
@@ -26,11 +28,14 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+
+from opauc_bench.results.record import Record, record_of_line, record_to_line
+from opauc_bench.results.store import Store
 
 LEARNER = '''
 import time
@@ -151,7 +156,16 @@ class Rack:
         )
 
     def run(self, *options, prefix=(), **variables: str) -> Ended:
-        process = self.start(*options, prefix=prefix, **variables)
+        return self._wait(self.start(*options, prefix=prefix, **variables))
+
+    def report(self, *options) -> Ended:
+        command = [sys.executable, "-m", "opauc_bench", "report", "rack.yaml", *map(str, options)]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return self._wait(
+            subprocess.Popen(command, cwd=self.place, env=self.environment(), start_new_session=True, **streams)
+        )
+
+    def _wait(self, process: subprocess.Popen) -> Ended:
         try:
             out, err = process.communicate(timeout=300)
         except subprocess.TimeoutExpired:
@@ -167,17 +181,16 @@ class Rack:
             outcome = RIGHT
         else:
             outcome = CLEAR if errors_allowed and ended.is_clear_error else WRONG
-        left = list((self.place / folder).rglob(".*.tmp")) if (self.place / folder).exists() else []
-        if left:
+        if problems := _problems(self.place / folder, finished=ended.code == 0):
             outcome = WRONG
-            self.complaints.append(f"{fault}: temporary files are left, such as {left[0]}")
-        if doubled := _doubled(self.place / folder):
-            outcome = WRONG
-            self.complaints.append(f"{fault}: more than one record of {doubled[0]}")
+            self.complaints += [f"{fault}: {problem}" for problem in problems]
         if outcome == WRONG:
             self.complaints.append(f"{fault}: exit code {ended.code}\n{ended.err[-1500:]}")
-        self.outcomes.setdefault(fault, Counter())[outcome] += 1
+        self.count(fault, outcome)
         return outcome
+
+    def count(self, fault: str, outcome: str) -> None:
+        self.outcomes.setdefault(fault, Counter())[outcome] += 1
 
     def tell(self) -> None:
         """Print what has come out since the last time."""
@@ -191,16 +204,34 @@ class Rack:
         self.notes, self.complained = [], len(self.complaints)
 
     def not_tried(self, fault: str, why: str) -> None:
-        self.outcomes.setdefault(fault, Counter())[f"not tried: {why}"] += 1
+        self.count(fault, f"not tried: {why}")
 
     def fresh(self, folder: str) -> str:
         shutil.rmtree(self.place / folder, ignore_errors=True)
         return folder
 
 
-def _doubled(folder: Path) -> list[str]:
-    names = Counter("/".join([*path.parts[-3:-1], path.name[:6]]) for path in folder.glob("records/*/*/*.json"))
-    return [name for name, count in names.items() if count > 1]
+def _problems(folder: Path, finished: bool) -> list[str]:
+    """What a run that ended by itself should not have left."""
+    problems = [f"temporary files are left, such as {path}" for path in list(folder.rglob(".*.tmp"))[:1]]
+    if finished and (folder / "running").exists():
+        problems.append(f"loose files are left: {sorted(path.name for path in (folder / 'running').iterdir())[:3]}")
+    places = Counter((record.dataset, record.column, record.trial, record.fold) for record in _all_records(folder))
+    return problems + [f"more than one record of {place}" for place, count in places.items() if count > 1]
+
+
+def _all_records(folder: Path) -> Iterator[Record]:
+    """All records in files, without the damaged ones; a loose one that is packed as the same text counts once."""
+    packed = [line for path in folder.glob("records/*.jsonl") for line in path.read_bytes().splitlines()]
+    loose = [path.read_bytes().rstrip(b"\n") for path in folder.glob("running/*.json")]
+    for text in [*packed, *(text for text in loose if text not in packed)]:
+        with contextlib.suppress(ValueError):
+            yield record_of_line(text)
+
+
+def _finished(folder: Path) -> dict[str, bytes]:
+    """The text of every record by id, without those of failed tasks, which may be tried again."""
+    return {id: record_to_line(record) for id, record in Store(folder).read().items() if record.ok}
 
 
 # ---------------------------------------------------------------------------------------------- faults
@@ -210,7 +241,10 @@ def kills(rack: Rack, count: int) -> None:
     """``kill -9`` of the runner, or of one of its processes, at random moments; then the same command again."""
     folder, struck = rack.fresh("killed"), 0
     while struck < count:
-        process = rack.start("rack.yaml", "--mirror", rack.mirror, "--out", folder)
+        before = _finished(rack.place / folder)
+        process = rack.start("rack.yaml", "--mirror", rack.mirror, "--out", folder, "--retry-failed")
+        if rack.random.random() < 0.75:  # the others are killed while they start
+            _wait_for(process, lambda process=process: _has_claim(process, rack.place / folder))
         while process.poll() is None and struck < count:
             time.sleep(rack.random.uniform(0.05, 1.2))
             victims = [process.pid, *_children(process.pid)]
@@ -219,11 +253,54 @@ def kills(rack: Rack, count: int) -> None:
                 os.kill(victim, signal.SIGKILL)
                 struck += 1
         process.communicate()
+        _check_kept(rack, "kill -9", folder, before)
         if process.returncode == 0 and struck < count:
             rack.judge("kill -9: a run that came through", Ended(0, "", ""), folder, errors_allowed=False)
             rack.fresh(folder)
+    before = _finished(rack.place / folder)
     ended = rack.run("rack.yaml", "--mirror", rack.mirror, "--out", folder, "--retry-failed")
+    _check_kept(rack, "kill -9", folder, before)
     rack.judge(f"kill -9 ({struck} times), then the same command", ended, folder, errors_allowed=False)
+
+
+def packing(rack: Rack, count: int) -> None:
+    """``kill -9`` of the runner while it packs its records; the same command again computes nothing."""
+    for _ in range(max(2, count // 10)):
+        folder = rack.fresh("packed")
+        process = rack.start("rack.yaml", "--mirror", rack.mirror, "--out", folder)
+        _wait_for(process, lambda folder=rack.place / folder: any(folder.glob("records/*")))
+        time.sleep(rack.random.uniform(0, 0.02))
+        process.kill()
+        process.communicate()
+        before = _finished(rack.place / folder)
+        state = "packed" if not (rack.place / folder / "running").exists() else "partly packed"
+        ended = rack.run("rack.yaml", "--mirror", rack.mirror, "--out", folder)
+        _check_kept(rack, "kill -9 while packing", folder, before)
+        rack.judge(f"kill -9 while packing, {state}", ended, folder, errors_allowed=False)
+
+
+def _wait_for(process: subprocess.Popen, condition: Callable[[], bool]) -> None:
+    """Wait for a state of files, or for the end of the process, or for a minute."""
+    end = time.monotonic() + 60
+    while process.poll() is None and not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def _has_claim(process: subprocess.Popen, folder: Path) -> bool:
+    """Whether a worker of this very run is at work on a task."""
+    workers = _children(process.pid)
+    for path in folder.glob("running/*.claim"):
+        with contextlib.suppress(OSError, ValueError):
+            if json.loads(path.read_text())["pid"] in workers:
+                return True
+    return False
+
+
+def _check_kept(rack: Rack, fault: str, folder: str, before: dict[str, bytes]) -> None:
+    """Complain about records that a run has lost, or computed again."""
+    after = _finished(rack.place / folder)
+    if gone := [id for id, text in before.items() if after.get(id) != text]:
+        rack.complaints.append(f"{fault}: {len(gone)} of {len(before)} records are lost or were computed again: {gone}")
 
 
 def _children(pid: int) -> list[int]:
@@ -279,8 +356,6 @@ def mirrors(rack: Rack, count: int) -> None:
     """A server with wrong bytes, a page of HTML, half a file, a loop of redirections, and one that never answers."""
     content = (rack.mirror / "own/own.svm").read_bytes()
     broken = bytes(byte ^ 1 if i == 700 else byte for i, byte in enumerate(content))
-    import hashlib
-
     rack.write_catalogue("http://127.0.0.1:9", hashlib.sha256(content).hexdigest())
     for fault, reply in {
         "mirror: wrong bytes": lambda server: _send(server, broken),
@@ -367,44 +442,104 @@ def edits(rack: Rack, count: int) -> None:
     rack.run("rack.yaml", "--mirror", rack.mirror, "--out", folder)
     path.write_text(EXPERIMENT.replace("[-8, 0, 4]", "[-8, 0, 8]"))
     rack.run("rack.yaml", "--mirror", rack.mirror, "--out", folder)
-    shutil.rmtree(rack.place / folder / "records/own")
+    (rack.place / folder / "records/own.jsonl").unlink()
     path.write_text(EXPERIMENT)
     ended = rack.run("rack.yaml", "--mirror", rack.mirror, "--out", folder)
-    for stale in (rack.place / folder / "records").rglob("*.json"):
-        if stale.name not in _names(rack.place / "undisturbed"):
-            stale.unlink()  # of the other definition: kept by the runner, and rightly no double
+    _remove_orphaned(rack.place / folder, Store(rack.place / "undisturbed").read().keys())
     rack.judge("config edited and edited back", ended, folder, errors_allowed=False)
 
 
-def _names(folder: Path) -> set[str]:
-    return {path.name for path in folder.glob("records/*/*/*.json")}
+def _remove_orphaned(folder: Path, ids: Collection[str]) -> None:
+    """Remove records of another definition: the runner keeps them, so a place may have two records."""
+    for path in folder.glob("records/*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(line for line in lines if record_of_line(line).id in ids))
 
 
 def records(rack: Rack, count: int) -> None:
-    """Records cut off or edited into nonsense; what the error says to do leads to the right table."""
-    nonsense = (b"", b"{}", b"[]", b"null", b"\xff\xfe", b'{"status": "ok"}', b"NaN", b"{" * 5000)
+    """Records cut off or edited into nonsense: report tells of each or shows the right table, and run mends them."""
+    reference = (rack.place / "undisturbed/folds.csv").read_bytes()
     for number in range(count):
         folder = rack.fresh("damaged")
         shutil.copytree(rack.place / "undisturbed", rack.place / folder)
-        path = rack.random.choice(sorted((rack.place / folder / "records").rglob("*.json")))
-        content = path.read_bytes()
-        kind = number % 4
-        if kind == 0:
-            path.write_bytes(content[: rack.random.randrange(len(content))])
-        elif kind == 1:
-            path.write_bytes(rack.random.choice(nonsense))
-        elif kind == 2:
-            record = json.loads(content)
-            record[rack.random.choice(sorted(record))] = rack.random.choice([None, -1, "x", [], {}, 1e9])
-            path.write_text(json.dumps(record))
-        else:
-            (path.parent / f".{path.name}.x.tmp").write_bytes(content[:40])
+        n_damaged = DAMAGES[number % len(DAMAGES)](rack, rack.place / folder)
+        told = rack.report("--out", folder, "--to", "told")
+        shown = (rack.place / "told/folds.csv").read_bytes() if told.code == 0 else b""
+        outcome = RIGHT if shown == reference else CLEAR if told.is_clear_error else WRONG
+        if outcome == CLEAR and f"{n_damaged} damaged record" not in told.err:
+            outcome = WRONG
+        if outcome == WRONG:
+            rack.complaints.append(f"damaged record: {n_damaged} damaged, report says\n{told.err[-1500:]}")
+        rack.count("damaged record: the report before a run", outcome)
         ended = rack.run("rack.yaml", "--mirror", rack.mirror, "--out", folder)
-        if ended.is_clear_error:
-            rack.outcomes.setdefault("damaged record: the first answer", Counter())[CLEAR] += 1
-            path.unlink()  # what the error advises
-            ended = rack.run("rack.yaml", "--mirror", rack.mirror, "--out", folder)
-        rack.judge("damaged record: in the end", ended, folder, errors_allowed=False)
+        rack.judge("damaged record: after a run", ended, folder, errors_allowed=False)
+
+
+def _damage_lines(rack: Rack, folder: Path, n_lines: int, damage: Callable[[bytes], bytes]) -> int:
+    """Damage some lines of one packed file; returns how many."""
+    path = rack.random.choice(sorted(folder.glob("records/*.jsonl")))
+    lines = path.read_bytes().splitlines()
+    for number in rack.random.sample(range(len(lines)), n_lines):
+        lines[number] = damage(lines[number])
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return n_lines
+
+
+def cut_line(rack: Rack, folder: Path) -> int:
+    return _damage_lines(rack, folder, 1, lambda line: line[: rack.random.randrange(1, len(line))])
+
+
+def cut_file(rack: Rack, folder: Path) -> int:
+    """Cut a file off in the middle of a line, as a full disk does."""
+    path = rack.random.choice(sorted(folder.glob("records/*.jsonl")))
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = rack.random.randrange(len(lines))
+    path.write_bytes(b"".join(lines[:whole]) + lines[whole][: rack.random.randrange(1, len(lines[whole]) - 1)])
+    return 1
+
+
+def flip_bits(rack: Rack, folder: Path) -> int:
+    def flip(line: bytes) -> bytes:
+        content = bytearray(line)
+        content[rack.random.randrange(len(content))] ^= 1 << rack.random.randrange(8)
+        return bytes(content).replace(b"\n", b"?").replace(b"\r", b"?")
+
+    return _damage_lines(rack, folder, rack.random.randrange(1, 9), flip)
+
+
+def write_nonsense(rack: Rack, folder: Path) -> int:
+    nonsense = (b"{}", b"[]", b"null", b"\xff\xfe", b'{"status": "ok"}', b"NaN", b"{" * 5000)
+    return _damage_lines(rack, folder, rack.random.randrange(1, 9), lambda line: rack.random.choice(nonsense))
+
+
+def edit_value(rack: Rack, folder: Path) -> int:
+    """Edit a value, and write the checksum that belongs to it."""
+
+    def edit(line: bytes) -> bytes:
+        record = json.loads(line)
+        del record["checksum"]
+        record[rack.random.choice(sorted(record))] = rack.random.choice([None, -1, "x", [], {}, 1e9])
+        body = json.dumps(record, separators=(",", ":")).encode()[:-1]
+        return body + b',"checksum":"' + hashlib.sha256(body).hexdigest()[:16].encode() + b'"}'
+
+    return _damage_lines(rack, folder, 1, edit)
+
+
+def double_line(rack: Rack, folder: Path) -> int:
+    return _damage_lines(rack, folder, 1, lambda line: line + b"\n" + line)
+
+
+def leave_loose(rack: Rack, folder: Path) -> int:
+    """Leave a temporary file and a loose record that is cut off, beside the packed one."""
+    record, text = rack.random.choice(sorted(_finished(folder).items()))
+    (folder / "running").mkdir()
+    (folder / f"running/{record}.json").write_bytes(text[: rack.random.randrange(len(text))])
+    (folder / f"running/.{record}.json.x.tmp").write_bytes(text[:40])
+    (folder / "records/.own.jsonl.x.tmp").write_bytes(text[:40])
+    return 1
+
+
+DAMAGES = (cut_line, cut_file, flip_bits, write_nonsense, edit_value, double_line, leave_loose)
 
 
 def places(rack: Rack, count: int) -> None:
@@ -434,6 +569,7 @@ def limits(rack: Rack, count: int) -> None:
 
 FAULTS = {
     "kills": kills,
+    "packing": packing,
     "disk": disk,
     "cache": cache,
     "mirrors": mirrors,

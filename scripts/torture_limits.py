@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shutil
 import threading
 import time
 from collections import Counter
@@ -18,13 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from opauc_bench.commands.local_data import LocalData
+from opauc_bench.commands.planning import plan_locally
+from opauc_bench.commands.recorded import Recorded
+from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources
 from opauc_bench.learners import get_learner
 from opauc_bench.learners.registry import LEARNERS
-from opauc_bench.plan import Task
+from opauc_bench.results.record import Record
 from opauc_bench.runner.execute import LocalExecutor
-from opauc_bench.runner.session import Session
-from opauc_bench.runner.task import Workplace
+from opauc_bench.runner.worker import Workplace
+from opauc_bench.task import Task
 
 __all__ = ["OVERTIME", "Tried", "try_memory", "try_time"]
 
@@ -62,6 +67,15 @@ KINDS = {
 SOME = ("opauc", "opauc_fd", "opauc_s", "opauc_pca", "opauc_rp", "oam_gra", "uni_log", "ftrl_auc", "fsauc")
 BATCH = ("svm_perf", "svm_or", "ls_svm", "batch_uni_log", "batch_uni_squ")
 SKETCHES = ("opauc_fd", "opauc_s", "opauc_r", "opauc_h")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An experiment whose datasets are ready, and its tasks on them."""
+
+    folder: Path
+    tasks: list[Task]
+    prepared: dict[str, str]
 
 
 @dataclass
@@ -112,7 +126,7 @@ def _columns(names: tuple[str, ...], kind: str, n_settings: int) -> Iterator[dic
         yield {"learner": name, "grid": {axis: np.geomspace(1e-3, 1.0, n_values).tolist() for axis in axes}}
 
 
-def _session(place: Path, kind: str, dataset: str, names: tuple[str, ...]) -> Session:
+def _bench(place: Path, kind: str, dataset: str, names: tuple[str, ...]) -> Bench:
     protocol, figures = KINDS[kind]
     config = place / f"limits_{kind}_{dataset}.yaml"
     config.write_text(
@@ -121,50 +135,52 @@ def _session(place: Path, kind: str, dataset: str, names: tuple[str, ...]) -> Se
     )
     sources = Sources(place / "cache", (str(place / "mirror"),), offline=False)
     session = Session.open(config, out=place / "limits" / config.stem, sources=sources)
-    session.prepare_data(lambda text: None)
-    return session
+    local = LocalData(session.catalogue, sources)
+    for name in session.experiment.datasets:
+        local.prepare(name, lambda text: None)
+    return Bench(session.folder, plan_locally(Recorded.read(session), local).tasks, local.folders())
 
 
-def _sessions(place: Path) -> Iterator[tuple[str, Session]]:
+def _benches(place: Path) -> Iterator[tuple[str, Bench]]:
     one_pass = tuple(name for name in SOME if "on_stop" in inspect.signature(get_learner(name).fit_grid).parameters)
     with_eta = tuple(name for name in SOME if "eta" in get_learner(name).grid_axes)
     for dataset in _SHAPES:
         for kind in KINDS:
             own = {"cv": tuple(LEARNERS), "convergence": one_pass, "sketch_error": SKETCHES, "sweep": with_eta}
             names = own.get(kind, (*SOME, *BATCH))
-            yield f"{kind}, {dataset}", _session(place, kind, dataset, names)
+            yield f"{kind}, {dataset}", _bench(place, kind, dataset, names)
 
 
-def _chosen(session: Session, dataset: str) -> list[Task]:
+def _chosen(bench: Bench, dataset: str) -> list[Task]:
     """The first task of every column on a dataset, and between them as many of a small dataset."""
     firsts: dict[tuple[str, str], Task] = {}
-    for task in session.tasks():
+    for task in bench.tasks:
         if task.trial == task.fold == 0:
             firsts[task.dataset, task.column] = task
     large = [task for (name, _), task in firsts.items() if name == dataset]
     return [task for each in large for task in (each, firsts["wine", each.column])]
 
 
-def _run(session: Session, tasks: list[Task], **limits: float) -> tuple[dict, dict[str, float]]:
-    """Compute tasks on two workers; return records, and seconds from claim to record by id."""
-    folder = session.folder
-    data = {name: str(data.folder) for name, data in session.prepared.items()}
+def _run(bench: Bench, tasks: list[Task], **limits: float) -> tuple[dict[str, Record], dict[str, float]]:
+    """Compute tasks on two workers; return records, and seconds from claim to record, by id."""
+    running = bench.folder / "running"
+    shutil.rmtree(running, ignore_errors=True)
     began: dict[str, float] = {}
     taken: dict[str, float] = {}
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.02):
-            for path in (folder / "partial").glob("*.claim"):
-                began.setdefault(path.name.partition("-")[0], time.monotonic())
+            for path in running.glob("*.claim"):
+                began.setdefault(path.stem, time.monotonic())
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     executor = LocalExecutor(2)
     records = {}
     try:
-        for task, record in executor.run(tasks, Workplace(folder, data, **limits)):
-            records[task.id, task.column] = record
+        for task, record in executor.run(tasks, Workplace(bench.folder, bench.prepared, **limits)):
+            records[task.id] = record
             taken[task.id] = time.monotonic() - began.get(task.id, time.monotonic())
     finally:
         executor.stop()
@@ -176,48 +192,46 @@ def _run(session: Session, tasks: list[Task], **limits: float) -> tuple[dict, di
 def try_time(place: Path) -> dict[str, Tried]:
     """Tasks of minutes with a limit of seconds; what is done before the limit does not count against anybody."""
     found = {}
-    for name, session in _sessions(place):
+    for name, bench in _benches(place):
         dataset = name.rpartition(" ")[2]
-        tasks = _chosen(session, dataset)
-        records, taken = _run(session, tasks, seconds=_LIMIT)
+        tasks = _chosen(bench, dataset)
+        records, taken = _run(bench, tasks, seconds=_LIMIT)
         tried = found[f"time limit: {name}"] = Tried()
         for task in tasks:
-            record = records[task.id, task.column]
+            record = records[task.id]
             if task.dataset == "wine":
                 _expect(tried, task, record, ("ok", "diverged", "timeout") if task.seconds > 1 else ("ok", "diverged"))
                 continue
-            tried.statuses[record["status"]] += 1
+            tried.statuses[record.status] += 1
             _expect(tried, task, record, ("timeout", "ok", "diverged"))
-            tried.by_force += record["message"].endswith(_ENDED)
+            tried.by_force += record.message.endswith(_ENDED)
             beyond = taken[task.id] - _LIMIT
             tried.slowest = max(tried.slowest, beyond)
             if beyond > OVERTIME:
-                tried.complaints.append(f"{task.label}: {beyond:.1f} s beyond its limit: {record['message']}")
+                tried.complaints.append(f"{task.label}: {beyond:.1f} s beyond its limit: {record.message}")
     return found
 
 
 def try_memory(place: Path) -> dict[str, Tried]:
     """Tasks with next to no memory."""
     found = {}
-    for name, session in _sessions(place):
+    for name, bench in _benches(place):
         dataset = name.rpartition(" ")[2]
         for megabytes in _MEGABYTES:
-            for path in session.folder.glob("records/*/*/*.json"):
-                path.unlink()
-            tasks = _chosen(session, dataset)
-            records, _ = _run(session, tasks, seconds=2 * _LIMIT, memory_bytes=megabytes * 1e6)
+            tasks = _chosen(bench, dataset)
+            records, _ = _run(bench, tasks, seconds=2 * _LIMIT, memory_bytes=megabytes * 1e6)
             tried = found[f"{megabytes:g} MB: {name}"] = Tried()
             for task in tasks:
-                record = records[task.id, task.column]
+                record = records[task.id]
                 if task.dataset != "wine":
-                    tried.statuses[record["status"]] += 1
+                    tried.statuses[record.status] += 1
                 _expect(tried, task, record, ("out_of_memory", "timeout", "ok", "diverged"))
     return found
 
 
-def _expect(tried: Tried, task: Task, record: dict[str, Any], statuses: tuple[str, ...]) -> None:
-    if record["status"] not in statuses:
-        tried.complaints.append(f"{task.label}: {record['status']}: {record['message']} {record.get('traceback', '')}")
+def _expect(tried: Tried, task: Task, record: Record, statuses: tuple[str, ...]) -> None:
+    if record.status not in statuses:
+        tried.complaints.append(f"{task.label}: {record.status}: {record.message} {record.traceback or ''}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ In docs/results.md.in, ``{{name argument ...}}`` stands for a figure:
     wtl EXP COLUMN TEST         win/tie/loss of the reference against a column, by the test paired or corrected
     distant EXP                 a table of all cells further than one printed std, with what is known of them
     cpu EXP [ROW ...]           CPU minutes on record, of some datasets or of all
-    timed FIGURE ROW COLUMN     milliseconds of a pass, from the CSV of a figure
+    timed FIGURE ROW COLUMN     milliseconds of a pass
     by_rank ROW TAU             mean AUC in figure5_2013
     sketch_error ROW COLUMN TAU    relative error of the positive class in figure4
 
@@ -29,17 +29,21 @@ from __future__ import annotations
 import argparse
 import csv
 import functools
+import io
 import re
 import shlex
 import sys
 from pathlib import Path
 
+from opauc_bench.commands.figures import figures_of
+from opauc_bench.commands.recorded import Recorded
+from opauc_bench.commands.session import Session
+from opauc_bench.commands.tables import build_report
 from opauc_bench.data import Sources
 from opauc_bench.report.compare import ComparedCell, Comparison
+from opauc_bench.report.figure_write import figure_texts
 from opauc_bench.report.metrics import AUC, Metric
 from opauc_bench.report.table import Entry, ResultTable
-from opauc_bench.runner.session import Session
-from opauc_bench.runner.tables import build_report
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, TEMPLATE = ROOT / "docs/results.md", ROOT / "docs/results.md.in"
@@ -47,15 +51,20 @@ MARKS = {"win": " •", "loss": " ◦"}
 
 
 @functools.cache
-def report(experiment: str, test: str | None = None) -> tuple[Session, ResultTable, Comparison | None]:
+def recorded(experiment: str) -> Recorded:
     folder = ROOT / "results" / experiment
-    session = Session.open(ROOT / "configs" / f"{experiment}.yaml", out=folder, sources=Sources(cache=folder / "none"))
-    return session, *build_report(session, test)
+    config = ROOT / "configs" / f"{experiment}.yaml"
+    return Recorded.read(Session.open(config, out=folder, sources=Sources(cache=folder / "none")))
+
+
+@functools.cache
+def report(experiment: str, test: str | None = None) -> tuple[ResultTable, Comparison | None]:
+    return build_report(recorded(experiment), test)
 
 
 def entry(experiment: str, row: str, column: str) -> tuple[Metric, Entry]:
     dataset, _, name = row.partition(":")
-    for metric, entries in report(experiment)[1].parts():
+    for metric, entries in report(experiment)[0].parts():
         if metric.key == (name or "auc"):
             found = entries[dataset, column]
             if found.mean is None:
@@ -66,7 +75,7 @@ def entry(experiment: str, row: str, column: str) -> tuple[Metric, Entry]:
 
 def compared(experiment: str, row: str, column: str) -> ComparedCell:
     dataset, _, name = row.partition(":")
-    for cell in report(experiment)[2].cells:
+    for cell in report(experiment)[1].cells:
         if (cell.dataset, cell.column.key, cell.metric.key) == (dataset, column, name or "auc"):
             return cell
     raise SystemExit(f"{experiment} {row} {column} is not in the comparison")
@@ -107,20 +116,20 @@ def stds(experiment: str, row: str, column: str) -> str:
 
 
 def count(experiment: str, what: str) -> str:
-    _, table, comparison = report(experiment)
+    table, comparison = report(experiment)
     if what == "datasets":
         return str(sum(all(entry.status == "ok" for entry in entries) for _, entries in table.rows()))
     return str(getattr(comparison.summary(), what))
 
 
 def wtl(experiment: str, column: str, test: str) -> str:
-    tally = report(experiment, test)[1].tallies[column]
+    tally = report(experiment, test)[0].tallies[column]
     return f"{tally.win}/{tally.tie}/{tally.loss}"
 
 
 def distant(experiment: str) -> str:
     lines = ["| cell | ours | published | stds | what is known |", "| --- | --- | --- | --- | --- |"]
-    for found in report(experiment)[2].distant():
+    for found in report(experiment)[1].distant():
         notes = [note.text for note in found.notes if note.kind != "mark" and note.expects(found.difference)]
         known = " ".join(" ".join(notes).split()) or "nothing"
         metric, ours, print_ = found.metric, found.ours, found.published
@@ -135,23 +144,26 @@ def distant(experiment: str) -> str:
 
 def cpu(experiment: str, *rows: str) -> str:
     total = 0.0
-    for (row, _), tasks in report(experiment)[0].records().items():
-        for _, record in tasks:
-            if record and (not rows or row in rows):
-                timing = record["timing"]
-                total += timing.get("selection_cpu_seconds", timing["wall_seconds"]) + timing.get(
-                    "fit_cpu_seconds", 0.0
-                )
+    for task, record in recorded(experiment).pairs:
+        if not rows or task.row in rows:
+            timing = record.timing
+            # A task that diverged has no time of its parts.
+            total += timing.wall_seconds if timing.selection_cpu_seconds is None else timing.cpu_seconds
     return f"{total / 60:,.0f}"
 
 
+@functools.cache
+def drawn(figure: str) -> list[dict[str, str]]:
+    """The numbers behind a figure."""
+    return list(csv.DictReader(io.StringIO(figure_texts(figures_of(recorded(figure)))[f"{figure}.csv"])))
+
+
 def plotted(figure: str, **where: str) -> dict[str, str]:
-    """A row of a figure's CSV."""
-    with (ROOT / "results" / figure / f"{figure}.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            if where.items() <= row.items():
-                return row
-    raise SystemExit(f"{figure}.csv has no row with {where}")
+    """A row of the numbers behind a figure."""
+    for row in drawn(figure):
+        if where.items() <= row.items():
+            return row
+    raise SystemExit(f"{figure} has no point with {where}")
 
 
 def timed(figure: str, dataset: str, column: str) -> str:

@@ -12,13 +12,13 @@ import pytest
 from reference.examples import assert_close, examples
 from scipy import sparse
 
+from opauc_bench.commands.listings import examine
 from opauc_bench.data import Sources
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import SVMPerf
 from opauc_bench.learners.parts.cutting_plane import hinge_path
 from opauc_bench.learners.parts.svm_perf_program import ENVIRONMENT, PROGRAM, find_program, read_model
 from opauc_bench.report.footnotes import origin_notes
-from opauc_bench.runner.listings import examine
 
 CS = np.array([0.01, 1.0, 8.0])
 X, Y = examples(60, 5)
@@ -311,9 +311,9 @@ def test_doctor_says_which_engine_there_is(stand_in, tmp_path, monkeypatch):
 
 def test_the_footnote_tells_engines_apart():
     native, program = "our own solver", "the program svm_perf_learn"
-    assert origin_notes("SVM-perf", []) == []
-    assert origin_notes("SVM-perf", [native] * 25) == ["SVM-perf: our own solver."]
-    assert origin_notes("SVM-perf", [native] * 5 + [program] * 20) == [
-        "SVM-perf: our own solver (5 folds).",
-        "SVM-perf: the program svm_perf_learn (20 folds).",
+    assert origin_notes([]) == []
+    assert origin_notes([native] * 25) == ["our own solver."]
+    assert origin_notes([native] * 5 + [program] * 20) == [
+        "our own solver (5 folds).",
+        "the program svm_perf_learn (20 folds).",
     ]

@@ -5,17 +5,23 @@ import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
+from folders import record_of, records_of, remove_records, snapshot
+from latex import check_latex, latex_cells
 
+import opauc_bench
 from opauc_bench import __version__
 from opauc_bench.cli import main as main_of_the_script
+from opauc_bench.commands import listings
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import LEARNERS, LinearRanker, get_learner
-from opauc_bench.runner import listings
+from opauc_bench.results.manifest import read_manifest
 
 SMALL = """
 title: A small experiment on scikit-learn's datasets, to see that everything works
@@ -35,6 +41,7 @@ report: {published: aij2016_table2}
 """
 
 TABLES = ["folds.csv", "table.csv", "table.html", "table.md", "table.tex"]
+WRITTEN = "\nwritten to results/small/\n"
 
 
 def squeezed(text):
@@ -66,7 +73,10 @@ COMMANDS = [
     "status",
     "report",
     "compare",
+    "export",
     "verify",
+    "merge",
+    "pack",
     "train",
     "score",
     "doctor",
@@ -143,7 +153,7 @@ def test_a_run_prints_its_table_and_nothing_else_on_standard_output(small):
     assert squeezed(done.stdout).startswith("A small experiment on scikit-learn's datasets, to see that everything")
     for name in ("wine", "breast_cancer", "digits", "squared loss", "win/tie/loss"):
         assert name in done.stdout
-    assert done.stdout.endswith("\nwritten to results/small/\n")
+    assert done.stdout.endswith(WRITTEN)
     assert "36 of 36 tasks to compute" in done.stderr
     assert "N/A" not in done.stdout
     assert widest(done.stdout + done.stderr) == []
@@ -154,7 +164,13 @@ def test_a_run_writes_tables_records_and_a_manifest(small):
     assert sorted(path.name for path in folder.glob("*.*") if not path.name.startswith(".")) == sorted(
         [*TABLES, "manifest.json"]
     )
-    assert len(list(folder.glob("records/*/*/*.json"))) == 36
+    assert sorted(path.name for path in (folder / "records").iterdir()) == [
+        "breast_cancer.jsonl",
+        "digits.jsonl",
+        "wine.jsonl",
+    ]
+    assert len(records_of(folder)) == 36
+    assert not (folder / "running").exists()
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["config"] == "small.yaml"
     assert manifest["opauc_bench"] == __version__
@@ -168,17 +184,24 @@ def test_folds_csv_has_a_row_for_each_record(small):
     with open(folder / "folds.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 36
+    place = ["dataset", "row", "learner", "title", "trial", "fold", "status"]
+    sizes = ["n_train", "n_test", "n_settings", "n_diverged", "id"]
+    assert list(rows[0]) == [*place, "auc", "eta", "lam", *sizes]
+    records = {record.id: record for record in records_of(folder)}
     for row in rows:
-        name = f"t{row['trial']}-f{row['fold']}-{row['id']}.json"
-        record = json.loads((folder / "records" / row["dataset"] / row["column"] / name).read_text())
-        assert float(row["test_auc"]) == record["test_auc"]
-        assert row["chosen"] == " ".join(f"{axis}={value}" for axis, value in record["chosen"].items())
-        assert (row["status"], row["n_diverged"]) == ("ok", str(record["selection"]["n_diverged"]))
+        record = records.pop(row["id"])
+        assert (row["dataset"], row["learner"]) == (record.dataset, record.column)
+        assert (int(row["trial"]), int(row["fold"])) == (record.trial + 1, record.fold + 1)
+        assert float(row["auc"]) == record.metrics["auc"]
+        assert {axis: float(row[axis]) for axis in ("eta", "lam") if row[axis]} == record.selected
+        assert (row["status"], row["n_diverged"]) == ("ok", str(record.selection.n_diverged))
+        assert int(row["n_train"]) == record.outcome.n_train
+    assert not records
 
 
 def test_the_numbers_of_the_table_are_those_of_the_records(small):
     folder = small[0] / "results" / "small"
-    aucs = [json.loads(path.read_text())["test_auc"] for path in folder.glob("records/wine/opauc/*.json")]
+    aucs = [record_of(folder, "wine", "opauc", fold).metrics["auc"] for fold in (1, 2, 3)]
     with open(folder / "table.csv", newline="") as file:
         (row,) = [row for row in csv.DictReader(file) if (row["dataset"], row["column"]) == ("wine", "opauc")]
     assert float(row["mean"]) == pytest.approx(sum(aucs) / 3, abs=1e-12)
@@ -187,34 +210,94 @@ def test_the_numbers_of_the_table_are_those_of_the_records(small):
 
 def test_learners_do_better_than_chance(small):
     with open(small[0] / "results" / "small" / "folds.csv", newline="") as file:
-        assert min(float(row["test_auc"]) for row in csv.DictReader(file)) > 0.6
+        assert min(float(row["auc"]) for row in csv.DictReader(file)) > 0.6
 
 
-def test_a_second_run_says_the_same_and_computes_nothing(small, command):
+def test_a_second_run_says_the_same_and_writes_nothing(small, command):
     desk, done = small
-    folder = desk / "results" / "small"
-    before = {path: path.stat().st_mtime_ns for path in folder.glob("records/*/*/*.json")}
-    texts = {name: (folder / name).read_bytes() for name in TABLES}
+    before = snapshot(desk)
     again = command("run", "small.yaml", "--offline", cwd=desk)
     assert again.returncode == 0
-    assert again.stdout == done.stdout
-    assert again.stderr == ""
-    assert {path: path.stat().st_mtime_ns for path in folder.glob("records/*/*/*.json")} == before
-    assert {name: (folder / name).read_bytes() for name in TABLES} == texts
+    assert again.stdout + WRITTEN == done.stdout
+    dates = r"all have records from \d{4}-\d\d-\d\d( to \d{4}-\d\d-\d\d)?"
+    assert re.fullmatch(rf"0 of 36 tasks to compute: {dates} \(--fresh .+\)", squeezed(again.stderr))
+    after = snapshot(desk)
+    assert {**after, "results/small/.lock": None} == {**before, "results/small/.lock": None}
 
 
 def test_report_prints_what_the_run_printed(small, command):
     desk, done = small
-    assert command("report", "small.yaml", cwd=desk).stdout == done.stdout
+    assert command("report", "small.yaml", cwd=desk).stdout + WRITTEN == done.stdout
 
 
 def test_report_with_the_other_test_says_so(small, command):
     desk, _ = small
-    shutil.copytree(desk, desk.with_name("corrected"))
-    corrected = command("report", "small.yaml", "--test", "corrected", cwd=desk.with_name("corrected"))
+    corrected = command("report", "small.yaml", "--test", "corrected", cwd=desk)
     assert corrected.returncode == 0
-    assert "corrected" in squeezed(corrected.stdout)
-    assert "--test paired" in squeezed(corrected.stdout)
+    assert "(corrected t-test, level 0.05)" in corrected.stdout
+
+
+def test_footnotes_on_the_terminal_take_three_lines(small):
+    _, done = small
+    block = done.stdout.partition("\n\nwritten to")[0].rpartition("\n\n")[2]
+    assert [line.partition(" ")[0] for line in block.splitlines()] == ["Mean", "•", "How"]
+    assert widest(block) == []
+    assert block.endswith("docs/report.md")
+
+
+def test_latex_goes_to_standard_output_and_nothing_is_written(small, command):
+    desk, _ = small
+    before = snapshot(desk)
+    done = command("report", "results/small", "--latex", "-", cwd=desk)
+    assert (done.returncode, done.stderr) == (0, "")
+    check_latex(done.stdout)
+    assert latex_cells(done.stdout)[0] == ["datasets", "opauc", r"oam\_seq", r"uni\_log", "squared loss"]
+    assert latex_cells(done.stdout)[-1][0] == "win/tie/loss"
+    assert snapshot(desk) == before
+
+
+def test_latex_file_is_the_only_file_written(small, command, tmp_path):
+    desk, _ = small
+    before = snapshot(desk)
+    place = tmp_path / "paper" / "tables.tex"
+    style = ("--columns", "uni_log, opauc", "--rows", "digits,wine", "--digits", 2, "--bold", "best", "--no-std")
+    done = command("report", "small.yaml", "--latex", place, *style, "--label", "tab:x", cwd=desk)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"written to {place}\n", "")
+    assert snapshot(desk) == before
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [place]
+    text = place.read_text()
+    check_latex(text)
+    assert r"\label{tab:x}" in text
+    cells = latex_cells(text)
+    assert [row[0] for row in cells] == ["datasets", "digits", "wine", "win/tie/loss"]
+    assert cells[0][1:] == [r"uni\_log", "opauc"]
+    table = pd.read_csv(desk / "results" / "small" / "table.csv").set_index(["dataset", "column"])
+    for dataset, *values in cells[1:-1]:
+        for column, value in zip(("uni_log", "opauc"), values):
+            number = re.search(r"\d*\.\d\d", value)[0]
+            assert float(number) == float(f"{table.loc[(dataset, column), 'mean']:.2f}")
+
+
+def test_latex_style_of_the_config_gives_way_to_options(small, command, tmp_path):
+    desk, _ = small
+    style = "report: {latex: {columns: [uni_log, opauc], transpose: true, marks: false, digits: 3}}\n"
+    text = SMALL.replace("uni_log,", "{learner: uni_log, title: 'Uni$_{\\log}$'},") + style
+    (tmp_path / "small.yaml").write_text(text)
+    given = ("report", "small.yaml", "--out", desk / "results" / "small", "--latex", "-")
+    done = command(*given, cwd=tmp_path)
+    assert [row[0] for row in latex_cells(done.stdout)] == ["learners", r"Uni$_{\log}$", "opauc"]
+    assert latex_cells(done.stdout)[0][1:] == ["wine", r"breast\_cancer", "digits"]
+    done = command(*given, "--no-transpose", "--columns", "opauc", "--marks", cwd=tmp_path)
+    assert latex_cells(done.stdout)[0] == ["datasets", "opauc"]
+    assert re.fullmatch(r"1?\.\d{3} .*", latex_cells(done.stdout)[1][1])
+
+
+def test_latex_file_that_cannot_be_written_is_told(small, command):
+    desk, _ = small
+    done = command("report", "small.yaml", "--latex", "small.yaml/x.tex", cwd=desk)
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    assert "choose another folder" in done.stderr
 
 
 def test_a_run_of_a_part_shows_that_part_beside_the_reference(small, command):
@@ -240,7 +323,7 @@ def test_a_part_computes_that_part_only_and_the_rest_is_missing(small, command, 
     assert done.returncode == 0
     assert "6 of 6 tasks to compute" in done.stderr
     assert not (tmp_path / "results").exists()
-    found = {path.relative_to(tmp_path / "elsewhere").parts[1:3] for path in tmp_path.rglob("t?-f?-*.json")}
+    found = {(record.dataset, record.column) for record in records_of(tmp_path / "elsewhere")}
     assert found == {("wine", "opauc"), ("wine", "uni_log")}
     status = command("status", "small.yaml", "--out", "elsewhere", cwd=tmp_path).stdout.splitlines()
     assert [line.split() for line in status[-3:]] == [
@@ -271,7 +354,7 @@ def test_a_table_can_be_printed_where_only_its_records_are(small, bench, environ
         text=True,
     )
     assert (alone.returncode, alone.stderr) == (0, "")
-    assert alone.stdout == done.stdout
+    assert alone.stdout + WRITTEN == done.stdout
     assert not (tmp_path / "empty").exists()
 
 
@@ -324,14 +407,216 @@ def test_standard_output_may_be_closed(small, environment):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+# ---------------------------------------------------------------------- what is only read, and what is written
+
+
+READING = [
+    ["status", "small.yaml"],
+    ["status", "results/small"],
+    ["plan", "small.yaml", "--offline"],
+    ["report", "small.yaml"],
+    ["report", "results/small", "--test", "corrected"],
+    ["verify", "results/small", "--sample", 0],
+    ["verify", "results/small", "--sample", 1, "--seed", 0, "--jobs", 1, "--offline"],
+]
+
+
+@pytest.fixture
+def readable(small, tmp_path):
+    """The folder of the experiment, which nobody may write to but root."""
+    desk = shutil.copytree(small[0], tmp_path / "readable")
+    paths = [desk, *desk.rglob("*")]
+    for path in paths:
+        path.chmod(path.stat().st_mode & ~0o222)
+    yield desk
+    for path in paths:
+        path.chmod(path.stat().st_mode | 0o200)
+
+
+@pytest.mark.parametrize("arguments", READING, ids=lambda arguments: " ".join(map(str, arguments)))
+def test_reading_commands_change_nothing_and_need_no_permission_to_write(readable, command, arguments):
+    """Not the lock, either."""
+    before = snapshot(readable)
+    done = command(*arguments, cwd=readable)
+    assert done.returncode == 0, done.stderr
+    assert snapshot(readable) == before
+
+
+def test_compare_and_figures_change_nothing(command, tmp_path):
+    (tmp_path / "compared.yaml").write_text(COMPARED + "figures: [{x: dataset, y: auc}]\n")
+    assert command("run", "compared.yaml", "--offline", "--jobs", 1, cwd=tmp_path).returncode == 3
+    before = snapshot(tmp_path)
+    for name in ("compare", "report", "status", "plan"):
+        assert command(name, "compared.yaml", cwd=tmp_path).returncode == 0
+    assert snapshot(tmp_path) == before
+
+
+def test_results_can_be_loaded_and_exported_without_permission_to_write(readable, command, tmp_path, monkeypatch):
+    before = snapshot(readable)
+    monkeypatch.chdir(readable)
+    assert len(opauc_bench.load_results("results/small")) == 36
+    done = command("export", "results/small", "--out", tmp_path / "all.csv", cwd=readable)
+    assert done.returncode == 0
+    assert f"36 rows written to {tmp_path / 'all.csv'}" in done.stderr
+    assert snapshot(readable) == before
+
+
+def test_report_to_writes_elsewhere(small, command, tmp_path):
+    desk, done = small
+    before = snapshot(desk)
+    written = command("report", "results/small", "--to", tmp_path / "paper/tables", cwd=desk)
+    assert written.stdout == done.stdout.replace(WRITTEN, f"\nwritten to {tmp_path}/paper/tables/\n")
+    assert sorted(path.name for path in (tmp_path / "paper/tables").iterdir()) == TABLES
+    for name in TABLES:
+        assert (tmp_path / "paper/tables" / name).read_bytes() == (desk / "results/small" / name).read_bytes()
+    other = command("report", "results/small", "--to", tmp_path / "other", "--test", "corrected", "--html", cwd=desk)
+    assert other.returncode == 0
+    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == sorted([*TABLES, "report.html"])
+    assert "corrected" in (tmp_path / "other/table.md").read_text()
+    assert snapshot(desk) == before
+
+
+def test_report_writes_the_test_into_the_manifest_and_verify_agrees(small, command, tmp_path):
+    desk = shutil.copytree(small[0], tmp_path / "copy")
+    folder = desk / "results/small"
+    done = command("report", "small.yaml", "--test", "corrected", "--write", cwd=desk)
+    assert done.stdout.endswith(WRITTEN)
+    assert read_manifest(folder) == read_manifest(small[0] / "results/small").model_copy(update={"test": "corrected"})
+    assert "corrected" in (folder / "table.md").read_text()
+    verified = command("verify", folder, "--sample", 0, cwd=desk)
+    assert verified.returncode == 0, verified.stdout
+    before = snapshot(folder / "records")
+    again = command("report", "small.yaml", "--write", cwd=desk)
+    assert again.returncode == 0
+    for name in [*TABLES, "manifest.json"]:
+        assert (folder / name).read_bytes() == (small[0] / "results/small" / name).read_bytes()
+    assert snapshot(folder / "records") == before
+
+
+def test_report_into_the_results_folder_by_another_name_is_as_with_write(small, command, tmp_path):
+    desk = shutil.copytree(small[0], tmp_path / "copy")
+    done = command("report", "small.yaml", "--test", "corrected", "--to", "results/../results/small", cwd=desk)
+    assert done.returncode == 0
+    assert read_manifest(desk / "results/small").test == "corrected"
+
+
+def test_a_page_needs_a_place_to_be_written_to(small, command):
+    before = snapshot(small[0])
+    done = command("report", "small.yaml", "--html", cwd=small[0])
+    assert done.returncode == 2
+    assert "report only prints without --write" in done.stderr
+    assert "try: opauc-bench report small.yaml --write --html" in done.stderr
+    assert snapshot(small[0]) == before
+
+
+MINE = """
+datasets:
+  mine:
+    title: Forty rows of two numbers
+    format: csv
+    files: [{name: mine.csv, sha256: null, urls: ["%s"]}]
+    n_samples: 40
+    n_features: 2
+    n_positive: 20
+    positive: [1]
+    scaling: minmax
+"""
+
+OF_MINE = """
+title: A file of the user's own beside wine
+catalogue: mine.yaml
+datasets: [wine, mine]
+learners: [opauc, uni_log]
+grids: {eta: [0.25, 0.5], lambda: [0.5]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+"""
+
+
+@pytest.fixture
+def own_data(environment, command, tmp_path, monkeypatch):
+    """A folder with a file of the user's own, and a caller of the program that has a cache by its name."""
+    (tmp_path / "own.yaml").write_text(OF_MINE)
+    (tmp_path / "mine.yaml").write_text(MINE % (tmp_path / "mine.csv").as_uri())
+    (tmp_path / "mine.csv").write_text("".join(f"{i * 7 % 11},{i % 5},{i % 2}\n" for i in range(40)))
+
+    def call(cache, *arguments):
+        monkeypatch.setitem(environment, "OPAUC_BENCH_CACHE", str(tmp_path / "caches" / cache))
+        return command(*arguments, cwd=tmp_path)
+
+    return tmp_path, call
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_tables_do_not_depend_on_the_data_of_this_machine(own_data):
+    """One dataset was unavailable when the results were computed, and is there now; the other one is not any more."""
+    desk, call = own_data
+    (desk / "mine.csv").rename(desk / "away.csv")
+    done = call("first", "run", "own.yaml", "--offline", "--jobs", 1)
+    assert done.returncode == 3
+    assert "unavailable: mine" in done.stderr
+    (desk / "away.csv").rename(desk / "mine.csv")
+    assert call("full", "data", "fetch", "wine", "mine", "--catalogue", "mine.yaml").returncode == 0
+    said = set()
+    for cache in ("empty", "first", "full"):
+        written = call(cache, "report", "results/own", "--to", f"to-{cache}", "--html")
+        assert written.returncode == 0, written.stderr
+        said.add(call(cache, "report", "own.yaml").stdout)
+        assert call(cache, "verify", "results/own", "--sample", 0).returncode == 0
+    assert not (desk / "caches/empty").exists()
+    assert len(said) == 1
+    assert "N/A" in said.pop()
+    assert contents(desk / "to-empty") == contents(desk / "to-first") == contents(desk / "to-full")
+    for name, content in contents(desk / "to-full").items():
+        assert name == "report.html" or (desk / "results/own" / name).read_bytes() == content
+
+
+def test_tables_do_not_depend_on_the_memory_of_this_machine(small, command, tmp_path, monkeypatch):
+    """Tasks without a record are missing here, and were not too large for the machine that computed the others."""
+    desk = shutil.copytree(small[0], tmp_path / "copy")
+    folder = desk / "results/small"
+    remove_records(folder, *(record_of(folder, fold=fold) for fold in (1, 2, 3)))
+    before = command("report", "small.yaml", cwd=desk).stdout
+    assert "0/3" in before
+    monkeypatch.setattr("os.sysconf", lambda name: 1)
+    assert command("report", "small.yaml", cwd=desk).stdout == before
+
+
+@pytest.mark.parametrize("prepared_again", [False, True])
+def test_a_changed_file_of_the_users_own_is_noticed(own_data, prepared_again):
+    desk, call = own_data
+    assert call("cache", "run", "own.yaml", "--offline", "--jobs", 1).returncode == 0
+    told = "mine: the data on this machine have changed since these results were computed"
+    assert told not in squeezed(call("cache", "status", "own.yaml").stdout)
+    assert call("cache", "report", "own.yaml").stderr == ""
+    (desk / "mine.csv").write_text((desk / "mine.csv").read_text().replace("3,", "4,"))
+    if prepared_again:
+        assert call("cache", "data", "fetch", "mine", "--catalogue", "mine.yaml").returncode == 0
+    before = snapshot(desk)
+    status = call("cache", "status", "own.yaml")
+    assert status.returncode == 0
+    assert told in squeezed(status.stdout)
+    assert "wine:" not in status.stdout
+    report = call("cache", "report", "own.yaml")
+    assert report.returncode == 0
+    assert squeezed(report.stderr) == f"note: {told}"
+    assert snapshot(desk) == before
+    again = call("cache", "run", "own.yaml", "--offline", "--jobs", 1)
+    assert again.returncode == 0
+    assert "4 of 8 tasks to compute" in again.stderr
+    assert told not in squeezed(call("cache", "status", "own.yaml").stdout)
+
+
 # ---------------------------------------------------------------------- data that is not there, and comparing
 
 
-def test_a_dataset_that_cannot_be_had_costs_only_its_row(command, tmp_path):
+def test_an_unavailable_dataset_costs_only_its_row(command, tmp_path):
     (tmp_path / "compared.yaml").write_text(COMPARED)
     done = command("run", "compared.yaml", "--offline", "--jobs", 2, cwd=tmp_path)
     assert done.returncode == 3
-    assert "not available: german" in done.stderr
+    assert "unavailable: german" in done.stderr
     assert "4 of 4 tasks to compute" in done.stderr
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("german")]
     assert "N/A" in row
@@ -345,9 +630,9 @@ def test_a_dataset_that_cannot_be_had_costs_only_its_row(command, tmp_path):
     assert widest(compared.stdout) == []
     report = command("report", "compared.yaml", cwd=tmp_path)
     assert report.returncode == 0
-    assert row in report.stdout, "the manifest remembers that it could not be had"
+    assert row in report.stdout, "the manifest remembers that it was unavailable"
     plan = command("plan", "compared.yaml", "--offline", cwd=tmp_path)
-    assert "Not available here and now: german." in plan.stdout
+    assert "Unavailable: german." in plan.stdout
 
 
 def test_what_cannot_fit_is_refused_with_the_reason_and_the_rest_is_run(command, tmp_path):
@@ -357,7 +642,7 @@ def test_what_cannot_fit_is_refused_with_the_reason_and_the_rest_is_run(command,
         "limits: {memory_gb: 0.000015}\n"
     )
     plan = command("plan", "large.yaml", cwd=tmp_path)
-    assert re.search(r"digits opauc needs about \S+ GB a\s+task, limits.memory_gb allows", plan.stdout)
+    assert re.search(r"digits opauc needs about \S+ GB per\s+task, limits.memory_gb allows", plan.stdout)
     said = " ".join(plan.stdout.split())
     assert "0 tasks done, 2 to do" in said
     assert "2 tasks that need more than twice the memory there is are not counted here, and run leaves them out" in said
@@ -365,15 +650,19 @@ def test_what_cannot_fit_is_refused_with_the_reason_and_the_rest_is_run(command,
     assert done.returncode == 1
     assert "not started: digits opauc needs about" in done.stderr
     assert "not started for want of memory" in " ".join(done.stdout.split())
-    assert {path.parent.name for path in (tmp_path / "results").rglob("t1-*.json")} == {"uni_squ"}
+    assert {record.column for record in records_of(tmp_path / "results/large")} == {"uni_squ"}
+    report = command("report", "results/large", cwd=tmp_path)
+    assert "not started for want of memory" in squeezed(report.stdout), "the manifest says how much there was"
 
 
-def test_where_nothing_can_be_had_the_run_ends_with_3(command, tmp_path):
+def test_where_no_dataset_is_available_the_run_ends_with_3(command, tmp_path):
     (tmp_path / "compared.yaml").write_text(COMPARED)
     done = command("run", "compared.yaml", "--offline", "-d", "german", cwd=tmp_path)
     assert done.returncode == 3
-    assert "error: none of the datasets can be had here and now" in done.stderr
+    assert "unavailable: german" in done.stderr
+    assert "none of the datasets is available" in done.stderr
     assert done.stdout == ""
+    assert not (tmp_path / "results").exists()
 
 
 # ---------------------------------------------------------------------- data, learners, doctor
@@ -528,8 +817,7 @@ def test_no_more_workers_are_started_than_there_are_tasks_and_cores(command, tmp
     assert done.returncode == 0
     assert "note: 4 workers and not 99: with 2 cores" in done.stderr
     assert re.search(r"(\d+) of \1 tasks to compute, .* on [234] workers\n", done.stderr)
-    record = next((tmp_path / "results").rglob("t1-f1-*.json"))
-    record.unlink()
+    remove_records(tmp_path / "results/small", record_of(tmp_path / "results/small"))
     again = command("run", "small.yaml", "--offline", "--jobs", 2, "-l", "opauc", cwd=tmp_path)
     assert "1 of " in again.stderr
     assert "on 1 worker\n" in again.stderr
@@ -564,12 +852,33 @@ MISTAKES = {
     "workers in words": (["run", "good.yaml", "--jobs", "two"], 2, "--jobs"),
     "no such test": (["run", "good.yaml", "--offline", "--test", "nonsense"], 2, "expected paired or corrected"),
     "no such test of a report": (["report", "good.yaml", "--test", "nonsense"], 2, "expected paired or corrected"),
+    "no such column of LaTeX": (
+        ["report", "good.yaml", "--latex", "x.tex", "--columns", "opauc,oam_sec"],
+        2,
+        "--columns: no column 'oam_sec' (did you mean 'oam_seq'?); columns: opauc, oam_seq, uni_log, uni_squ",
+    ),
+    "no such row of LaTeX": (
+        ["report", "good.yaml", "--latex", "-", "--rows", "wyne"],
+        2,
+        "--rows: no row 'wyne' (did you mean 'wine'?); rows: wine, breast_cancer, digits",
+    ),
+    "no such highlighting": (
+        ["report", "good.yaml", "--latex", "-", "--bold", "worst"],
+        2,
+        "--bold: expected 'best' or 'none', got 'worst'",
+    ),
+    "a style without LaTeX": (["report", "good.yaml", "--no-std"], 2, "--std: expected together with --latex"),
+    "LaTeX and a page": (
+        ["report", "good.yaml", "--latex", "-", "--html"],
+        2,
+        "--latex writes one file and nothing else",
+    ),
     "a dataset not in it": (["run", "good.yaml", "-d", "german"], 2, "--dataset german: not in this experiment"),
     "a learner not in it": (["plan", "good.yaml", "-l", "opaac"], 2, "did you mean"),
     "a mirror of another kind": (["run", "good.yaml", "--mirror", "ftp://a/b"], 2, "expected a folder, or an http"),
     "nothing to report": (["report", "good.yaml"], 1, "no records of this experiment"),
     "no results folder": (["status", "results/nothing"], 2, "expected an experiment file, a results folder or one of"),
-    "nothing to verify": (["verify", "good.yaml"], 1, "no manifest.json, so no run has written its results here"),
+    "nothing to verify": (["verify", "good.yaml"], 1, "results/good: no records"),
     "nothing to compare": (["compare", "good.yaml"], 1, "no records of this experiment"),
     "out is a file": (["run", "good.yaml", "--offline", "--out", "good.yaml"], 1, "good.yaml cannot be written"),
     "out is in a file": (["run", "good.yaml", "--offline", "--out", "good.yaml/x"], 1, "cannot be written"),
@@ -702,26 +1011,45 @@ def test_a_damaged_manifest_is_named_with_what_mends_it(small, command, tmp_path
     done = command(name, "small.yaml", cwd=tmp_path)
     assert done.returncode == 1
     assert "manifest.json is not the manifest of a run" in done.stderr
-    assert "try: rm 'results/small/manifest.json'" in done.stderr
+    path = "'results/small/manifest.json'"
+    assert f"try: git checkout {path}, or rm {path} and run again" in done.stderr
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}'], ids=repr)
-def test_a_damaged_record_is_named_with_what_mends_it(small, command, tmp_path, text):
+DAMAGE = {
+    "cut off": lambda line: line[:200],
+    "empty list": lambda line: b"[]",
+    "older make": lambda line: b'{"schema": 1}',
+    "no text": lambda line: b"\xff\x00",
+    "two lines in one": lambda line: line + line,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_record_is_named_with_what_mends_it(small, command, tmp_path, damage):
     shutil.copytree(small[0], tmp_path / "copy")
-    record = sorted((tmp_path / "copy").glob("results/small/records/wine/opauc/*.json"))[1]
-    whole = record.read_text()
-    record.write_text(text)
-    for name in ("run", "report", "status", "plan"):
-        done = command(name, "small.yaml", cwd=tmp_path / "copy")
-        assert done.returncode == 1
-        assert str(record.relative_to(tmp_path / "copy")) in done.stderr
-    (hint,) = [line for line in done.stderr.splitlines() if line.startswith("  try: rm ")]
-    subprocess.run(["bash", "-c", hint.removeprefix("  try: ")], cwd=tmp_path / "copy", check=True)
-    mended = command("run", "small.yaml", "--offline", "--jobs", 2, cwd=tmp_path / "copy")
+    folder = tmp_path / "copy/results/small"
+    whole = records_of(folder)
+    path = folder / "records/wine.jsonl"
+    lines = path.read_bytes().splitlines()
+    lines[1] = DAMAGE[damage](lines[1])
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    before = snapshot(folder)
+    report = command("report", "small.yaml", cwd=tmp_path / "copy")
+    status = command("status", "small.yaml", cwd=tmp_path / "copy")
+    plan = command("plan", "small.yaml", "--offline", cwd=tmp_path / "copy")
+    assert [done.returncode for done in (report, status, plan)] == [1, 1, 0]
+    for text in (report.stderr, status.stdout, plan.stdout):
+        assert "results/small/records/wine.jsonl, line 2: " in squeezed(text)
+    assert "35 tasks done, 1 to do" in plan.stdout
+    assert snapshot(folder) == before
+    (hint,) = [line for line in report.stderr.splitlines() if line.startswith("  try: ")]
+    program, *arguments = shlex.split(hint.removeprefix("  try: "), comments=True)
+    assert program == "opauc-bench"
+    mended = command(*arguments, "--offline", "--jobs", 1, cwd=tmp_path / "copy")
     assert mended.returncode == 0
     assert "1 of 36 tasks to compute" in mended.stderr
     assert mended.stdout == small[1].stdout
-    assert json.loads(record.read_text())["test_auc"] == json.loads(whole)["test_auc"]
+    assert [(r.id, r.metrics, r.selected) for r in records_of(folder)] == [(r.id, r.metrics, r.selected) for r in whole]
 
 
 def test_a_bug_of_ours_keeps_its_traceback(monkeypatch):
@@ -747,4 +1075,17 @@ def test_too_few_rows_for_the_folds_is_said_once_and_before_any_work(command, tm
     assert done.returncode == 2
     assert "rare: its rarer class has 4 rows, too few for 5 folds with 5 inner folds" in done.stderr
     assert "fewer folds" in done.stderr
-    assert not list((tmp_path / "results").rglob("records"))
+    assert not (tmp_path / "results").exists()
+
+
+def test_report_does_not_write_over_the_results_of_another_experiment(small, command):
+    desk, _ = small
+    other = desk / "other"
+    other.mkdir()
+    (other / "manifest.json").write_text("{}")
+    before = snapshot(other)
+    done = command("report", "small.yaml", "--to", "other", cwd=desk)
+    assert done.returncode == 2
+    assert "expected a folder without results of its own" in done.stderr
+    assert snapshot(other) == before
+    shutil.rmtree(other)

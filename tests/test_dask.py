@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from opauc_bench.results.manifest import read_manifest
+from opauc_bench.results.store import Store
+
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 
 LEARNERS = '''
@@ -143,23 +146,22 @@ def cluster(tmp_path, environment):
 
 
 def records(folder: Path) -> dict[str, dict]:
-    """What a folder's records say, timings and versions aside."""
-    found = {}
-    for path in sorted((folder / "records").rglob("*.json")):
-        record = json.loads(path.read_text())
-        found[str(path.relative_to(folder))] = {
-            key: value for key, value in record.items() if key not in ("timing", "environment")
-        }
-    return found
+    """What a folder's records say, packed or loose, by id; timings and versions aside."""
+    found = Store(folder).read()
+    assert found.damaged == []
+    return {
+        id: record.model_dump(mode="json", exclude_defaults=True, exclude={"timing", "environment"})
+        for id, record in found.items()
+    }
 
 
 def wait_for_records(folder: Path, count: int, process: subprocess.Popen) -> None:
-    while len(list((folder / "records").rglob("t*.json"))) < count:
+    while len(list(folder.glob("running/*.json"))) < count:
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
 
 
-def test_a_cluster_gives_the_records_of_one_machine(bench, cluster, place):
+def test_cluster_gives_the_same_records_as_one_machine(bench, cluster, place):
     for _ in range(2):
         cluster.start_worker()
     local = bench("run", "wine.yaml", "--jobs", 1, "--out", "local_run", cwd=place)
@@ -173,7 +175,22 @@ def test_a_cluster_gives_the_records_of_one_machine(bench, cluster, place):
     assert not list((place / "local").rglob("opauc-bench-*")), "workers clean up after themselves"
 
 
-def test_a_worker_killed_in_the_middle_costs_nothing(bench, cluster, place):
+def test_environment_of_a_worker_is_in_the_manifest(bench, cluster, place):
+    """It is not that of the run: here, the worker believes that it has 77 cores."""
+    (place / "site").mkdir()
+    (place / "site/sitecustomize.py").write_text("import os\nos.cpu_count = lambda: 77\n")
+    cluster.start_worker(PYTHONPATH=str(place / "site"))
+    done = bench("run", "wine.yaml", "--scheduler", cluster.address, "--backend", "dask", cwd=place)
+    assert done.returncode == 0, done.stderr
+    environments = read_manifest(place / "results/wine").environments
+    found = Store(place / "results/wine").read().values()
+    assert {environments[record.environment]["cores"] for record in found} == {77}
+    again = bench("run", "wine.yaml", cwd=place)
+    assert again.stderr.startswith("0 of 18 tasks to compute: all have records from ")
+    assert read_manifest(place / "results/wine").environments == environments
+
+
+def test_killed_worker_costs_no_record(bench, cluster, place):
     workers = [cluster.start_worker() for _ in range(2)]
     run = bench.start("run", "wine.yaml", "--scheduler", cluster.address, "--backend", "dask", cwd=place)
     wait_for_records(place / "results/wine", 2, run)
@@ -184,9 +201,29 @@ def test_a_worker_killed_in_the_middle_costs_nothing(bench, cluster, place):
     assert len(found) == 18
     assert {record["status"] for record in found.values()} == {"ok"}
     assert not list((place / "results").rglob("*.tmp"))
+    assert not (place / "results/wine/running").exists()
 
 
-def test_a_scheduler_that_comes_back_goes_on(bench, cluster, place):
+def test_killed_run_is_continued_with_the_records_of_the_workers(bench, cluster, place):
+    cluster.start_worker()
+    options = ["wine.yaml", "--scheduler", cluster.address, "--backend", "dask"]
+    folder = place / "results/wine"
+    run = bench.start("run", *options, cwd=place)
+    wait_for_records(folder, 3, run)
+    run.kill()
+    run.communicate()
+    before = {path.stem: path.read_bytes() for path in folder.glob("running/*.json")}
+    assert 3 <= len(before) < 18
+    done = bench("run", *options, cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert f"{18 - len(before)} of 18 tasks to compute" in done.stderr
+    lines = (folder / "records/wine.jsonl").read_bytes().splitlines(keepends=True)
+    assert len(lines) == 18
+    assert set(before.values()) < set(lines)
+    assert not (folder / "running").exists()
+
+
+def test_run_goes_on_when_the_scheduler_comes_back(bench, cluster, place):
     cluster.start_worker()
     run = bench.start("run", "wine.yaml", "--scheduler", cluster.address, "--backend", "dask", cwd=place)
     wait_for_records(place / "results/wine", 2, run)
@@ -199,7 +236,7 @@ def test_a_scheduler_that_comes_back_goes_on(bench, cluster, place):
     assert len(records(place / "results/wine")) == 18
 
 
-def test_a_worker_without_the_data_passes_it_on(bench, cluster, place):
+def test_worker_without_the_data_leaves_the_task_to_another(bench, cluster, place):
     (place / "own.yaml").write_text(OWN)
     (place / "mirror/own").mkdir(parents=True)
     rows = [f"{0.01 * i},{0.02 * (i % 7)},{i % 2}" for i in range(60)]
@@ -213,7 +250,7 @@ def test_a_worker_without_the_data_passes_it_on(bench, cluster, place):
     assert {record["status"] for record in records(place / "results/both").values()} == {"ok"}
 
 
-def test_what_brings_down_its_worker_is_recorded_and_the_rest_goes_on(bench, place):
+def test_task_that_kills_its_worker_is_recorded_and_the_others_computed(bench, place):
     (place / "kills.yaml").write_text(
         EXPERIMENT.replace("[wine, own]", "[wine]")
         .replace("catalogue: own.yaml\n", "")
@@ -228,7 +265,7 @@ def test_what_brings_down_its_worker_is_recorded_and_the_rest_goes_on(bench, pla
     assert len(found) == 9
 
 
-def test_what_is_deaf_to_the_clock_is_ended_and_the_rest_goes_on(bench, place):
+def test_task_that_does_not_look_at_the_clock_is_ended_and_the_others_computed(bench, place):
     (place / "sleeps.yaml").write_text(
         EXPERIMENT.replace("[wine, own]", "[wine]")
         .replace("catalogue: own.yaml\n", "limits: {seconds: 2}\n")
@@ -248,7 +285,7 @@ def test_what_is_deaf_to_the_clock_is_ended_and_the_rest_goes_on(bench, place):
     assert len(found) == 4
 
 
-def test_a_worker_does_not_compute_on_arrays_that_have_changed(bench, cluster, place):
+def test_worker_prepares_arrays_again_that_have_changed(bench, cluster, place):
     other = place / "other"
     cluster.start_worker(OPAUC_BENCH_CACHE=str(other))
     options = ["--scheduler", cluster.address, "--backend", "dask"]
@@ -263,7 +300,7 @@ def test_a_worker_does_not_compute_on_arrays_that_have_changed(bench, cluster, p
     assert path.read_bytes() == good
 
 
-def test_where_no_scheduler_is_the_error_says_how_to_start_one(bench, place):
+def test_missing_scheduler_is_an_error(bench, place):
     done = bench("run", "wine.yaml", "--scheduler", "tcp://127.0.0.1:1", cwd=place)
     assert (done.returncode, "--backend dask --scheduler" in done.stderr) == (2, True)
     done = bench("run", "wine.yaml", "--backend", "slurm", cwd=place)
@@ -271,3 +308,12 @@ def test_where_no_scheduler_is_the_error_says_how_to_start_one(bench, place):
     done = bench("run", "wine.yaml", "--backend", "dask", "--scheduler", "nonsense://x", cwd=place)
     assert done.returncode == 1
     assert "no scheduler answers at nonsense://x" in done.stderr
+    assert not (place / "results").exists(), "nothing is written before there are workers"
+
+
+def test_missing_scheduler_costs_no_record_that_was_to_be_computed_again(bench, place):
+    assert bench("run", "wine.yaml", "-l", "uni_log", cwd=place).returncode == 0
+    before = (place / "results/wine/records/wine.jsonl").read_bytes()
+    done = bench("run", "wine.yaml", "--fresh", "--backend", "dask", "--scheduler", "nonsense://x", cwd=place)
+    assert done.returncode == 1
+    assert (place / "results/wine/records/wine.jsonl").read_bytes() == before

@@ -12,18 +12,19 @@ import numpy as np
 import pytest
 import typer
 from reference.examples import examples
+from reference.records import OUTCOMES, record_of, task_of
 
 from opauc_bench import cli, errors
-from opauc_bench.config import Experiment, LearnerEntry, Limits, Report, find_config, load_experiment
+from opauc_bench.config import Experiment, LatexTable, LearnerEntry, Limits, Report, find_config, load_experiment
 from opauc_bench.data import load_catalogue
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.learners.contract import check_learner
 from opauc_bench.protocol import Convergence, CrossValidation, Holdout, SketchError, Sweep, Timing
 from opauc_bench.report.published import list_published
-from opauc_bench.runner.folds import write_folds
-from opauc_bench.runner.manifest import read_manifest
-from opauc_bench.runner.records import STATUSES
+from opauc_bench.results.frame import record_frame
+from opauc_bench.results.manifest import read_manifest
+from opauc_bench.results.record import STATUSES, Record
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -128,7 +129,7 @@ def test_commands_parse_and_name_what_exists(line, folder, monkeypatch):
         if "config" in given:
             config = given["config"]
             if (ROOT / config / "manifest.json").is_file():
-                content = read_manifest(ROOT / config)["experiment"]
+                content = read_manifest(ROOT / config).experiment
                 experiment = load_experiment(config, content=content)
             else:
                 experiment = load_experiment(folder / config if (folder / config).is_file() else find_config(config))
@@ -166,7 +167,9 @@ def test_exit_codes():
 
 
 @pytest.mark.parametrize("code", PYTHON)
-def test_python_runs(code):
+def test_python_runs(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").symlink_to(ROOT / "results")
     exec(compile(code, "<documentation>", "exec"), {"__name__": "snippet"})
 
 
@@ -253,6 +256,7 @@ SECTIONS = {
     FigureEntry: "An entry of `figures`",
     Limits: "`limits`:",
     Report: "`report`:",
+    LatexTable: "`report.latex`",
 }
 
 
@@ -275,12 +279,24 @@ def test_statuses_and_columns_and_tables():
     assert all(f"`{name}`" in page for name in list_published())
 
 
-def test_columns_of_folds(tmp_path):
-    write_folds(tmp_path / "folds.csv", {})
-    columns = (tmp_path / "folds.csv").read_text(encoding="utf-8").strip().split(",")
+def test_columns_of_frames_are_documented():
+    task = task_of("holdout")
+    frame = record_frame([(task, record_of(task))], {task.column: "OPAUC"})
+    text = section(read("docs/results_api.md"), "Results in pandas")
+    told = named(first_cells(text[text.index("| column |") :].partition("\n\n")[0]))
+    assert [name for name in told if name != "lam"] == list(frame.columns)
+
+
+def test_keys_of_records_are_documented():
     text = section(read("docs/protocol.md"), "Records")
-    table = text[text.index("| column |") :].partition("\n\n")[0]
-    assert sorted(named(first_cells(table))) == sorted(columns)
+    tables = [table.partition("\n\n")[0] for table in text.split("| key |")[1:]]
+    of_record, of_outcome = (named(first_cells("| key |" + table)) for table in tables)
+    assert sorted(of_record) == sorted([*Record.model_fields, "checksum"])
+    keys = {key for kind in OUTCOMES for key in type(record_of(task_of(kind)).outcome).model_fields}
+    assert sorted(of_outcome) == sorted(keys - {"kind"})
+    assert set(type(record_of(task_of()).timing).model_fields) - {"passes", "load"} <= set(
+        re.findall(r"`(?:timing\.)?(\w+)`", text)
+    )
 
 
 def test_critical_values():

@@ -1,7 +1,7 @@
 """Figures from the outside: configs that are checked, planned, run, drawn, resumed and verified."""
 
 import csv
-import json
+import hashlib
 import re
 import shutil
 import subprocess
@@ -11,16 +11,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from folders import forge, record_of, records_of, snapshot
 
+from opauc_bench.commands import busy
+from opauc_bench.commands.local_data import LocalData
+from opauc_bench.commands.planning import plan_locally, selecting_plan
+from opauc_bench.commands.recorded import Recorded, shapes_of
+from opauc_bench.commands.session import Session
 from opauc_bench.config import Experiment, load_experiment
 from opauc_bench.data import Sources, load_catalogue
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import learner_parameters
 from opauc_bench.protocol import FIGURE_KINDS, KINDS, SPLIT_KINDS, Convergence, CrossValidation, Sweep, Timing
-from opauc_bench.runner import busy
+from opauc_bench.results.manifest import DatasetFacts, read_manifest
 from opauc_bench.runner.engines import Engine
 from opauc_bench.runner.measures import MEASURES
-from opauc_bench.runner.session import Session
+from opauc_bench.task import expand_grid
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = sorted(ROOT.glob("configs/*figure*.yaml"))
@@ -76,8 +82,9 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def records_of(folder):
-    return {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("records/*/*/*.json"))}
+def printed_by_run(text, name):
+    """What a run prints that writes its results."""
+    return f"{text}\nwritten to results/{name}/\n"
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +114,8 @@ def test_configs_load_and_plan(path, tmp_path):
     experiment = session.experiment
     assert experiment.figures[0].name == path.stem
     assert set(experiment.datasets) <= set(load_catalogue())
-    tasks = session.all_tasks()
-    assert len(tasks) == len(session.rows()) * len(session.columns) * experiment.protocol.n_repetitions
+    tasks = Recorded.read(session).tasks
+    assert len(tasks) == len(session.experiment.rows) * len(session.columns) * experiment.protocol.n_repetitions
     assert all(task.seconds > 0 and task.memory_bytes > 0 for task in tasks)
     again = Experiment.model_validate(experiment.plain())
     assert again.plain() == experiment.plain()
@@ -126,21 +133,22 @@ def test_configs_load_and_plan(path, tmp_path):
         ("ftrl_figure10", "ftrl_table3"),
     ],
 )
-def test_configs_look_at_the_settings_that_a_table_chooses(figure, table, tmp_path):
-    """The tasks that choose are tasks of the table: only then their records are found."""
-    ids = []
-    for name in (figure, table):
-        path = ROOT / "configs" / f"{name}.yaml"
-        session = Session.open(path, out=tmp_path / name, sources=Sources(tmp_path / "cache", (), offline=True))
-        if name == figure:
-            assert session.experiment.reuse == (table,)
-            splits = session.experiment.protocol.splits
-            session.experiment = session.experiment.model_copy(update={"protocol": splits})
-        session.told = {dataset: {"fingerprint": dataset} for dataset in session.experiment.datasets}
-        ids.append({task.id for task in session.all_tasks()})
-    chosen, computed = ids
-    assert None not in chosen | computed
-    assert chosen <= computed
+def test_configs_look_at_the_settings_that_a_table_selects(figure, table, tmp_path):
+    """The tasks that select are tasks of the table: only then their records are found."""
+    sources = Sources(tmp_path / "cache", (), offline=True)
+    drawn, filled = (
+        Session.open(ROOT / "configs" / f"{name}.yaml", out=tmp_path / name, sources=sources)
+        for name in (figure, table)
+    )
+    assert drawn.experiment.reuse == (table,)
+    names = {*drawn.experiment.datasets, *filled.experiment.datasets}
+    facts = {name: DatasetFacts(fingerprint=hashlib.sha256(name.encode()).hexdigest()) for name in names}
+    selecting = {task.id for task in selecting_plan(drawn, shapes_of(drawn, facts))}
+    manifest = Recorded.read(filled).manifest.model_copy(update={"datasets": facts})
+    computed = {task.id for task in Recorded(filled, manifest, Recorded.read(filled).records).tasks}
+    assert selecting
+    assert None not in selecting | computed
+    assert selecting <= computed
 
 
 def test_kinds_are_told_apart_and_each_has_a_measure(tmp_path):
@@ -208,17 +216,17 @@ def test_a_run_prints_its_numbers_and_where_the_files_are(swept):
 
 def test_the_csv_says_what_the_records_say(swept):
     folder = swept[0] / "results/swept"
-    records = [record for record in records_of(folder).values() if record["dataset"] == "wine"]
+    records = [record for record in records_of(folder) if record.dataset == "wine"]
     rows = [row for row in rows_of(folder / "influence.csv") if row["dataset"] == "wine"]
     assert len(records) == 3
     assert len(rows) == 6
+    settings = expand_grid(read_manifest(folder).definitions[records[0].definition]["grid"])
     for row in rows:
-        grid = records[0]["identity"]["grid"]
-        position = grid["eta"].index(float(row["eta"])) * 2 + grid["lam"].index(float(row["lam"]))
-        values = [record["measured"]["auc"][position] for record in records]
-        finite = [value for value in values if value is not None]
-        assert (int(row["n"]), int(row["expected"])) == (len(finite), 3)
-        if len(finite) == 3:
+        (position,) = np.flatnonzero((settings["eta"] == float(row["eta"])) & (settings["lam"] == float(row["lam"])))
+        values = np.array([record.columns["auc"][position] for record in records])
+        n_finite = np.isfinite(values).sum()
+        assert (int(row["n"]), int(row["expected"])) == (n_finite, 3)
+        if n_finite == 3:
             assert float(row["auc_mean"]) == pytest.approx(np.mean(values), abs=1e-14)
             assert float(row["auc_std"]) == pytest.approx(np.std(values, ddof=1), abs=1e-14)
         else:
@@ -228,13 +236,25 @@ def test_the_csv_says_what_the_records_say(swept):
 
 def test_the_same_run_again_computes_nothing_and_leaves_the_same_bytes(swept, command):
     desk, done = swept
-    folder = desk / "results/swept"
-    before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.name != ".lock" and path.is_file()}
+    before = snapshot(desk)
     again = command("run", "swept.yaml", "--offline", cwd=desk)
-    assert (again.returncode, again.stdout, again.stderr) == (0, done.stdout, "")
-    assert {path: path.read_bytes() for path in before} == before
-    assert command("report", "swept.yaml", cwd=desk).stdout == done.stdout
-    assert command("report", "results/swept", cwd=desk).stdout == done.stdout
+    assert again.returncode == 0
+    assert printed_by_run(again.stdout, "swept") == done.stdout
+    assert "0 of 6 tasks to compute: all have records" in again.stderr
+    lock = {"results/swept/.lock": None}
+    assert {**snapshot(desk), **lock} == {**before, **lock}
+    assert command("report", "swept.yaml", cwd=desk).stdout == again.stdout
+    assert command("report", "results/swept", cwd=desk).stdout == again.stdout
+
+
+def test_figures_can_be_written_elsewhere(swept, command, tmp_path):
+    desk, _ = swept
+    before = snapshot(desk)
+    assert command("report", "results/swept", "--to", tmp_path / "figures", cwd=desk).returncode == 0
+    written = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
+    assert set(written) == {"folds.csv", *(f"influence.{ending}" for ending in ("csv", "pdf", "svg", "png"))}
+    assert written == {name: (desk / "results/swept" / name).read_bytes() for name in written}
+    assert snapshot(desk) == before
 
 
 def test_status_plan_and_verify_know_the_kind(swept, command):
@@ -254,7 +274,8 @@ def test_without_matplotlib_there_are_the_numbers_and_a_way_to_the_rest(swept, e
     code = (
         "import sys, importlib.util as u; find = u.find_spec; "
         "u.find_spec = lambda name, *rest: None if name == 'matplotlib' else find(name, *rest); "
-        "sys.modules['matplotlib'] = None; sys.argv = ['opauc-bench', 'report', 'swept.yaml', '--out', 'bare']; "
+        "sys.modules['matplotlib'] = None; "
+        "sys.argv = ['opauc-bench', 'report', 'swept.yaml', '--out', 'bare', '--write']; "
         "from opauc_bench.cli import main; main()"
     )
     subprocess.run(
@@ -262,7 +283,7 @@ def test_without_matplotlib_there_are_the_numbers_and_a_way_to_the_rest(swept, e
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=desk, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "pip install 'opauc-bench[plots]'" in done.stderr
+    assert "pip install 'opauc-bench[plots]' && opauc-bench report swept.yaml --out bare --write" in done.stderr
     assert (desk / "bare/influence.csv").read_bytes() == (desk / "results/swept/influence.csv").read_bytes()
     assert not list((desk / "bare").glob("influence.p*")) + list((desk / "bare").glob("*.svg"))
 
@@ -278,12 +299,12 @@ def test_a_sweep_over_splits_with_validation_rows(command, tmp_path):
     done = command("run", "held.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "results/held"
-    records = [record for record in records_of(folder).values() if record["column"] == "ftrl_auc"]
-    assert set(records[0]["measured"]) == {"auc", "validation_auc", "sparse_ratio"}
+    records = [record for record in records_of(folder) if record.column == "ftrl_auc"]
+    assert set(records[0].columns) == {"auc", "validation_auc", "sparse_ratio"}
     rows = [row for row in rows_of(folder / "figure.csv") if row["column"] == "ftrl_auc"]
     for k, row in enumerate(rows):  # settings: gamma slow, l1 fast
-        best = [max((k, 3 + k), key=lambda at: record["measured"]["validation_auc"][at]) for record in records]
-        values = [record["measured"]["sparse_ratio"][at] for record, at in zip(records, best)]
+        best = [max((k, 3 + k), key=lambda at: record.columns["validation_auc"][at]) for record in records]
+        values = [record.columns["sparse_ratio"][at] for record, at in zip(records, best)]
         assert float(row["sparse_ratio_mean"]) == pytest.approx(np.mean(values), abs=1e-14)
         assert float(row["sparse_ratio_std"]) == pytest.approx(np.std(values), abs=1e-14), "divided by n, as the table"
     assert len([row for row in rows_of(folder / "figure.csv") if row["column"] == "spam_l2"]) == 1
@@ -294,7 +315,7 @@ def test_a_sweep_over_splits_with_validation_rows(command, tmp_path):
 
 @pytest.fixture(scope="module")
 def desk(bench, tmp_path_factory):
-    """A folder with a table that has chosen settings, and two figures that can take them over."""
+    """A folder with a table that has selected settings, and two figures that can take them over."""
     desk = tmp_path_factory.mktemp("one_setting")
     (desk / "table.yaml").write_text(TABLE)
     for name, text in (("pass", PASSED), ("times", TIMED)):
@@ -308,25 +329,46 @@ def desk(bench, tmp_path_factory):
     return desk
 
 
-def test_what_is_taken_over_is_what_would_be_chosen(desk):
-    reused, own = records_of(desk / "results/pass"), records_of(desk / "results/own_pass")
-    tables = records_of(desk / "results/table")
+def test_what_is_taken_over_is_what_would_be_selected(desk):
+    reused, own, tables = (records_of(desk / "results" / name) for name in ("pass", "own_pass", "table"))
     assert len(reused) == len(tables) == 6
-    assert set(reused) == set(own)
-    for name, record in reused.items():
-        assert record["chosen"] == own[name]["chosen"]
-        assert record["measured"] == own[name]["measured"]
-    chosen = {(record["column"], record["fold"]): record["chosen"] for record in tables.values()}
-    assert all(record["chosen"] == chosen[record["column"], record["fold"]] for record in reused.values())
+    assert [record.id for record in reused] == [record.id for record in own]
+    for record, other in zip(reused, own):
+        assert record.selected == other.selected
+        assert record.columns.keys() == other.columns.keys()
+        for name in ("n_seen", "auc"):
+            assert record.columns[name].tolist() == other.columns[name].tolist()
+    selected = {(record.column, record.fold): record.selected for record in tables}
+    assert all(record.selected == selected[record.column, record.fold] for record in reused)
+
+
+def test_the_manifest_names_the_records_whose_setting_was_taken_over(desk):
+    ids = tuple(sorted(record.id for record in records_of(desk / "results/table")))
+    assert read_manifest(desk / "results/pass").selected_in == {"table": ids}
+    assert read_manifest(desk / "results/own_pass").selected_in == {}
+
+
+def test_verify_finds_a_setting_that_was_not_selected_in_the_table(desk, command):
+    folder = shutil.copytree(desk / "results/pass", desk / "results/tampered")
+    try:
+        assert command("verify", folder, "--sample", 0, "--offline", cwd=desk).returncode == 0
+        record = record_of(folder, "wine", "oam_gra", 2)
+        forge(folder, record, {"outcome.selected": {"eta": 3.0}})
+        done = command("verify", folder, "--sample", 0, "--offline", cwd=desk)
+    finally:
+        shutil.rmtree(folder)
+    assert done.returncode == 1
+    told = f"wine oam_gra trial 1 fold 2: its setting is {{'eta': 3.0}}, selected was {record.selected}"
+    assert told in " ".join(done.stdout.split())
 
 
 def test_a_curve_ends_at_the_number_of_the_table(desk):
-    aucs = {(r["column"], r["fold"]): r["test_auc"] for r in records_of(desk / "results/table").values()}
-    for record in records_of(desk / "results/pass").values():
-        measured = record["measured"]
-        assert measured["n_seen"][-1] == record["n_train"]
-        assert len(measured["auc"]) == len(record["timing"]["measured"]["seconds"]) == 4
-        assert measured["auc"][-1] == pytest.approx(aucs[record["column"], record["fold"]], abs=1e-12)
+    aucs = {(r.column, r.fold): r.metrics["auc"] for r in records_of(desk / "results/table")}
+    for record in records_of(desk / "results/pass"):
+        columns = record.columns
+        assert columns["n_seen"][-1] == record.outcome.n_train
+        assert len(columns["auc"]) == len(record.timing.columns["seconds"]) == 4
+        assert columns["auc"][-1] == pytest.approx(aucs[record.column, record.fold], abs=1e-12)
 
 
 def test_one_experiment_may_have_several_figures(desk):
@@ -334,29 +376,28 @@ def test_one_experiment_may_have_several_figures(desk):
     assert list(rows_of(desk / "results/pass/time.csv")[0])[2:4] == ["seconds_mean", "seconds_std"]
 
 
-def test_plans_know_what_is_chosen_already(desk, tmp_path):
+def test_plans_know_what_is_selected_already(desk, tmp_path):
     def planned(name):
-        session = Session.open(
-            desk / f"{name}.yaml", out=desk / "results" / name, sources=Sources(tmp_path, (), offline=True)
-        )
-        return session.tasks()
+        sources = Sources(tmp_path, (), offline=True)
+        session = Session.open(desk / f"{name}.yaml", out=desk / "results" / name, sources=sources)
+        return plan_locally(Recorded.read(session), LocalData(session.catalogue, sources)).tasks
 
     reused, own = planned("pass"), planned("own_pass")
-    assert all(task.chosen for task in reused)
-    assert not any(task.chosen for task in own)
+    assert all(task.selected for task in reused)
+    assert not any(task.selected for task in own)
     assert {task.id for task in reused} == {task.id for task in own}
     assert sum(task.seconds for task in reused) < sum(task.seconds for task in own)
 
 
 def test_times_are_measured_by_one_worker_and_say_how_busy_the_machine_was(desk):
     assert "on 1 worker\n" in (desk / "times.err").read_text()
-    for record in records_of(desk / "results/times").values():
-        timing = record["timing"]
-        assert record["measured"] == {}
-        assert set(record["chosen"]) >= {"eta"}
-        assert [len(values) for values in timing["passes"].values()] == [2, 2]
-        assert timing["measured"]["seconds"] == [pytest.approx(np.median(timing["passes"]["seconds"]))]
-        assert len(timing["load"]) == 2
+    for record in records_of(desk / "results/times"):
+        timing = record.timing
+        assert record.outcome.columns == {}
+        assert set(record.selected) >= {"eta"}
+        assert [len(values) for values in timing.passes.values()] == [2, 2]
+        assert timing.columns["seconds"] == pytest.approx([np.median(timing.passes["seconds"])])
+        assert len(timing.load) == 2
     rows = rows_of(desk / "results/times/figure.csv")
     assert [(row["dataset"], row["column"], row["n"]) for row in rows] == [
         ("wine", "opauc", "3"),
@@ -365,12 +406,12 @@ def test_times_are_measured_by_one_worker_and_say_how_busy_the_machine_was(desk)
 
 
 def test_a_busy_machine_is_told(desk, command, monkeypatch):
-    monkeypatch.setattr("opauc_bench.runner.command.what_else_runs", lambda: "1.3 of 2 cores are at work for others")
+    monkeypatch.setattr("opauc_bench.commands.run.what_else_runs", lambda: "1.3 of 2 cores are at work for others")
     done = command("run", "times.yaml", "--offline", "--fresh", "--jobs", 2, cwd=desk)
     assert "warning: the machine is busy (1.3 of 2 cores are at work for others): times" in " ".join(
         done.stderr.split()
     )
-    monkeypatch.setattr("opauc_bench.runner.command.what_else_runs", lambda: None)
+    monkeypatch.setattr("opauc_bench.commands.run.what_else_runs", lambda: None)
     assert "warning" not in command("run", "times.yaml", "--offline", "--fresh", cwd=desk).stderr
 
 
@@ -427,16 +468,28 @@ def test_a_table_may_have_figures_besides(command, tmp_path):
     )
 
 
-def test_a_record_that_is_no_record_of_its_kind_is_not_believed(swept, command, tmp_path):
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ({"auc": [0.5], "sparse_ratio": [0.5] * 6}, "expected columns of equal length"),
+        ({"auc": [0.5], "sparse_ratio": [0.5]}, "columns.auc has 1 values, expected 6"),
+        ({"auc": [1.5] * 6, "sparse_ratio": [0.5] * 6}, "expected numbers in [0, 1] in columns.auc"),
+        ({"auc": ["x"] * 6}, "columns.auc.0: expected a number"),
+        ({"auc": 3}, "columns.auc: "),
+        ({"auc": [0.5] * 6}, "expected columns.sparse_ratio with status ok"),
+        ({}, "expected columns.auc with status ok"),
+        (None, "columns: "),
+    ],
+    ids=str,
+)
+def test_a_record_that_is_no_record_of_its_kind_is_not_believed(swept, command, tmp_path, columns, complaint):
     shutil.copytree(swept[0], tmp_path / "copy")
-    path = next((tmp_path / "copy/results/swept/records/wine").rglob("*.json"))
-    record = json.loads(path.read_text())
-    uneven = {**record["measured"], "auc": [0.5]}
-    for measured in (uneven, {"auc": ["x"] * 6}, {"auc": 3}, {}, None):
-        path.write_text(json.dumps({**record, "measured": measured}))
-        done = command("report", "swept.yaml", cwd=tmp_path / "copy")
-        assert done.returncode == 1
-        assert "is not a record of this task" in done.stderr
+    folder = tmp_path / "copy/results/swept"
+    forge(folder, record_of(folder), {"outcome.columns": columns})
+    done = command("report", "swept.yaml", cwd=tmp_path / "copy")
+    assert done.returncode == 1
+    assert "1 damaged record:" in done.stderr
+    assert complaint in done.stderr
 
 
 ERRORS = """
@@ -462,12 +515,11 @@ def test_errors_of_sketches(command, tmp_path):
     # Twice as many directions as features: nothing is lost.
     assert float(rows[1]["negative_error_mean"]) < 1e-6 < float(rows[0]["negative_error_mean"])
     records = records_of(tmp_path / "results/x")
-    measured = {
-        (record["column"], record["trial"]): record["measured"]["positive_error"] for record in records.values()
-    }
-    assert measured["opauc_r", 0] != measured["opauc_r", 1]
+    errors = {(record.column, record.trial): record.columns["positive_error"].tolist() for record in records}
+    assert errors["opauc_r", 0] != errors["opauc_r", 1]
     again = command("run", "x.yaml", "--offline", cwd=tmp_path)
-    assert (again.returncode, again.stdout, again.stderr) == (0, done.stdout, "")
+    assert (again.returncode, printed_by_run(again.stdout, "x")) == (0, done.stdout)
+    assert "0 of 4 tasks to compute" in again.stderr
 
 
 def test_only_learners_with_a_sketch_have_its_error(command, tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from folders import changed, records_of, signed
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference.released import released_auc, released_split
@@ -14,10 +15,11 @@ from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.evaluation import auc_columns, holdout_split, released_auc_columns
 from opauc_bench.evaluation.holdout import kept_rows
 from opauc_bench.learners import FTRLAUC, SPAML2, SPAMElastic
-from opauc_bench.plan import Task
-from opauc_bench.runner.records import metrics_of
-from opauc_bench.runner.store import Store
-from opauc_bench.runner.task import Workplace, compute, run_task
+from opauc_bench.results.manifest import read_manifest
+from opauc_bench.results.record import make_record, record_to_line
+from opauc_bench.results.store import Store
+from opauc_bench.runner.worker import Workplace, compute, run_task
+from opauc_bench.task import Task
 
 PROTOCOL = {
     "kind": "holdout",
@@ -111,13 +113,13 @@ def test_seed_dataset_and_trial_decide_a_stratified_split():
     y = labels(300)
     base = split_of(y, split="stratified")
     assert split_of(y, split="stratified").train.tolist() == base.train.tolist()
-    for changed in (
+    for other in (
         split_of(y, 1, split="stratified"),
         split_of(y, split="stratified", seed=18),
         split_of(y, split="stratified", dataset="e"),
     ):
-        assert changed.train.tolist() != base.train.tolist()
-        assert changed.seed != base.seed
+        assert other.train.tolist() != base.train.tolist()
+        assert other.seed != base.seed
     assert base.train.tolist() != sorted(base.train)
 
 
@@ -181,6 +183,11 @@ def place_of(data, folder, **limits):
     return Workplace(results=folder, prepared={data.name: str(data.folder)}, **limits)
 
 
+def computed(task, workplace, store=None):
+    """The record of a task, as far as the task decides it."""
+    return make_record(task, {"timing": {}, **compute(task, workplace, store)}, "e" * 16)
+
+
 def settings_of(grid):
     """All combinations, the last axis fastest."""
     combined = [{}]
@@ -190,7 +197,7 @@ def settings_of(grid):
 
 
 def by_a_loop(data, make, settings, measure, **split):
-    """Train each setting by itself; choose by the validation rows; train and measure the chosen one again."""
+    """Train each setting by itself; select by the validation rows; train and measure the selected one again."""
     X, y = np.asarray(data.X), np.asarray(data.y)
     parts = released_split(y, 2, 17, split.get("imbalance"))
     train, validation, test = map(np.array, parts)
@@ -198,62 +205,63 @@ def by_a_loop(data, make, settings, measure, **split):
         measure(y[validation], make(**setting).fit(X[train], y[train]).decision_function(X[validation]))
         for setting in settings
     ]
-    chosen = settings[max(range(len(settings)), key=lambda i: round(aucs[i], 12))]
-    model = make(**chosen).fit(X[train], y[train])
-    return parts, aucs, chosen, y[test], model.decision_function(X[test]), model.coef_[0]
+    selected = settings[max(range(len(settings)), key=lambda i: round(aucs[i], 12))]
+    model = make(**selected).fit(X[train], y[train])
+    return parts, aucs, selected, y[test], model.decision_function(X[test]), model.coef_[0]
 
 
 @pytest.mark.parametrize("imbalance", [None, 0.3])
 @pytest.mark.parametrize("auc", ["released", "exact"])
-def test_a_task_is_choice_training_and_test_as_written_out_here(digits, tmp_path, auc, imbalance):
-    outcome = compute(task_of(digits, auc=auc, imbalance=imbalance), place_of(digits, tmp_path))
+def test_a_task_is_selection_training_and_test_as_written_out_here(digits, tmp_path, auc, imbalance):
+    record = computed(task_of(digits, auc=auc, imbalance=imbalance), place_of(digits, tmp_path))
     measure = released_auc if auc == "released" else roc_auc_score
-    parts, aucs, chosen, y, scores, w = by_a_loop(digits, FTRLAUC, settings_of(GRID), measure, imbalance=imbalance)
+    parts, aucs, selected, y, scores, w = by_a_loop(digits, FTRLAUC, settings_of(GRID), measure, imbalance=imbalance)
     assert len(set(aucs)) > 4, "settings have to differ for this to tell anything"
-    assert outcome["status"] == "ok"
-    assert outcome["selection"]["auc"] == pytest.approx(aucs, abs=1e-12)
-    assert (outcome["selection"]["n_settings"], outcome["selection"]["n_diverged"]) == (9, 0)
-    assert outcome["chosen"] == chosen
-    assert (outcome["n_train"], outcome["n_validation"], outcome["n_test"]) == tuple(map(len, parts))
-    metrics = outcome["metrics"]
+    assert record.status == "ok"
+    assert record.selection.auc == pytest.approx(aucs, abs=1e-12)
+    assert (record.selection.n_settings, record.selection.n_diverged) == (9, 0)
+    assert record.selected == selected
+    sizes = (record.outcome.n_train, record.outcome.n_validation, record.outcome.n_test)
+    assert sizes == tuple(map(len, parts))
+    metrics = record.metrics
     assert metrics["auc"] == pytest.approx(measure(y, scores), abs=1e-12)
     assert metrics["sparse_ratio"] == np.mean(w != 0)
     assert 0 < metrics["sparse_ratio"] < 1
     assert ("auc_exact" in metrics) == (auc == "released")
     assert metrics.get("auc_exact", metrics["auc"]) == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
-    assert outcome["timing"]["fit_cpu_seconds"] > 0
+    assert record.timing.fit_cpu_seconds > 0
 
 
-def test_of_equal_settings_the_first_one_is_chosen(digits, tmp_path):
+def test_of_equal_settings_the_first_one_is_selected(digits, tmp_path):
     grid = {"gamma": (0.1,), "l1": (5e5, 1e6, 2e6)}
-    outcome = compute(task_of(digits, grid=grid, auc="exact"), place_of(digits, tmp_path))
-    assert outcome["selection"]["auc"] == [0.5] * 3
-    assert outcome["chosen"] == {"gamma": 0.1, "l1": 5e5}
-    assert outcome["metrics"] == {"auc": 0.5, "sparse_ratio": 0.0}
+    record = computed(task_of(digits, grid=grid, auc="exact"), place_of(digits, tmp_path))
+    assert record.selection.auc.tolist() == [0.5] * 3
+    assert record.selected == {"gamma": 0.1, "l1": 5e5}
+    assert record.metrics == {"auc": 0.5, "sparse_ratio": 0.0}
 
 
-def test_values_that_another_learner_chooses_first(digits, tmp_path):
+def test_values_that_another_learner_selects_first(digits, tmp_path):
     lent = {"xi": (0.01, 1.0), "l2": (1e-3, 1.0)}
     lender = {"learner": "spam_l2", "params": {}, "grid": lent, "axes": ["xi", "l2"]}
     task = task_of(digits, "spam_elastic", {"l1": (1e-4, 1e-2, 1.0)}, lender=lender)
-    outcome = compute(task, place_of(digits, tmp_path))
+    record = computed(task, place_of(digits, tmp_path))
     _, _, first, *_ = by_a_loop(digits, SPAML2, settings_of(lent), released_auc)
     settings = [{"l1": l1, **first} for l1 in (1e-4, 1e-2, 1.0)]
-    _, aucs, chosen, y, scores, _ = by_a_loop(digits, SPAMElastic, settings, released_auc)
-    assert outcome["selection"]["auc"] == pytest.approx(aucs, abs=1e-9)
-    assert outcome["chosen"] == chosen
-    assert outcome["metrics"]["auc"] == pytest.approx(released_auc(y, scores), abs=1e-9)
+    _, aucs, selected, y, scores, _ = by_a_loop(digits, SPAMElastic, settings, released_auc)
+    assert record.selection.auc == pytest.approx(aucs, abs=1e-9)
+    assert record.selected == selected
+    assert record.metrics["auc"] == pytest.approx(released_auc(y, scores), abs=1e-9)
 
 
 def test_max_train_takes_the_first_rows_of_the_order(digits, tmp_path):
     task = task_of(digits, grid={"gamma": (0.1,), "l1": (1e-3,)})
     object.__setattr__(task, "max_train", 100)
-    outcome = compute(task, place_of(digits, tmp_path))
+    record = computed(task, place_of(digits, tmp_path))
     X, y = np.asarray(digits.X), np.asarray(digits.y)
     train, _, test = map(np.array, released_split(y, 2))
     model = FTRLAUC(gamma=0.1, l1=1e-3).fit(X[train[:100]], y[train[:100]])
-    assert outcome["n_train"] == 100
-    assert outcome["metrics"]["auc"] == pytest.approx(released_auc(y[test], X[test] @ model.coef_[0]), abs=1e-12)
+    assert (record.outcome.n_train, record.max_train) == (100, 100)
+    assert record.metrics["auc"] == pytest.approx(released_auc(y[test], X[test] @ model.coef_[0]), abs=1e-12)
 
 
 DIVERGES = '''
@@ -296,18 +304,20 @@ def overflows(tmp_path):
 
 
 def test_settings_that_overflow_are_left_out_and_the_next_best_is_taken(digits, tmp_path, overflows):
-    outcome = compute(task_of(digits, overflows, {"eta": (0.5, 0.25, 1.0)}), place_of(digits, tmp_path))
-    assert outcome["status"] == "ok"
-    assert outcome["selection"]["auc"][2] is None
-    assert outcome["selection"]["n_diverged"] == 1
-    assert outcome["diverged_in_refit"] == [{"eta": 0.5}]
-    assert outcome["chosen"] == {"eta": 0.25}
-    nothing = compute(task_of(digits, overflows, {"eta": (0.5, 1.0)}), place_of(digits, tmp_path))
-    assert (nothing["status"], nothing["message"]) == ("diverged", "no setting stayed finite")
+    workplace = place_of(digits, tmp_path)
+    record = computed(task_of(digits, overflows, {"eta": (0.5, 0.25, 1.0)}), workplace)
+    assert record.status == "ok"
+    assert np.isnan(record.selection.auc).tolist() == [False, False, True]
+    assert record.selection.n_diverged == 1
+    assert record.outcome.diverged_in_refit == ({"eta": 0.5},)
+    assert record.selected == {"eta": 0.25}
+    nothing = computed(task_of(digits, overflows, {"eta": (0.5, 1.0)}), workplace)
+    assert (nothing.status, nothing.message) == ("diverged", "no setting stayed finite")
+    assert (nothing.metrics, nothing.selected) == ({}, {})
     lender = {"learner": overflows, "params": {}, "grid": {"eta": (1.0, 2.0)}, "axes": ["eta"]}
-    lent = compute(task_of(digits, overflows, {}, lender=lender), place_of(digits, tmp_path))
-    assert lent["status"] == "diverged"
-    assert "which chooses first" in lent["message"]
+    lent = computed(task_of(digits, overflows, {}, lender=lender), workplace)
+    assert lent.status == "diverged"
+    assert "which chooses first" in lent.message
 
 
 def test_blocks_of_settings_that_are_done_are_not_done_again(digits, tmp_path, overflows, monkeypatch):
@@ -330,36 +340,39 @@ def test_blocks_of_settings_that_are_done_are_not_done_again(digits, tmp_path, o
     assert list(kept["validation"]) == ["0", "1", "2"]
     assert passes == [[0.3], [0.1], [0.25], [0.4]]
     monkeypatch.setitem(class_._consume.__globals__, "PASSES", passes)
-    passes[:] = [[9.0]] * 2  # a pass more than these is refused: two are left, and that of the chosen setting
-    whole = compute(task_of(digits, overflows, grid), workplace)
+    passes[:] = [[9.0]] * 2  # a pass more than these is refused: two are left, and that of the selected setting
+    whole = computed(task_of(digits, overflows, grid), workplace)
     passes.clear()
     task_again = task_of(digits, overflows, grid, params={"limit": 0.77})
     passes.clear()
-    outcome = compute(task_again, workplace, store)
+    again = computed(task_again, workplace, store)
     assert passes[:2] == [[0.4], [0.2]]
     assert len(passes) == 3
-    assert outcome["selection"] == whole["selection"]
-    assert outcome["metrics"] == whole["metrics"]
+    assert again.selection.auc.tolist() == whole.selection.auc.tolist()
+    assert again.metrics == whole.metrics
 
 
 def test_a_record_is_written_and_read_and_nonsense_in_it_is_noticed(digits, tmp_path):
     task = task_of(digits)
     record = run_task(task, place_of(digits, tmp_path))
     store = Store(tmp_path)
-    assert store.read(task) == json.loads(json.dumps(record))
-    assert metrics_of(record) == record["metrics"]
-    path = store.record_path(task)
+    assert record_to_line(store.read()[task.id]) == record_to_line(record)
+    content = json.loads(record_to_line(record))
+    del content["checksum"]
     for change, complaint in (
-        ({"auc": 1.5}, "metrics.auc is 1.5, expected a number in"),
-        ({"auc": None}, "metrics.auc is None"),
-        ({"auc": 0.5, "sparse_ratio": "x"}, "metrics.sparse_ratio is 'x', expected a finite number"),
-        ({}, "metrics.auc is None"),
-        ([1], "metrics is"),
+        ({"auc": 1.5}, "expected a number in [0, 1] for metrics.auc, got 1.5"),
+        ({"auc": 0.5, "sparse_ratio": -1.0}, "expected a number in [0, 1] for metrics.sparse_ratio"),
+        ({"auc": None}, "outcome.metrics.auc: expected a number"),
+        ({"auc": 0.5, "sparse_ratio": "x"}, "outcome.metrics.sparse_ratio: expected a number, got 'x'"),
+        ({"auc": 0.5}, "expected metrics.sparse_ratio with status ok"),
+        ({}, "expected metrics.auc with status ok"),
+        ([1], "outcome.metrics: "),
     ):
-        path.write_text(json.dumps({**record, "metrics": change}))
-        with pytest.raises(Exception, match="is not a record of this task") as caught:
-            store.read(task)
-        assert complaint in str(caught.value)
+        store.loose_path(task).write_bytes(signed(changed(content, {"outcome.metrics": change})))
+        found = store.read()
+        assert len(found) == 0
+        (damage,) = found.damaged
+        assert complaint in str(damage)
 
 
 # ---------------------------------------------------------------------- the command line
@@ -413,25 +426,30 @@ def test_means_and_deviations_are_those_of_the_records(small):
     results = small[0] / "results" / "small"
     table = pd.read_csv(results / "table.csv").set_index(["dataset", "column", "metric"])
     folds = pd.read_csv(results / "folds.csv")
-    assert list(folds.columns[5:8]) == ["test_auc", "auc_exact", "sparse_ratio"]
-    assert (folds.auc_exact >= folds.test_auc - 1e-12).all()
-    groups = folds.groupby(["dataset", "column"])
-    for (dataset, column), group in groups:
+    assert list(folds.columns[7:10]) == ["auc", "auc_exact", "sparse_ratio"]
+    assert (folds.auc_exact >= folds.auc - 1e-12).all()
+    assert set(folds.dataset) == {"breast_cancer", "digits"}
+    groups = folds.groupby(["row", "learner"])
+    assert len(groups) == 20
+    for (row, column), group in groups:
         assert len(group) == 2
-        for name, values in (("auc", group.test_auc), ("sparse_ratio", group.sparse_ratio)):
-            assert table.loc[(dataset, column, name), "mean"] == pytest.approx(values.mean(), abs=1e-15)
-            assert table.loc[(dataset, column, name), "std"] == pytest.approx(values.std(ddof=0), abs=1e-15)
+        for name, values in (("auc", group.auc), ("sparse_ratio", group.sparse_ratio)):
+            assert table.loc[(row, column, name), "mean"] == pytest.approx(values.mean(), abs=1e-15)
+            assert table.loc[(row, column, name), "std"] == pytest.approx(values.std(ddof=0), abs=1e-15)
+    definitions = read_manifest(results).definitions
     seconds = [
-        json.loads(path.read_text())["timing"]["fit_cpu_seconds"]
-        for path in results.glob("records/digits/ftrl_auc/*.json")
-        if json.loads(path.read_text())["identity"]["protocol"]["imbalance"] == 0.5
+        record.timing.fit_cpu_seconds
+        for record in records_of(results)
+        if (record.dataset, record.column) == ("digits", "ftrl_auc")
+        and definitions[record.definition]["protocol"]["imbalance"] == 0.5
     ]
+    assert len(seconds) == 2
     assert table.loc[("digits @ 0.5", "ftrl_auc", "seconds"), "mean"] == pytest.approx(np.mean(seconds))
 
 
 def test_other_commands_understand_it(small, bench):
     folder, printed = small
-    assert bench("run", "small.yaml", cwd=folder).stdout == printed
+    assert bench("run", "small.yaml", cwd=folder).stdout + "\nwritten to results/small/\n" == printed
     status = bench("status", "small.yaml", cwd=folder).stdout
     assert status.count("2/2") == 20
     assert "digits @ 0.25" in status
@@ -446,7 +464,17 @@ def test_one_ratio_by_itself_has_the_same_tasks(small, bench):
     (folder / "one.yaml").write_text(SMALL.replace("[0.5, 0.25]", "0.25") + "reuse: [small]\n")
     done = bench("run", "one.yaml", cwd=folder)
     assert done.returncode == 0
-    assert "to compute" not in done.stderr
+    assert "0 of 20 tasks to compute\n" in done.stderr
+    results = folder / "results" / "one"
+    assert records_of(results) == []
+    ((name, ids),) = read_manifest(results).reused.items()
+    assert (name, len(ids)) == ("small", 20)
+    folds = (results / "folds.csv").read_text().splitlines()
+    assert folds[1:] == [
+        line for line in (folder / "results/small/folds.csv").read_text().splitlines() if " @ 0.25," in line
+    ]
+    again = bench("run", "one.yaml", cwd=folder)
+    assert "0 of 20 tasks to compute: all have records" in again.stderr
 
 
 def test_too_few_positives_are_told_before_any_work(small, bench):

@@ -1,4 +1,4 @@
-"""Results folders that somebody has edited, or a disk has damaged: what reads them says so, and never breaks down."""
+"""Results folders that were edited, or damaged by a disk: what reads them says so, and never fails with a traceback."""
 
 import json
 from pathlib import Path
@@ -6,21 +6,27 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
+from reference.records import with_checksum
 
+from opauc_bench.commands.audit import audit
+from opauc_bench.commands.figures import figures_of
+from opauc_bench.commands.local_data import LocalData
+from opauc_bench.commands.manifests import compose_manifest
+from opauc_bench.commands.merge import merge_folders
+from opauc_bench.commands.overview import describe_plan, describe_status
+from opauc_bench.commands.page import page_text
+from opauc_bench.commands.planning import plan_locally
+from opauc_bench.commands.recorded import Recorded
+from opauc_bench.commands.reports import write_report_files
+from opauc_bench.commands.session import Session
+from opauc_bench.commands.tables import build_report
 from opauc_bench.data import Sources
 from opauc_bench.errors import OpaucBenchError, ResultsError
 from opauc_bench.report.figure_text import figure_to_terminal
-from opauc_bench.runner.audit import audit
-from opauc_bench.runner.command import describe_plan, describe_status
-from opauc_bench.runner.figures import figures_of
-from opauc_bench.runner.folds import write_folds
-from opauc_bench.runner.merge import merge_folders
-from opauc_bench.runner.page import PAGE, page_text
-from opauc_bench.runner.records import columns_of
-from opauc_bench.runner.session import Session
-from opauc_bench.runner.store import Store
-from opauc_bench.runner.tables import build_report
-from opauc_bench.runner.task import Workplace, run_task
+from opauc_bench.results.manifest import write_manifest
+from opauc_bench.results.record import record_of_line, record_to_line
+from opauc_bench.results.store import Store
+from opauc_bench.runner.worker import Workplace, run_task
 
 SPLITS = "{trials: 1, folds: 2, inner_folds: 2}"
 PROTOCOLS = {
@@ -82,28 +88,41 @@ def folders(tmp_path_factory) -> "Folders":
         )
         (place / f"{kind}.yaml").write_text(grids.format(learner=learner, protocol=protocol))
         session = Session.open(place / f"{kind}.yaml", out=place / "results" / kind, sources=sources)
-        session.prepare_data(lambda text: None)
-        session.write_manifest()
-        workplace = Workplace(session.folder, {name: str(data.folder) for name, data in session.prepared.items()})
-        for task in session.tasks():
-            assert run_task(task, workplace)["status"] == "ok"
-        read_everything(session)
+        compute(session)
+        assert read_everything(session) == []
         sessions[kind] = session
     return sessions
 
 
-def read_everything(session: Session) -> None:
-    """Let every reader of records have a look, without processes and drawings."""
+def compute(session: Session) -> None:
+    """Run an experiment in this process."""
+    before, local = Recorded.read(session), LocalData(session.catalogue, session.sources)
+    local.prepare("wine", lambda text: None)
+    tasks = plan_locally(before, local).tasks
+    manifest = compose_manifest(
+        session,
+        datasets=local.facts(),
+        memory_bytes=1e9,
+        test=None,
+        known=[],
+        records=[],
+        todo=tasks,
+        reused={},
+        selected_in={},
+    )
+    write_manifest(session.folder, manifest)
+    workplace = Workplace(session.folder, local.folders())
+    assert all(run_task(task, workplace).ok for task in tasks)
+    Store(session.folder).pack()
+    write_report_files(Recorded.read(session), session.folder, None, page=not session.experiment.figures)
+
+
+def read_everything(session: Session) -> list[str]:
+    """Let every reader of records have a look, without processes and drawings; returns what an audit finds."""
     describe_status(session)
     describe_plan(session, 2)
-    if session.experiment.figures:
-        for figure in figures_of(session):
-            figure_to_terminal(figure, 80)
-    else:
-        build_report(session, None)
-        (session.folder / PAGE).write_text(page_text(session))
-    write_folds(session.folder / "folds.csv", session.records())
-    assert audit(session).findings == []
+    _shown(session)
+    return audit(Recorded.read(session)).findings
 
 
 def places_in(content, place=()):
@@ -138,25 +157,37 @@ several = settings(
 )
 
 
+def packed(session: Session) -> Path:
+    """The file of the records."""
+    return session.folder / "records" / "wine.jsonl"
+
+
 @several
-@given(st.sampled_from(list(PROTOCOLS)), st.data())
-def test_a_record_with_one_thing_changed_is_refused_or_does_no_harm(folders, kind, data):
+@given(st.sampled_from(list(PROTOCOLS)), st.booleans(), st.data())
+def test_a_record_with_one_thing_changed_is_refused_or_does_no_harm(folders, kind, forged, data):
     session = folders[kind]
-    path = sorted(session.folder.glob("records/*/*/*.json"))[0]
-    before = path.read_text()
-    record = json.loads(before)
+    path = packed(session)
+    before = path.read_bytes()
+    first, _, others = before.partition(b"\n")
+    record = json.loads(first)
+    checksum = record.pop("checksum").encode()
     place = data.draw(st.sampled_from(list(places_in(record))))
-    path.write_text(dumped(replaced(record, place, data.draw(nonsense | st.just("gone")))))
+    changed = dumped(replaced(record, place, data.draw(nonsense | st.just("gone")))).encode()
+    body = changed.removesuffix(b"}")
+    line = with_checksum(body) if forged else body + b',"checksum":"' + checksum + b'"}'
+    path.write_bytes(line + b"\n" + others)
     try:
         refusals = [
             refusal
-            for reader in (describe_status, lambda session: describe_plan(session, 1), audit, _shown)
+            for reader in (describe_status, lambda session: describe_plan(session, 1), _audited, _shown)
             if (refusal := refusal_of(reader, session))
         ]
-        assert all(str(path) in refusal for refusal in refusals)
-        assert not refusals or audit(session).findings
+        assert all(str(session.folder) in refusal for refusal in refusals)
+        assert not refusals or _audited(session).findings
+        if not forged and line != first:
+            assert f"{path}, line 1: its checksum is" in refusal_of(_shown, session)
     finally:
-        path.write_text(before)
+        path.write_bytes(before)
 
 
 def refusal_of(reader, session: Session) -> str:
@@ -168,13 +199,19 @@ def refusal_of(reader, session: Session) -> str:
     return ""
 
 
+def _audited(session: Session):
+    return audit(Recorded.read(session))
+
+
 def _shown(session: Session) -> None:
+    recorded = Recorded.read(session)
+    recorded.require_intact()
     if session.experiment.figures:
-        for figure in figures_of(session):
+        for figure in figures_of(recorded):
             figure_to_terminal(figure, 80)
     else:
-        build_report(session, None)
-        page_text(session)
+        build_report(recorded, None)
+        page_text(recorded)
 
 
 @several
@@ -197,11 +234,26 @@ def _opened_by_manifest(session: Session) -> None:
     recorded = Session.of_folder(session.folder, sources=session.sources)
     describe_status(recorded)
     _shown(recorded)
-    audit(recorded)
+    _audited(recorded)
 
 
 def _merged_into_itself(session: Session) -> None:
     merge_folders(session, [session.folder])
+
+
+@pytest.mark.parametrize("kind", ["definitions", "environments"])
+def test_a_changed_definition_or_environment_is_named(folders, kind):
+    session = folders["cv"]
+    path = session.folder / "manifest.json"
+    before = path.read_text()
+    manifest = json.loads(before)
+    (name, entry), *_ = manifest[kind].items()
+    entry["version"] = entry["numpy"] = "99"
+    path.write_text(json.dumps(manifest))
+    try:
+        assert f"{kind}.{name} has the hash" in refusal_of(_shown, session)
+    finally:
+        path.write_text(before)
 
 
 @several
@@ -210,52 +262,61 @@ def _merged_into_itself(session: Session) -> None:
 )
 @example([[[]]])
 def test_inner_folds_of_another_make_are_dropped(folders, content):
-    store, task = Store(folders["cv"].folder), folders["cv"].tasks()[0]
+    session = folders["cv"]
+    store, task = Store(session.folder), Recorded.read(session).tasks[0]
     path = store.partial_path(task)
     path.parent.mkdir(exist_ok=True)
     if isinstance(content, dict):
-        content = {"id": task.id, "seconds": float("nan"), "seal": "0" * 64, **content}
+        content = {"id": task.id, "seconds": float("nan"), "checksum": "0" * 64, **content}
     path.write_text(dumped(content))
     assert store.read_partial(task) == {}
     path.unlink()
+    path.parent.rmdir()
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000, "1" * 5000])
-def test_json_that_is_nested_or_long_without_end(folders, text):
+def test_json_that_is_nested_or_long_without_end_is_refused(folders, text):
     session = folders["cv"]
-    record = sorted(session.folder.glob("records/*/*/*.json"))[0]
-    for path in (record, session.folder / "manifest.json"):
+    for path in (packed(session), session.folder / "manifest.json"):
         before = path.read_text()
         path.write_text(text)
-        with pytest.raises(ResultsError, match=str(path)):
-            describe_status(session if path == record else Session.of_folder(session.folder, sources=session.sources))
+        assert str(path) in refusal_of(_shown, session)
+        path.write_text(with_checksum(text.encode()).decode())
+        assert str(path) in refusal_of(_shown, session)
         path.write_text(before)
-    store, task = session.store, session.tasks()[0]
+    store, task = Store(session.folder), Recorded.read(session).tasks[0]
     store.partial_path(task).parent.mkdir(exist_ok=True)
     store.partial_path(task).write_text(text)
     assert store.read_partial(task) == {}
+    store.partial_path(task).unlink()
 
 
-def test_what_is_merged_agrees_in_all_that_a_figure_shows(folders, tmp_path):
+def test_merged_records_agree_in_all_that_a_figure_shows(folders, tmp_path):
     """Records of figures have columns, and no test AUC."""
     session = folders["sweep"]
-    task = session.tasks()[0]
-    other = Store(tmp_path / "other")
-    record = session.store.read(task)
-    record["measured"]["auc"][0] = 0.25
-    other.write(task, record)
+    first, _, others = packed(session).read_bytes().partition(b"\n")
+    content = json.loads(first)
+    content["outcome"]["columns"]["auc"][0] = 0.25
+    del content["checksum"]
+    line = with_checksum(json.dumps(content, separators=(",", ":")).encode()[:-1])
+    (tmp_path / "other/records").mkdir(parents=True)
+    (tmp_path / "other/records/wine.jsonl").write_bytes(line + b"\n" + others)
     (tmp_path / "other/manifest.json").write_text((session.folder / "manifest.json").read_text())
-    assert columns_of(other.read(task)) != columns_of(session.store.read(task))
-    with pytest.raises(ResultsError, match=f"two records of {task.label} differ"):
+    assert record_to_line(record_of_line(line)) == line
+    with pytest.raises(ResultsError, match="two records of wine opauc trial 1 fold 1 differ"):
         merge_folders(session, [tmp_path / "other"])
 
 
-def test_what_was_committed_is_believed():
-    """The first record of every cell: what was published once has to be readable by every later version."""
+def test_committed_results_are_whole():
+    """Every record that was published is read, belongs to a task, and has a definition and an environment."""
     root = Path(__file__).resolve().parents[1]
     read = 0
     for manifest in sorted((root / "results").glob("*/manifest.json")):
         session = Session.of_folder(manifest.parent, sources=Sources(root / "nowhere", (), offline=True))
-        firsts = (task for task in session.all_tasks() if task.trial == task.fold == 0)
-        read += sum(session.store.read(task) is not None for task in firsts)
-    assert read > 200
+        recorded = Recorded.read(session)
+        recorded.require_intact()
+        assert recorded.orphaned == []
+        assert all(recorded.environment_of(record) for _, record in recorded.pairs)
+        assert audit(recorded).findings == []
+        read += len(recorded.records)
+    assert read > 11_000

@@ -1,7 +1,6 @@
 """Limits that hold: tasks that take no notice of the clock, arrays that change under a run."""
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -10,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from opauc_bench.data import Sources, load_catalogue, prepare
-from opauc_bench.plan import Task
+from opauc_bench.results.manifest import read_manifest
+from opauc_bench.results.record import record_to_line
+from opauc_bench.results.store import Store
 from opauc_bench.runner.execute import LocalExecutor
 from opauc_bench.runner.limits import last_resort, memory_limit, overrun_in
-from opauc_bench.runner.task import Workplace, run_task
+from opauc_bench.runner.worker import Workplace, run_task
+from opauc_bench.task import Task
 
 LEARNERS = '''
 """Learners that take no notice of the clock on real data."""
@@ -146,31 +148,32 @@ def place(tmp_path_factory) -> Path:
 def deaf(bench, place):
     done = bench("run", "deaf.yaml", "--offline", "--jobs", 2, cwd=place)
     assert done.returncode == 1, done.stderr
-    records = [json.loads(path.read_text()) for path in (place / "results/deaf").glob("records/*/*/*.json")]
-    assert len(records) == 8
-    return records, done
+    found = Store(place / "results/deaf").read()
+    assert len(found) == 8
+    assert not found.damaged
+    return list(found.values())
 
 
 @pytest.mark.parametrize("column", ["Sleeps", "Spins"])
-def test_what_does_not_look_at_the_clock_is_ended(deaf, column):
-    ended = [record for record in deaf[0] if record["column"] == column]
-    assert [record["status"] for record in ended] == ["timeout", "timeout"]
+def test_task_that_does_not_look_at_the_clock_is_ended(deaf, place, column):
+    ended = [record for record in deaf if record.column == column]
+    assert [record.status for record in ended] == ["timeout", "timeout"]
     for record in ended:
-        assert record["message"].startswith("time limit of 3 s reached in mine.py:")
-        assert record["message"].endswith(" in behave; its process had to be ended")
-        assert record["timing"]["wall_seconds"] == 6.0
-        assert record["environment"]["numba"]
+        assert record.message.startswith("time limit of 3 s reached in mine.py:")
+        assert record.message.endswith(" in behave; its process had to be ended")
+        assert record.timing.wall_seconds == 6.0
+        assert read_manifest(place / "results/deaf").environments[record.environment]["numba"]
 
 
 @pytest.mark.parametrize(("column", "status"), [("Paused", "ok"), ("Allocates", "out_of_memory")])
-def test_whoever_is_next_to_it_gets_what_it_deserves(deaf, column, status):
-    assert [record["status"] for record in deaf[0] if record["column"] == column] == [status, status]
+def test_tasks_beside_one_that_is_ended_keep_their_own_status(deaf, column, status):
+    assert [record.status for record in deaf if record.column == column] == [status, status]
 
 
-def test_nothing_is_left_of_workers_that_were_ended(deaf, place):
+def test_workers_that_were_ended_leave_no_files(deaf, place):
     folder = place / "results/deaf"
     assert not [path for path in folder.rglob("*") if path.suffix in (".tmp", ".claim")]
-    assert not list((folder / "partial").iterdir())
+    assert not (folder / "running").exists()
 
 
 def task_of(data, learner, folder):
@@ -189,7 +192,7 @@ def silent(tmp_path):
     return workplace, lambda learner: task_of(data, learner, tmp_path)
 
 
-def test_a_learner_that_never_loads_is_ended_like_any_other(silent, monkeypatch):
+def test_learner_that_never_loads_is_ended(silent, monkeypatch):
     workplace, task = silent
     monkeypatch.setattr("opauc_bench.runner.execute.SECONDS_TO_LOAD", 1.0)
     executor = LocalExecutor(1)
@@ -197,8 +200,8 @@ def test_a_learner_that_never_loads_is_ended_like_any_other(silent, monkeypatch)
         ((_, record),) = executor.run([task("Hangs")], workplace)
     finally:
         executor.stop()
-    assert record["status"] == "timeout"
-    assert record["message"] == "time limit of 1 s reached in silent.py:18 in fit_grid; its process had to be ended"
+    assert record.status == "timeout"
+    assert record.message == "time limit of 1 s reached in silent.py:18 in fit_grid; its process had to be ended"
 
 
 @pytest.mark.parametrize(
@@ -208,18 +211,18 @@ def test_a_learner_that_never_loads_is_ended_like_any_other(silent, monkeypatch)
         ("Talks", "ValueError: " + "word " * 400 + " ... (silent.py:33)"),
     ],
 )
-def test_errors_that_cannot_be_told_are_recorded_all_the_same(silent, learner, message):
+def test_errors_with_a_broken_or_very_long_text_are_recorded(silent, learner, message):
     workplace, task = silent
     record = run_task(task(learner), workplace)
-    assert (record["status"], record["message"]) == ("error", message)
-    assert len(json.dumps(record)) < 10_000
+    assert (record.status, record.message) == ("error", message)
+    assert len(record_to_line(record)) < 10_000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system has to end a process with its parent")
-def test_a_kernel_does_not_outlive_its_run(bench, place):
+def test_kernel_ends_with_its_run(bench, place):
     (place / "spins.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Spins"'))
     process = bench.start("run", "spins.yaml", "--offline", "--jobs", 1, "--out", "spun", cwd=place)
-    while not (pids := [json.loads(path.read_text())["pid"] for path in (place / "spun").glob("partial/*.claim")]):
+    while not (pids := [json.loads(path.read_text())["pid"] for path in (place / "spun").glob("running/*.claim")]):
         assert process.poll() is None
         time.sleep(0.05)
     time.sleep(0.5)
@@ -232,12 +235,12 @@ def test_a_kernel_does_not_outlive_its_run(bench, place):
 
 
 @pytest.mark.parametrize("n_bytes", [1e18, 1e300, float("inf")])
-def test_more_memory_than_can_be_counted_is_no_limit(n_bytes):
+def test_memory_limit_beyond_what_can_be_counted_is_none(n_bytes):
     with memory_limit(n_bytes):
         assert len(bytearray(2**24)) == 2**24
 
 
-def test_the_last_resort_leaves_no_trace_if_it_is_not_needed(tmp_path):
+def test_last_resort_that_is_not_needed_writes_nothing(tmp_path):
     note = tmp_path / "note"
     note.write_text("before")
     with last_resort(60.0, note):
@@ -275,7 +278,7 @@ from threadpoolctl import threadpool_limits
 
 from opauc_bench.learners import get_learner
 from opauc_bench.runner.limits import memory_limit
-from opauc_bench.runner.task import load_learner
+from opauc_bench.runner.worker import load_learner
 
 X = np.random.default_rng(0).uniform(-1, 1, (1500, 300))
 y = np.where(np.arange(1500) % 3, -1, 1).astype(np.int8)
@@ -293,7 +296,7 @@ with threadpool_limits(1):
 """
 
 
-def test_linear_algebra_does_not_wait_for_memory_for_ever():
+def test_linear_algebra_short_of_memory_ends():
     """OpenBLAS does, if it has not allocated its buffers before memory is short."""
     names = ["opauc_fd", "opauc_pca", "ls_svm"]
     command = [sys.executable, "-c", SHORT_OF_MEMORY, *names]
@@ -324,11 +327,11 @@ def damage(cache: Path, dataset: str, array: str) -> Path:
     return path
 
 
-def test_a_run_does_not_compute_on_arrays_that_have_changed(own):
+def test_run_prepares_arrays_again_that_have_changed(own):
     bench, desk, folder = own
     before = (folder / "folds.csv").read_bytes()
     path = damage(desk / "cache", "wine", "X")
-    shutil.rmtree(folder / "records/wine")
+    (folder / "records/wine.jsonl").unlink()
     done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stderr.split())
@@ -340,7 +343,7 @@ def test_a_run_does_not_compute_on_arrays_that_have_changed(own):
 def test_arrays_with_nothing_to_compute_are_not_read(own):
     bench, desk, folder = own
     damage(desk / "cache", "wine", "X")
-    shutil.rmtree(folder / "records/breast_cancer")
+    (folder / "records/breast_cancer.jsonl").unlink()
     done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
     assert done.returncode == 0
     assert "changed on disk" not in done.stderr
@@ -350,15 +353,15 @@ def test_a_fingerprint_that_is_wrong_leads_to_another_plan_once_it_is_right(own)
     bench, desk, folder = own
     (path,) = (desk / "cache/wine/prepared").glob("*/meta.json")
     meta = json.loads(path.read_text())
-    known = set(folder.glob("records/wine/*/*.json"))
+    known = (folder / "records/wine.jsonl").read_bytes()
     meta["fingerprint"] = meta["fingerprint"][::-1]
     del meta["seal"]
     path.write_text(json.dumps(meta))
     done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
     assert done.returncode == 0
     assert "preparing them again" in done.stderr
-    assert "tasks to compute" not in done.stderr
-    assert set(folder.glob("records/wine/*/*.json")) == known
+    assert "0 of 8 tasks to compute: all have records" in done.stderr
+    assert (folder / "records/wine.jsonl").read_bytes() == known
     assert json.loads((folder / "manifest.json").read_text())["datasets"]["wine"]["fingerprint"] != meta["fingerprint"]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from folders import forge, records_of, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ from opauc_bench.report.page.speed import seconds_text
 from opauc_bench.report.published import PublishedCell, load_published
 from opauc_bench.report.table import Cell, Column, build_table
 from opauc_bench.report.text import auc_text
+from opauc_bench.results.manifest import read_manifest
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 TABLES = sorted({path.parent for path in (*RESULTS.glob("table*/manifest.json"), *RESULTS.glob("*/report.html"))})
@@ -80,10 +82,10 @@ def place(bench, tmp_path_factory):
     (desk / "shown.yaml").write_text(CONFIG)
     (desk / "Flat.py").write_text(FLAT)
     done = bench("run", "shown.yaml", "--offline", "--jobs", 2, cwd=desk)
-    assert done.returncode == 3, done.stderr  # german is not to be had
-    done = bench("report", "results/shown", "--html", cwd=desk)
+    assert done.returncode == 3, done.stderr  # german is unavailable
+    done = bench("report", "results/shown", "--write", "--html", cwd=desk)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("the page: results/shown/report.html\n")
+    assert done.stdout.endswith("written to results/shown/\n")
     return desk
 
 
@@ -104,11 +106,11 @@ def tree(html):
 
 @pytest.fixture(scope="module")
 def records(path):
+    """The records of each cell, by trial and fold."""
     found = {}
-    for file in path.parent.glob("records/*/*/*.json"):
-        record = json.loads(file.read_text())
-        found.setdefault((record["dataset"], record["column"]), []).append(record)
-    return {key: sorted(rows, key=lambda r: (r["trial"], r["fold"])) for key, rows in found.items()}
+    for record in records_of(path.parent):
+        found.setdefault((record.dataset, record.column), []).append(record)
+    return found
 
 
 # ---------------------------------------------------------------------- reading HTML
@@ -215,7 +217,7 @@ def test_the_same_bytes_each_time(place, path, environment, tmp_path):
     for number in ("1", "2"):
         shutil.copytree(path.parent, tmp_path / number)
         subprocess.run(
-            [sys.executable, "-m", "opauc_bench", "report", str(tmp_path / number)],
+            [sys.executable, "-m", "opauc_bench", "report", str(tmp_path / number), "--write"],
             cwd=place,
             env={**environment, "PYTHONHASHSEED": number},
             check=True,
@@ -228,8 +230,17 @@ def test_the_same_bytes_each_time(place, path, environment, tmp_path):
 def test_without_the_option_there_is_no_page(place, path, command, tmp_path):
     shutil.copytree(path.parent, tmp_path / "copy")
     (tmp_path / "copy" / "report.html").unlink()
-    assert command("report", tmp_path / "copy", cwd=place).returncode == 0
+    assert command("report", tmp_path / "copy", "--write", cwd=place).returncode == 0
     assert not (tmp_path / "copy" / "report.html").exists()
+    assert command("report", tmp_path / "copy", "--to", tmp_path / "tables", cwd=place).returncode == 0
+    assert not (tmp_path / "tables" / "report.html").exists()
+
+
+def test_the_page_can_be_written_elsewhere(place, path, command, tmp_path):
+    before = snapshot(path.parent)
+    assert command("report", "results/shown", "--html", "--to", tmp_path / "page", cwd=place).returncode == 0
+    assert (tmp_path / "page" / "report.html").read_bytes() == path.read_bytes()
+    assert snapshot(path.parent) == before
 
 
 def test_verify_knows_the_page(place, path, command, tmp_path):
@@ -249,7 +260,7 @@ def test_the_table_is_that_of_the_records(tree, records):
     table = tree.one("table", class_="results")
     for dataset in ("wine", "breast_cancer", "digits"):
         for cell, column in zip(cells(tree, table, dataset), ("opauc", "oam_seq", "Flat", "uni_log"), strict=True):
-            aucs = [record["test_auc"] for record in records[dataset, column] if record["status"] == "ok"]
+            aucs = [record.metrics["auc"] for record in records[dataset, column] if record.ok]
             if len(aucs) < 6:
                 assert cell.words.startswith("N/A")
                 assert cell.attributes["data-value"] == ""
@@ -260,13 +271,13 @@ def test_the_table_is_that_of_the_records(tree, records):
     assert [cell.words[:3] for cell in cells(tree, table, "german")] == ["N/A"] * 4
 
 
-def test_both_tests_are_there_and_the_one_of_the_config_is_chosen(tree, place, command, path):
+def test_both_tests_are_there_and_the_one_of_the_config_is_shown_first(tree, place, command, path):
     chosen = [node.attributes["value"] for node in tree.find("input") if "checked" in node.attributes]
     assert chosen == ["paired"]
     for test in ("paired", "corrected"):
         folder = path.parent.parent / test
         shutil.copytree(path.parent, folder)
-        assert command("report", folder, "--test", test, cwd=place).returncode == 0
+        assert command("report", folder, "--test", test, "--write", cwd=place).returncode == 0
         printed = (folder / "table.html").read_text()
         page = parse((folder / "report.html").read_text())
         assert [n.attributes["value"] for n in page.find("input") if "checked" in n.attributes] == [test]
@@ -286,9 +297,9 @@ def test_every_fold_with_its_setting(tree, records):
         j = ("opauc", "oam_seq", "Flat", "uni_log").index(column)
         shown = [node.words for node in tree.one("article", id=f"f-{i}-{j}").find("li")]
         for record, words in zip(rows, shown, strict=True):
-            value = auc_text(record["test_auc"]) if record["status"] == "ok" else record["status"]
-            assert words.startswith(f"{record['trial'] + 1}.{record['fold'] + 1} {value}")
-            for setting in record.get("chosen", {}).values():
+            value = auc_text(record.metrics["auc"]) if record.ok else record.status
+            assert words.startswith(f"{record.trial + 1}.{record.fold + 1} {value}")
+            for setting in record.selected.values():
                 assert value_text(setting) in words
     assert [a.attributes["href"] for a in tree.find("a", class_="cell")] == [
         f"#f-{i}-{j}" for i in range(3) for j in range(4)
@@ -309,16 +320,17 @@ def test_ranks_are_refused_with_the_reason(tree):
     assert "german (no results)" in section.words
 
 
-def test_maps_are_averages_of_the_records(tree, records):
+def test_maps_are_averages_of_the_records(tree, records, path):
+    definitions = read_manifest(path.parent).definitions
     table = tree.one("table", class_="maps")
     for dataset in ("wine", "breast_cancer", "digits"):
         for cell, column in zip(cells(tree, table, dataset), ("opauc", "oam_seq", "Flat"), strict=True):
             rows = records[dataset, column]
             svg = cell.one("svg", class_="heat")
             told = svg.attributes
-            values = np.array([record["selection"]["mean_auc"] for record in rows], dtype=float)
-            n_eta = len(rows[0]["identity"]["grid"]["eta"])
-            shape = (n_eta, -1)
+            values = np.array([record.selection.auc for record in rows])
+            etas = definitions[rows[0].definition]["grid"]["eta"]
+            shape = (len(etas), -1)
             alive = np.isfinite(values)
             counts = alive.sum(axis=0)
             mean = np.where(alive, values, 0).sum(axis=0) / np.maximum(counts, 1)
@@ -327,8 +339,8 @@ def test_maps_are_averages_of_the_records(tree, records):
             overflowed = np.array([str(c or "") for c in len(rows) - counts]).reshape(shape).T.ravel()
             assert told["data-div"].split(" ") == list(overflowed)
             picked = sum(int(count or 0) for count in told["data-pick"].split(" "))
-            assert picked == sum(record["status"] == "ok" for record in rows)
-            assert told["data-x"].split("|")[1:] == [value_text(eta) for eta in rows[0]["identity"]["grid"]["eta"]]
+            assert picked == sum(record.ok for record in rows)
+            assert told["data-x"].split("|")[1:] == [value_text(eta) for eta in etas]
     assert len(list(table.find("th"))) == 1 + 3 + 3, "what tunes nothing has no map, nor has what was not computed"
 
 
@@ -337,9 +349,9 @@ def test_run_times_are_those_of_the_records(tree, records):
     assert "while other workers ran" in section.words
     table = section.one("table")
     for cell, column in zip(cells(tree, table, "digits"), ("opauc", "oam_seq", "Flat", "uni_log"), strict=True):
-        timings = [record["timing"] for record in records["digits", column]]
-        fit = seconds_text(statistics.median(timing["fit_cpu_seconds"] for timing in timings))
-        search = seconds_text(sum(timing["selection_cpu_seconds"] for timing in timings))
+        timings = [record.timing for record in records["digits", column]]
+        fit = seconds_text(statistics.median(timing.fit_cpu_seconds for timing in timings))
+        search = seconds_text(sum(timing.selection_cpu_seconds for timing in timings))
         assert cell.words == f"{fit} search {search}"
     titles = [node.words for node in section.one("svg", class_="speed").find("title")]
     assert len(titles) == 11, "a mark for each cell with a number"
@@ -356,7 +368,8 @@ def test_provenance_names_data_seed_versions_and_machine(tree, path):
     assert "germanwas not to be had" in section, "heading and cell of one row"
     assert "seed 0" in section
     assert "72 records: python 3." in section
-    assert manifest["environment"]["numpy"] in section
+    (environment,) = manifest["environments"].values()
+    assert environment["numpy"] in section
     assert json.loads(tree.one("section", id="provenance").one("pre").text) == manifest["experiment"]
 
 
@@ -376,7 +389,7 @@ def trials(bench, tmp_path_factory):
     (desk / "trials.yaml").write_text(HOLDOUT)
     done = bench("run", "trials.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert done.returncode == 0, done.stderr
-    done = bench("report", "results/trials", "--html", cwd=desk)
+    done = bench("report", "results/trials", "--write", "--html", cwd=desk)
     assert done.returncode == 0, done.stderr
     return desk / "results" / "trials"
 
@@ -407,23 +420,19 @@ def test_trials_with_several_metrics(trials):
     assert "validation set" in tree.one("section", id="maps").words
 
 
-def test_verify_takes_trials(trials, command):
+def test_verify_takes_trials(trials, command, tmp_path):
     done = command("verify", trials, "--sample", 4, "--offline", "--jobs", 1, cwd=trials.parent)
     assert done.returncode == 0, done.stdout
     assert "4 of 4 agree: 4 same bits" in done.stdout
-    files = (trials / "records" / "digits" / "adagrad").glob("t1-f1-*.json")
-    before = {file: file.read_bytes() for file in files}
-    try:
-        for file in before:
-            record = json.loads(file.read_text())
-            record["chosen"] = {"eta": 7.0}
-            file.write_text(json.dumps(record))
-        done = command("verify", trials, "--sample", 0, "--offline", cwd=trials.parent)
-    finally:
-        for file, content in before.items():
-            file.write_bytes(content)
+    copy = shutil.copytree(trials, tmp_path / "copy")
+    both = [record for record in records_of(copy) if (record.dataset, record.column) == ("digits", "adagrad")]
+    both = [record for record in both if record.trial == 0]
+    for record in both:
+        forge(copy, record, {"outcome.selected": {"eta": 7.0}})
+    done = command("verify", copy, "--sample", 0, "--offline", cwd=trials.parent)
     assert done.returncode == 1
-    assert done.stdout.count("the inner AUCs choose") == 2, "of both imbalances"
+    assert len(both) == 2
+    assert " ".join(done.stdout.split()).count("the inner AUCs select") == 2, "of both imbalances"
 
 
 def test_other_metrics_beside_published_ones():
@@ -478,14 +487,13 @@ def test_a_map_as_written_out_here(shape, n_folds, seed):
     grid = {f"a{i}": [2.0**k for k in range(n)] for i, n in enumerate(shape)}
     aucs = rng.uniform(0, 1, (n_folds, *shape))
     aucs[rng.uniform(size=aucs.shape) < 0.3] = np.nan
-    as_json = [[None if np.isnan(auc) else auc for auc in fold.ravel()] for fold in aucs]
     picks = [tuple(rng.integers(0, n) for n in shape) for _ in range(n_folds)]
-    chosen = [{axis: grid[axis][k] for axis, k in zip(grid, pick)} for pick in picks]
-    found = grid_map(grid, as_json, chosen)
+    selected = [{axis: grid[axis][k] for axis, k in zip(grid, pick)} for pick in picks]
+    found = grid_map(grid, [fold.ravel() for fold in aucs], selected)
     order = sorted(range(len(shape)), key=lambda i: -shape[i])[:2]
     assert found.x[0] == f"a{order[0]}"
     assert found.n_folds == n_folds
-    assert found.chosen.sum() == n_folds
+    assert found.selected.sum() == n_folds
     for y in range(found.auc.shape[0]):
         for x in range(found.auc.shape[1]):
             fixed = {order[0]: x, **({order[1]: y} if len(order) > 1 else {})}
@@ -496,9 +504,9 @@ def test_a_map_as_written_out_here(shape, n_folds, seed):
             else:
                 assert np.isnan(found.auc[y, x])
             assert found.diverged[y, x] == min(np.isnan(aucs[(slice(None), *p)]).sum() for p in here)
-            assert found.chosen[y, x] == sum(pick in here for pick in picks)
+            assert found.selected[y, x] == sum(pick in here for pick in picks)
     svg = parse(str(heat_svg(found))).one("svg")
-    assert len(list(svg.find("circle"))) == np.count_nonzero(found.chosen)
+    assert len(list(svg.find("circle"))) == np.count_nonzero(found.selected)
 
 
 def test_nothing_to_map():
@@ -597,9 +605,9 @@ def test_a_table_in_which_nothing_is_complete():
 
 @pytest.mark.parametrize("folder", TABLES, ids=lambda folder: folder.name)
 def test_the_results_that_come_with_the_repository(folder, command, tmp_path):
-    shutil.copytree(folder, tmp_path / "copy")
-    assert command("report", tmp_path / "copy", "--html", cwd=tmp_path).returncode == 0
-    page = tmp_path / "copy" / "report.html"
+    """Read where they are: some refer to records of others beside them."""
+    assert command("report", folder, "--html", "--to", tmp_path, cwd=tmp_path).returncode == 0
+    page = tmp_path / "report.html"
     if (folder / "report.html").is_file():
         assert page.read_bytes() == (folder / "report.html").read_bytes()
     assert page.stat().st_size < 1_000_000
@@ -678,7 +686,7 @@ def test_sorting_goes_down_up_and_back(drive, records):
         """
     )
     datasets = ["wine", "breast_cancer", "digits"]
-    mean = {d: statistics.fmean(r["test_auc"] for r in records[d, "opauc"]) for d in datasets}
+    mean = {d: statistics.fmean(r.metrics["auc"] for r in records[d, "opauc"]) for d in datasets}
     up = sorted(datasets, key=mean.get)
     assert told["columns"] == 5
     assert told["down"] == [[*up[::-1], "german"], "descending"]
@@ -728,8 +736,8 @@ def test_a_cell_shows_its_folds_on_hover_and_focus(drive, records):
     assert told["hover"][:2] == [False, 6]
     assert told["inside"]
     for record in records["wine", "opauc"]:
-        assert auc_text(record["test_auc"]) in told["hover"][2]
-        assert all(value_text(value) in told["hover"][2] for value in record["chosen"].values())
+        assert auc_text(record.metrics["auc"]) in told["hover"][2]
+        assert all(value_text(value) in told["hover"][2] for value in record.selected.values())
     assert told["left"] is True
     assert told["focused"] is True
     assert told["focus"] == told["hover"]
@@ -750,7 +758,7 @@ def test_a_map_tells_what_is_below_the_pointer(drive, records):
         """
     )
     rows = records["wine", "opauc"]
-    mean = np.mean([record["selection"]["mean_auc"][0] for record in rows])
+    mean = np.mean([record.selection.auc[0] for record in rows])
     assert "η = 2⁻⁸, λ = 2⁻⁶" in told["first"]
     assert f"inner AUC {auc_text(round(mean, 4))}" in told["first"]
     assert "η = 2⁸, λ = 1" in told["last"]

@@ -12,7 +12,8 @@ from opauc_bench.config import Experiment, find_config, load_experiment
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import get_learner
 from opauc_bench.learners.oam import OAMSeq
-from opauc_bench.plan import Shape, expand_grid, make_columns, make_plan
+from opauc_bench.plan import make_columns, make_plan
+from opauc_bench.task import Shape, expand_grid, identity_of, task_id
 
 SHAPES = {
     "german": Shape(1000, 24, 1.0, "a" * 64),
@@ -241,6 +242,31 @@ def test_ids_are_the_same_for_ever():
         "uni_log": "504d2cf5067bc040",
         "uni_squ": "e2e2def96bbade0d",
     }
+
+
+CAPPED = ["uni_log", {"learner": "opauc", "max_train": {"german": 300}}]
+
+
+@pytest.mark.parametrize(
+    "made", [plan_of, lambda: plan_of(learners=CAPPED), lambda: holdout_plan(imbalance=(0.5, 0.25))]
+)
+def test_definition_and_place_give_the_identity_back(made):
+    """Records have a hash of the definition, and their ids are checked with it."""
+    for task in made():
+        place = (task.dataset, task.fingerprint, task.trial, task.fold, task.max_train)
+        assert identity_of(task.definition, *place) == task.identity
+        assert task_id(identity_of(json.loads(json.dumps(task.definition)), *place)) == task.id
+
+
+@pytest.mark.parametrize(
+    "made", [plan_of, lambda: plan_of(learners=CAPPED), lambda: holdout_plan(imbalance=(0.5, 0.25))]
+)
+def test_tasks_of_one_row_and_column_share_a_definition(made):
+    """The manifest has one for each of these."""
+    found = {}
+    for task in made():
+        found.setdefault((task.row, task.column), set()).add(task_id(task.definition))
+    assert {len(hashes) for hashes in found.values()} == {1}
 
 
 # ---------------------------------------------------------------------- columns and grids

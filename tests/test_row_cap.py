@@ -11,8 +11,9 @@ from opauc_bench.errors import ConfigError
 from opauc_bench.evaluation.selection import score_columns
 from opauc_bench.evaluation.splits import outer_fold
 from opauc_bench.learners import LSSVM, get_learner, learner_parameters
-from opauc_bench.plan import Shape, make_columns, make_plan
-from opauc_bench.runner.task import Workplace, run_task
+from opauc_bench.plan import make_columns, make_plan
+from opauc_bench.runner.worker import Workplace, run_task
+from opauc_bench.task import Shape
 
 EXPERIMENT = """
 title: t
@@ -50,7 +51,7 @@ def test_ids_of_tasks_without_a_cap_never_change(tasks):
     assert tasks["german", "uni_log"].id == "d5ca206a1322fe82"
 
 
-def test_the_cap_is_part_of_the_identity_where_it_is_set(tasks):
+def test_cap_is_part_of_the_identity_only_where_it_is_set(tasks):
     caps = {key: task.identity.get("max_train", "absent") for key, task in tasks.items()}
     assert caps["german", "opauc"] == caps["german", "all"] == caps["german", "some"] == "absent"
     assert (caps["german", "ls_svm"], caps["epsilon", "ls_svm"]) == (8000, 2000)
@@ -59,7 +60,7 @@ def test_the_cap_is_part_of_the_identity_where_it_is_set(tasks):
     assert tasks["german", "all"].id == tasks["german", "some"].id != tasks["german", "svm_or"].id
 
 
-def test_the_estimate_knows_of_the_cap(tasks):
+def test_estimate_takes_the_cap_into_account(tasks):
     assert tasks["epsilon", "some"].seconds < tasks["epsilon", "all"].seconds / 50
     assert tasks["epsilon", "some"].memory_bytes < tasks["epsilon", "all"].memory_bytes / 10
 
@@ -80,7 +81,7 @@ def test_a_cap_is_written_and_read_again(tmp_path):
         ("{epsilom: 10}", r"no dataset 'epsilom' \(did you mean 'epsilon'\?\); known: default, german, epsilon"),
     ],
 )
-def test_caps_that_make_no_sense(tmp_path, cap, complaint):
+def test_invalid_cap_is_a_config_error(tmp_path, cap, complaint):
     with pytest.raises(ConfigError, match=complaint):
         load(tmp_path, EXPERIMENT.replace("max_train: 500", f"max_train: {cap}"))
 
@@ -113,47 +114,49 @@ def run(tmp_path, data, learner="ls_svm", cap="100", axis="lambda", params="{}")
 
 def test_selection_and_refit_use_the_first_rows_of_the_fold(tmp_path, data):
     task, record = run(tmp_path, data)
-    assert (record["status"], record["n_train"], record["n_test"]) == ("ok", 100, 114)
+    assert (record.status, record.outcome.n_train, record.outcome.n_test) == ("ok", 100, 114)
+    assert record.max_train == 100
     fold = outer_fold(
         data.y, trial=task.trial, fold=task.fold, folds=5, stratified=True, seed=0, dataset="breast_cancer"
     )
-    coef = LSSVM().fit_grid(data.X, data.y, {"lam": [record["chosen"]["lam"]]}, order=fold.train[:100])
-    assert record["test_auc"] == score_columns(data.X, data.y[fold.test], fold.test, coef)[0]
-    assert "learner_info" not in record
+    coef = LSSVM().fit_grid(data.X, data.y, {"lam": [record.selected["lam"]]}, order=fold.train[:100])
+    assert record.metrics["auc"] == score_columns(data.X, data.y[fold.test], fold.test, coef)[0]
+    assert record.outcome.learner_info == {}
 
 
 def test_a_cap_above_the_training_set_takes_all_of_it(tmp_path, data):
     _, record = run(tmp_path, data, cap="8000")
-    assert record["n_train"] == 455
+    assert (record.outcome.n_train, record.max_train) == (455, 8000)
     _, whole = run(tmp_path, data, cap="null")
-    assert whole["test_auc"] == record["test_auc"]
-    assert whole["id"] != record["id"]
+    assert whole.metrics == record.metrics
+    assert whole.max_train is None
+    assert whole.id != record.id
 
 
 def test_a_cap_that_leaves_too_few_rows_of_a_class_is_named(tmp_path, data):
     _, record = run(tmp_path, data, learner="uni_squ", axis="eta", cap="3")
-    assert (record["status"], "Traceback" in str(record)) == ("error", False)
-    assert record["message"].startswith("max_train 3 leaves ")
-    assert record["message"].endswith("expected 3 of each class at least\n  hint: raise max_train of uni_squ")
+    assert (record.status, record.traceback) == ("error", None)
+    assert record.message.startswith("max_train 3 leaves ")
+    assert record.message.endswith("expected 3 of each class at least\n  hint: raise max_train of uni_squ")
 
 
 def test_one_pass_learners_are_capped_as_well(tmp_path, data):
     _, record = run(tmp_path, data, learner="uni_squ", axis="eta")
-    assert (record["status"], record["n_train"]) == ("ok", 100)
+    assert (record.status, record.outcome.n_train) == ("ok", 100)
 
 
-def test_the_record_tells_which_engine_was_used(tmp_path, data):
+def test_record_names_the_engine(tmp_path, data):
     _, record = run(tmp_path, data, learner="svm_perf", axis="C", params="{engine: native}")
-    assert record["learner_info"]["engine"] == "native"
-    assert np.isfinite(record["test_auc"])
+    assert record.outcome.learner_info["engine"] == "native"
+    assert np.isfinite(record.metrics["auc"])
 
 
-def test_where_the_program_lies_is_no_part_of_the_identity(tmp_path, data):
+def test_path_of_the_program_is_not_part_of_the_identity(tmp_path, data):
     ids = set()
     for path in ("/a/svm_perf_learn", "/b/svm_perf_learn"):
         params = f"{{engine: program, program: {path}}}"
         task, record = run(tmp_path, data, learner="svm_perf", axis="C", params=params)
-        assert record["status"] == "error"
-        assert f"program is '{path}', which is no program that can be run" in record["message"]
+        assert record.status == "error"
+        assert f"program is '{path}', which is no program that can be run" in record.message
         ids.add(task.id)
     assert len(ids) == 1

@@ -1,10 +1,14 @@
-"""The runner with real worker processes: what is lost when they are killed, what fails, and what is computed again."""
+"""The runner with real worker processes: kills and interruptions, failing tasks, and which tasks a run computes."""
 
+import contextlib
+import csv
+import dataclasses
 import fcntl
 import io
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -17,15 +21,23 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from opauc_bench.commands.local_data import LocalData
+from opauc_bench.commands.planning import plan_locally
+from opauc_bench.commands.progress import Estimate, Progress, duration
+from opauc_bench.commands.recorded import Recorded
+from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
 from opauc_bench.learners import OAMSeq, get_learner
-from opauc_bench.plan import Task
+from opauc_bench.results.environment import environment as environment_here
+from opauc_bench.results.environment import environment_id
+from opauc_bench.results.manifest import read_manifest
+from opauc_bench.results.record import make_record, record_of_line, record_to_line
+from opauc_bench.results.store import Store
 from opauc_bench.runner.execute import LocalExecutor
 from opauc_bench.runner.limits import Deadline, TimeLimitReached, memory_limit
-from opauc_bench.runner.progress import Estimate, Progress, duration
-from opauc_bench.runner.store import Store
-from opauc_bench.runner.task import Workplace, compute, load_learner, run_task
+from opauc_bench.runner.worker import Workplace, compute, load_learner, run_task
+from opauc_bench.task import Task, task_id
 
 LEARNERS = '''
 """Learners that behave badly on real data; on the few columns of made-up data that load them, only some do."""
@@ -207,28 +219,54 @@ def tables(folder):
     return {name: (folder / name).read_bytes() for name in TABLES}
 
 
+def key_of(record):
+    return record.dataset, record.column, record.trial, record.fold, record.id
+
+
 def records(folder):
-    """Return the records of a folder, by their path in it, without what may differ from run to run."""
-    found = {}
-    for path in sorted(folder.glob("records/*/*/*.json")):
-        record = json.loads(path.read_text())
-        found[str(path.relative_to(folder))] = {
-            key: value for key, value in record.items() if key not in ("timing", "environment")
-        }
-    return found
+    """Return the records of a folder, packed or loose, sorted by place, without what may differ from run to run."""
+    found = Store(folder).read()
+    assert found.damaged == []
+    return {
+        key_of(record): record.model_dump(mode="json", exclude_defaults=True, exclude={"timing", "environment"})
+        for record in sorted(found.values(), key=key_of)
+    }
 
 
 def written(folder):
-    """Return when each record was written."""
-    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.glob("records/*/*/*.json")}
+    """Return the line of each record with its times: a record that was computed again has another one."""
+    paths = [*folder.glob("records/*.jsonl"), *folder.glob("running/*.json")]
+    lines = [line for path in paths for line in path.read_bytes().splitlines()]
+    found = {key_of(record_of_line(line)): line for line in lines}
+    assert len(found) == len(lines), "a record stands twice"
+    return found
+
+
+def changed(before, after):
+    """Return the keys of records that are new or were computed again."""
+    return {key for key, line in after.items() if before.get(key) != line}
+
+
+def loose(folder):
+    return sorted(path.stem for path in folder.glob("running/*.json"))
 
 
 def slow_ones(folder):
-    return list(folder.glob("records/*/Paused/*.json"))
+    return [record for record in Store(folder).read().values() if record.column == "Paused"]
 
 
 def leftovers(folder):
-    return [str(path) for path in (*folder.rglob("*.tmp"), *folder.rglob("*.claim"), *folder.glob("partial/*"))]
+    """Return what a run that came to its end should have removed."""
+    return [str(path) for path in (*folder.rglob("*.tmp"), *folder.glob("running"), *folder.glob("running/*"))]
+
+
+def snapshot(folder):
+    """Return all files with their contents, but for the lock, which every run takes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
 
 
 def wait_until(condition, seconds=100.0):
@@ -244,11 +282,9 @@ def wait_until(condition, seconds=100.0):
 def claims(folder):
     """Return the process ids of the workers that are in the middle of a task."""
     found = []
-    for path in folder.glob("partial/*.claim"):
-        try:
+    for path in folder.glob("running/*.claim"):
+        with contextlib.suppress(FileNotFoundError):
             found.append(json.loads(path.read_text())["pid"])
-        except FileNotFoundError:
-            continue
     return found
 
 
@@ -287,14 +323,14 @@ def undisturbed(bench, place):
 # ---------------------------------------------------------------------- killed and resumed
 
 
-def test_the_number_of_workers_changes_nothing(command, place, undisturbed):
+def test_records_do_not_depend_on_the_number_of_workers(command, place, undisturbed):
     assert command("run", "paused.yaml", "--offline", "--jobs", 1, "--out", "one", cwd=place).returncode == 0
     assert tables(place / "one") == tables(undisturbed)
     assert records(place / "one") == records(undisturbed)
 
 
 @linux
-def test_a_worker_that_is_killed_in_the_middle_of_a_task_costs_nothing(bench, place, undisturbed):
+def test_killed_worker_costs_no_record(bench, place, undisturbed):
     folder = place / "worker"
     process = bench.start("run", "paused.yaml", "--offline", "--jobs", 2, "--out", folder, cwd=place)
     (worker, *_) = wait_until(lambda: slow_ones(folder) and claims(folder))
@@ -309,7 +345,7 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_task_costs_nothing(bench, pl
 
 
 @linux
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(bench, command, place, undisturbed):
+def test_run_killed_repeatedly_and_started_again_gives_the_same_tables_and_records(bench, command, place, undisturbed):
     folder, moments, orphans = place / "again", random.Random(2016), []
     for _ in range(3):
         target = len(slow_ones(folder)) + moments.randrange(2)
@@ -323,16 +359,20 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(bench, co
     assert len(orphans) >= 6
     wait_until(lambda: not any(stat_of(orphan) for orphan in orphans))
     before = written(folder)
+    assert len(loose(folder)) == len(before), "nothing is packed before a run ends"
     done = command("run", "paused.yaml", "--offline", "--jobs", 2, "--out", folder, cwd=place)
     assert done.returncode == 0, done.stderr
+    assert f"{len(before)} records of a run that was interrupted are taken up" in done.stderr
     assert f"{24 - len(before)} of 24 tasks to compute" in done.stderr
-    assert {name: when for name, when in written(folder).items() if name in before} == before
+    after = written(folder)
+    assert len(after) == 24
+    assert changed(before, after) == after.keys() - before.keys()
     assert tables(folder) == tables(undisturbed)
     assert records(folder) == records(undisturbed)
     assert leftovers(folder) == []
 
 
-def test_ctrl_c_saves_what_is_finished_and_prints_the_command_that_goes_on(bench, command, place, undisturbed):
+def test_ctrl_c_saves_finished_records_and_prints_the_command_to_continue(bench, command, place, undisturbed):
     folder = place / "in two words"
     process = bench.start("run", "paused.yaml", "--offline", "--fresh", "--jobs", 2, "--out", "in two words", cwd=place)
     wait_until(lambda: slow_ones(folder) and claims(folder))
@@ -346,14 +386,39 @@ def test_ctrl_c_saves_what_is_finished_and_prints_the_command_that_goes_on(bench
     (line,) = [line.strip() for line in err.splitlines() if line.startswith("  opauc-bench run")]
     resume = shlex.split(line)[1:]
     assert resume == ["run", "paused.yaml", "--offline", "--jobs", "2", "--out", "in two words"]
+    assert len(loose(folder)) == len(before)
+    status = command("status", "paused.yaml", "--out", "in two words", cwd=place)
+    assert f"{len(before)} records of an interrupted run are not packed" in " ".join(status.stdout.split())
     assert command(*resume, cwd=place).returncode == 0
-    assert {name: when for name, when in written(folder).items() if name in before} == before
+    after = written(folder)
+    assert len(after) == 24
+    assert changed(before, after) == after.keys() - before.keys()
     assert tables(folder) == tables(undisturbed)
+    assert records(folder) == records(undisturbed)
+    assert leftovers(folder) == []
+
+
+@pytest.mark.parametrize("kept", ["loose", "loose and packed"])
+def test_run_packs_loose_records_without_computing_them_again(quick, command, idle, kept):
+    """Either state is what a kill leaves: before the records are packed, or before the loose ones are removed."""
+    desk, folder = quick
+    before = snapshot(folder)
+    for (*_, id), line in written(folder).items():
+        (folder / "running").mkdir(exist_ok=True)
+        (folder / f"running/{id}.json").write_bytes(line + b"\n")
+    if kept == "loose":
+        shutil.rmtree(folder / "records")
+    idle()
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert "4 records of a run that was interrupted are taken up\n0 of 4 tasks to compute\n" in done.stderr
+    assert snapshot(folder) == before
+    assert leftovers(folder) == []
 
 
 @linux
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_however_a_run_ends_its_workers_end_at_once_in_the_middle_of_their_tasks(bench, desk, how):
+def test_workers_end_with_their_run_in_the_middle_of_tasks(bench, desk, how):
     (desk / "sleeps.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Sleeps"'))
     process = bench.start("run", "sleeps.yaml", "--offline", "--jobs", 2, "--out", "out", cwd=desk)
     wait_until_busy(process, desk / "out", 0)
@@ -382,7 +447,7 @@ def test_ctrl_c_while_workers_are_starting_prints_no_traceback(bench, place):
     assert len(said) == 2
 
 
-def test_workers_that_are_stopped_right_after_they_got_work_end_without_a_word(monkeypatch):
+def test_executor_stopped_right_after_submitting_prints_nothing(monkeypatch):
     """loky's own thread would fail on a task that it first meets while it shuts down."""
     said = []
     monkeypatch.setattr(threading, "excepthook", said.append)
@@ -420,48 +485,47 @@ def failing(bench, place):
         ("Unborn", "error", "ValueError: size has to be at least 2, got 1"),
     ],
 )
-def test_what_goes_wrong_in_a_learner_is_recorded(failing, column, status, message):
+def test_failure_of_a_learner_is_recorded(failing, column, status, message):
     done, found = failing
     assert [record["status"] for record in found[column]] == [status, status]
     assert all(record["message"].startswith(message) for record in found[column])
-    assert all("test_auc" not in record for record in found[column])
+    assert all("metrics" not in record.get("outcome", {}) for record in found[column])
     assert done.stderr.count(f"wine {column} trial 1 fold ") == 2
 
 
-def test_its_neighbours_are_fine(failing, place, command):
+def test_learners_beside_failing_ones_have_their_numbers(failing, place, command):
     _, found = failing
     assert [record["status"] for record in found["uni_squ"]] == ["ok", "ok"]
     assert len(found) == 8
     command("run", "failing.yaml", "--offline", "--learner", "uni_squ", "--out", "calm", cwd=place)
-    assert [record["test_auc"] for record in records(place / "calm").values()] == [
-        record["test_auc"] for record in found["uni_squ"]
-    ]
+    assert list(records(place / "calm").values()) == found["uni_squ"]
 
 
-def test_failures_are_counted_explained_and_not_computed_again_by_themselves(failing, place, command):
+def test_failures_are_counted_and_not_computed_again_without_being_asked(failing, place, command):
     done, _ = failing
     counts = "14 of 16 tasks have no number (2 diverged, 8 error, 2 out_of_memory, 2 timeout)"
     assert counts in done.stderr
     assert "N/A" in (place / "results" / "failing" / "table.md").read_text()
-    before = written(place / "results" / "failing")
+    before = snapshot(place / "results" / "failing")
     again = command("run", "failing.yaml", "--offline", cwd=place)
     assert again.returncode == 1
+    assert again.stderr.startswith("0 of 16 tasks to compute: all have records from ")
     assert counts in again.stderr
-    assert written(place / "results" / "failing") == before
+    assert snapshot(place / "results" / "failing") == before
 
 
-def test_an_unforeseen_error_keeps_the_end_of_its_traceback(failing):
+def test_record_of_an_unforeseen_error_has_the_end_of_the_traceback(failing):
     assert 'raise KeyError("no such thing")' in failing[1]["Raises"][0]["traceback"]
 
 
-def test_an_error_in_a_learner_from_a_file_names_the_line(failing, place):
+def test_error_in_a_learner_from_a_file_names_the_line(failing, place):
     lines = (place / "mine.py").read_text().splitlines()
     message = failing[1]["Raises"][0]["message"]
     file, _, line = message.partition(" (")[2].removesuffix(")").rpartition(":")
     assert (Path(file).name, lines[int(line) - 1].strip()) == ("mine.py", 'raise KeyError("no such thing")')
 
 
-def test_status_and_plan_tell_what_has_failed(failing, place, command):
+def test_status_and_plan_name_failures(failing, place, command):
     status = command("status", "failing.yaml", cwd=place)
     assert status.returncode == 0
     assert "0/2 !2" in status.stdout
@@ -471,7 +535,7 @@ def test_status_and_plan_tell_what_has_failed(failing, place, command):
     assert "14 of those done have failed" in " ".join(plan.stdout.split())
 
 
-def test_retrying_computes_what_has_failed_and_nothing_else(desk, command):
+def test_retry_failed_computes_failed_tasks_and_no_other(desk, command):
     (desk / "fragile.yaml").write_text(QUICK.replace("uni_squ", '"mine.py:Fragile", "mine.py:Raises"'))
     folder = desk / "results" / "fragile"
     first = command("run", "fragile.yaml", "--offline", cwd=desk)
@@ -484,25 +548,28 @@ def test_retrying_computes_what_has_failed_and_nothing_else(desk, command):
     retried = command("run", "fragile.yaml", "--offline", "--retry-failed", "-l", "Fragile", cwd=desk)
     assert retried.returncode == 0, retried.stderr
     assert "2 of 2 tasks to compute" in retried.stderr
-    changed = {name for name, when in written(folder).items() if before[name] != when}
-    assert changed == {name for name in before if "Fragile" in name}
-    statuses = {name.split("/")[2]: record["status"] for name, record in records(folder).items()}
+    after = written(folder)
+    assert changed(before, after) == {key for key in before if key[1] == "Fragile"}
+    assert after.keys() == before.keys()
+    assert leftovers(folder) == []
+    statuses = {column: record["status"] for (_, column, *_), record in records(folder).items()}
     assert statuses == {"uni_log": "ok", "Fragile": "ok", "Raises": "error"}
 
 
-def test_what_is_retried_has_no_record_meanwhile(desk, command, monkeypatch):
+def test_retried_tasks_have_no_record_until_they_are_computed(desk, command, monkeypatch):
     """Where the pool breaks, a record that is there counts as the result: it must not be the old one."""
     (desk / "raises.yaml").write_text(QUICK.replace("uni_squ", '"mine.py:Raises"'))
     assert command("run", "raises.yaml", "--offline", cwd=desk).returncode == 1
     asked = []
 
     def nothing(self, tasks, workplace):
-        asked.extend((task.column, Store(workplace.results).read(task)) for task in tasks)
+        found = Store(workplace.results).read()
+        asked.extend((task.column, found.of(task), len(found)) for task in tasks)
         return iter(())
 
     monkeypatch.setattr(LocalExecutor, "run", nothing)
     done = command("run", "raises.yaml", "--offline", "--retry-failed", cwd=desk)
-    assert asked == [("Raises", None), ("Raises", None)]
+    assert asked == [("Raises", None, 2), ("Raises", None, 2)], "the two of uni_log are kept"
     assert done.returncode == 1
     assert "2 of 4 tasks have no number (2 missing)" in done.stderr
 
@@ -530,22 +597,117 @@ def quick(desk, command):
     return desk, desk / "results" / "quick"
 
 
-def test_a_second_run_computes_nothing(quick, command, idle):
+def remove_lines(folder, *numbers):
+    """Remove lines of the only packed file, counted from 0."""
+    edit_lines(folder, dict.fromkeys(numbers, b""))
+
+
+def edit_lines(folder, edits):
+    """Replace lines of the only packed file by number; an empty text removes the line."""
+    (path,) = folder.glob("records/*.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(edits.get(number, line) for number, line in enumerate(lines)))
+
+
+def folds(folder):
+    with open(folder / "folds.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_run_with_nothing_to_compute_says_so_and_writes_nothing(quick, command, idle):
     desk, folder = quick
-    before = tables(folder)
+    before = snapshot(folder)
     idle()
-    assert command("run", "quick.yaml", "--offline", cwd=desk).returncode == 0
-    assert tables(folder) == before
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 0
+    said = done.stderr.splitlines()[0]
+    assert re.fullmatch(
+        r"0 of 4 tasks to compute: all have records from 20\d\d-\d\d-\d\d "
+        r"\(--fresh computes them again, --out DIR elsewhere\)",
+        said,
+    )
+    assert "written to" not in done.stdout
+    assert snapshot(folder) == before
 
 
-def test_a_deleted_record_is_computed_again_and_no_other(quick, command):
+@pytest.mark.parametrize("options", [["--test", "corrected"], ["-l", "uni_log"], ["--retry-failed"], ["--quiet"]])
+def test_options_do_not_make_a_run_with_nothing_to_compute_write(quick, command, idle, options):
+    desk, folder = quick
+    before = snapshot(folder)
+    idle()
+    assert command("run", "quick.yaml", "--offline", *options, cwd=desk).returncode == 0
+    assert snapshot(folder) == before
+
+
+def test_run_with_an_unavailable_dataset_and_nothing_else_to_compute_writes_nothing(quick, command, idle):
+    desk, folder = quick
+    before = snapshot(folder)
+    (desk / "quick.yaml").write_text(QUICK.replace("[wine]", "[wine, a9a]"))
+    idle()
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 3
+    assert done.stderr.startswith("0 of 4 tasks to compute")
+    assert "unavailable: a9a" in done.stderr
+    assert snapshot(folder) == before
+
+
+def test_lost_manifest_is_written_again_without_computing(quick, command, idle):
+    desk, folder = quick
+    before = snapshot(folder)
+    (folder / "manifest.json").unlink()
+    idle()
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert snapshot(folder) == before
+
+
+def test_manifest_that_names_other_data_than_the_records_of_this_machine_is_written_again(quick, command, idle):
+    """As after the data have changed and come back: there are records of both, and the table is of the present ones."""
+    desk, folder = quick
+    before = snapshot(folder)
+    fingerprint = read_manifest(folder).datasets["wine"].fingerprint
+    text = (folder / "manifest.json").read_text()
+    (folder / "manifest.json").write_text(text.replace(fingerprint, "0" * 64))
+    idle()
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert snapshot(folder) == before
+
+
+def test_run_that_fails_before_computing_writes_nothing(quick, command):
+    desk, folder = quick
+    before = snapshot(folder)
+    (desk / "quick.yaml").write_text(QUICK.replace("[wine]", "[a9a]"))
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 3
+    assert "none of the datasets is available" in done.stderr
+    assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize("out", ["new", "new/below"])
+def test_run_that_fails_before_computing_leaves_no_new_folder(desk, command, out):
+    (desk / "absent.yaml").write_text(QUICK.replace("[wine]", "[a9a]"))
+    before = sorted(desk.rglob("*"))
+    assert command("run", "absent.yaml", "--offline", "--out", out, cwd=desk).returncode == 3
+    assert sorted(desk.rglob("*")) == before
+
+
+def test_only_the_task_of_a_deleted_line_is_computed_again(quick, command):
     desk, folder = quick
     before, known, shown = written(folder), records(folder), tables(folder)
-    gone = sorted(before)[2]
-    (folder / gone).unlink()
+    remove_lines(folder, 2)
     done = command("run", "quick.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert "1 of 4 tasks to compute" in done.stderr
-    assert {name for name, when in written(folder).items() if when != before[name]} == {gone}
+    assert changed(before, written(folder)) == {list(before)[2]}
+    assert records(folder) == known
+    assert tables(folder) == shown
+
+
+def test_all_tasks_of_a_deleted_file_are_computed_again(quick, command):
+    desk, folder = quick
+    known, shown = records(folder), tables(folder)
+    shutil.rmtree(folder / "records")
+    assert "4 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", cwd=desk).stderr
     assert records(folder) == known
     assert tables(folder) == shown
 
@@ -554,18 +716,21 @@ def test_fresh_computes_everything_again(quick, command):
     desk, folder = quick
     before, known = written(folder), records(folder)
     assert "4 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", "--fresh", cwd=desk).stderr
-    assert all(when > before[name] for name, when in written(folder).items())
+    assert changed(before, written(folder)) == set(before)
     assert records(folder) == known
+    assert leftovers(folder) == []
 
 
-def test_fresh_keeps_to_what_was_chosen(quick, command):
+def test_fresh_computes_only_what_the_command_line_names(quick, command):
     desk, folder = quick
     before = written(folder)
     assert command("run", "quick.yaml", "--offline", "--fresh", "-l", "uni_log", cwd=desk).returncode == 0
-    assert {name.split("/")[2] for name, when in written(folder).items() if when != before[name]} == {"uni_log"}
+    after = written(folder)
+    assert changed(before, after) == {key for key in before if key[1] == "uni_log"}
+    assert after.keys() == before.keys()
 
 
-def test_a_changed_experiment_computes_what_has_changed(quick, command):
+def test_changed_experiment_computes_only_what_has_changed(quick, command):
     desk, folder = quick
     before = written(folder)
     text = QUICK.replace("uni_squ", "{learner: uni_squ, grid: {eta: [0.25]}}").replace("no time", "other words")
@@ -573,51 +738,329 @@ def test_a_changed_experiment_computes_what_has_changed(quick, command):
     done = command("run", "quick.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert "2 of 4 tasks to compute" in done.stderr
     after = written(folder)
-    assert {name: after[name] for name in before} == before
+    assert {key: after[key] for key in before} == before
     assert len(after) == 6
     status = " ".join(command("status", "quick.yaml", cwd=desk).stdout.split())
-    assert "2 records are of another definition" in status
+    assert "2 records are orphaned" in status
+    (desk / "quick.yaml").write_text(QUICK)
+    assert "0 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", cwd=desk).stderr
 
 
-def test_more_trials_add_to_those_there_are(quick, command):
-    desk, _ = quick
+def test_definitions_of_orphaned_records_stay_in_the_manifest(quick, command):
+    desk, folder = quick
+    (desk / "quick.yaml").write_text(QUICK.replace("uni_squ", "{learner: uni_squ, grid: {eta: [0.25]}}"))
+    assert command("run", "quick.yaml", "--offline", cwd=desk).returncode == 0
+    manifest = read_manifest(folder)
+    found = Store(folder).read().values()
+    assert {record.definition for record in found} == set(manifest.definitions)
+    assert {record.environment for record in found} == set(manifest.environments)
+    assert len(manifest.definitions) == 3
+
+
+def test_a_config_that_only_looks_different_is_not_computed_and_the_note_says_how_to_render_it(quick, command):
+    desk, folder = quick
+    before = tables(folder)
+    (desk / "quick.yaml").write_text(QUICK.replace("Tasks of no time", "Another title"))
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert "0 of 4 tasks to compute" in done.stderr
+    assert "note: the config has changed since; opauc-bench report quick.yaml --write renders it anew" in done.stderr
+    assert tables(folder) == before
+    assert command("report", "quick.yaml", "--write", cwd=desk).returncode == 0
+    assert "Another title" in (folder / "table.md").read_text()
+    assert "note:" not in command("run", "quick.yaml", "--offline", cwd=desk).stderr
+
+
+def test_more_trials_add_to_the_records(quick, command):
+    desk, folder = quick
+    before = written(folder)
     (desk / "quick.yaml").write_text(QUICK.replace("trials: 1", "trials: 2"))
     assert "4 of 8 tasks to compute" in command("run", "quick.yaml", "--offline", "--jobs", 2, cwd=desk).stderr
+    after = written(folder)
+    assert changed(before, after) == {key for key in after if key[2] == 1}
+    assert list(after) == sorted(after), "lines are sorted by column, trial and fold"
 
 
-def test_records_of_another_experiment_are_taken_over(quick, command, idle):
+# ---------------------------------------------------------------------- damaged records
+
+
+def test_damaged_line_is_named_and_only_its_task_is_computed_again(quick, command):
+    desk, folder = quick
+    before, known, shown = written(folder), records(folder), tables(folder)
+    lines = list(before.values())
+    edit_lines(folder, {1: lines[1].replace(b'"trial":0', b'"trial":1') + b"\n"})
+    status = command("status", "quick.yaml", cwd=desk)
+    assert (status.returncode, "damaged: results/quick/records/wine.jsonl, line 2" in status.stdout) == (1, True)
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert "damaged, to be computed again: results/quick/records/wine.jsonl, line 2: its checksum is" in done.stderr
+    assert "1 of 4 tasks to compute" in done.stderr
+    assert changed(before, written(folder)) == {list(before)[1]}
+    assert records(folder) == known
+    assert tables(folder) == shown
+
+
+DAMAGES = {
+    "cut off": lambda line: line[:-20] + b"\n",
+    "empty object": lambda line: b"{}\n",
+    "no text": lambda line: b"\xff\xfe\x00\n",
+    "other number": lambda line: re.sub(rb'"auc":[01]\.\d', b'"auc":0.1', line, count=1) + b"\n",
+}
+
+
+def test_report_lists_all_damaged_records_at_once(quick, command):
+    desk, folder = quick
+    known = records(folder)
+    lines = list(written(folder).values())
+    edit_lines(folder, {number: damage(lines[number]) for number, damage in enumerate(DAMAGES.values())})
+    before = snapshot(folder)
+    for name in ("report", "status"):
+        done = command(name, "quick.yaml", cwd=desk)
+        said = done.stdout + done.stderr
+        assert done.returncode == 1
+        assert [f"wine.jsonl, line {number}: " in said for number in (1, 2, 3, 4)] == [True] * 4
+        assert "opauc-bench run quick.yaml" in said
+    assert snapshot(folder) == before
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert "4 of 4 tasks to compute" in done.stderr
+    assert records(folder) == known
+    assert command("report", "quick.yaml", cwd=desk).returncode == 0
+
+
+def test_damaged_loose_record_is_computed_again(quick, command):
+    desk, folder = quick
+    before, known = written(folder), records(folder)
+    key = list(before)[3]
+    remove_lines(folder, 3)
+    (folder / "running").mkdir()
+    (folder / f"running/{key[-1]}.json").write_bytes(before[key][:100])
+    assert command("report", "quick.yaml", cwd=desk).returncode == 1
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert f"damaged, to be computed again: results/quick/running/{key[-1]}.json" in done.stderr
+    assert "1 of 4 tasks to compute" in done.stderr
+    assert changed(before, written(folder)) == {key}
+    assert records(folder) == known
+    assert leftovers(folder) == []
+
+
+def stand_twice(folder, lines):
+    """Let the first record stand in two lines, as after joining two branches."""
+    edit_lines(folder, {0: 2 * (lines[0] + b"\n")})
+
+
+def leave_conflict_marks(folder, lines):
+    edit_lines(folder, {0: b"<<<<<<< HEAD\n" + lines[0] + b"\n=======\n", 1: lines[1] + b"\n>>>>>>> theirs\n"})
+
+
+def stand_in_another_file(folder, lines):
+    (folder / "records/breast_cancer.jsonl").write_bytes(lines[0] + b"\n")
+
+
+def stand_under_another_id(folder, lines):
+    (folder / "running").mkdir()
+    (folder / "running/0123456789abcdef.json").write_bytes(lines[0] + b"\n")
+
+
+def orphan_damaged(folder, lines):
+    (folder / "records/breast_cancer.jsonl").write_bytes(lines[0][:-9] + b"\n")
+
+
+def orphan_damaged_while_running(folder, lines):
+    (folder / "running").mkdir()
+    (folder / "running/0123456789abcdef.json").write_bytes(lines[0][:-9])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        stand_twice,
+        leave_conflict_marks,
+        stand_in_another_file,
+        stand_under_another_id,
+        orphan_damaged,
+        orphan_damaged_while_running,
+    ],
+)
+def test_run_removes_damaged_lines_for_which_nothing_is_to_compute(quick, command, idle, damage):
+    """Report refuses such a folder and names this command, so it has to help."""
+    desk, folder = quick
+    before = snapshot(folder)
+    damage(folder, list(written(folder).values()))
+    refused = command("report", "quick.yaml", cwd=desk)
+    assert refused.returncode == 1
+    assert "opauc-bench run quick.yaml" in refused.stderr
+    idle()
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert "damaged" in done.stderr
+    assert snapshot(folder) == before
+    assert command("report", "quick.yaml", cwd=desk).returncode == 0
+
+
+def test_packed_file_that_cannot_be_read_is_an_error_without_traceback(quick, command):
+    desk, folder = quick
+    (folder / "records/wine.jsonl").rename(folder / "kept")
+    (folder / "records/wine.jsonl").mkdir()
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert done.returncode == 1
+    assert "error: results/quick/records/wine.jsonl cannot be read: Is a directory" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# ---------------------------------------------------------------------- records of other folders
+
+
+@pytest.fixture
+def borrower(quick, command):
+    """Return a desk with an experiment that reuses the records of quick for a column of another name, its folder, and
+    that of quick.
+    """
     desk, folder = quick
     text = QUICK.replace("uni_log, uni_squ", "{learner: uni_log, name: mine}") + "reuse: [quick, nowhere]\n"
     (desk / "other.yaml").write_text(text)
+    return desk, desk / "results" / "other", folder
+
+
+@pytest.fixture
+def borrowed(borrower, command):
+    """Return the same after a run."""
+    assert command("run", "other.yaml", "--offline", cwd=borrower[0]).returncode == 0
+    return borrower
+
+
+def test_reused_records_are_referred_to_and_not_copied(borrower, command, idle):
+    desk, folder, lender = borrower
+    lent = snapshot(lender)
     plan = command("plan", "other.yaml", "--offline", cwd=desk)
     assert "2 tasks done, 0 to do" in plan.stdout
     idle()
     assert command("run", "other.yaml", "--offline", cwd=desk).returncode == 0
-    taken = list(records(desk / "results" / "other").values())
-    assert [record["column"] for record in taken] == ["mine", "mine"]
-    theirs = [record for record in records(folder).values() if record["column"] == "uni_log"]
-    assert taken == [{**record, "column": "mine"} for record in theirs]
+    theirs = [record for record in records(lender).values() if record["column"] == "uni_log"]
+    assert read_manifest(folder).reused == {"quick": tuple(sorted(record["id"] for record in theirs))}
+    assert records(folder) == {}
+    assert not (folder / "records").exists()
+    rows = folds(folder)
+    assert [row["learner"] for row in rows] == ["mine", "mine"]
+    assert [float(row["auc"]) for row in rows] == [record["outcome"]["metrics"]["auc"] for record in theirs]
+    assert snapshot(lender) == lent
 
 
-def test_a_folder_to_take_records_from_that_is_not_there_is_told(desk, command):
+def test_run_with_all_records_in_another_folder_writes_nothing_the_second_time(borrowed, command, idle):
+    desk, folder, _ = borrowed
+    before = snapshot(folder)
+    idle()
+    done = command("run", "other.yaml", "--offline", cwd=desk)
+    assert done.stderr.startswith("0 of 2 tasks to compute: all have records from ")
+    assert snapshot(folder) == before
+
+
+def test_missing_folder_of_reused_records_is_an_error_that_names_the_command(borrowed, command):
+    desk, folder, lender = borrowed
+    shown = tables(folder)
+    shutil.rmtree(lender)
+    refused = command("report", "other.yaml", cwd=desk)
+    words = " ".join(refused.stderr.split())
+    assert refused.returncode == 1
+    assert "results/other/ refers to 2 records of results/quick/, which does not exist" in words
+    assert "opauc-bench run other.yaml" in words
+    status = " ".join(command("status", "other.yaml", cwd=desk).stdout.split())
+    assert "2 records of results/quick/ that this folder refers to are missing" in status
+    done = command("run", "other.yaml", "--offline", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 tasks to compute" in done.stderr
+    assert [record["column"] for record in records(folder).values()] == ["mine", "mine"]
+    assert read_manifest(folder).reused == {}
+    assert tables(folder) == shown
+    assert command("report", "other.yaml", cwd=desk).returncode == 0
+
+
+def test_single_missing_reused_record_is_computed_here_and_the_others_stay_references(borrowed, command):
+    desk, folder, lender = borrowed
+    shown, first = tables(folder), next(iter(records(lender)))
+    remove_lines(lender, 0)
+    refused = command("report", "other.yaml", cwd=desk)
+    assert refused.returncode == 1
+    assert "refers to 1 records of results/quick/, which does not have them" in " ".join(refused.stderr.split())
+    assert "1 of 2 tasks to compute" in command("run", "other.yaml", "--offline", cwd=desk).stderr
+    assert [key[-1] for key in records(folder)] == [first[-1]]
+    assert [len(ids) for ids in read_manifest(folder).reused.values()] == [1]
+    assert tables(folder) == shown
+
+
+def test_damaged_reused_record_is_computed_here(borrowed, command):
+    desk, folder, lender = borrowed
+    shown = tables(folder)
+    edit_lines(lender, {1: list(written(lender).values())[1].replace(b'"ok"', b'"ko"') + b"\n"})
+    damaged = snapshot(lender)
+    refused = command("report", "other.yaml", cwd=desk)
+    assert (refused.returncode, "results/quick/records/wine.jsonl, line 2" in refused.stderr) == (1, True)
+    assert "1 of 2 tasks to compute" in command("run", "other.yaml", "--offline", cwd=desk).stderr
+    assert tables(folder) == shown
+    assert command("report", "other.yaml", cwd=desk).returncode == 0
+    assert snapshot(lender) == damaged
+
+
+def test_damage_in_another_folder_that_is_not_referred_to_does_not_matter(borrowed, command, idle):
+    desk, folder, lender = borrowed
+    lines = list(written(lender).values())
+    edit_lines(lender, {2: b"\xff" + lines[2] + b"\n", 3: lines[3][:-9] + b"\n"})
+    before = snapshot(folder)
+    assert command("report", "other.yaml", cwd=desk).returncode == 0
+    idle()
+    assert command("run", "other.yaml", "--offline", cwd=desk).returncode == 0
+    assert snapshot(folder) == before
+
+
+def test_fresh_computes_reused_records_here(borrowed, command):
+    desk, folder, lender = borrowed
+    lent, shown = snapshot(lender), tables(folder)
+    done = command("run", "other.yaml", "--offline", "--fresh", cwd=desk)
+    assert "2 of 2 tasks to compute" in done.stderr
+    assert len(records(folder)) == 2
+    assert read_manifest(folder).reused == {}
+    assert tables(folder) == shown
+    assert snapshot(lender) == lent
+
+
+def test_reference_to_a_record_that_is_itself_reused_names_the_folder_that_has_it(borrowed, command, idle):
+    desk, folder, _ = borrowed
+    text = QUICK.replace("uni_log, uni_squ", "{learner: uni_log, name: third}") + "reuse: [other]\n"
+    (desk / "third.yaml").write_text(text)
+    idle()
+    assert command("run", "third.yaml", "--offline", cwd=desk).returncode == 0
+    assert read_manifest(desk / "results/third").reused == read_manifest(folder).reused
+    assert [row["auc"] for row in folds(desk / "results/third")] == [row["auc"] for row in folds(folder)]
+
+
+def test_absent_folder_under_reuse_is_named(desk, command):
     (desk / "misspelt.yaml").write_text(QUICK.replace("uni_log, uni_squ", "uni_log") + "reuse: [qiuck]\n")
-    said = "results/qiuck/, named under reuse, is not there: nothing is taken over from it"
+    said = "results/qiuck/, named under reuse, does not exist: none of its records are used"
     assert said in " ".join(command("plan", "misspelt.yaml", "--offline", cwd=desk).stdout.split())
     assert f"note: {said}\n" in command("run", "misspelt.yaml", "--offline", cwd=desk).stderr
 
 
-def test_results_of_another_experiment_are_not_written_over_without_a_word(desk, command):
-    for name in ("first", "second"):
-        (desk / f"{name}.yaml").write_text(QUICK.replace("uni_log, uni_squ", "uni_log"))
+def test_run_into_the_folder_of_another_experiment_says_so(desk, command):
+    for name, learner in {"first": "uni_log", "second": "uni_squ"}.items():
+        (desk / f"{name}.yaml").write_text(QUICK.replace("uni_log, uni_squ", learner))
     first = command("run", "first.yaml", "--offline", "--out", "shared", cwd=desk)
     again = command("run", "first.yaml", "--offline", "--out", "shared", cwd=desk)
     second = command("run", "second.yaml", "--offline", "--out", "shared", cwd=desk)
     assert "note:" not in first.stderr + again.stderr
-    assert "note: shared/ has the results of first.yaml: its records stay there" in second.stderr
+    assert "note: shared/ has the results of first.yaml: its records stay, but the manifest" in second.stderr
     assert second.returncode == 0
+    assert [column for _, column, *_ in records(desk / "shared")] == ["uni_log"] * 2 + ["uni_squ"] * 2
 
 
-def test_failures_of_another_experiment_are_not_taken_over(desk, command):
+def test_run_of_another_experiment_with_the_same_tasks_writes_nothing(desk, command, idle):
+    for name in ("first", "second"):
+        (desk / f"{name}.yaml").write_text(QUICK)
+    assert command("run", "first.yaml", "--offline", "--out", "shared", cwd=desk).returncode == 0
+    before = snapshot(desk / "shared")
+    idle()
+    assert command("run", "second.yaml", "--offline", "--out", "shared", cwd=desk).returncode == 0
+    assert snapshot(desk / "shared") == before
+
+
+def test_failed_records_of_another_experiment_are_not_reused(desk, command):
     (desk / "a.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Fragile"'))
     (desk / "b.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Fragile"') + "reuse: [a]\n")
     assert command("run", "a.yaml", "--offline", cwd=desk).returncode == 1
@@ -626,31 +1069,58 @@ def test_failures_of_another_experiment_are_not_taken_over(desk, command):
     assert command("run", "b.yaml", "--offline", cwd=desk).returncode == 0
 
 
-def test_two_columns_of_the_same_computation_both_get_their_records(desk, command):
+def test_two_columns_of_the_same_computation_share_one_record(desk, command):
     (desk / "twins.yaml").write_text(QUICK.replace("uni_squ", "{learner: uni_log, name: again}"))
     done = command("run", "twins.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert done.returncode == 0, done.stderr
-    found = list(records(desk / "results" / "twins").values())
-    assert [record["column"] for record in found] == ["again", "again", "uni_log", "uni_log"]
-    assert [record["test_auc"] for record in found[:2]] == [record["test_auc"] for record in found[2:]]
+    assert "2 of 4 tasks to compute" in done.stderr
+    folder = desk / "results" / "twins"
+    assert len(written(folder)) == 2
+    rows = folds(folder)
+    assert [row["learner"] for row in rows] == ["uni_log", "uni_log", "again", "again"]
+    assert [row["auc"] for row in rows[:2]] == [row["auc"] for row in rows[2:]]
+    assert all(0.9 < float(row["auc"]) <= 1 for row in rows)
+    assert "2/2" in command("status", "twins.yaml", cwd=desk).stdout.split("again")[-1]
 
 
-def test_a_learner_may_have_all_its_axes_fixed(desk, command):
+@pytest.mark.parametrize("column", ["uni_log", "again"])
+def test_record_computed_for_one_column_is_not_computed_again_for_its_twin(desk, command, idle, column):
+    (desk / "twins.yaml").write_text(QUICK.replace("uni_squ", "{learner: uni_log, name: again}"))
+    assert command("run", "twins.yaml", "--offline", "-l", column, cwd=desk).returncode == 0
+    idle()
+    done = command("run", "twins.yaml", "--offline", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("0 of 4 tasks to compute: all have records from ")
+
+
+def test_lost_record_of_twins_is_computed_once_and_shown_in_both(desk, command):
+    (desk / "twins.yaml").write_text(QUICK.replace("uni_squ", "{learner: uni_log, name: again}"))
+    assert command("run", "twins.yaml", "--offline", cwd=desk).returncode == 0
+    folder = desk / "results" / "twins"
+    before, shown = written(folder), tables(folder)
+    remove_lines(folder, 1)
+    done = command("run", "twins.yaml", "--offline", cwd=desk)
+    assert "1 of 4 tasks to compute" in done.stderr
+    assert changed(before, written(folder)) == {list(before)[1]}
+    assert tables(folder) == shown
+
+
+def test_learner_with_all_axes_fixed_has_one_setting(desk, command):
     (desk / "fixed.yaml").write_text(
         QUICK.replace("[uni_log, uni_squ]", "[uni_log, {learner: opauc, params: {eta: 0.25, lambda: 0.5}}]")
     )
     assert command("run", "fixed.yaml", "--offline", "--jobs", 2, cwd=desk).returncode == 0
     fixed = [record for record in records(desk / "results" / "fixed").values() if record["column"] == "opauc"]
-    assert [record["chosen"] for record in fixed] == [{"eta": 0.25, "lam": 0.5}] * 2
-    assert [record["selection"]["n_settings"] for record in fixed] == [1, 1]
+    assert [record["outcome"]["selected"] for record in fixed] == [{"eta": 0.25, "lam": 0.5}] * 2
+    assert [record["outcome"]["selection"]["n_settings"] for record in fixed] == [1, 1]
 
 
-def test_a_learner_need_not_like_the_rows_that_load_it(desk, command):
+def test_learner_that_fails_on_the_rows_that_load_it_still_runs(desk, command):
     (desk / "particular.yaml").write_text(QUICK.replace("uni_squ", '"mine.py:Particular"'))
     assert command("run", "particular.yaml", "--offline", "--jobs", 2, cwd=desk).returncode == 0
 
 
-def test_a_second_run_in_the_same_folder_is_turned_away(quick, command):
+def test_second_run_in_the_same_folder_at_the_same_time_is_refused(quick, command):
     desk, folder = quick
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -694,9 +1164,9 @@ def workplace_of(wine, folder, **limits):
     return Workplace(results=folder, prepared={"wine": str(wine.folder)}, **limits)
 
 
-def test_a_task_is_grid_search_refit_and_test_as_written_out_here(wine, tmp_path):
+def test_task_equals_grid_search_refit_and_test_written_out_here(wine, tmp_path):
     etas = (2.0**-10, 2.0**-5, 1.0)
-    outcome = compute(task_of(wine, "oam_seq", {"eta": etas}, buffer_size=10), workplace_of(wine, tmp_path))
+    found = compute(task_of(wine, "oam_seq", {"eta": etas}, buffer_size=10), workplace_of(wine, tmp_path))
     X, y = np.asarray(wine.X), wine.y
     fold = outer_fold(y, trial=1, fold=2, folds=3, stratified=True, seed=5, dataset="wine")
     inner = stratified_folds(y[fold.train], 3, np.random.default_rng([fold.seed, 1]))
@@ -709,27 +1179,29 @@ def test_a_task_is_grid_search_refit_and_test_as_written_out_here(wine, tmp_path
         np.mean([auc(eta, fold.train[inner != part], fold.train[inner == part]) for part in range(3)]) for eta in etas
     ]
     best = etas[int(np.argmax(np.round(means, 12)))]
-    assert outcome["status"] == "ok"
-    assert outcome["chosen"] == {"eta": best}
-    assert outcome["selection"]["mean_auc"] == pytest.approx(means, abs=1e-12)
-    assert outcome["test_auc"] == pytest.approx(auc(best, fold.train, fold.test), abs=1e-12)
+    outcome = found["outcome"]
+    assert found["status"] == "ok"
+    assert outcome["selected"] == {"eta": best}
+    assert outcome["selection"]["auc"] == pytest.approx(means, abs=1e-12)
+    assert outcome["metrics"]["auc"] == pytest.approx(auc(best, fold.train, fold.test), abs=1e-12)
     assert (outcome["n_train"], outcome["n_test"]) == (len(fold.train), len(fold.test))
 
 
-def test_a_setting_that_overflows_on_the_larger_training_set_gives_way_to_the_next(wine, place, tmp_path):
+def test_setting_that_diverges_in_the_refit_is_replaced_by_the_next(wine, place, tmp_path):
     task = task_of(wine, f"{place / 'mine.py'}:StumblesLate", {"eta": (1.0, 0.5, 0.25)})
-    outcome = compute(task, workplace_of(wine, tmp_path))
+    found = compute(task, workplace_of(wine, tmp_path))
+    assert found["status"] == "ok"
+    outcome = found["outcome"]
     assert outcome["selection"]["n_diverged"] == 0, "the inner training sets have fewer than 100 rows"
-    assert outcome["status"] == "ok"
-    assert outcome["chosen"] == {"eta": 0.5}
+    assert outcome["selected"] == {"eta": 0.5}
     assert outcome["diverged_in_refit"] == [{"eta": 1.0}]
 
 
-def test_where_all_overflow_in_the_end_the_task_has_diverged(wine, place, tmp_path):
+def test_task_has_diverged_if_every_setting_diverges_in_the_refit(wine, place, tmp_path):
     task = task_of(wine, f"{place / 'mine.py'}:StumblesLate", {"eta": (1.0,)})
-    outcome = compute(task, workplace_of(wine, tmp_path))
-    assert outcome["status"] == "diverged"
-    assert outcome["diverged_in_refit"] == [{"eta": 1.0}]
+    found = compute(task, workplace_of(wine, tmp_path))
+    assert found["status"] == "diverged"
+    assert found["outcome"]["diverged_in_refit"] == [{"eta": 1.0}]
 
 
 def test_inner_folds_of_an_interrupted_task_are_kept_and_used(wine, place, tmp_path):
@@ -747,38 +1219,51 @@ def test_inner_folds_of_an_interrupted_task_are_kept_and_used(wine, place, tmp_p
     assert 60.0 < kept["seconds"] < 90.0
     assert 30.0 < kept["cpu_seconds"] < 60.0
     record = run_task(task, workplace_of(wine, tmp_path))
-    assert record["status"] == "ok"
-    assert record["selection"]["mean_auc"][1] is None, "the inner fold that was left counts"
-    assert record["timing"]["selection_cpu_seconds"] > 30.0
+    assert record.ok
+    assert np.isnan(record.selection.auc[1]), "the inner fold that was left counts"
+    assert record.timing.selection_cpu_seconds > 30.0
     assert store.read_partial(task) == {}
-    assert store.read(task) == json.loads(json.dumps(record))
+    assert record_to_line(store.read_loose(task)) == record_to_line(record)
 
 
-def test_the_time_limit_counts_what_was_spent_before(wine, tmp_path):
+@pytest.mark.parametrize(("options", "used"), [((), True), (("--fresh",), False)], ids=["resumed", "fresh"])
+def test_a_run_uses_inner_folds_that_an_interrupted_one_has_left_unless_it_is_fresh(desk, command, options, used):
+    session = Session.open(
+        desk / "quick.yaml", sources=Sources(desk / "cache", offline=True), out=desk / "results/quick"
+    )
+    local = LocalData(session.catalogue, session.sources)
+    local.prepare("wine", lambda text: None)
+    task = plan_locally(Recorded.read(session), local).tasks[0]
+    Store(session.folder).write_partial(task, {"inner_aucs": {"0": [0.25, None]}, "seconds": 6.0, "cpu_seconds": 6.0})
+    done = command("run", "quick.yaml", "--offline", "--jobs", 1, *options, cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert np.isnan(Store(session.folder).read()[task.id].selection.auc).any() == used
+
+
+def test_time_limit_counts_what_an_interrupted_run_has_used(wine, tmp_path):
     task, store = task_of(wine, "uni_log", {"eta": (0.5,)}), Store(tmp_path)
     store.write_partial(task, {"inner_aucs": {}, "seconds": 100.0})
     record = run_task(task, workplace_of(wine, tmp_path, seconds=50.0))
-    assert (record["status"], record["message"]) == ("timeout", "time limit of 50 s reached")
-    assert run_task(task, workplace_of(wine, tmp_path, seconds=50.0))["status"] == "ok", "a retry starts from nothing"
+    assert (record.status, record.message) == ("timeout", "time limit of 50 s reached")
+    assert run_task(task, workplace_of(wine, tmp_path, seconds=50.0)).ok, "a retry starts from nothing"
 
 
-def test_other_data_than_the_plan_knew_are_an_error(wine, tmp_path):
+def test_other_data_than_planned_is_an_error(wine, tmp_path):
     task = task_of(wine, "uni_log", {"eta": (0.5,)})
-    record = run_task(
-        Task(**{**{name: getattr(task, name) for name in task.__dataclass_fields__}, "fingerprint": "0" * 64}),
-        workplace_of(wine, tmp_path),
-    )
-    assert record["status"] == "error"
-    assert "expected data with fingerprint 000" in record["message"]
+    record = run_task(dataclasses.replace(task, fingerprint="0" * 64), workplace_of(wine, tmp_path))
+    assert record.status == "error"
+    assert "expected data with fingerprint 000" in record.message
 
 
-def test_a_record_says_what_it_was_computed_with(wine, tmp_path):
-    record = run_task(task_of(wine, "uni_log", {"eta": (0.5,)}), workplace_of(wine, tmp_path))
-    assert record["environment"]["numpy"] == np.__version__
-    assert {"python", "opauc-bench", "scipy", "scikit-learn", "numba", "processor"} < set(record["environment"])
-    assert record["identity"] == {"learner": "uni_log"}
-    assert record["timing"]["wall_seconds"] > 0
-    assert record["timing"]["peak_rss_bytes"] > 1e7
+def test_record_refers_to_its_definition_and_environment(wine, tmp_path):
+    task = task_of(wine, "uni_log", {"eta": (0.5,)})
+    record = run_task(task, workplace_of(wine, tmp_path))
+    assert record.environment == environment_id() == task_id(environment_here())
+    assert environment_here()["numpy"] == np.__version__
+    assert {"python", "opauc-bench", "scipy", "scikit-learn", "numba", "processor"} < set(environment_here())
+    assert record.definition == task_id({"learner": "uni_log"})
+    assert record.timing.wall_seconds > 0
+    assert record.timing.peak_rss_bytes > 1e7
 
 
 # ---------------------------------------------------------------------- limits
@@ -825,36 +1310,41 @@ def test_durations_in_words(seconds, text):
 
 
 def planned(dataset, column, fold, seconds):
-    return Task(dataset, column, column, 0, fold, "f", {"fold": [dataset, column, fold]}, {}, {}, {}, seconds, 0.0)
+    identity = {"fold": [dataset, column, fold]}
+    return Task(dataset, column, column, 0, fold, "f" * 64, identity, {}, {}, {}, seconds, 0.0)
 
 
-def taken(seconds, status="ok"):
-    timing = {"selection_cpu_seconds": seconds * 0.75, "fit_cpu_seconds": seconds * 0.25}
-    return {"status": status, "message": "why", "timing": timing}
+def taken(task, seconds, status="ok"):
+    """Return a record that took so many CPU seconds, or does not say so."""
+    timing = {"selection_cpu_seconds": seconds * 0.75, "fit_cpu_seconds": seconds * 0.25} if seconds else {}
+    outcome = {"kind": "sweep", "columns": {"auc": [0.5], "sparse_ratio": [0.0]}}
+    content = {"status": status, "message": "why", "timing": timing, "outcome": outcome}
+    return make_record(task, content, environment_id())
 
 
-def test_estimates_learn_from_what_tasks_of_the_kind_have_taken():
+def test_estimate_is_corrected_by_finished_tasks_of_the_same_kind():
     estimate, slow, other = Estimate(), planned("a", "x", 1, 10.0), planned("b", "y", 1, 1.0)
+    done = {kind: planned(*kind, 0, seconds) for kind, seconds in {("a", "x"): 10.0, ("b", "y"): 1.0}.items()}
     assert estimate.seconds([slow, other]) == 11.0
-    estimate.learn(planned("a", "x", 0, 10.0), taken(20.0))
+    estimate.learn(done["a", "x"], taken(done["a", "x"], 20.0))
     assert estimate.seconds([slow]) == pytest.approx(20.0)
     assert estimate.seconds([other]) == pytest.approx(2.0), "kinds not seen yet are as far off as the others"
-    estimate.learn(planned("b", "y", 0, 1.0), taken(9.0, "timeout"))
-    estimate.learn(planned("b", "y", 0, 1.0), {"status": "ok", "timing": {}})
+    estimate.learn(done["b", "y"], taken(done["b", "y"], 9.0, "timeout"))
+    estimate.learn(done["b", "y"], taken(done["b", "y"], None))
     assert estimate.seconds([other]) == pytest.approx(2.0), "only finished tasks teach"
-    estimate.learn(planned("b", "y", 0, 1.0), taken(0.5))
+    estimate.learn(done["b", "y"], taken(done["b", "y"], 0.5))
     assert estimate.seconds([other]) == pytest.approx(0.5)
 
 
 def test_without_a_terminal_there_is_a_line_every_few_seconds(capsys, monkeypatch):
     tasks = [planned("a", "x", fold, 10.0) for fold in range(3)]
     now = [100.0]
-    monkeypatch.setattr("opauc_bench.runner.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("opauc_bench.commands.progress.time.monotonic", lambda: now[0])
     with Progress(tasks, 2, Estimate()) as progress:
-        progress.done(tasks[0], taken(10.0))
+        progress.done(tasks[0], taken(tasks[0], 10.0))
         now[0] += 11.0
-        progress.done(tasks[1], taken(10.0))
-        progress.done(tasks[2], taken(1.0, "timeout"))
+        progress.done(tasks[1], taken(tasks[1], 10.0))
+        progress.done(tasks[2], taken(tasks[2], 1.0, "timeout"))
     assert capsys.readouterr().err.splitlines() == [
         "2/3 tasks, 0 failed, about 5 s left (a x trial 1 fold 2 done)",
         "a x trial 1 fold 3: timeout: why",
@@ -862,11 +1352,11 @@ def test_without_a_terminal_there_is_a_line_every_few_seconds(capsys, monkeypatc
 
 
 def test_quiet_says_only_what_has_failed(capsys, monkeypatch):
-    monkeypatch.setattr("opauc_bench.runner.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("opauc_bench.commands.progress._SECONDS_BETWEEN_LINES", 0.0)
     tasks = [planned("a", "x", fold, 10.0) for fold in range(2)]
     with Progress(tasks, 1, Estimate(), quiet=True) as progress:
-        progress.done(tasks[0], taken(10.0))
-        progress.done(tasks[1], taken(10.0, "error"))
+        progress.done(tasks[0], taken(tasks[0], 10.0))
+        progress.done(tasks[1], taken(tasks[1], 10.0, "error"))
     assert capsys.readouterr().err.splitlines() == ["a x trial 1 fold 2: error: why"]
 
 
@@ -886,8 +1376,8 @@ def test_on_a_terminal_there_is_a_bar_unless_it_is_not_wanted(monkeypatch, varia
     monkeypatch.setattr(sys, "stderr", terminal)
     tasks = [planned("a", "[b]x", fold, 10.0) for fold in range(2)]
     with Progress(tasks, 1, Estimate()) as progress:
-        progress.done(tasks[0], taken(10.0, "error"))
-        progress.done(tasks[1], taken(10.0))
+        progress.done(tasks[0], taken(tasks[0], 10.0, "error"))
+        progress.done(tasks[1], taken(tasks[1], 10.0))
     shown = terminal.getvalue()
     assert "a [b]x trial 1 fold 1: error: why" in shown
     assert ("2/2" in shown) == ("\x1b[" in shown) == (variable is None)

@@ -1,17 +1,20 @@
-"""Shares of an experiment are disjoint, complete and agreed on, and joining them gives what one run gives."""
+"""Shares of an experiment are disjoint and complete, and joining them gives what one run gives; what pack does."""
 
 import json
 import shutil
 
 import pytest
+from folders import edit, forge, record_of, records_of, remove_records, snapshot, unpack
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opauc_bench.commands.shards import Shard, parse_shard
 from opauc_bench.config import load_experiment
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import get_learner
-from opauc_bench.plan import Shape, make_columns, make_plan
-from opauc_bench.runner.shards import Shard, parse_shard
+from opauc_bench.plan import make_columns, make_plan
+from opauc_bench.results.manifest import read_manifest
+from opauc_bench.task import Shape
 
 TEXT = """
 title: An experiment in shares
@@ -54,58 +57,253 @@ def test_what_is_no_share_is_refused(text):
         parse_shard(text)
 
 
-def test_joined_shares_are_what_one_run_gives(command, experiment, tmp_path):
-    whole = command("run", "shared.yaml", "--jobs", 1, "--out", "whole", cwd=tmp_path)
-    assert whole.returncode == 0
-    folders = []
-    for i in (1, 2, 3):
-        assert command("run", "shared.yaml", "--jobs", 1, "--shard", f"{i}/3", cwd=tmp_path).returncode == 0
-        folders.append(f"results/shared.shard-{i}-of-3")
-    counts = [len(list((tmp_path / folder / "records").rglob("*.json"))) for folder in folders]
-    assert sorted(counts) == [5, 5, 6]
-    merged = command("merge", "shared.yaml", *folders, cwd=tmp_path)
+# ---------------------------------------------------------------------- merge
+
+
+@pytest.fixture(scope="module")
+def desk(bench, tmp_path_factory):
+    """A folder with an experiment that was run as a whole, and in three shares."""
+    desk = tmp_path_factory.mktemp("shares")
+    (desk / "shared.yaml").write_text(TEXT)
+    runs = [("--out", "whole"), *(("--shard", f"{i}/3") for i in (1, 2, 3))]
+    for options in runs:
+        done = bench("run", "shared.yaml", "--offline", "--jobs", 1, *options, cwd=desk)
+        assert done.returncode == 0, done.stderr
+    return desk
+
+
+@pytest.fixture
+def shards(desk, tmp_path):
+    """Copies of the folders of the shares, to be tampered with, and the config beside them."""
+    shutil.copy(desk / "shared.yaml", tmp_path)
+    return [shutil.copytree(desk / f"results/shared.shard-{i}-of-3", tmp_path / f"shard{i}") for i in (1, 2, 3)]
+
+
+def test_joined_shares_are_what_one_run_gives(command, desk, shards, tmp_path):
+    assert sorted(len(records_of(folder)) for folder in shards) == [5, 5, 6]
+    merged = command("merge", "shared.yaml", *shards, cwd=tmp_path)
     assert merged.returncode == 0
-    assert "16 records merged" in merged.stderr
+    assert "16 records merged into results/shared/, 0 were there" in merged.stderr
+    result = tmp_path / "results/shared"
     for name in NUMBERS:
-        assert (tmp_path / "results/shared" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    again = command("merge", "shared.yaml", *folders, cwd=tmp_path)
+        assert (result / name).read_bytes() == (desk / "whole" / name).read_bytes()
+    of_the_shards = {line for folder in shards for path in folder.glob("records/*") for line in path.open()}
+    assert {line for path in result.glob("records/*") for line in path.open()} == of_the_shards
+    whole = read_manifest(desk / "whole")
+    assert read_manifest(result).model_copy(update={"memory_bytes": whole.memory_bytes}) == whole
+    before = snapshot(result / "records")
+    again = command("merge", "shared.yaml", *shards, cwd=tmp_path)
     assert "0 records merged into results/shared/, 16 were there" in again.stderr
+    assert snapshot(result / "records") == before
+    assert command("verify", result, "--sample", 0, cwd=tmp_path).returncode == 0
 
 
-def test_what_does_not_belong_together_is_not_merged(command, experiment, tmp_path):
-    for i in (1, 2):
-        command("run", "shared.yaml", "--jobs", 1, "--shard", f"{i}/2", cwd=tmp_path)
-    first, second = (tmp_path / f"results/shared.shard-{i}-of-2" for i in (1, 2))
+def test_the_manifest_of_a_share_says_which_it_is(shards):
+    assert [read_manifest(folder).shard for folder in shards] == ["1/3", "2/3", "3/3"]
 
-    missing = command("merge", "shared.yaml", tmp_path / "nowhere", cwd=tmp_path)
-    assert (missing.returncode, "it has no manifest.json" in missing.stderr) == (1, True)
 
+def test_merge_says_which_shard_is_missing_and_takes_it_later(command, desk, shards, tmp_path):
+    some = command("merge", "shared.yaml", shards[0], shards[2], cwd=tmp_path)
+    assert some.returncode == 1
+    said = " ".join(some.stderr.split())
+    assert "5 of 16 tasks have no record: wine uni_log trial 1 fold 2, " in said
+    assert "and 2 more" in said
+    assert "no folder has shard 2/3: opauc-bench run shared.yaml --shard 2/3" in said
+    assert "opauc-bench run shared.yaml computes here what is missing" in said
+    assert len(records_of(tmp_path / "results/shared")) == 11
+    rest = command("merge", "shared.yaml", shards[1], cwd=tmp_path)
+    assert rest.returncode == 0
+    assert "5 records merged into results/shared/, 11 were there" in rest.stderr
+    assert (tmp_path / "results/shared/folds.csv").read_bytes() == (desk / "whole/folds.csv").read_bytes()
+
+
+def test_shards_that_were_merged_before_are_not_missing(command, shards, tmp_path):
+    assert command("merge", "shared.yaml", shards[0], cwd=tmp_path).returncode == 1
+    done = command("merge", "shared.yaml", shards[1], cwd=tmp_path)
+    assert done.returncode == 1
+    said = " ".join(done.stderr.split())
+    assert "no folder has shard 3/3: " in said
+    assert "no folder has shard 1/3" not in said
+
+
+def test_merge_names_the_tasks_that_a_share_has_not_finished(command, shards, tmp_path):
+    lost = records_of(shards[1])[0]
+    remove_records(shards[1], lost)
+    done = command("merge", "shared.yaml", *shards, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"1 of 16 tasks have no record: {lost.label}" in " ".join(done.stderr.split())
+    assert "no folder has shard" not in done.stderr
+
+
+def merge_is_refused(command, place, *arguments):
+    """Merge; return what it says, after a look that it has left nothing behind."""
+    before = snapshot(place)
+    done = command("merge", *arguments, cwd=place)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert snapshot(place) == before
+    return done.stderr
+
+
+def test_a_folder_that_is_none_is_not_merged(command, shards, tmp_path):
+    assert "it has no manifest.json" in merge_is_refused(command, tmp_path, "shared.yaml", shards[0], "nowhere")
+
+
+def test_records_of_another_experiment_are_not_merged(command, shards, tmp_path):
     (tmp_path / "other.yaml").write_text(TEXT.replace("[0.25, 0.5]", "[0.25]"))
-    other = command("merge", "other.yaml", first, second, cwd=tmp_path)
-    assert other.returncode == 1
-    assert "records that are not of other.yaml: another grid" in other.stderr
-    assert not (tmp_path / "results/other/records").exists()
+    said = merge_is_refused(command, tmp_path, "other.yaml", *shards)
+    assert "records that are not of other.yaml: another grid" in said
 
-    copy = tmp_path / "copy"
-    shutil.copytree(first, copy)
-    path = sorted((copy / "records").rglob("*.json"))[0]
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "test_auc": record["test_auc"] / 2}))
-    torn = command("merge", "shared.yaml", first, second, copy, cwd=tmp_path)
-    assert torn.returncode == 1
-    assert "two records of" in torn.stderr
-    assert "nothing was merged" in torn.stderr
-    assert not (tmp_path / "results/shared/records").exists()
 
-    path.write_text(json.dumps({**record, "status": "error", "message": "lost"}))
-    good = command("merge", "shared.yaml", copy, first, second, cwd=tmp_path)
-    assert good.returncode == 0
-    assert "16 records merged" in good.stderr
-    assert json.loads((tmp_path / "results/shared" / path.relative_to(copy)).read_text())["status"] == "ok"
+def test_records_that_contradict_each_other_are_not_merged(command, shards, tmp_path):
+    copy = shutil.copytree(shards[0], tmp_path / "copy")
+    record = records_of(copy)[0]
+    forge(copy, record, {"outcome.metrics.auc": record.metrics["auc"] / 2})
+    said = merge_is_refused(command, tmp_path, "shared.yaml", *shards, copy)
+    assert f"two records of {record.label} differ: {record.metrics['auc']!r} in " in said
+    assert "nothing was merged" in said
 
-    manifest = json.loads((copy / "manifest.json").read_text())
+
+def test_damaged_records_are_not_merged(command, shards, tmp_path):
+    for folder in shards[:2]:
+        edit(folder, records_of(folder)[0], {"outcome.metrics.auc": 0.0})
+    assert "1 damaged record:" in merge_is_refused(command, tmp_path, "shared.yaml", *shards)
+
+
+def test_results_on_other_data_are_not_merged(command, shards, tmp_path):
+    path = shards[1] / "manifest.json"
+    manifest = json.loads(path.read_text())
     manifest["datasets"]["wine"]["fingerprint"] = "0" * 64
-    (copy / "manifest.json").write_text(json.dumps(manifest))
-    data = command("merge", "shared.yaml", first, copy, "--out", "third", cwd=tmp_path)
-    assert data.returncode == 1
-    assert "on another wine than" in data.stderr
+    path.write_text(json.dumps(manifest))
+    said = merge_is_refused(command, tmp_path, "shared.yaml", *shards, "--out", "third/inner")
+    assert "on another wine than" in said
+
+
+def test_an_unknown_test_is_refused_before_anything_is_merged(command, shards, tmp_path):
+    before = snapshot(tmp_path)
+    assert command("merge", "shared.yaml", *shards, "--test", "none", cwd=tmp_path).returncode == 2
+    assert snapshot(tmp_path) == before
+
+
+def test_a_refused_merge_leaves_earlier_results_as_they_are(command, shards, tmp_path):
+    assert command("merge", "shared.yaml", shards[0], cwd=tmp_path).returncode == 1
+    edit(shards[2], records_of(shards[2])[0], {"column": "uni_exp"})
+    before = snapshot(tmp_path / "results")
+    assert command("merge", "shared.yaml", shards[1], shards[2], cwd=tmp_path).returncode == 1
+    after = snapshot(tmp_path / "results")
+    lock = "shared/.lock"
+    assert {**after, lock: None} == {**before, lock: None}
+
+
+def test_a_number_is_better_than_a_failure(command, shards, tmp_path):
+    copy = shutil.copytree(shards[0], tmp_path / "copy")
+    record = records_of(copy)[0]
+    forge(copy, record, {"status": "error", "message": "lost"})
+    done = command("merge", "shared.yaml", copy, *shards, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "16 records merged" in done.stderr
+    result = record_of(tmp_path / "results/shared", record.dataset, record.column, record.fold + 1, record.trial + 1)
+    assert (result.status, result.metrics) == ("ok", record.metrics)
+
+
+# ---------------------------------------------------------------------- records of other folders, and pack
+
+
+@pytest.fixture
+def reusing(command, desk, tmp_path):
+    """An experiment whose first column is in another folder."""
+    shutil.copytree(desk / "whole", tmp_path / "results/shared")
+    (tmp_path / "shared.yaml").write_text(TEXT)
+    (tmp_path / "both.yaml").write_text(TEXT.replace("[uni_log, uni_squ]", "[uni_log, oam_seq]") + "reuse: [shared]\n")
+    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "8 of 16 tasks to compute" in done.stderr
+    return tmp_path / "results/both"
+
+
+def without_lock(found):
+    return {name: content for name, content in found.items() if not name.endswith(".lock")}
+
+
+def test_reused_records_are_referred_to_and_not_copied(reusing):
+    assert {record.column for record in records_of(reusing)} == {"oam_seq"}
+    expected = {record.id for record in records_of(reusing.parent / "shared") if record.column == "uni_log"}
+    assert {name: set(ids) for name, ids in read_manifest(reusing).reused.items()} == {"shared": expected}
+    assert (reusing / "folds.csv").read_text().count(",uni_log,uni_log,") == 8
+
+
+def test_a_self_contained_folder_does_without_the_others(command, reusing, tmp_path):
+    tables = {name: (reusing / name).read_bytes() for name in NUMBERS}
+    done = command("pack", reusing, "--self-contained", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "0 records packed, 8 copied from other folders" in done.stdout
+    assert {line for path in reusing.glob("records/*") for line in path.open() if '"uni_log"' in line} == {
+        line for path in tmp_path.glob("results/shared/records/*") for line in path.open() if '"uni_log"' in line
+    }
+    assert read_manifest(reusing).reused == {}
+    moved = reusing.rename(tmp_path / "moved")
+    shutil.rmtree(tmp_path / "results")
+    verified = command("verify", moved, "--sample", 3, "--offline", "--jobs", 1, cwd=tmp_path)
+    assert verified.returncode == 0
+    assert "3 of 3 agree: 3 same bits" in verified.stdout
+    assert "another platform" not in verified.stdout
+    assert command("report", moved, "--to", "tables", cwd=tmp_path).returncode == 0
+    assert {name: (tmp_path / "tables" / name).read_bytes() for name in NUMBERS} == tables
+    again = command("pack", moved, "--self-contained", cwd=tmp_path)
+    assert again.stdout == f"{moved}/: nothing to pack\n"
+
+
+def test_without_the_folder_that_it_refers_to(command, reusing, tmp_path):
+    """Nothing is printed from half of the records, and a run computes the others."""
+    shutil.rmtree(tmp_path / "results/shared")
+    before = snapshot(tmp_path)
+    for name in ("report", "compare", "pack"):
+        done = command(name, reusing, cwd=tmp_path)
+        assert done.returncode != 0
+        assert name == "compare" or "refers to 8 records of" in done.stderr
+        assert name == "compare" or "/shared/, which does not exist" in done.stderr
+    assert "8 records of" in command("status", reusing, cwd=tmp_path).stdout
+    found = command("verify", reusing, "--sample", 0, cwd=tmp_path)
+    assert found.returncode == 1
+    assert "WRONG" in found.stdout
+    assert without_lock(snapshot(tmp_path)) == without_lock(before)
+    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "8 of 16 tasks to compute" in done.stderr
+    assert len(records_of(reusing)) == 16
+    assert read_manifest(reusing).reused == {}
+
+
+def test_damage_elsewhere_matters_where_it_is_referred_to(command, reusing, tmp_path):
+    other = tmp_path / "results/shared"
+    edit(other, record_of(other, "wine", "uni_squ"), {"outcome.metrics.auc": 0.0})
+    (other / "records/breast_cancer.jsonl").open("a").write("<<<<<<< ours\n")
+    assert command("report", reusing, cwd=tmp_path).returncode == 0
+    assert command("report", other, cwd=tmp_path).returncode == 1
+    assert command("run", "shared.yaml", "--offline", "--jobs", 1, cwd=tmp_path).returncode == 0
+    edit(other, record_of(other, "wine", "uni_log"), {"outcome.metrics.auc": 0.0})
+    done = command("report", reusing, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "1 damaged record:" in done.stderr
+    assert "/shared/records/wine.jsonl, line " in done.stderr
+    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert "1 of 16 tasks to compute" in done.stderr
+    assert command("report", reusing, cwd=tmp_path).returncode == 0
+
+
+def test_pack_takes_up_what_an_interrupted_run_has_left(command, shards, tmp_path):
+    folder = shards[0]
+    before = snapshot(folder)
+    unpack(folder)
+    (folder / "folds.csv").unlink()
+    status = " ".join(command("status", folder, cwd=tmp_path).stdout.split())
+    assert f"{len(records_of(folder))} records of an interrupted run are not packed" in status
+    assert f"opauc-bench pack {folder}" in status
+    done = command("pack", folder, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == f"{folder}/: {len(records_of(folder))} records packed, 0 copied from other folders\n"
+    assert not (folder / "running").exists()
+    contents = {name: found and found[1] for name, found in without_lock(snapshot(folder)).items()}
+    assert contents == {name: found and found[1] for name, found in without_lock(before).items()}
+    packed = without_lock(snapshot(folder))
+    assert command("pack", folder, cwd=tmp_path).stdout == f"{folder}/: nothing to pack\n"
+    assert without_lock(snapshot(folder)) == packed

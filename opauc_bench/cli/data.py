@@ -13,8 +13,8 @@ from .options import Catalogue, Fresh, Mirror, Offline, find_sources, say
 @data_app.command("list")
 def data_list(catalogue: Catalogue = None, mirror: Mirror = None, offline: Offline = False) -> None:
     """List all datasets and where each can be had from."""
+    from ..commands.listings import list_datasets
     from ..data import load_catalogue
-    from ..runner.listings import list_datasets
 
     print(list_datasets(load_catalogue(catalogue), find_sources(mirror, offline)))
 
@@ -28,8 +28,8 @@ def data_fetch(
     fresh: Fresh = False,
 ) -> None:
     """Download, verify and prepare datasets."""
+    from ..commands.listings import find_entries
     from ..data import prepare
-    from ..runner.listings import find_entries
 
     for entry in find_entries(names, catalogue):
         data = prepare(entry, find_sources(mirror, offline), say, fresh)
@@ -43,7 +43,7 @@ def data_verify(
     mirror: Mirror = None,
 ) -> int:
     """Hash cached files and prepared arrays again and compare with the catalogue."""
-    from ..runner.listings import verify_datasets
+    from ..commands.listings import verify_datasets
 
     lines, good = verify_datasets(names or [], catalogue, find_sources(mirror, True))
     print("\n".join(lines))
@@ -58,6 +58,6 @@ def data_info(
     offline: Offline = False,
 ) -> None:
     """Describe a dataset: origin, sizes, labels, scaling, files."""
-    from ..runner.listings import describe_dataset, find_entries
+    from ..commands.listings import describe_dataset, find_entries
 
     print(describe_dataset(find_entries([name], catalogue)[0], find_sources(mirror, offline)))

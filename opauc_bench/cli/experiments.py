@@ -21,6 +21,7 @@ from .options import (
     n_workers,
     open_recorded,
     open_session,
+    split_names,
 )
 
 
@@ -56,7 +57,7 @@ def run(
 
     What is already recorded is not computed again: after an interruption, the same command goes on.
     """
-    from ..runner.command import run_experiment
+    from ..commands.run import run_experiment
     from ..runner.engines import Engine
 
     session = open_session(config, out, dataset, learner, mirror, offline, shard)
@@ -75,17 +76,19 @@ def plan(
     offline: Offline = False,
 ) -> None:
     """Show what a run would do: tasks, what is done, CPU time, memory, downloads. Starts nothing."""
-    from ..runner.command import describe_plan
+    from ..commands.overview import describe_plan
 
     print(describe_plan(open_session(config, out, dataset, learner, mirror, offline), jobs or n_cores()))
 
 
 @app.command()
-def status(config: Place, out: Out = None) -> None:
-    """Count what is done, what has failed and what is missing."""
-    from ..runner.command import describe_status
+def status(config: Place, out: Out = None) -> int:
+    """Count what is done, what has failed and what is missing. Writes nothing."""
+    from ..commands.overview import describe_status
 
-    print(describe_status(open_recorded(config, out)))
+    text, intact = describe_status(open_recorded(config, out))
+    print(text)
+    return 0 if intact else 1
 
 
 @app.command()
@@ -93,22 +96,112 @@ def report(
     config: Place,
     out: Out = None,
     test: Test = None,
-    html: Annotated[
-        bool, typer.Option("--html", help="Also one page to look at: table, grids, ranks, run times, every fold.")
+    write: Annotated[
+        bool, typer.Option("--write", help="Write it into the results folder: Markdown, LaTeX, CSV, HTML, figures.")
     ] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Write it into another folder."),
+    ] = None,
+    html: Annotated[
+        bool, typer.Option("--html", help="With --write: also one page with table, grids, ranks, times, every fold.")
+    ] = False,
+    latex: Annotated[
+        str | None,
+        typer.Option(
+            "--latex", metavar="FILE", help="Only write the table as LaTeX to this file; - is standard output."
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns", metavar="NAMES", help="With --latex: columns to show, in order, with commas between."
+        ),
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", metavar="NAMES", help="With --latex: rows to show, in order, with commas between."),
+    ] = None,
+    digits: Annotated[
+        int | None, typer.Option("--digits", metavar="K", help="With --latex: decimals of all numbers.")
+    ] = None,
+    bold: Annotated[
+        str | None, typer.Option("--bold", metavar="best|none", help="With --latex: bold best mean of each dataset.")
+    ] = None,
+    std: Annotated[bool | None, typer.Option("--std/--no-std", help="With --latex: standard deviations.")] = None,
+    transpose: Annotated[
+        bool | None,
+        typer.Option("--transpose/--no-transpose", help="With --latex: learners as rows, datasets as columns."),
+    ] = None,
+    marks: Annotated[
+        bool | None,
+        typer.Option("--marks/--no-marks", help="With --latex: marks of significance, win/tie/loss."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="NAME", help="With --latex: label of the table, for references.")
+    ] = None,
 ) -> None:
-    """Print the table of what is recorded, and write it as Markdown, LaTeX, CSV and HTML."""
-    from ..runner.command import print_report
+    """Print the table of what is recorded. Writes nothing without --write, --to or --latex.
 
-    print_report(open_recorded(config, out), test, page=html)
+    opauc-bench report results/table2
+
+    opauc-bench report results/table2 --test corrected --to paper/tables
+
+    opauc-bench report results/table2 --latex table2.tex --columns opauc,oam_seq --digits 3 --bold best
+
+    With --latex, only the table for a paper is written; its style may also stand in the config, under report.latex.
+    """
+    from ..commands.reports import report, write_latex
+    from ..errors import ConfigError
+
+    style = {
+        "columns": split_names(columns),
+        "rows": split_names(rows),
+        "digits": digits,
+        "bold": bold,
+        "std": std,
+        "transpose": transpose,
+        "marks": marks,
+        "label": label,
+    }
+    given = {option: value for option, value in style.items() if value is not None}
+    if latex is None and given:
+        raise ConfigError(f"--{next(iter(given))}: expected together with --latex", "--latex FILE, or --latex -")
+    if latex is not None and (html or write or to):
+        raise ConfigError("--latex writes one file and nothing else: expected without --write, --to and --html")
+    session = open_recorded(config, out)
+    if latex is None:
+        report(session, test, write=write, to=to, page=html)
+    else:
+        write_latex(session, latex, given, test)
 
 
 @app.command()
 def compare(config: Place, out: Out = None, test: Test = None) -> None:
-    """Set our values beside the published ones, cell by cell."""
-    from ..runner.command import print_comparison
+    """Set our values beside the published ones, cell by cell. Writes nothing."""
+    from ..commands.reports import print_comparison
 
     print_comparison(open_recorded(config, out), test)
+
+
+@app.command()
+def export(
+    config: Place,
+    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="Name that ends in .csv, .parquet or .json.")],
+    grid: Annotated[bool, typer.Option("--grid", help="A row per setting that was tried, with its inner AUC.")] = False,
+    curves: Annotated[bool, typer.Option("--curves", help="A row per point of what a figure shows.")] = False,
+) -> None:
+    """Write all records as one table, a row per record: for pandas, R or a spreadsheet.
+
+    opauc-bench export results/table2 --out table2.csv
+
+    opauc-bench export results/table2 --grid --out grid.parquet
+    """
+    from ..commands.export import export_results
+    from ..commands.terminal import say
+
+    n_rows = export_results(open_recorded(config, None), file, grid=grid, curves=curves)
+    say(f"{n_rows} rows written to {file}")
 
 
 @app.command()
@@ -136,9 +229,9 @@ def verify(
 
     Bit by bit where software and processor are the same, to 1e-9 elsewhere. Nothing in the folder is written.
 
-    Ids, data, chosen settings and tables are checked for all records.
+    Checksums, ids, data, selected settings and tables are checked for all records.
     """
-    from ..runner.verify import verify_results
+    from ..commands.verify import verify_results
 
     session = open_recorded(config, out, dataset, learner, mirror, offline)
     return verify_results(
@@ -157,11 +250,30 @@ def merge(
     folders: Annotated[list[Path], typer.Argument(help="Results folders of the shards.")],
     out: Out = None,
     test: Test = None,
-) -> None:
-    """Join the results folders of shards into one, and print its table.
+) -> int:
+    """Join the results folders of shards into one, write its report and print its table.
 
     All or nothing: they must be of this experiment, on the same data, without contradictions.
-    """
-    from ..runner.command import merge_results
 
-    merge_results(open_session(config, out), folders, test)
+    The exit code is 1 if tasks are without a record, because a shard is missing or not finished.
+    """
+    from ..commands.merge import merge_results
+
+    return merge_results(open_session(config, out), folders, test)
+
+
+@app.command()
+def pack(
+    config: Place,
+    out: Out = None,
+    self_contained: Annotated[
+        bool, typer.Option("--self-contained", help="Copy the records of other folders that this one refers to.")
+    ] = False,
+) -> None:
+    """Put the records of an interrupted run into their files, and write its report. run does so when it ends.
+
+    With --self-contained, the folder can be moved without the folders under reuse.
+    """
+    from ..commands.merge import pack_results
+
+    pack_results(open_recorded(config, out), self_contained)

@@ -9,7 +9,7 @@ from .options import find_sources
 @app.command()
 def doctor() -> int:
     """Check this installation: versions, cache, mirrors, compilers, cores."""
-    from ..runner.listings import examine
+    from ..commands.listings import examine
 
     lines, good = examine(find_sources(None, False))
     print("\n".join(lines))

@@ -12,7 +12,7 @@ from .app import learners_app
 @learners_app.command("list")
 def learners_list() -> None:
     """List all learners with their parameters and grid axes."""
-    from ..runner.listings import list_learners
+    from ..commands.listings import list_learners
 
     print(list_learners())
 
@@ -22,7 +22,7 @@ def learners_show(
     name: Annotated[str, typer.Argument(help="Name, or path/to/file.py:Class.")],
 ) -> None:
     """Describe a learner: its parameters, their defaults and what they mean."""
-    from ..runner.listings import describe_learner
+    from ..commands.listings import describe_learner
 
     print(describe_learner(name))
 

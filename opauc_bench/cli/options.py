@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from ..commands.session import Session
     from ..data import Sources
-    from ..runner.session import Session
 
 Config = Annotated[str, typer.Argument(help="Experiment file, or the name of a bundled one such as table2.")]
 Place = Annotated[str, typer.Argument(help="Experiment file, name of a bundled one, or a results folder.")]
@@ -35,9 +35,9 @@ _WORKERS_A_CORE = 2
 def open_session(
     config: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False, shard=None, **wanted
 ) -> Session:
+    from ..commands.session import Session
+    from ..commands.shards import parse_shard
     from ..config import find_config
-    from ..runner.session import Session
-    from ..runner.shards import parse_shard
 
     return Session.open(
         find_config(config, **wanted),
@@ -51,8 +51,8 @@ def open_session(
 
 def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
     """The session of a results folder, which is given itself or by the config that it comes from."""
+    from ..commands.session import Session
     from ..errors import ConfigError
-    from ..runner.session import Session
 
     if not os.path.isfile(os.path.join(place, "manifest.json")):
         if os.path.isdir(place) and out is None:
@@ -70,6 +70,10 @@ def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mi
         datasets=tuple(datasets or ()),
         learners=tuple(learners or ()),
     )
+
+
+def split_names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def find_sources(mirror: list[str] | None, offline: bool) -> Sources:

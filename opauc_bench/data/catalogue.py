@@ -1,5 +1,6 @@
 """The catalogue: one YAML entry per dataset says what its files are and what must come out of them."""
 
+import functools
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -212,7 +213,8 @@ def load_catalogue(extra: Path | None = None) -> dict[str, DatasetEntry]:
     ConfigError
         With file, line and column: a mistake in a catalogue. Also a name that the packaged catalogue has.
     """
-    entries = _read(packaged_catalogue(), {})
+    packaged = packaged_catalogue()
+    entries = dict(_read_packaged(packaged, packaged.stat().st_mtime_ns))
     if extra is not None:
         own = _read(Path(extra), entries)
         taken = sorted(set(entries) & set(own))
@@ -225,6 +227,12 @@ def load_catalogue(extra: Path | None = None) -> dict[str, DatasetEntry]:
             entry._file = Path(extra)
         entries |= own
     return entries
+
+
+@functools.lru_cache(maxsize=1)
+def _read_packaged(path: Path, changed: int) -> dict[str, DatasetEntry]:
+    """Read once what the checks of an experiment and its session both ask for."""
+    return _read(path, {})
 
 
 def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry]:

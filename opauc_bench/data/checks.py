@@ -5,12 +5,12 @@ from pathlib import Path
 
 from ..errors import DataError
 from .build import at_hand
-from .cache import cached_file, check_cached, kept_file, local_file, local_origin
+from .cache import cached_file, changed_at_origin, check_cached, kept_file, local_file, local_origin
 from .catalogue import DatasetEntry, Form
 from .sources import Sources, is_remote
 from .store import find_prepared, fingerprint_of, open_folder, prepared_folder
 
-__all__ = ["Check", "availability", "download_size", "verify"]
+__all__ = ["Check", "availability", "download_size", "has_changed_files", "verify"]
 
 
 def availability(entry: DatasetEntry, sources: Sources) -> str:
@@ -34,6 +34,11 @@ def availability(entry: DatasetEntry, sources: Sources) -> str:
         elif best not in ("mirror", "local") and not sources.offline and _addressed(entry, form, sources):
             best = "download"
     return best
+
+
+def has_changed_files(entry: DatasetEntry, sources: Sources) -> bool:
+    """Whether a file of the user's own is not what it was when it was copied into the cache."""
+    return any(changed_at_origin(entry, file, sources) for form in entry.forms for file in form.files)
 
 
 def download_size(entry: DatasetEntry, sources: Sources) -> int | None:

@@ -18,21 +18,24 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__
 from ..data import DatasetEntry, Sources, prepare
 from ..errors import DataError, RunnerError
-from ..plan import Task
-from .store import Store
-from .task import SECONDS_TO_LOAD, Workplace, load_within, lost_record, overdue_record, run_task
+from ..results.environment import environment
+from ..results.manifest import add_environment
+from ..results.record import Record
+from ..results.store import Store
+from ..task import Task
+from .worker import SECONDS_TO_LOAD, Workplace, failed_record, load_within, lost_record, overdue_record, run_task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 __all__ = ["DaskExecutor"]
 
-Done = tuple[Task, dict[str, Any]]
+Done = tuple[Task, Record]
 
 _SECONDS_FOR_SCHEDULER = 60.0
 _SECONDS_FOR_WORKERS = 600.0
@@ -77,10 +80,18 @@ class DaskExecutor:
         self._name = secrets.token_hex(8)
         self._client: Client | None = None
         self._cluster = None
+        self._environments: set[str] = set()  # that are in the manifest
+
+    def connect(self) -> None:
+        """See `Executor.connect`; a scheduler that goes away meanwhile is waited for by `run`."""
+        try:
+            self._connect()
+        except _LOST:
+            self._disconnect()
 
     def run(self, tasks: list[Task], workplace: Workplace) -> Iterator[Done]:
         store = Store(workplace.results)
-        left = {(task.id, task.column): task for task in tasks}
+        left = {task.id: task for task in tasks}
         attempt = in_vain = 0
         try:
             while left:
@@ -90,8 +101,8 @@ class DaskExecutor:
                     unloaded = _warm_up(client, list(left.values()), workplace)
                     there = replace(workplace, unloaded=unloaded)
                     for task, record in self._drained(client, list(left.values()), there, attempt):
-                        store.write(task, record)
-                        del left[task.id, task.column]
+                        store.write(record)
+                        del left[task.id]
                         yield task, record
                 except _LOST as error:
                     self._disconnect()
@@ -162,7 +173,7 @@ class DaskExecutor:
 
     def _drain(
         self, client: Client, tasks: list[Task], workplace: Workplace, attempt: str
-    ) -> Iterator[tuple[Task, dict[str, Any] | None]]:
+    ) -> Iterator[tuple[Task, Record | None]]:
         """Send tasks, a few more than there are workers at a time, and yield what comes back; None if a worker died."""
         from distributed import as_completed
 
@@ -182,7 +193,7 @@ class DaskExecutor:
                 self.entries[task.dataset],
                 replace(workplace, results=Path(), prepared={}),
                 self._name,
-                key=f"opauc-bench-{task.id}-{task.column}-{attempt}-{next(sendings)}",
+                key=f"opauc-bench-{task.id}-{attempt}-{next(sendings)}",
                 # Not these alone: one that dies comes back under another address, and nobody would be left.
                 workers=[name for name in _addresses(client) if name not in refusals] if refusals else None,
                 allow_other_workers=bool(refusals),
@@ -210,17 +221,33 @@ class DaskExecutor:
                 if any(name not in refusals for name in _addresses(client)):
                     send(number, task)
                     continue
-                outcome = {**lost_record(task), "message": f"no worker has the data: {outcome.message}"}
+                outcome = failed_record(task, "error", f"no worker has the data: {outcome.message}")
+            elif isinstance(outcome, _Computed):
+                self._note_environment(workplace.results, outcome)
+                outcome = outcome.record
             yield task, outcome
             refill()
 
+    def _note_environment(self, folder: Path, computed: _Computed) -> None:
+        """Write into the manifest what a record of another machine refers to, before the record."""
+        if computed.record.environment not in self._environments:
+            add_environment(folder, computed.environment)
+            self._environments.add(computed.record.environment)
 
-def _given_up(task: Task, limit: float | None, elapsed: float) -> dict[str, Any]:
+
+def _given_up(task: Task, limit: float | None, elapsed: float) -> Record:
     """The record of a task that was alone when its worker died, and left no word."""
     if limit is None or elapsed < limit:
         return lost_record(task)
     message = f"time limit of {limit:g} s reached; its worker ended after {elapsed:.0f} s"
-    return {**lost_record(task), "status": "timeout", "message": message}
+    return failed_record(task, "timeout", message)
+
+
+class _Computed(NamedTuple):
+    """A record, and what it was computed with."""
+
+    record: Record
+    environment: dict[str, Any]
 
 
 class _Refusal:
@@ -231,7 +258,7 @@ class _Refusal:
         self.message = message
 
 
-def _outcome_of(future: Future, task: Task) -> dict[str, Any] | _Refusal | None:
+def _outcome_of(future: Future, task: Task) -> _Computed | Record | _Refusal | None:
     """A record, a refusal, or None if its worker died; raises _SchedulerLost if it was lost with the scheduler."""
     from distributed import KilledWorker
 
@@ -242,7 +269,7 @@ def _outcome_of(future: Future, task: Task) -> dict[str, Any] | _Refusal | None:
         return None
     if error is not None:
         # Tasks do not raise; what comes here is about sending and receiving them.
-        return {**lost_record(task), "message": f"{type(error).__name__}: {error}"}
+        return failed_record(task, "error", f"{type(error).__name__}: {error}")
     return future.result()
 
 
@@ -251,7 +278,7 @@ def _outcome_of(future: Future, task: Task) -> dict[str, Any] | _Refusal | None:
 _HASHED: set[str | None] = set()  # fingerprints of the arrays that this process has read and found right
 
 
-def _compute_there(task: Task, entry: DatasetEntry, limits: Workplace, run: str) -> dict[str, Any] | _Refusal:
+def _compute_there(task: Task, entry: DatasetEntry, limits: Workplace, run: str) -> _Computed | _Refusal:
     from distributed import get_worker
 
     worker = get_worker()
@@ -269,10 +296,10 @@ def _compute_there(task: Task, entry: DatasetEntry, limits: Workplace, run: str)
     results = Path(tempfile.mkdtemp(prefix="opauc-bench-", dir=worker.local_directory))
     workplace = replace(limits, results=results, prepared={task.dataset: str(data.folder)})
     # Beside the folders of this host's workers: it outlives the process, and whoever is sent the task next finds it.
-    note = Path(worker.local_directory).parent / f"opauc-bench-{run}-{task.id}-{task.column}"
+    note = Path(worker.local_directory).parent / f"opauc-bench-{run}-{task.id}"
     try:
         said = note.read_text(encoding="utf-8", errors="replace") if note.exists() else None
-        return overdue_record(task, workplace, said) or run_task(task, workplace, note)
+        return _Computed(overdue_record(task, workplace, said) or run_task(task, workplace, note), environment())
     finally:
         note.unlink(missing_ok=True)
         shutil.rmtree(results, ignore_errors=True)

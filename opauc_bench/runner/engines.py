@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..data import DatasetEntry
 from ..errors import ConfigError
-from ..plan import Task
+from ..task import Task
 from .execute import Executor, LocalExecutor
 
 __all__ = ["Engine", "workers"]

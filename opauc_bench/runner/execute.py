@@ -16,15 +16,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import resource_tracker
-from typing import Any, Protocol
+from typing import Protocol
 
-from ..plan import Task
-from .store import Store
-from .task import SECONDS_TO_LOAD, Workplace, load_within, lost_record, overdue_record, run_task
+from ..results.record import Record
+from ..results.store import Store
+from ..task import Task
+from .worker import SECONDS_TO_LOAD, Workplace, load_within, lost_record, overdue_record, run_task
 
 __all__ = ["Executor", "LocalExecutor"]
 
-Done = tuple[Task, dict[str, Any]]
+Done = tuple[Task, Record]
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -40,6 +41,15 @@ _PR_SET_PDEATHSIG = 1
 
 class Executor(Protocol):
     """What the runner needs of an engine."""
+
+    def connect(self) -> None:
+        """Make sure that there are workers.
+
+        Raises
+        ------
+        RunnerError
+        """
+        ...
 
     def run(self, tasks: list[Task], workplace: Workplace) -> Iterator[Done]:
         """Compute the tasks, in whatever order, and yield each with its record."""
@@ -67,28 +77,30 @@ class LocalExecutor:
         self.n_jobs = n_jobs
         self._pool = None
 
+    def connect(self) -> None:
+        """See `Executor.connect`: processes of this machine start with the first task."""
+
     def run(self, tasks: list[Task], workplace: Workplace) -> Iterator[Done]:
         store = Store(workplace.results)
         workplace = replace(workplace, unloaded=self._load_learners(tasks, workplace))
-        # Two columns may be one and the same computation, under the same id.
-        waiting = {(task.id, task.column): task for task in tasks}
+        waiting = {task.id: task for task in tasks}
         while waiting:
             for task, record in self._compute(list(waiting.values()), workplace, self.n_jobs):
-                del waiting[task.id, task.column]
+                del waiting[task.id]
                 yield task, record
             if not waiting:
                 return
             # Tasks are left: the pool broke. What was recorded but not reported is found by reading it.
             for task in list(waiting.values()):
-                if (record := store.read(task)) is not None:
-                    del waiting[task.id, task.column]
+                if (record := store.read_loose(task)) is not None:
+                    del waiting[task.id]
                     yield task, record
             notes = {key: note for key, task in waiting.items() if (note := store.clear_claim(task)) is not None}
             store.sweep()  # what the workers were writing when they ended
             overdue = {key: record for key in notes if (record := overdue_record(waiting[key], workplace, notes[key]))}
             for key, record in overdue.items():
                 task = waiting.pop(key)
-                store.write(task, record)
+                store.write(record)
                 yield task, record
             if overdue:  # so the others were ended only because they were neighbours
                 continue
@@ -127,10 +139,10 @@ class LocalExecutor:
         if not done:
             note = store.clear_claim(task)
             store.sweep()
-            record = store.read(task)
+            record = store.read_loose(task)
             if record is None:
                 record = overdue_record(task, workplace, note) or lost_record(task)
-                store.write(task, record)
+                store.write(record)
             done = [(task, record)]
         yield from done
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import re
 import resource
 import time
@@ -10,12 +11,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["OVERTIME", "Deadline", "TimeLimitReached", "last_resort", "memory_limit", "overrun_in"]
+from ..task import Task
+
+__all__ = [
+    "OVERTIME",
+    "Deadline",
+    "TimeLimitReached",
+    "available_memory",
+    "exceeds_memory",
+    "last_resort",
+    "memory_limit",
+    "overrun_in",
+]
 
 OVERTIME = 3.0  # seconds beyond its limit after which a task is not asked any more
 _MOST_BYTES = 2.0**62  # that the system can count
 _HEADING = "Timeout ("
 _FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
+
+
+def available_memory(limit_gb: float | None) -> float:
+    """Bytes that one task may use: the limit of the config, else the memory of this machine."""
+    return limit_gb * 1e9 if limit_gb else float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def exceeds_memory(task: Task, memory_bytes: float) -> bool:
+    """Whether a task needs far more memory than it may use; estimates are good to a factor of two."""
+    return task.memory_bytes > 2 * memory_bytes
 
 
 class TimeLimitReached(Exception):

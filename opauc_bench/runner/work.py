@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..data import Dataset
-from ..plan import Task
+from ..results.store import Store
+from ..task import Task
 from .limits import Deadline
-from .store import Store
 
 __all__ = ["Work", "from_json", "to_json"]
 

@@ -1,4 +1,4 @@
-"""What figures take over from the protocols that fill tables: their sets, and the setting that they choose."""
+"""What figures take over from the protocols that fill tables: their sets, and the setting that they select."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def parts_of(work: Work) -> Parts:
     return parts
 
 
-def best_settings(work: Work, parts: Parts, outcome: dict[str, Any]) -> Iterator[dict[str, float]]:
-    """Settings from the best one on: what is known to be chosen, the only one, or what is chosen here.
+def best_settings(work: Work, parts: Parts, content: dict[str, Any]) -> Iterator[dict[str, float]]:
+    """Settings from the best one on: what is known to be selected, the only one, or what is selected here.
 
-    What a choice took, or why there is none, is put into ``outcome``; what it compared is not, so that a record is the
-    same wherever its setting comes from.
+    What a selection took, or why there is none, is put into ``content``; what it compared is not, so that a record is
+    the same wherever its setting comes from.
     """
-    if work.task.chosen is not None:
-        yield dict(work.task.chosen)
+    if work.task.selected is not None:
+        yield dict(work.task.selected)
         return
     began = time.process_time()
     if trouble := borrow_axes(work, parts):
-        outcome["message"] = trouble
+        content["message"] = trouble
         return
     best = [0]
     if len(next(iter(work.grid.values()))) > 1:
         splits = work.task.protocol["splits"]
         aucs, _ = _SELECT[splits["kind"]](work, splits, parts)
-        outcome["timing"]["selection_cpu_seconds"] = time.process_time() - began
+        content["timing"]["selection_cpu_seconds"] = time.process_time() - began
         best = ranking(aucs)
     for position in best:
         yield {axis: float(values[position]) for axis, values in work.grid.items()}

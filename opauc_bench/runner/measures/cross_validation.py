@@ -21,18 +21,17 @@ def measure_cross_validation(work: Work) -> dict[str, Any]:
     Returns
     -------
     dict
-        Status, test AUC, chosen setting, the inner AUCs and timings.
+        Status, test AUC, selected setting, the inner AUCs and timings; see `results.record.CrossValidationOutcome`.
     """
     parts = split_into_folds(work, work.task.protocol)
     aucs, selection = select_by_inner_folds(work, work.task.protocol, parts)
-    outcome = {"status": "diverged", "message": "no setting stayed finite", **parts.counts, "selection": selection}
     data = work.data
 
-    def measure(coef: np.ndarray) -> dict[str, Any]:
+    def measure(coef: np.ndarray) -> dict[str, float]:
         auc = score_columns(data.X, data.y[parts.test], parts.test, coef)[0]
-        return {"test_auc": float(auc)} if np.isfinite(auc) else {}
+        return {"auc": float(auc)} if np.isfinite(auc) else {}
 
-    return outcome | refit(work, parts.train, ranking(aucs), measure)
+    return refit(work, parts.train, ranking(aucs), measure, {"kind": "cv", **parts.counts, "selection": selection})
 
 
 def split_into_folds(work: Work, protocol: dict[str, Any]) -> Parts:
@@ -77,5 +76,5 @@ def select_by_inner_folds(work: Work, protocol: dict[str, Any], parts: Parts) ->
     return mean_auc, {
         "n_settings": len(mean_auc),
         "n_diverged": int(np.isnan(mean_auc).sum()),
-        "mean_auc": to_json(mean_auc),
+        "auc": to_json(mean_auc),
     }

@@ -1,7 +1,7 @@
 """Kinds ``sweep``, ``convergence`` and ``timing``: what figures show.
 
-Their records have under ``measured`` columns of equal length: a row for each setting of the grid, for each point of a
-pass, or one row. Columns of times are under ``measured`` of ``timing``: computed again, they come out otherwise.
+Their outcomes have columns of equal length: a row for each setting of the grid, for each point of a pass, or one row.
+Columns of times are under ``timing``: computed again, they come out otherwise.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from .holdout import borrow_axes
 
 __all__ = ["measure_convergence", "measure_sweep", "measure_timing"]
 
+_ALL_DIVERGED = "no setting stayed finite"
+
 
 def measure_sweep(work: Work) -> dict[str, Any]:
     """Train and test every setting of the grid.
@@ -31,8 +33,9 @@ def measure_sweep(work: Work) -> dict[str, Any]:
         Status, and AUC and sparse ratio of every setting, null where it diverged.
     """
     parts = parts_of(work)
+    outcome = {"kind": "sweep", **parts.counts}
     if trouble := borrow_axes(work, parts):
-        return {"status": "diverged", "message": trouble, **parts.counts}
+        return {"status": "diverged", "message": trouble, "outcome": outcome}
     scored = {"auc": parts.test, **({} if parts.validation is None else {"validation_auc": parts.validation})}
     kept = {int(setting): values for setting, values in work.partial.get("sweep", {}).items()}
 
@@ -55,14 +58,11 @@ def measure_sweep(work: Work) -> dict[str, Any]:
         finished={int(k): dict(zip(row, from_json(list(row.values())))) for k, row in kept.items()},
         on_block=keep,
     )
-    n_diverged = int(np.isnan(measured["auc"]).sum())
-    outcome = {"status": "ok", "message": ""}
-    if n_diverged == len(measured["auc"]):
-        outcome = {"status": "diverged", "message": "no setting stayed finite"}
+    diverged = bool(np.isnan(measured["auc"]).all())
     return {
-        **outcome,
-        **parts.counts,
-        "measured": {name: to_json(values) for name, values in measured.items()},
+        "status": "diverged" if diverged else "ok",
+        "message": _ALL_DIVERGED if diverged else "",
+        "outcome": {**outcome, "columns": {name: to_json(values) for name, values in measured.items()}},
         "timing": {"fit_cpu_seconds": work.cpu_seconds},
     }
 
@@ -73,24 +73,26 @@ def measure_convergence(work: Work) -> dict[str, Any]:
     Returns
     -------
     dict
-        Status, chosen setting, and rows seen, AUC and CPU seconds of learning at each point.
+        Status, selected setting, and rows seen, AUC and CPU seconds of learning at each point.
     """
     protocol = work.task.protocol
     parts = parts_of(work)
     at = checkpoints(len(parts.train), protocol["points"], protocol["spacing"])
-    outcome = {"status": "diverged", "message": "no setting stayed finite", **parts.counts, "timing": {}}
-    for setting in best_settings(work, parts, outcome):
+    content = {"status": "diverged", "message": _ALL_DIVERGED, "timing": {}}
+    content["outcome"] = outcome = {"kind": "convergence", **parts.counts}
+    for setting in best_settings(work, parts, content):
         began = time.process_time()
         curve = learning_curve(
             work.learner, work.data.X, work.data.y, setting, parts.train, parts.test, at, parts.auc, work.deadline.check
         )
         if np.isfinite(curve.auc[-1]):
-            outcome |= {"status": "ok", "message": "", "chosen": setting}
-            outcome["measured"] = {"n_seen": curve.n_seen.tolist(), "auc": to_json(curve.auc)}
-            outcome["timing"]["measured"] = {"seconds": to_json(curve.cpu_seconds)}
-            outcome["timing"]["fit_cpu_seconds"] = time.process_time() - began
+            content |= {"status": "ok", "message": ""}
+            outcome["selected"] = setting
+            outcome["columns"] = {"n_seen": curve.n_seen.tolist(), "auc": to_json(curve.auc)}
+            content["timing"]["columns"] = {"seconds": to_json(curve.cpu_seconds)}
+            content["timing"]["fit_cpu_seconds"] = time.process_time() - began
             break
-    return outcome
+    return content
 
 
 def measure_timing(work: Work) -> dict[str, Any]:
@@ -99,11 +101,12 @@ def measure_timing(work: Work) -> dict[str, Any]:
     Returns
     -------
     dict
-        Status, chosen setting, medians, every pass, and the load of the machine before and after.
+        Status, selected setting, medians, every pass, and the load of the machine before and after.
     """
     parts = parts_of(work)
-    outcome = {"status": "diverged", "message": "no setting stayed finite", **parts.counts, "timing": {}}
-    for setting in best_settings(work, parts, outcome):
+    content = {"status": "diverged", "message": _ALL_DIVERGED, "timing": {}}
+    content["outcome"] = outcome = {"kind": "timing", **parts.counts}
+    for setting in best_settings(work, parts, content):
         load = os.getloadavg()[0]
         timing = time_training(
             work.learner,
@@ -116,12 +119,13 @@ def measure_timing(work: Work) -> dict[str, Any]:
         )
         if np.isfinite(timing.coef).all():
             passes = {"seconds": timing.cpu, "wall_seconds": timing.wall}
-            outcome |= {"status": "ok", "message": "", "chosen": setting, "measured": {}}
-            outcome["timing"] |= {
-                "measured": {name: [float(np.median(values))] for name, values in passes.items()},
+            content |= {"status": "ok", "message": ""}
+            outcome["selected"] = setting
+            content["timing"] |= {
+                "columns": {name: [float(np.median(values))] for name, values in passes.items()},
                 "passes": {name: values.tolist() for name, values in passes.items()},
                 "load": [load, os.getloadavg()[0]],
                 "fit_cpu_seconds": float(timing.cpu.sum()),
             }
             break
-    return outcome
+    return content

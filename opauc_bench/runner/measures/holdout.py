@@ -22,20 +22,21 @@ def measure_holdout(work: Work) -> dict[str, Any]:
     Returns
     -------
     dict
-        Status, metrics on the test rows, chosen setting, the validation AUCs and timings.
+        Status, metrics on the test rows, selected setting, the validation AUCs and timings; see
+        `results.record.HoldoutOutcome`.
     """
     protocol = work.task.protocol
     parts = split_in_three(work, protocol)
-    outcome = {"status": "diverged", "message": "no setting stayed finite", **parts.counts}
+    outcome = {"kind": "holdout", **parts.counts}
     if trouble := borrow_axes(work, parts):
-        return outcome | {"message": trouble}
+        return {"status": "diverged", "message": trouble, "outcome": outcome}
     aucs, outcome["selection"] = select_by_validation(work, protocol, parts)
 
-    def measure(coef: np.ndarray) -> dict[str, Any]:
+    def measure(coef: np.ndarray) -> dict[str, float]:
         metrics = _metrics(work.data, parts.test, coef, protocol["auc"])
-        return {"metrics": metrics} if np.isfinite(metrics["auc"]) else {}
+        return metrics if np.isfinite(metrics["auc"]) else {}
 
-    return outcome | refit(work, parts.train, ranking(aucs), measure)
+    return refit(work, parts.train, ranking(aucs), measure, outcome)
 
 
 def split_in_three(work: Work, protocol: dict[str, Any]) -> Parts:

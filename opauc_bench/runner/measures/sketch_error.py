@@ -38,11 +38,10 @@ def measure_sketch_error(work: Work) -> dict[str, Any]:
             work.deadline.check()
             errors += sketch_errors(rows, [size], _build(work.learner), norm).tolist()
             work.keep({"errors": {key: to_json(values) for key, values in finished.items()}})
+    columns = {name: to_json(errors) for name, errors in finished.items()}
     return {
         "status": "ok",
-        "message": "",
-        "n_train": len(order),
-        "measured": {name: to_json(errors) for name, errors in finished.items()},
+        "outcome": {"kind": "sketch_error", "n_train": len(order), "columns": columns},
         "timing": {"fit_cpu_seconds": work.cpu_seconds},
     }
 

@@ -6,12 +6,10 @@ import contextlib
 import functools
 import json
 import os
-import platform
 import resource
 import time
 import traceback
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +19,24 @@ from scipy.linalg import blas
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from .. import __version__
 from ..data import Dataset, open_prepared
 from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import is_narrower, span_coordinates
 from ..learners import get_learner
-from ..plan import Task, expand_grid
+from ..results.environment import environment_id
+from ..results.record import Record, make_record
+from ..results.store import Store
+from ..task import Task, expand_grid
 from .limits import OVERTIME, TimeLimitReached, last_resort, memory_limit, overrun_in
 from .measures import MEASURES
-from .records import SCHEMA
-from .store import Store
 from .work import Work
 
 __all__ = [
     "SECONDS_TO_LOAD",
     "Workplace",
     "compute",
-    "environment",
+    "failed_record",
     "load_learner",
     "load_within",
     "lost_record",
@@ -83,7 +81,7 @@ class Workplace:
         )
 
 
-def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict[str, Any]:
+def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> Record:
     """Compute a task and write its record.
 
     Parameters
@@ -96,8 +94,8 @@ def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict
 
     Returns
     -------
-    dict
-        The record. Its status is ``ok``, or tells why there is no number.
+    Record
+        Its status is ``ok``, or tells why there is no number.
     """
     store = Store(workplace.results)
     start = time.monotonic()
@@ -123,7 +121,7 @@ def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> dict
             "traceback": _cut(traceback.format_exc(limit=-4)),
         }
     record = _record(task, outcome, time.monotonic() - start)
-    store.write(task, record)
+    store.write(record)
     return record
 
 
@@ -147,7 +145,7 @@ def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dic
     Returns
     -------
     dict
-        Status, what was measured, and timings.
+        Status, message, outcome and timing of the record.
     """
     started = time.monotonic()
     learner, grid = _searched(task.learner, task.params, task.grid)
@@ -197,22 +195,27 @@ def _patience(task: Task, workplace: Workplace, store: Store) -> float | None:
     return min(max(0.0, left), _AGES) + OVERTIME
 
 
-def overdue_record(task: Task, workplace: Workplace, note: str | None) -> dict[str, Any] | None:
+def overdue_record(task: Task, workplace: Workplace, note: str | None) -> Record | None:
     """The record of a task that was ended together with its process, or None if its end was another."""
     place = overrun_in(note or "", compute.__name__)
     if place is None:
         return None
     message = f"time limit of {workplace.seconds:g} s reached in {place}; its process had to be ended"
-    return _record(task, {"status": "timeout", "message": message}, workplace.seconds + OVERTIME)
+    return failed_record(task, "timeout", message, workplace.seconds + OVERTIME)
 
 
-def lost_record(task: Task) -> dict[str, Any]:
+def lost_record(task: Task) -> Record:
     """The record of a task that brought down its worker twice, the second time with no other task under way."""
     message = (
         "the worker process died twice on this task, the second time alone: most likely the system ran out of memory; "
         "see limits.memory_gb in the config"
     )
-    return _record(task, {"status": "error", "message": message}, 0.0)
+    return failed_record(task, "error", message)
+
+
+def failed_record(task: Task, status: str, message: str, seconds: float = 0.0) -> Record:
+    """The record of a task that did not come to its own end."""
+    return _record(task, {"status": status, "message": message}, seconds)
 
 
 def load_learner(task: Task) -> None:
@@ -273,46 +276,15 @@ def _coordinates(folder: str, fingerprint: str) -> np.ndarray:
     return span_coordinates(_dataset(folder, fingerprint).X)
 
 
-def _record(task: Task, outcome: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _record(task: Task, content: dict[str, Any], seconds: float) -> Record:
     timing = {
+        **content.get("timing", {}),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "wall_seconds": seconds,
         "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
-    return {
-        "schema": SCHEMA,
-        "id": task.id,
-        "dataset": task.dataset,
-        "column": task.column,
-        "trial": task.trial,
-        "fold": task.fold,
-        **outcome,
-        "timing": {**outcome.get("timing", {}), **timing},
-        "identity": task.identity,
-        "environment": environment(),
-    }
-
-
-@functools.lru_cache(maxsize=1)
-def environment() -> dict[str, Any]:
-    """Versions and machine that a number was computed with."""
-    packages = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite")
-    return {
-        "python": platform.python_version(),
-        "opauc-bench": __version__,
-        **{name: version(name) for name in packages},
-        "platform": platform.platform(aliased=True, terse=True),
-        "machine": platform.machine(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-    }
-
-
-def _processor() -> str:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor()
+        return make_record(task, {**content, "timing": timing}, environment_id())
+    except ValueError as error:  # a learner from a file may return what JSON cannot hold
+        content = {"status": "error", "message": f"its outcome is invalid: {error}", "timing": timing}
+        return make_record(task, content, environment_id())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..config import Experiment
 from ..errors import ConfigError
-from ..plan import Task
+from ..task import Task
 
 __all__ = ["Shard", "parse_shard"]
 
@@ -23,6 +23,9 @@ class Shard:
 
     index: int
     count: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
 
     @property
     def suffix(self) -> str:

@@ -7,9 +7,9 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from ..plan import Task
+from ..results.record import Record
+from ..task import Task
 
 __all__ = ["Progress", "duration"]
 
@@ -35,10 +35,9 @@ class Estimate:
         self._planned: dict[Kind, float] = defaultdict(float)
         self._taken: dict[Kind, float] = defaultdict(float)
 
-    def learn(self, task: Task, record: dict[str, Any]) -> None:
-        timing = record.get("timing", {})
-        taken = timing.get("selection_cpu_seconds", 0.0) + timing.get("fit_cpu_seconds", 0.0)
-        if record["status"] == "ok" and taken > 0:
+    def learn(self, task: Task, record: Record) -> None:
+        """Take note of what a task has taken; only finished ones teach."""
+        if record.ok and (taken := record.timing.cpu_seconds) > 0:
             self._planned[task.dataset, task.column] += task.seconds
             self._taken[task.dataset, task.column] += taken
 
@@ -78,7 +77,7 @@ class Progress:
 
     def __init__(self, tasks: list[Task], n_jobs: int, estimate: Estimate, quiet: bool = False):
         # Sums and not the tasks: with a hundred thousand of them, a look at each after each would take hours.
-        self._left = {(task.id, task.column) for task in tasks}
+        self._left = {task.id for task in tasks}
         self._planned = planned_by_kind(tasks)
         self._total = len(tasks)
         self._n_jobs = n_jobs
@@ -115,18 +114,18 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def done(self, task: Task, record: dict[str, Any]) -> None:
+    def done(self, task: Task, record: Record) -> None:
         """Take note of a finished task."""
-        if (task.id, task.column) in self._left:
-            self._left.remove((task.id, task.column))
+        if task.id in self._left:
+            self._left.remove(task.id)
             self._planned[task.dataset, task.column] -= task.seconds
         self._estimate.learn(task, record)
-        failed = record["status"] != "ok"
+        failed = not record.ok
         self._failed += failed
         if self._bar is not None:
             self._bar.update(self._row, advance=1, description=task.label, left=self._time_left() if self._left else "")
         if failed:
-            self.say(f"{task.label}: {record['status']}: {record['message']}")
+            self.say(f"{task.label}: {record.status}: {record.message}")
         elif self._bar is None and not self._quiet and time.monotonic() - self._said >= _SECONDS_BETWEEN_LINES:
             finished = self._total - len(self._left)
             left = self._time_left()

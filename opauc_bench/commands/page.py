@@ -1,114 +1,106 @@
-"""From a session to the page of its results: everything it shows is read from the records and the manifest."""
+"""From records and a manifest to the page that shows them."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from ..plan import Task
 from ..report.page import PageContent, render_page
 from ..report.page.content import Fold, GridMap, Provenance, Seconds, grid_map
-from .manifest import read_manifest
-from .records import metrics_of, selection_aucs
-from .session import Session
+from ..report.titles import plain_title
+from ..results.record import Record
+from .recorded import Pair, Recorded
 from .tables import build_report
 
 __all__ = ["PAGE", "page_content", "page_text"]
 
 PAGE = "report.html"
 
-Record = dict[str, Any]
 
-
-def page_text(session: Session, test: str | None = None, is_hopeless: Callable[[Task], bool] | None = None) -> str:
+def page_text(recorded: Recorded, test: str | None = None) -> str:
     """Return the page as HTML, the same bytes for the same records.
 
     Raises
     ------
     ResultsError
-        If there are no records, or no manifest.
+        If there are no records.
     """
-    return render_page(page_content(session, test, is_hopeless))
+    return render_page(page_content(recorded, test))
 
 
-def page_content(
-    session: Session, test: str | None = None, is_hopeless: Callable[[Task], bool] | None = None
-) -> PageContent:
+def page_content(recorded: Recorded, test: str | None = None) -> PageContent:
     """Collect what the page shows.
 
     Parameters
     ----------
-    session : Session
+    recorded : Recorded
     test : {'paired', 'corrected'}, optional
         The one shown first, by default that of the config.
-    is_hopeless : callable, optional
-        As for `build_report`.
     """
-    tables, comparisons, rows = {}, {}, session.records()
+    session = recorded.session
+    tables, comparisons = {}, {}
     for name in ("paired", "corrected"):
-        tables[name], comparisons[name] = build_report(session, name, is_hopeless=is_hopeless, records=rows)
-    records = {key: [record for _, record in pairs if record is not None] for key, pairs in rows.items()}
+        tables[name], comparisons[name] = build_report(recorded, name)
+    records = {key: [record for _, record in pairs if record is not None] for key, pairs in recorded.cells.items()}
     return PageContent(
         description=session.experiment.description,
         tables=tables,
         test=test or session.experiment.report.test,
         comparison=comparisons["paired"],
         folds={key: [_fold(record) for record in found] for key, found in records.items() if found},
-        grids={key: found for key, pairs in rows.items() if (found := _grid(pairs)) is not None},
+        grids={key: found for key, pairs in recorded.cells.items() if (found := _grid(pairs)) is not None},
         seconds={key: found for key, kept in records.items() if (found := _seconds(kept)) is not None},
         learners={column.key: column.learner.rpartition(":")[2] for column in session.columns},
         runs=session.experiment.protocol.runs,
-        sources=session.rows(),
-        provenance=_provenance(session, [record for found in records.values() for record in found]),
+        sources=session.experiment.rows,
+        provenance=_provenance(recorded),
     )
 
 
 def _fold(record: Record) -> Fold:
-    good = record["status"] == "ok"
     return Fold(
-        trial=record["trial"],
-        fold=record["fold"],
-        status=record["status"],
-        auc=metrics_of(record)["auc"] if good else None,
-        chosen=record.get("chosen", {}) if good else {},
+        trial=record.trial,
+        fold=record.fold,
+        status=record.status,
+        auc=record.metrics.get("auc"),
+        selected=record.selected,
     )
 
 
-def _grid(pairs: list[tuple[Task, Record | None]]) -> GridMap | None:
-    searched = [(task, record) for task, record in pairs if record is not None and selection_aucs(record)]
+def _grid(pairs: list[Pair]) -> GridMap | None:
+    searched = [(task, record) for task, record in pairs if record is not None and record.selection is not None]
     if not searched:
         return None
     return grid_map(
         searched[0][0].grid,
-        [selection_aucs(record) for _, record in searched],
-        [record["chosen"] for _, record in searched if record["status"] == "ok"],
+        [record.selection.auc for _, record in searched],
+        [record.selected for _, record in searched if record.ok],
     )
 
 
 def _seconds(records: list[Record]) -> Seconds | None:
-    timings = [record["timing"] for record in records if record["status"] == "ok"]
-    fit = tuple(timing["fit_cpu_seconds"] for timing in timings if "fit_cpu_seconds" in timing)
-    if not fit:
-        return None
-    return Seconds(fit, sum(timing.get("selection_cpu_seconds", 0.0) for timing in timings))
+    timings = [record.timing for record in records if record.ok]
+    fit = tuple(timing.fit_cpu_seconds for timing in timings if timing.fit_cpu_seconds is not None)
+    return Seconds(fit, sum(timing.selection_cpu_seconds or 0.0 for timing in timings)) if fit else None
 
 
-def _provenance(session: Session, records: list[Record]) -> Provenance:
-    manifest = read_manifest(session.folder)
+def _provenance(recorded: Recorded) -> Provenance:
+    manifest, session = recorded.manifest, recorded.session
     experiment = session.experiment
     protocol = experiment.protocol.model_dump(mode="json")
     limits = experiment.limits.model_dump(mode="json", exclude_none=True)
     facts = [("protocol", _pairs(protocol)), ("limits", _pairs(limits) or "none")]
-    facts += [("config", str(manifest.get("config", ""))), ("opauc-bench", str(manifest.get("opauc_bench", "")))]
-    machines = Counter(_pairs(record.get("environment", {})) for record in records)
+    facts += [("config", manifest.config), ("opauc-bench", manifest.opauc_bench)]
+    machines = Counter(_pairs(recorded.environment_of(record)) for _, record in recorded.pairs)
+    known = {name: facts.plain() for name, facts in manifest.datasets.items()}
     return Provenance(
         facts=facts,
-        datasets=[{"name": name, **manifest["datasets"].get(name, {})} for name in experiment.datasets],
+        datasets=[{"name": name, **known.get(name, {})} for name in experiment.datasets],
         learners=[
             {
-                "title": column.title,
+                "title": plain_title(column.title),
                 "learner": column.identity["learner"],
                 "version": str(column.identity["version"]),
                 "params": _pairs(column.identity["params"]) or "-",
@@ -117,7 +109,7 @@ def _provenance(session: Session, records: list[Record]) -> Provenance:
             for column in session.columns
         ],
         machines=sorted(machines.items(), key=lambda pair: (-pair[1], pair[0])),
-        experiment=json.dumps(manifest["experiment"], indent=1, ensure_ascii=False),
+        experiment=json.dumps(experiment.plain(), indent=1, ensure_ascii=False),
     )
 
 

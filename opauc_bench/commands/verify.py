@@ -8,22 +8,25 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError, ResultsError
-from ..plan import Task
-from ..report.text import auc_text
+from ..report.text import auc_text, columns_text
+from ..results.environment import environment
+from ..results.record import Record
+from ..runner.engines import workers
+from ..runner.execute import LocalExecutor
+from ..runner.worker import Workplace
+from ..task import Task
 from .audit import Audit, audit
-from .engines import workers
-from .execute import LocalExecutor
+from .local_data import LocalData, Notify
 from .progress import Estimate, Progress, duration
-from .records import metrics_of, selection_aucs
-from .session import Session
-from .task import Workplace, environment
+from .recorded import Recorded
+from .session import Session, shell_command
 from .terminal import say, wrapped
 
 __all__ = ["Outcome", "compare_records", "draw", "verify_results"]
@@ -31,10 +34,10 @@ __all__ = ["Outcome", "compare_records", "draw", "verify_results"]
 TOLERANCE = 1e-9
 RECOMPUTABLE = ("ok", "diverged")  # the other statuses belong to the machine and its load
 
-Pair = tuple[Task, dict[str, Any]]
+Pair = tuple[Task, Record]
 
-# What is not the result itself: how long it took, where, in which words, and whose program did it.
-_CIRCUMSTANCES = ("environment", "timing", "message", "learner_info", "traceback")
+# What is not the result itself: how long it took, where, in which words, under which column, and whose program did it.
+_CIRCUMSTANCES = ("environment", "timing", "message", "traceback", "column")
 _SHOWN = 5
 
 
@@ -55,7 +58,7 @@ class Outcome:
     Attributes
     ----------
     task : Task
-    recorded, computed : dict
+    recorded, computed : Record
     same_platform : bool
         Whether both are of the same software and processor, so that all bits have to be the same.
     differences : list of (str, object, object)
@@ -65,15 +68,15 @@ class Outcome:
     """
 
     task: Task
-    recorded: dict[str, Any]
-    computed: dict[str, Any]
+    recorded: Record
+    computed: Record
     same_platform: bool
-    differences: list[tuple[str, Any, Any]]
-    within: list[tuple[str, Any, Any]]
+    differences: list[tuple[str, Any, Any]] = field(default_factory=list)
+    within: list[tuple[str, Any, Any]] = field(default_factory=list)
 
     @property
     def finished(self) -> bool:
-        return self.computed["status"] in RECOMPUTABLE
+        return self.computed.status in RECOMPUTABLE
 
     @property
     def agrees(self) -> bool:
@@ -116,34 +119,37 @@ def verify_results(
     ResultsError
         If the folder has no records, or none that could be computed again.
     DataError
-        If no dataset of the records can be had.
+        If no dataset of the records is available.
     """
-    session.as_recorded = True
-    found = audit(session)
-    if not found.n_files:
-        raise ResultsError(f"{session.folder}: no records", session.command("run"))
+    recorded = Recorded.read(session)
+    found = audit(recorded)
+    if not found.n_records:
+        raise ResultsError(f"{session.folder}: no records", shell_command(session, "run"))
     _print_audit(session, found)
     if sample == 0:
         return 1 if found.findings else 0
     seed = secrets.randbelow(2**31) if seed is None else seed
     notify = (lambda text: None) if quiet else say
-    chosen, notes = _candidates(session, found.records, max_seconds)
-    pairs, missing = draw(chosen, sample, seed, lambda task: _can_be_had(session, task, notify))
-    notes += [f"{name}: not drawn from, {_why(session, name)}" for name in missing]
-    if changed := session.check_data({task.dataset for task, _ in pairs}, notify):
+    local = LocalData(session.catalogue, session.sources)
+    candidates, notes = _candidates(session, found.pairs, max_seconds)
+    pairs, missing = draw(candidates, sample, seed, lambda task: _is_available(local, task, notify))
+    notes += [f"{name}: not drawn from, {_why(local, name)}" for name in missing]
+    if changed := local.check({task.dataset for task, _ in pairs}, notify):
         pairs = [(task, record) for task, record in pairs if task.dataset not in changed]
-        notes += [f"{name}: not computed on, {_why(session, name)}" for name in changed]
+        notes += [f"{name}: not computed on, {_why(local, name)}" for name in changed]
     if not pairs:
-        _raise_nothing_to_compute(session, notes, bool(missing))
+        error = DataError if missing else ResultsError
+        raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), "opauc-bench data list")
     n_jobs = min(n_jobs, len(pairs))
-    wall = sum(record["timing"].get("wall_seconds", 0.0) for _, record in pairs)
-    which = "all" if sample is None else f"{len(pairs)} of {len(chosen)} at random (--seed {seed} draws the same)"
+    wall = sum(record.timing.wall_seconds for _, record in pairs)
+    which = "all" if sample is None else f"{len(pairs)} of {len(candidates)} at random (--seed {seed} draws the same)"
     print()
     print(wrapped(f"Computing again: {which}, about {duration(wall / n_jobs)} on {workers(n_jobs)}"), flush=True)
     start = time.monotonic()
-    outcomes = recompute(session, pairs, n_jobs, quiet)
+    outcomes = recompute(recorded, local, pairs, n_jobs, quiet)
     print(f"\n{_table(outcomes)}\n")
-    for line in [*_explanations(outcomes), *notes, *_summary(outcomes, time.monotonic() - start)]:
+    elsewhere = _elsewhere(recorded, outcomes)
+    for line in [*_explanations(outcomes), *notes, *_summary(outcomes, time.monotonic() - start), *elsewhere]:
         print(wrapped(line))
     return 1 if found.findings or not all(outcome.agrees for outcome in outcomes) else 0
 
@@ -175,55 +181,59 @@ def draw(
     return [candidates[i] for i in sorted(drawn)], list(missing)
 
 
-def recompute(session: Session, pairs: list[Pair], n_jobs: int, quiet: bool = True) -> list[Outcome]:
+def recompute(
+    recorded: Recorded, local: LocalData, pairs: list[Pair], n_jobs: int, quiet: bool = True
+) -> list[Outcome]:
     """Compute tasks again in a folder that is thrown away, without a time limit, and compare."""
     estimate = Estimate()
     for task, record in pairs:
         estimate.learn(task, record)
-    recorded = {(task.id, task.column): record for task, record in pairs}
-    tasks = [task for task, _ in pairs]
+    tasks = list({task.id: task for task, _ in pairs}.values())
     computed = {}
     executor = LocalExecutor(max(1, n_jobs))
-    memory = session.experiment.limits.memory_gb
+    memory = recorded.session.experiment.limits.memory_gb
     with tempfile.TemporaryDirectory(prefix="opauc-bench-verify-") as folder:
         workplace = Workplace(
-            results=Path(folder),
-            prepared={name: str(data.folder) for name, data in session.prepared.items()},
-            memory_bytes=memory * 1e9 if memory else None,
+            results=Path(folder), prepared=local.folders(), memory_bytes=memory * 1e9 if memory else None
         )
         with Progress(tasks, n_jobs, estimate, quiet) as progress:
             try:
                 for task, record in executor.run(sorted(tasks, key=lambda task: -task.seconds), workplace):
-                    computed[task.id, task.column] = record
+                    computed[task.id] = record
                     progress.done(task, record)
             except BaseException:
                 executor.stop()
                 raise
-    return [compare_records(task, recorded[task.id, task.column], computed[task.id, task.column]) for task, _ in pairs]
+    here = environment()
+    return [
+        compare_records(task, record, computed[task.id], _same_platform(recorded.environment_of(record), here))
+        for task, record in pairs
+    ]
 
 
-def compare_records(task: Task, recorded: dict[str, Any], computed: dict[str, Any]) -> Outcome:
+def compare_records(task: Task, recorded: Record, computed: Record, same_platform: bool) -> Outcome:
     """Set a record beside the same task computed again.
 
     Numbers have to have the same bits if both were computed with the same versions on the same kind of processor, and
-    to be within 1e-9 otherwise. All else has to be equal: status, chosen setting, which settings diverged, counts.
+    to be within 1e-9 otherwise. All else has to be equal: status, selected setting, which settings diverged, counts.
     """
-    computed = json.loads(json.dumps(computed))
-    same = _platform(recorded.get("environment", {})) == _platform(computed.get("environment", {}))
-    differences: list[tuple[str, Any, Any]] = []
-    within: list[tuple[str, Any, Any]] = []
+    outcome = Outcome(task, recorded, computed, same_platform)
     for place, old, new in _compared(_result(recorded), _result(computed)):
         close = isinstance(old, float) and isinstance(new, float) and abs(old - new) <= TOLERANCE
-        (within if close and not same else differences).append((place, old, new))
-    return Outcome(task, recorded, computed, same, differences, within)
+        (outcome.within if close and not same_platform else outcome.differences).append((place, old, new))
+    return outcome
 
 
-def _platform(told: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in told.items() if key != "cores"}
+def _same_platform(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return {**one, "cores": None} == {**other, "cores": None}
 
 
-def _result(record: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key not in _CIRCUMSTANCES}
+def _result(record: Record) -> dict[str, Any]:
+    """All of a record that has to come out again, with short names."""
+    content = record.model_dump(mode="json", exclude=set(_CIRCUMSTANCES))
+    outcome = content.pop("outcome") or {}
+    outcome.pop("learner_info", None)
+    return {**content, **outcome}
 
 
 def _compared(old: Any, new: Any, place: str = "") -> list[tuple[str, Any, Any]]:
@@ -250,85 +260,79 @@ def _candidates(session: Session, records: list[Pair], max_seconds: float | None
         if (not session.datasets or task.dataset in session.datasets)
         and (not session.learners or task.column in session.learners)
     ]
-    failed = Counter(record["status"] for _, record in wanted if record["status"] not in RECOMPUTABLE)
-    kept = [pair for pair in wanted if pair[1]["status"] in RECOMPUTABLE]
+    failed = Counter(record.status for _, record in wanted if record.status not in RECOMPUTABLE)
+    kept = [pair for pair in wanted if pair[1].status in RECOMPUTABLE]
     notes = [f"{count} records with status {status} were not drawn from" for status, count in sorted(failed.items())]
     if max_seconds is not None:
-        quick = [pair for pair in kept if pair[1]["timing"].get("wall_seconds", 0.0) <= max_seconds]
+        quick = [pair for pair in kept if pair[1].timing.wall_seconds <= max_seconds]
         if len(quick) < len(kept):
             notes.append(f"{len(kept) - len(quick)} records that took over {max_seconds:g} s were not drawn from")
         kept = quick
     return kept, notes
 
 
-def _can_be_had(session: Session, task: Task, notify: Callable[[str], None]) -> bool:
-    data = session.prepare_dataset(task.dataset, notify)
+def _is_available(local: LocalData, task: Task, notify: Notify) -> bool:
+    data = local.prepare(task.dataset, notify)
     return data is not None and data.fingerprint == task.fingerprint
 
 
-def _why(session: Session, name: str) -> str:
-    if name in session.unavailable:
-        return f"its data cannot be had: {session.unavailable[name].message}"
-    return "the data at hand are not those of the manifest"
-
-
-def _raise_nothing_to_compute(session: Session, notes: list[str], missing: bool) -> None:
-    error = DataError if missing else ResultsError
-    raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), "opauc-bench data list")
+def _why(local: LocalData, name: str) -> str:
+    if name in local.unavailable:
+        return f"its data are unavailable: {local.unavailable[name].message}"
+    return "the data on this machine are not those of the manifest"
 
 
 # ---------------------------------------------------------------------------------------------- what is printed
 
 
 def _print_audit(session: Session, found: Audit) -> None:
-    print(wrapped(f"{session.folder}/: {found.n_files} records, {len(found.records)} of the experiment are in order"))
+    print(wrapped(f"{session.folder}/: {found.n_records} records, {len(found.pairs)} of the experiment are in order"))
     for mark, lines in (("WRONG", found.findings), ("note", found.notes)):
         for line in lines:
             print(wrapped(f"{mark:5}  {line}", " " * 7))
     if not found.findings:
-        print("ids, fingerprints, chosen settings and tables agree with the records")
+        print(wrapped("checksums, ids, fingerprints, selected settings and tables agree with the records"))
 
 
 def _table(outcomes: list[Outcome]) -> str:
-    from tabulate import tabulate
-
-    headers = ["dataset", "learner", "fold", "AUC", "chosen", "inner", "time", "result"]
+    headers = ["dataset", "learner", "fold", "AUC", "setting", "inner", "time", "result"]
     rows = [_row(outcome) for outcome in outcomes]
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+    widths = [max(map(len, column)) for column in zip(headers, *rows)]
+    return "\n".join(columns_text([headers, ["-" * width for width in widths], *rows], widths))
 
 
 def _row(outcome: Outcome) -> list[str]:
     task, old, new = outcome.task, outcome.recorded, outcome.computed
     places = [place for place, *_ in outcome.differences]
-    inner = [place for place in places if place.startswith(("selection.mean_auc", "selection.auc"))]
-    total = len(selection_aucs(old))
+    inner = [place for place in places if place.startswith("selection.auc")]
+    total = len(old.selection.auc) if old.selection else 0
     if not outcome.finished:
-        chosen = inner_text = "-"
+        selected = inner_text = "-"
     else:
-        chosen = "differs" if any(place.startswith("chosen") for place in places) else "same"
+        selected = "differs" if any(place.startswith("selected") for place in places) else "same"
         inner_text = f"{len(inner)}/{total} differ" if inner else f"{total} same"
     return [
         task.dataset,
         task.column,
         f"{task.trial + 1}.{task.fold + 1}",
         _auc(old) if _auc(old) == _auc(new) else f"{_auc(old)} > {_auc(new)}",
-        chosen,
+        selected,
         inner_text,
-        duration(new["timing"]["wall_seconds"]),
+        duration(new.timing.wall_seconds),
         outcome.word,
     ]
 
 
-def _auc(record: dict[str, Any]) -> str:
-    auc = metrics_of(record).get("auc")
-    return record["status"] if auc is None else auc_text(auc)
+def _auc(record: Record) -> str:
+    auc = record.metrics.get("auc")
+    return record.status if auc is None else auc_text(auc)
 
 
 def _explanations(outcomes: list[Outcome]) -> list[str]:
     lines = []
     for outcome in outcomes:
         if not outcome.finished:
-            lines.append(f"{outcome.task.label}: {outcome.computed['status']}: {outcome.computed['message']}")
+            lines.append(f"{outcome.task.label}: {outcome.computed.status}: {outcome.computed.message}")
             continue
         for place, old, new in outcome.differences[:_SHOWN]:
             lines.append(f"{outcome.task.label}: {place} is {_short(old)} in the record, {_short(new)} computed again")
@@ -346,22 +350,22 @@ def _summary(outcomes: list[Outcome], seconds: float) -> list[str]:
     good = sum(outcome.agrees for outcome in outcomes)
     words = Counter(outcome.word for outcome in outcomes)
     lines = [f"{good} of {len(outcomes)} agree: " + ", ".join(f"{count} {word}" for word, count in words.items())]
-    peak = max(outcome.computed["timing"]["peak_rss_bytes"] for outcome in outcomes)
-    lines.append(f"{duration(seconds)}, at most {peak / 1e6:.0f} MB a worker")
-    elsewhere = [outcome for outcome in outcomes if not outcome.same_platform]
-    if elsewhere:
-        lines.append(
-            f"{len(elsewhere)} records are of another platform, so numbers may differ by 1e-9: {_other(elsewhere)}"
-        )
-    return lines
+    peak = max(outcome.computed.timing.peak_rss_bytes for outcome in outcomes)
+    return [*lines, f"{duration(seconds)}, at most {peak / 1e6:.0f} MB per worker"]
 
 
-def _other(outcomes: list[Outcome]) -> str:
+def _elsewhere(recorded: Recorded, outcomes: list[Outcome]) -> list[str]:
+    """Say how the platform of records differs from this one."""
     here = environment()
-    told = dict.fromkeys(
+    records = [outcome.recorded for outcome in outcomes if not outcome.same_platform]
+    if not records:
+        return []
+    differing = dict.fromkeys(
         f"{key} {value} (here {here.get(key)})"
-        for outcome in outcomes
-        for key, value in _platform(outcome.recorded.get("environment", {})).items()
-        if here.get(key) != value
+        for record in records
+        for key, value in recorded.environment_of(record).items()
+        if key != "cores" and here.get(key) != value
     )
-    return ", ".join(told) or "the records do not say which"
+    what = ", ".join(differing) or "the manifest does not say which"
+    one = "1 record was" if len(records) == 1 else f"{len(records)} records were"
+    return [f"{one} computed on another platform, so that numbers may differ by 1e-9: {what}"]

@@ -1,0 +1,171 @@
+"""Whether a results folder agrees with itself: all that can be told without computing anything again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..data import find_prepared
+from ..errors import ResultsError
+from ..evaluation.selection import ranking
+from ..protocol import FIGURE_KINDS
+from ..report.figure_write import figure_texts
+from ..report.write import report_texts
+from ..results.frame import folds_text
+from ..results.record import Record
+from ..results.reuse import find_reusable
+from ..task import Task, expand_grid, identity_of, task_id
+from .figures import figures_of
+from .page import PAGE, page_text
+from .planning import selecting_plan
+from .recorded import Recorded, shapes_of
+from .reports import FOLDS
+from .tables import build_report, plain_titles
+
+__all__ = ["Audit", "audit"]
+
+
+@dataclass
+class Audit:
+    """What an audit found.
+
+    Attributes
+    ----------
+    findings : list of str
+        What cannot be if the folder is as a run has left it.
+    notes : list of str
+        What a reader should know, without being wrong.
+    pairs : list of (Task, Record)
+        Records of the experiment that are in order, by dataset, column, trial and fold.
+    n_records : int
+        Records in the folder and those that it refers to, whatever they are.
+    """
+
+    findings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    pairs: list[tuple[Task, Record]] = field(default_factory=list)
+    n_records: int = 0
+
+
+def audit(recorded: Recorded) -> Audit:
+    """Check the records, the data that they name, and the tables that were made from them.
+
+    * Every record has the checksum of its content, and its id is the hash of its definition, data, trial and fold.
+    * The selected setting is the best of the inner cross-validation, and there is an AUC for each setting. Where it was
+      selected in another folder, it is the one that is recorded there.
+    * The data on this machine are those of the manifest.
+    * ``folds.csv``, the tables, the comparison and the page are, byte by byte, what the records give with the test that
+      the manifest names.
+
+    Parameters
+    ----------
+    recorded : Recorded
+        Its choice of datasets and learners does not matter here.
+    """
+    found = Audit(n_records=len(recorded.records) + len(recorded.records.damaged))
+    found.findings += map(str, recorded.records.damaged)
+    for name, count in recorded.missing_references().items():
+        found.findings.append(f"{count} records of {recorded.session.folder.parent / name}/ are missing")
+    _check_data(recorded, found)
+    _check_records(recorded, found)
+    if recorded.records.damaged:
+        found.notes.append("tables were not compared with the records: not all of these can be read")
+    else:
+        _check_tables(recorded, found)
+    return found
+
+
+def _check_data(recorded: Recorded, found: Audit) -> None:
+    for name in recorded.session.experiment.datasets:
+        known = recorded.known_fingerprint(name)
+        data = find_prepared(recorded.session.catalogue[name], recorded.session.sources) if known else None
+        if data is not None and known != data.fingerprint:
+            found.findings.append(
+                f"{name}: the data on this machine have the fingerprint {data.fingerprint}, the manifest says {known}"
+            )
+
+
+def _check_records(recorded: Recorded, found: Audit) -> None:
+    for record in recorded.records.values():
+        if problem := _identity_problem(recorded, record):
+            found.findings.append(f"{record.label}: {problem}")
+    sources = _selections_elsewhere(recorded)
+    for task, record in recorded.pairs:
+        problem = _selection_problem(task, record)
+        if not problem and task.place in sources and record.selected not in ({}, sources[task.place]):
+            problem = f"its setting is {record.selected}, selected was {sources[task.place]}"
+        if problem:
+            found.findings.append(f"{task.label}: {problem}")
+        else:
+            found.pairs.append((task, record))
+    found.pairs.sort(key=lambda pair: (pair[0].dataset, pair[0].column, pair[0].trial, pair[0].fold))
+    for dataset, count in sorted(Counter(record.dataset for record in recorded.orphaned).items()):
+        found.notes.append(
+            f"{dataset}: {count} records are orphaned (of another definition than the manifest's: data, learner, grid "
+            "or protocol) and enter no table"
+        )
+
+
+def _identity_problem(recorded: Recorded, record: Record) -> str:
+    """Why a record is not what its id says, or an empty string."""
+    definition = recorded.definitions.get(record.definition)
+    if definition is None:
+        return f"the manifest does not have its definition {record.definition}"
+    identity = identity_of(definition, record.dataset, record.fingerprint, record.trial, record.fold, record.max_train)
+    computed = task_id(identity)
+    return "" if computed == record.id else f"what defines it has the hash {computed}, its id is {record.id}"
+
+
+def _selections_elsewhere(recorded: Recorded) -> dict[tuple[str, str, int, int], dict[str, float]]:
+    """Settings that other folders have selected for figures of this one, as far as these folders exist."""
+    session = recorded.session
+    choosing = selecting_plan(session, shapes_of(session, recorded.manifest.datasets))
+    referred = {id for ids in recorded.manifest.selected_in.values() for id in ids}
+    records = find_reusable(session.reuse, {task.id for task in choosing if task.id in referred}) if referred else {}
+    return {task.place: records[task.id].selected for task in choosing if task.id in records}
+
+
+def _selection_problem(task: Task, record: Record) -> str:
+    """Why the selected setting does not follow from the inner cross-validation, or an empty string."""
+    selection = record.selection
+    if selection is None:
+        return ""
+    n_diverged = int(np.isnan(selection.auc).sum())
+    if n_diverged != selection.n_diverged:
+        return f"{n_diverged} settings have no inner AUC, its n_diverged is {selection.n_diverged}"
+    grid = expand_grid(task.grid)
+    order = ranking(selection.auc)
+    refused = record.outcome.diverged_in_refit
+    expected = [{axis: float(column[i]) for axis, column in grid.items()} for i in order[: len(refused) + 1]]
+    given = [*refused, *([record.selected] if record.ok else [])]
+    # What another column has selected first is not in the grid.
+    given = [{axis: value for axis, value in setting.items() if axis in grid} for setting in given]
+    if len(given) > len(order) or (record.status == "diverged" and len(given) != len(order)):
+        return f"{len(given)} settings were refit, {len(order)} have an inner AUC"
+    if grid and given != expected[: len(given)]:
+        return f"the inner AUCs select {expected[len(given) - 1]}, the record says {given[-1]}"
+    return ""
+
+
+def _check_tables(recorded: Recorded, found: Audit) -> None:
+    session, test = recorded.session, recorded.manifest.test
+    command = f"opauc-bench report {session.folder} --write"
+    try:
+        texts = figure_texts(figures_of(recorded)) if session.experiment.figures else {}
+        if session.experiment.protocol.kind not in FIGURE_KINDS:
+            texts |= report_texts(*build_report(recorded, test))
+            if (session.folder / PAGE).is_file():
+                texts[PAGE] = page_text(recorded, test)
+    except ResultsError as error:
+        found.notes.append(f"there are no tables to compare: {error.message}")
+        return
+    texts[FOLDS] = folds_text(recorded.pairs, plain_titles(session.columns))
+    present = {name: path.read_bytes() for name in texts if (path := session.folder / name).is_file()}
+    if wrong := [name for name, content in present.items() if content != texts[name].encode()]:
+        found.findings.append(
+            f"{', '.join(wrong)}: not what the records give; '{command}' writes them again from the records"
+        )
+    if absent := [name for name in texts if name not in present]:
+        found.notes.append(f"not written: {', '.join(absent)}; '{command}' writes them")

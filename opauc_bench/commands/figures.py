@@ -1,0 +1,96 @@
+"""From records to figures: what each kind of protocol has measured, as samples that `report.figure` averages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..errors import ResultsError
+from ..report.figure import POINT, Cell, Column, Figure, FigureSpec, Sample, build_figure
+from ..report.figure_write import write_figure
+from ..report.titles import plain_title
+from ..results.frame import rows_of_columns
+from ..results.record import Record
+from ..task import Task
+from .recorded import Pair, Recorded
+from .session import shell_command
+from .tables import missing_because
+
+__all__ = ["NO_MATPLOTLIB", "figures_of", "write_figures"]
+
+NO_MATPLOTLIB = "figures are not drawn without matplotlib; their numbers are in the CSV files"
+
+
+def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
+    """The figures of an experiment, from what is recorded.
+
+    Parameters
+    ----------
+    recorded : Recorded
+    restricted : bool
+        Whether to leave out datasets and columns that the command line has not asked for.
+
+    Raises
+    ------
+    ResultsError
+        If there is no record.
+    """
+    session = recorded.session
+    experiment, rows = session.experiment, session.experiment.rows
+    keys = set(experiment.columns)
+    if restricted:
+        rows = {row: dataset for row, dataset in rows.items() if dataset in (session.datasets or rows.values())}
+        keys &= set(session.learners or keys)
+    pairs = {(row, key): found for (row, key), found in recorded.cells.items() if row in rows and key in keys}
+    if not any(record for found in pairs.values() for _, record in found):
+        raise ResultsError(f"{session.folder}: no records of this experiment", shell_command(session, "run"))
+    expected = experiment.protocol.n_repetitions
+    cells = {place: _cell(found, expected, missing_because(recorded, found)) for place, found in pairs.items()}
+    columns = [
+        Column(
+            column.key,
+            plain_title(column.title),
+            column.learner.rpartition(":")[2],
+            _numbers(column.identity["params"]),
+        )
+        for column in session.columns
+        if column.key in keys
+    ]
+    return [
+        build_figure(FigureSpec(**figure.model_dump()), list(rows), columns, cells, experiment.protocol.ddof)
+        for figure in experiment.figures
+    ]
+
+
+def write_figures(folder: Path, figures: list[Figure]) -> bool:
+    """Write figures into a folder; return whether they could be drawn."""
+    drawn = find_spec("matplotlib") is not None
+    for figure in figures:
+        write_figure(folder, figure, drawn)
+    return drawn
+
+
+def _numbers(params: dict[str, Any]) -> dict[str, float]:
+    return {
+        name: value for name, value in params.items() if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def _cell(pairs: list[Pair], expected: int, missing: str | None) -> Cell:
+    finished = [(task, record) for task, record in pairs if record is not None]
+    good = [_sample(task, record) for task, record in finished if record.ok]
+    statuses = Counter(record.status for _, record in finished if not record.ok)
+    if missing:
+        statuses[missing] = expected
+    return Cell(tuple(good), expected, dict(statuses))
+
+
+def _sample(task: Task, record: Record) -> Sample:
+    if record.metrics:
+        measured = {"seconds": record.timing.fit_cpu_seconds, **record.metrics}
+        return Sample({}, {name: [value] for name, value in measured.items()})
+    measured = {name: values.tolist() for name, values in record.columns.items()}
+    n_rows = len(next(iter(measured.values())))
+    return Sample(rows_of_columns(task, record) or {POINT: list(range(n_rows))}, measured)

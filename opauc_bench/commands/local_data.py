@@ -1,0 +1,98 @@
+"""The datasets of an experiment on this machine: which are ready, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from ..data import Dataset, DatasetEntry, Sources, find_prepared, prepare
+from ..errors import DataError
+from ..results.manifest import DatasetFacts
+
+__all__ = ["LocalData", "Notify"]
+
+Notify = Callable[[str], None]
+
+
+@dataclass
+class LocalData:
+    """Datasets on this machine.
+
+    Attributes
+    ----------
+    entries : mapping of str to DatasetEntry
+        The catalogue.
+    sources : Sources
+    prepared : dict of str to Dataset
+        Those that are ready.
+    unavailable : dict of str to DataError
+        Why others are not.
+    """
+
+    entries: Mapping[str, DatasetEntry]
+    sources: Sources
+    prepared: dict[str, Dataset] = field(default_factory=dict)
+    unavailable: dict[str, DataError] = field(default_factory=dict)
+    _hashed: set[str] = field(default_factory=set, init=False)
+
+    def find(self, names: Collection[str]) -> None:
+        """Take up the datasets that are in the cache; nothing is fetched or parsed."""
+        found = {name: find_prepared(self.entries[name], self.sources) for name in names if name not in self.prepared}
+        self.prepared |= {name: dataset for name, dataset in found.items() if dataset is not None}
+
+    def prepare(self, name: str, notify: Notify) -> Dataset | None:
+        """Get a dataset ready, or note why it is unavailable."""
+        if name not in self.prepared and name not in self.unavailable:
+            self.find([name])
+            if name not in self.prepared:
+                self._prepare(name, notify)
+        return self.prepared.get(name)
+
+    def check(self, names: Collection[str], notify: Notify) -> list[str]:
+        """Hash the arrays of datasets that are about to be computed on, once; arrays that have changed are made anew.
+
+        Returns
+        -------
+        list of str
+            Datasets with another fingerprint than before, or none: what was planned with them does not hold.
+        """
+        changed = []
+        for name in sorted(set(names) - self._hashed):
+            planned = self.prepared.pop(name).fingerprint
+            self._prepare(name, notify)
+            if name not in self.prepared or self.prepared[name].fingerprint != planned:
+                changed.append(name)
+        return changed
+
+    def absences(self) -> list[str]:
+        """Say which datasets are unavailable, and why: of several, why the first is."""
+        if not self.unavailable:
+            return []
+        (name, error), *others = self.unavailable.items()
+        lines = [f"unavailable: {error}"]
+        if others:
+            names = ", ".join(self.unavailable)
+            lines = [
+                f"unavailable: {names}",
+                error.message,
+                f"opauc-bench data fetch NAME says why, as for {name} here",
+            ]
+        return lines
+
+    def facts(self) -> dict[str, DatasetFacts]:
+        """What a manifest says of the datasets that are ready."""
+        return {
+            name: DatasetFacts.model_validate({"fingerprint": data.fingerprint, **data.manifest}, strict=False)
+            for name, data in self.prepared.items()
+        }
+
+    def folders(self) -> dict[str, str]:
+        """Folders of the arrays."""
+        return {name: str(data.folder) for name, data in self.prepared.items()}
+
+    def _prepare(self, name: str, notify: Notify) -> None:
+        self._hashed.add(name)
+        try:
+            self.prepared[name] = prepare(self.entries[name], self.sources, notify, hashed=True)
+        except DataError as error:
+            self.unavailable[name] = error

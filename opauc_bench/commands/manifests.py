@@ -1,0 +1,84 @@
+"""What a manifest says after a run or a merge: composed from what is known, and from what the records refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .. import __version__
+from ..protocol import FIGURE_KINDS
+from ..results.environment import environment, environment_id
+from ..results.manifest import DatasetFacts, Manifest
+from ..results.record import Record
+from ..task import Task, task_id
+from .session import Session
+
+__all__ = ["compose_manifest", "rendered_test"]
+
+
+def compose_manifest(
+    session: Session,
+    *,
+    datasets: Mapping[str, DatasetFacts],
+    memory_bytes: float,
+    test: str | None,
+    known: Iterable[Manifest],
+    records: Iterable[Record],
+    todo: Iterable[Task] = (),
+    reused: Mapping[str, tuple[str, ...]],
+    selected_in: Mapping[str, tuple[str, ...]],
+) -> Manifest:
+    """Compose a manifest.
+
+    Parameters
+    ----------
+    session : Session
+    datasets : mapping of str to DatasetFacts
+        What is known of the data; of datasets that the experiment does not have, nothing is written.
+    memory_bytes : float
+        What a task may use.
+    test : str or None
+        The significance test of the tables; None for that of the config.
+    known : iterable of Manifest
+        Where definitions and environments of the records are found.
+    records : iterable of Record
+        Those that the folder keeps or refers to.
+    todo : iterable of Task
+        Tasks that are about to be computed on this machine.
+    reused, selected_in : mapping of str to tuple of str
+        Ids of records in other folders, by folder; see `Manifest`.
+    """
+    definitions: dict[str, dict[str, Any]] = {}
+    environments = {environment_id(): environment()}
+    for manifest in known:
+        definitions |= manifest.definitions
+        environments |= manifest.environments
+    planned = {task_id(task.definition): task.definition for task in _one_per_cell(todo)}
+    definitions |= planned
+    needed = {record.definition for record in records} | set(planned)
+    used = {record.environment for record in records} | ({environment_id()} if planned else set())
+    return Manifest(
+        experiment=session.experiment.plain(),
+        config=session.experiment.path.name,
+        opauc_bench=__version__,
+        shard=str(session.shard) if session.shard else None,
+        datasets={name: datasets[name] for name in session.experiment.datasets if name in datasets},
+        memory_bytes=memory_bytes,
+        test=rendered_test(session, test),
+        definitions={name: definitions[name] for name in sorted(needed & definitions.keys())},
+        environments={name: environments[name] for name in sorted(used & environments.keys())},
+        reused=dict(reused),
+        selected_in=dict(selected_in),
+    )
+
+
+def rendered_test(session: Session, test: str | None) -> str | None:
+    """The significance test of the tables that are written; None for experiments that draw figures only."""
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        return None
+    return test or session.experiment.report.test
+
+
+def _one_per_cell(tasks: Iterable[Task]) -> Iterable[Task]:
+    """Tasks of one row and column have one definition."""
+    return {(task.row, task.column): task for task in tasks}.values()

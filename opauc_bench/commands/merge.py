@@ -1,0 +1,221 @@
+"""``merge`` and ``pack``: the records of several folders in one, and those of an interrupted run in their files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import ResultsError
+from ..results.manifest import DatasetFacts, Manifest, read_manifest, write_manifest
+from ..results.record import Record
+from ..results.reuse import join_references
+from ..results.store import Records, Store
+from ..task import Task
+from .manifests import compose_manifest
+from .recorded import Recorded
+from .reports import print_report, write_report_files
+from .session import Session, shell_command
+from .shards import Shard, parse_shard
+from .tables import check_test
+from .terminal import say, wrapped
+
+__all__ = ["Merged", "merge_folders", "merge_results", "pack_results"]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What joining folders gave.
+
+    Attributes
+    ----------
+    recorded : Recorded
+    copied, present : int
+        Records that were copied, and those that the folder had already.
+    missing : list of Task
+        Tasks without a record in any of the folders.
+    absent_shards : list of Shard
+        Parts of the experiment that no folder was computed for, of which tasks are missing.
+    """
+
+    recorded: Recorded
+    copied: int
+    present: int
+    missing: list[Task]
+    absent_shards: list[Shard]
+
+
+def merge_results(session: Session, folders: Sequence[Path], test: str | None) -> int:
+    """Join the folders of shards, write and print the report; returns the exit code."""
+    check_test(test)
+    with Store(session.folder).locked():
+        merged = merge_folders(session, folders, test)
+        write_report_files(merged.recorded, session.folder, test)
+    say(f"{merged.copied} records merged into {session.folder}/, {merged.present} were there")
+    print_report(merged.recorded, test)
+    print(f"\nwritten to {session.folder}/")
+    for line in _missing(session, merged):
+        say(wrapped(line))
+    return 1 if merged.missing else 0
+
+
+def _missing(session: Session, merged: Merged) -> list[str]:
+    if not merged.missing:
+        return []
+    total = len(merged.recorded.tasks)
+    names = ", ".join(task.label for task in merged.missing[:3])
+    more = f" and {len(merged.missing) - 3} more" if len(merged.missing) > 3 else ""
+    lines = [f"{len(merged.missing)} of {total} tasks have no record: {names}{more}"]
+    for shard in merged.absent_shards:
+        lines.append(f"no folder has shard {shard}: opauc-bench run {session.experiment.path} --shard {shard}")
+    return [*lines, f"{shell_command(session, 'run')} computes here what is missing"]
+
+
+def merge_folders(session: Session, folders: Sequence[Path], test: str | None = None) -> Merged:
+    """Copy the records of an experiment from several folders into the session's, which is locked; all or nothing.
+
+    Raises
+    ------
+    ResultsError
+        If a folder has no manifest, was computed from other data, has records of another definition or damaged ones, or
+        two records of one task differ in their numbers.
+    """
+    own = Recorded.read(session)
+    manifests = {folder: _manifest_of(folder) for folder in folders}
+    datasets = _joined_data({session.folder: own.manifest, **manifests})
+    tasks = Recorded(session, own.manifest.model_copy(update={"datasets": datasets}), Records()).tasks
+    by_id = {task.id: task for task in tasks if task.id is not None}
+    kept: dict[str, tuple[Record, Path]] = {}
+    for folder in (session.folder, *folders):
+        others = own if folder == session.folder else Recorded.read(_elsewhere(session, folder))
+        others.require_intact()
+        foreign = [record for record in others.records.own() if record.id not in by_id]
+        if foreign and folder != session.folder:
+            raise ResultsError(
+                f"{folder} has {len(foreign)} records that are not of {session.experiment.path}: another grid, "
+                f"protocol, learner or dataset; such as {foreign[0].label}",
+                "merge with the config that the shards were run with; nothing was merged",
+            )
+        for id, record in others.records.items():
+            if id in by_id:
+                _keep(kept, by_id[id], record, folder)
+    orphaned = [record for record in own.records.own() if record.id not in by_id]
+    copied = [record for record, folder in kept.values() if folder != session.folder]
+    manifest = compose_manifest(
+        session,
+        datasets=datasets,
+        memory_bytes=min(known.memory_bytes for known in (own.manifest, *manifests.values())),
+        test=test,
+        known=[own.manifest, *manifests.values()],
+        records=[*orphaned, *(record for record, _ in kept.values())],
+        reused=own.manifest.reused,
+        selected_in=join_references(*(known.selected_in for known in (own.manifest, *manifests.values()))),
+    )
+    write_manifest(session.folder, manifest)
+    Store(session.folder).pack(copied)
+    records = Records({id: record for id, (record, _) in kept.items()}, reused=own.records.reused)
+    recorded = Recorded(session, manifest, records)
+    missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]
+    absent = [shard for shard in _absent_shards(manifests.values()) if shard.choose(missing, session.experiment)]
+    return Merged(recorded, len(copied), len(kept) - len(copied), missing, absent)
+
+
+def _elsewhere(session: Session, folder: Path) -> Session:
+    """The same experiment in another folder."""
+    return Session(session.experiment, session.catalogue, session.columns, session.sources, folder)
+
+
+def _manifest_of(folder: Path) -> Manifest:
+    if not (folder / "manifest.json").is_file():
+        raise ResultsError(f"{folder} is no results folder: it has no manifest.json", "opauc-bench merge --help")
+    return read_manifest(folder)
+
+
+def _joined_data(manifests: dict[Path, Manifest]) -> dict[str, DatasetFacts]:
+    """What the manifests know of the data, which has to be the same."""
+    datasets: dict[str, DatasetFacts] = {}
+    origin: dict[str, Path] = {}
+    for folder, manifest in manifests.items():
+        for name, facts in manifest.datasets.items():
+            known = datasets[name].fingerprint if name in datasets else None
+            if known and facts.fingerprint not in (None, known):
+                raise ResultsError(
+                    f"{folder} was computed on another {name} than {origin[name]}: fingerprints "
+                    f"{facts.fingerprint[:16]} and {known[:16]}",
+                    "opauc-bench data verify, on both machines; nothing was merged",
+                )
+            if not known:
+                datasets[name], origin[name] = facts, folder
+    return datasets
+
+
+def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, folder: Path) -> None:
+    """Keep a record unless a better one of the same task is there; a number is better than a failure."""
+    if task.id not in kept or (not kept[task.id][0].ok and record.ok):
+        kept[task.id] = (record, folder)
+    elif record.ok and not _same_numbers(record, kept[task.id][0]):
+        other, place = kept[task.id]
+        values = [f"{each.metrics['auc']!r} in " if "auc" in each.metrics else "" for each in (other, record)]
+        raise ResultsError(
+            f"two records of {task.label} differ: {values[0]}{place} and {values[1]}{folder}",
+            f"opauc-bench verify {place} and {folder}; nothing was merged",
+        )
+
+
+def _same_numbers(one: Record, other: Record) -> bool:
+    """Whether all is the same that is the same wherever a task is computed."""
+    columns = getattr(one.outcome, "columns", {}), getattr(other.outcome, "columns", {})
+    return (
+        one.metrics == other.metrics
+        and columns[0].keys() == columns[1].keys()
+        and all(np.array_equal(values, columns[1][name], equal_nan=True) for name, values in columns[0].items())
+    )
+
+
+def _absent_shards(manifests) -> list[Shard]:
+    """Parts of an experiment divided as the folders were that none of them has."""
+    present = [parse_shard(manifest.shard) for manifest in manifests if manifest.shard]
+    counts = {shard.count for shard in present}
+    if len(counts) != 1:
+        return []
+    (count,) = counts
+    indices = {shard.index for shard in present}
+    return [Shard(index, count) for index in range(1, count + 1) if index not in indices]
+
+
+def pack_results(session: Session, self_contained: bool) -> None:
+    """Take up the loose records of an interrupted run, write the report, and print what was done.
+
+    Parameters
+    ----------
+    session : Session
+    self_contained : bool
+        Whether to copy the records of other folders that this one refers to.
+
+    Raises
+    ------
+    ResultsError
+        If there are damaged records, or references that lead to none.
+    """
+    store = Store(session.folder)
+    with store.locked():
+        recorded = Recorded.read(session)
+        recorded.require_intact()
+        copied = [recorded.records[id] for id in recorded.records.reused] if self_contained else []
+        if not copied and not recorded.records.loose:
+            print(f"{session.folder}/: nothing to pack")
+            return
+        if copied:
+            used = {id for ids in recorded.manifest.reused.values() for id in ids} - set(recorded.records.reused)
+            reused = {name: tuple(id for id in ids if id in used) for name, ids in recorded.manifest.reused.items()}
+            manifest = recorded.manifest.model_copy(update={"reused": join_references(reused)})
+            store.pack(copied)
+            write_manifest(session.folder, manifest)
+            recorded.records.reused.clear()
+            recorded = Recorded(session, manifest, recorded.records)
+        write_report_files(recorded, session.folder, recorded.manifest.test)
+        loose = len(recorded.records.loose)
+        store.pack()
+    print(f"{session.folder}/: {loose} records packed, {len(copied)} copied from other folders")

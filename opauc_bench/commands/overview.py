@@ -1,0 +1,132 @@
+"""``plan`` and ``status``: what a run would do, and what is recorded; both only read."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from ..data import availability, download_size
+from ..report.titles import plain_title
+from ..results.reuse import absent_folders
+from ..runner.engines import workers
+from ..runner.limits import available_memory, exceeds_memory
+from .local_data import LocalData
+from .planning import fold_problems, memory_problems, plan_locally
+from .progress import Estimate, duration
+from .recorded import Recorded
+from .session import Session, shell_command
+from .terminal import wrapped
+
+__all__ = ["describe_plan", "describe_status"]
+
+
+def describe_plan(session: Session, n_jobs: int) -> str:
+    """What a run would do, as text."""
+    from tabulate import tabulate
+
+    n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
+    recorded = Recorded.read(session)
+    local = LocalData(session.catalogue, session.sources)
+    local.find(session.experiment.datasets)
+    plan = plan_locally(recorded, local)
+    memory = available_memory(session.experiment.limits.memory_gb)
+    estimate, todo, too_large = Estimate(), defaultdict(list), []
+    done, failed = Counter(), 0
+    for task in plan.tasks:
+        record = plan.done(task, recorded)
+        if record is None:
+            (too_large if exceeds_memory(task, memory) else todo[task.dataset]).append(task)
+        else:
+            done[task.dataset] += 1
+            failed += not record.ok
+            estimate.learn(task, record)
+    rows, missing, download = [], [], 0
+    for dataset in dict.fromkeys(task.dataset for task in plan.tasks):
+        entry = session.catalogue[dataset]
+        where = availability(entry, session.sources)
+        size = download_size(entry, session.sources) if where == "download" else None
+        download += size or 0
+        left = todo[dataset]
+        rows.append(
+            [
+                dataset,
+                where + (f" {size / 1e6:.0f} MB" if size else ""),
+                done[dataset],
+                len(left),
+                duration(estimate.seconds(left)) if left else "-",
+                f"{max((task.memory_bytes for task in left), default=0) / 1e6:.0f} MB" if left else "-",
+            ]
+        )
+        if where == "unavailable":
+            missing.append(dataset)
+    left = [task for tasks_left in todo.values() for task in tasks_left if task.dataset not in missing]
+    headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
+    cpu = estimate.seconds(left)
+    notes = [
+        f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
+        f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped on the way, which often "
+        "halves it; what has been measured corrects the estimate."
+    ]
+    notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []
+    if failed:
+        notes.append(f"{failed} of those done have failed: they are computed again with --retry-failed.")
+    if download:
+        notes.append(f"To download: {download / 1e6:.0f} MB.")
+    if missing:
+        notes.append(f"Unavailable: {', '.join(missing)}.")
+    notes += [f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged]
+    notes += [f"It would not start: {line}." for line in fold_problems(session, local, todo)]
+    notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
+    if too_large:
+        notes.append(
+            f"{len(too_large)} tasks that need more than twice the memory there is are not counted here, and run "
+            "leaves them out: raise limits.memory_gb if they fit."
+        )
+    table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4))
+    return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
+
+
+def describe_status(session: Session) -> tuple[str, bool]:
+    """What is recorded, as text, and whether all records can be read."""
+    from tabulate import tabulate
+
+    recorded = Recorded.read(session)
+    rows = []
+    for row in session.experiment.rows:
+        cells = [row]
+        for column in session.columns:
+            pairs = recorded.cells[row, column.key]
+            failed = sum(record is not None and not record.ok for _, record in pairs)
+            good = sum(record is not None for _, record in pairs) - failed
+            cells.append(f"{good}/{len(pairs)}" + (f" !{failed}" if failed else ""))
+        rows.append(cells)
+    table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
+    failures = Counter(
+        (task.row, task.column, record.status, record.message) for task, record in recorded.pairs if not record.ok
+    )
+    notes = ["!n: n tasks have failed"] if failures else []
+    notes += [
+        f"{row} {column}: {count} x {status}: {message}" for (row, column, status, message), count in failures.items()
+    ]
+    run = shell_command(session, "run")
+    if orphaned := recorded.orphaned:
+        notes.append(
+            f"{len(orphaned)} records are orphaned: data, learner, grid or protocol have changed since, and they are "
+            f"not used, such as {orphaned[0].label}"
+        )
+    if loose := recorded.records.loose:
+        notes.append(
+            f"{len(loose)} records of an interrupted run are not packed: {run} continues it, or "
+            f"opauc-bench pack {session.folder}"
+        )
+    for name, count in recorded.missing_references().items():
+        other = session.folder.parent / name
+        notes.append(f"{count} records of {other}/ that this folder refers to are missing: {run} computes them here")
+    notes += recorded.changed_data()
+    damaged = recorded.records.damaged
+    if damaged:
+        notes += [f"damaged: {damage}" for damage in damaged] + [f"{run} computes damaged records again"]
+    return "\n".join([*_heading(session), table, *map(wrapped, notes)]), not damaged
+
+
+def _heading(session: Session) -> list[str]:
+    return [wrapped(plain_title(session.experiment.title)), f"results: {session.folder}/", ""]

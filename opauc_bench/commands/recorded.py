@@ -1,0 +1,183 @@
+"""An experiment with what is recorded of it: a folder is read once, and everything is computed from that.
+
+Nothing in here depends on which data or how much memory this machine has: the manifest says what the runs had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from .. import __version__
+from ..data import find_prepared, has_changed_files
+from ..errors import ResultsError
+from ..plan import make_plan
+from ..results.manifest import DatasetFacts, Manifest, find_manifest
+from ..results.record import Record
+from ..results.reuse import read_results
+from ..results.store import Damage, Records
+from ..runner.limits import available_memory, exceeds_memory
+from ..task import Shape, Task, task_id
+from .session import Session, shell_command
+
+__all__ = ["Cells", "Pair", "Recorded", "shapes_of"]
+
+Pair = tuple[Task, Record | None]
+Cells = dict[tuple[str, str], list[Pair]]
+
+
+@dataclass
+class Recorded:
+    """An opened experiment, the manifest and the records of its folder, and all its tasks.
+
+    Attributes
+    ----------
+    session : Session
+    manifest : Manifest
+        An empty one where no run has been.
+    records : Records
+        Those of other folders that the manifest refers to included.
+    """
+
+    session: Session
+    manifest: Manifest
+    records: Records
+
+    @classmethod
+    def read(cls, session: Session) -> Recorded:
+        """Read the folder of a session.
+
+        Raises
+        ------
+        ResultsError
+            If its manifest is damaged.
+        """
+        manifest = find_manifest(session.folder)
+        return cls(session, manifest or _empty_manifest(session), read_results(session.folder, manifest))
+
+    def __post_init__(self):
+        for task in self.tasks:
+            record = self.records.of(task)
+            if record is not None and (problem := record.mismatch(task)):
+                del self.records.by_id[record.id]
+                self.records.damaged.append(Damage(f"{self.session.folder}, {task.label}", problem))
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """Every task of the experiment on the data that the manifest names, in the order of computation."""
+        return make_plan(self.session.experiment, shapes_of(self.session, self.manifest.datasets), self.session.columns)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """All tasks with their records, by row and column, ordered by trial and fold."""
+        found: Cells = {
+            (row, column.key): [] for row in self.session.experiment.rows for column in self.session.columns
+        }
+        for task in sorted(self.tasks, key=lambda task: (task.trial, task.fold)):
+            found[task.row, task.column].append((task, self.records.of(task)))
+        return found
+
+    @property
+    def pairs(self) -> Iterable[tuple[Task, Record]]:
+        """All tasks that have a record, with it."""
+        return ((task, record) for tasks in self.cells.values() for task, record in tasks if record is not None)
+
+    @property
+    def orphaned(self) -> list[Record]:
+        """Records in the folder that belong to no task: of another definition, or of another experiment."""
+        known = {task.id for task in self.tasks}
+        return [record for record in self.records.own() if record.id not in known]
+
+    @property
+    def unavailable(self) -> set[str]:
+        """Datasets that the last run that wanted them could not get."""
+        return {name for name, facts in self.manifest.datasets.items() if facts.unavailable}
+
+    def exceeds_memory(self, task: Task) -> bool:
+        """Whether a task needs far more memory than the runs were allowed to use."""
+        return exceeds_memory(task, self.manifest.memory_bytes)
+
+    def require_intact(self) -> None:
+        """Refuse damaged records, and references to records that are not there.
+
+        Raises
+        ------
+        ResultsError
+            With all of them.
+        """
+        self.records.raise_if_damaged(shell_command(self.session, "run"))
+        for name, count in self.missing_references().items():
+            other = self.session.folder.parent / name
+            state = "does not have them" if other.is_dir() else "does not exist"
+            raise ResultsError(
+                f"{self.session.folder}/ refers to {count} records of {other}/, which {state}",
+                f"{shell_command(self.session, 'run')}  # computes them here; or put {other}/ back, and "
+                f"opauc-bench pack {self.session.folder} --self-contained copies them",
+            )
+
+    def missing_references(self) -> dict[str, int]:
+        """How many records of other folders this one refers to in vain, by folder."""
+        absent = {task.id for task in self.tasks if self.records.of(task) is None}
+        missing = {name: len(absent.intersection(ids)) for name, ids in self.manifest.reused.items()}
+        return {name: count for name, count in missing.items() if count}
+
+    def changed_data(self) -> list[str]:
+        """Say which datasets are not on this machine what they were when the results were computed."""
+        session, changed = self.session, []
+        for name in session.experiment.datasets:
+            known, entry = self.known_fingerprint(name), session.catalogue[name]
+            if known is None:
+                continue
+            data = find_prepared(entry, session.sources)
+            if has_changed_files(entry, session.sources) or (data is not None and data.fingerprint != known):
+                changed.append(name)
+        return [f"{name}: the data on this machine have changed since these results were computed" for name in changed]
+
+    @cached_property
+    def definitions(self) -> dict[str, dict[str, Any]]:
+        """What records may refer to: the definitions of the manifest, and those of the tasks."""
+        planned = {(task.row, task.column): task.definition for task in self.tasks}.values()
+        return {**{task_id(definition): definition for definition in planned}, **self.manifest.definitions}
+
+    def environment_of(self, record: Record) -> dict[str, Any]:
+        """What a record was computed with; empty where the manifest has lost it."""
+        return self.manifest.environments.get(record.environment, {})
+
+    def known_fingerprint(self, dataset: str) -> str | None:
+        """Identity of the data that the results are of."""
+        facts = self.manifest.datasets.get(dataset)
+        return facts.fingerprint if facts else None
+
+    def with_manifest(self, manifest: Manifest, records: Records | None = None) -> Recorded:
+        """The same with another manifest, and with further records."""
+        return replace(self, manifest=manifest, records=self.records if records is None else records)
+
+
+def shapes_of(session: Session, facts: Mapping[str, DatasetFacts]) -> dict[str, Shape]:
+    """What the plan needs to know of each dataset: what is known of its data, else what the catalogue says."""
+    shapes = {}
+    for name in session.experiment.datasets:
+        entry, known = session.catalogue[name], facts.get(name, DatasetFacts())
+        known = DatasetFacts() if known.unavailable else known
+        shapes[name] = Shape(
+            known.n_samples or entry.n_samples,
+            known.n_features or entry.width,
+            entry.density if known.density is None else known.density,
+            known.fingerprint,
+            known.n_positive or entry.n_positive,
+            generated=entry.fourier is not None,
+        )
+    return shapes
+
+
+def _empty_manifest(session: Session) -> Manifest:
+    experiment = session.experiment
+    return Manifest(
+        experiment=experiment.plain(),
+        config=experiment.path.name,
+        opauc_bench=__version__,
+        datasets={},
+        memory_bytes=available_memory(experiment.limits.memory_gb),
+    )

@@ -1,0 +1,164 @@
+"""``report`` and ``compare``: tables, figures and the page, printed, and written where that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from ..files import write_text
+from ..protocol import FIGURE_KINDS
+from ..report.compare_render import comparison_to_terminal
+from ..report.figure_text import figure_to_terminal
+from ..report.latex import paper_table
+from ..report.terminal import to_terminal
+from ..report.titles import plain_title
+from ..report.write import write_report
+from ..results.frame import folds_text
+from ..results.manifest import find_manifest, write_manifest
+from ..results.store import Store
+from .figures import NO_MATPLOTLIB, figures_of, write_figures
+from .manifests import rendered_test
+from .page import PAGE, page_text
+from .recorded import Recorded
+from .session import Session, shell_command
+from .tables import build_report, check_test, plain_titles
+from .terminal import say, width, wrapped
+
+__all__ = ["FOLDS", "print_comparison", "print_report", "report", "write_latex", "write_report_files"]
+
+FOLDS = "folds.csv"
+
+
+def report(session: Session, test: str | None, *, write: bool, to: Path | None, page: bool) -> None:
+    """Print what is recorded; write it only if that is asked for.
+
+    Parameters
+    ----------
+    session : Session
+    test : {'paired', 'corrected'}, optional
+    write : bool
+        Whether to write the files of the report.
+    to : Path, optional
+        Where to write them, by default into the results folder, whose manifest then names the test.
+    page : bool
+        Whether to write the HTML page as well.
+
+    Raises
+    ------
+    ResultsError
+        If there are no records, or damaged ones.
+    ConfigError
+        If a page is asked for without tables, or without writing.
+    """
+    check_test(test)
+    if page and session.experiment.protocol.kind in FIGURE_KINDS:
+        raise ConfigError(
+            f"{session.experiment.path}: draws figures; the page is about tables", shell_command(session, "report")
+        )
+    if page and not (write or to):
+        raise ConfigError(
+            f"--html writes {PAGE}, and report only prints without --write",
+            shell_command(session, "report", "--write", "--html"),
+        )
+    recorded = Recorded.read(session)
+    recorded.require_intact()
+    for line in recorded.changed_data():
+        say(f"note: {line}")
+    if not (write or to):
+        print_report(recorded, test)
+        return
+    if to is not None and to.resolve() != session.folder.resolve():
+        if (to / "manifest.json").exists():
+            raise ConfigError(f"--to {to}: expected a folder without results of its own", "--to with another folder")
+        write_report_files(recorded, to, test, page)
+        print_report(recorded, test)
+        print(f"\nwritten to {to}/")
+        return
+    with Store(session.folder).locked():
+        experiment = session.experiment
+        manifest = recorded.manifest.model_copy(
+            update={
+                "experiment": experiment.plain(),
+                "config": experiment.path.name,
+                "test": rendered_test(session, test),
+            }
+        )
+        write_report_files(recorded, session.folder, test, page)
+        if manifest != find_manifest(session.folder):
+            write_manifest(session.folder, manifest)
+    print_report(recorded, test)
+    print(f"\nwritten to {session.folder}/")
+
+
+def write_latex(session: Session, file: str, options: dict[str, Any], test: str | None) -> None:
+    """Write the table of a paper to a file, or to standard output if that is ``-``, and nothing else."""
+    check_test(test)
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        raise ConfigError(f"{session.experiment.path}: draws figures, and --latex is about tables")
+    style = session.experiment.latex_table(options)
+    recorded = Recorded.read(session)
+    recorded.require_intact()
+    table, _ = build_report(recorded, test)
+    text = paper_table(table, **style.model_dump())
+    if file == "-":
+        print(text, end="")
+    else:
+        write_text(Path(file), text)
+        print(f"written to {file}")
+
+
+def write_report_files(recorded: Recorded, folder: Path, test: str | None, page: bool = False) -> None:
+    """Write tables, comparison, figures and the list of folds into a folder.
+
+    The page is written if it is asked for, or if there is one already: it would not belong to the tables any more.
+    """
+    session = recorded.session
+    if session.experiment.protocol.kind not in FIGURE_KINDS:
+        write_report(folder, *build_report(recorded, test))
+        if page or (folder / PAGE).is_file():
+            write_text(folder / PAGE, page_text(recorded, test))
+    if session.experiment.figures and not write_figures(folder, figures_of(recorded)):
+        say(
+            f"{NO_MATPLOTLIB}\n  try: pip install 'opauc-bench[plots]' && {shell_command(session, 'report', '--write')}"
+        )
+    write_text(folder / FOLDS, folds_text(recorded.pairs, plain_titles(session.columns)))
+
+
+def print_report(recorded: Recorded, test: str | None) -> None:
+    """Print the table and the numbers of the figures."""
+    session = recorded.session
+    if session.experiment.protocol.kind not in FIGURE_KINDS:
+        _print_table(recorded, test)
+    else:
+        print(wrapped(plain_title(session.experiment.title)))
+    for figure in figures_of(recorded, restricted=True) if session.experiment.figures else ():
+        print()
+        print(figure_to_terminal(figure, width()).rstrip("\n"))
+
+
+def _print_table(recorded: Recorded, test: str | None) -> None:
+    table, comparison = build_report(recorded, test)
+    session = recorded.session
+    if session.datasets or session.learners:
+        table, _ = build_report(recorded, test, restricted=True)
+    print(to_terminal(table, width()).rstrip("\n"))
+    if comparison is not None:
+        print()
+        sentences = [f"Beside {comparison.published.title}:", *comparison.summary().sentences()]
+        print("\n".join(map(wrapped, [*sentences, f"Cell by cell: {shell_command(session, 'compare')}"])))
+
+
+def print_comparison(session: Session, test: str | None) -> None:
+    """Print our values beside the published ones."""
+    if session.experiment.protocol.kind in FIGURE_KINDS:
+        raise ConfigError(f"{session.experiment.path}: draws figures, and there is no published table of them")
+    recorded = Recorded.read(session)
+    recorded.require_intact()
+    _, comparison = build_report(recorded, test)
+    if comparison is None:
+        raise ConfigError(
+            f"{session.experiment.path}: names no published table to compare with",
+            "add e.g. 'report: {published: aij2016_table2}' to the config",
+        )
+    print(comparison_to_terminal(comparison, width()))

@@ -1,0 +1,290 @@
+"""``run``: from preparing data to writing and printing the report."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import ConfigError, DataError
+from ..results.manifest import DatasetFacts, Manifest, find_manifest, write_manifest
+from ..results.reuse import absent_folders, join_references, references_to
+from ..results.store import Records, Store
+from ..runner.engines import Engine
+from ..runner.execute import Executor
+from ..runner.limits import available_memory, exceeds_memory
+from ..runner.worker import Workplace
+from ..task import Task
+from .busy import what_else_runs
+from .local_data import LocalData
+from .manifests import compose_manifest
+from .planning import LocalPlan, fold_problems, memory_problems, plan_locally
+from .progress import Estimate, Progress, duration
+from .recorded import Recorded
+from .reports import print_report, write_report_files
+from .session import Session, shell_command
+from .tables import check_test
+from .terminal import say
+
+__all__ = ["run_experiment"]
+
+
+def run_experiment(
+    session: Session, engine: Engine, *, fresh: bool, retry_failed: bool, test: str | None, quiet: bool
+) -> int:
+    """Compute what has no record, write and print the report; returns the exit code.
+
+    Where there is nothing to compute, or it fails before, nothing is written.
+    """
+    check_test(test)
+    notify = (lambda text: None) if quiet else say
+    store = Store(session.folder)
+    local = LocalData(session.catalogue, session.sources)
+    with store.locked():
+        before = Recorded.read(session)
+        for name in session.datasets or session.experiment.datasets:
+            local.prepare(name, notify)
+        plan, todo = _due(before, local, fresh, retry_failed)
+        if changed := local.check({task.dataset for task in todo}, notify):
+            notify(f"planned again, since arrays have changed: {', '.join(changed)}")
+            plan, todo = _due(before, local, fresh, retry_failed)
+        memory = available_memory(session.experiment.limits.memory_gb)
+        too_large = [task for task in todo if exceeds_memory(task, memory)]
+        todo = [task for task in todo if not exceeds_memory(task, memory)]
+        if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
+            notify(_nothing_to_compute(plan, before, too_large))
+            if before.manifest.experiment != session.experiment.plain():
+                notify(
+                    f"note: the config has changed since; {shell_command(session, 'report', '--write')} renders it anew"
+                )
+            recorded = before
+        else:
+            recorded = _compute_and_write(before, local, plan, todo, engine, memory, test, quiet, fresh)
+        for line in local.absences():
+            say(line)
+        for line in memory_problems(session, too_large, memory):
+            say(f"not started: {line}")
+        print_report(recorded, test)
+        if recorded is not before:
+            print(f"\nwritten to {session.folder}/")
+    return _exit_code(recorded, plan, local)
+
+
+def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) -> tuple[LocalPlan, list[Task]]:
+    """The plan on the data of this machine, and its tasks that are to be computed, each once."""
+    plan = plan_locally(before, local)
+    plan.tasks = [task for task in plan.tasks if task.dataset in local.prepared]
+    session = before.session
+    if not plan.tasks:
+        own = session.experiment.catalogue_path
+        place = ("--catalogue", str(own)) if own else ()
+        raise DataError(
+            "\n".join(["none of the datasets is available", *local.absences()]),
+            shlex.join(["opauc-bench", "data", "list", *place]),
+        )
+    if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
+        raise ConfigError(
+            "\n".join(problems),
+            f"take fewer folds, or larger parts, under protocol of {session.experiment.path}, or leave these out",
+        )
+    if fresh:
+        plan.reusable = Records()
+    todo = {}
+    for task in plan.tasks:
+        record = None if fresh else plan.done(task, before)
+        if record is None or (retry_failed and not record.ok):
+            todo.setdefault(task.id, task)
+    return plan, list(todo.values())
+
+
+def _compute_and_write(
+    before: Recorded,
+    local: LocalData,
+    plan: LocalPlan,
+    todo: list[Task],
+    engine: Engine,
+    memory: float,
+    test: str | None,
+    quiet: bool,
+    fresh: bool,
+) -> Recorded:
+    session, records = before.session, before.records
+    _announce(before, quiet)
+    if session.experiment.protocol.exclusive:
+        engine = engine.alone()
+        if todo:
+            _warn_of_load()
+    engine = engine.for_tasks(len(todo))
+    todo = engine.ordered(todo)
+    estimate = Estimate()
+    for task in plan.tasks:
+        if not fresh and (record := plan.done(task, before)) is not None:
+            estimate.learn(task, record)
+    if not quiet:
+        for line in absent_folders(session.reuse) if todo else ():
+            say(f"note: {line}")
+        time = f", up to {duration(estimate.seconds(todo) / engine.n_jobs)} on {engine.title}" if todo else ""
+        say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{time}")
+    executor = _connected(engine, session) if todo else None
+    manifest = _manifest(before, local, plan, todo, memory, test)
+    write_manifest(session.folder, manifest)
+    store = Store(session.folder)
+    # Others keep the inner folds that an interrupted run has left.
+    store.discard(todo if fresh else [task for task in todo if task.id in records])
+    if records.damaged:
+        store.remove_damaged()
+    for task in todo:
+        records.by_id.pop(task.id, None)
+    records.by_id |= plan.reusable.by_id
+    records.reused |= plan.reusable.reused
+    if executor is not None:
+        _compute(before, local, todo, executor, engine.n_jobs, estimate, quiet)
+    recorded = Recorded(session, find_manifest(session.folder) or manifest, records)
+    recorded.records.damaged.clear()
+    write_report_files(recorded, session.folder, test)
+    store.pack()
+    return recorded
+
+
+def _is_outdated(before: Recorded, plan: LocalPlan) -> bool:
+    """Whether the manifest names other data than those of the records, or is lost: the report would not show them."""
+    have = {task.dataset: task.fingerprint for task in plan.tasks if before.records.of(task) is not None}
+    return any(before.known_fingerprint(dataset) != fingerprint for dataset, fingerprint in have.items())
+
+
+def _connected(engine: Engine, session: Session) -> Executor:
+    """The engine with its workers: records are given up to be computed again only if there are any."""
+    executor = engine.executor(session.catalogue)
+    executor.connect()
+    return executor
+
+
+def _announce(before: Recorded, quiet: bool) -> None:
+    """Say what is unusual about the folder before it is written to."""
+    session = before.session
+    if before.manifest.config != session.experiment.path.name:
+        say(
+            f"note: {session.folder}/ has the results of {before.manifest.config}: its records stay, but the manifest "
+            f"and the tables become those of {session.experiment.path.name}"
+        )
+    for damage in before.records.damaged:
+        say(f"damaged, to be computed again: {damage}")
+    if before.records.loose and not quiet:
+        say(f"{len(before.records.loose)} records of a run that was interrupted are taken up")
+
+
+def _nothing_to_compute(plan: LocalPlan, before: Recorded, too_large: list[Task]) -> str:
+    dates = sorted(
+        record.timing.finished[:10]
+        for task in plan.tasks
+        if (record := before.records.of(task)) is not None and record.timing.finished
+    )
+    since = f" from {dates[0]}" + (f" to {dates[-1]}" if dates[-1] != dates[0] else "") if dates else ""
+    have = f"{len(plan.tasks) - len(too_large)} have" if too_large else "all have"
+    return (
+        f"0 of {len(plan.tasks)} tasks to compute: {have} records{since} "
+        "(--fresh computes them again, --out DIR elsewhere)"
+    )
+
+
+def _warn_of_load() -> None:
+    """Times are measured: say so if something else is at work."""
+    if busy := what_else_runs():
+        say(
+            f"warning: the machine is busy ({busy}): times measured now may be too long. "
+            "For times to be published, start this again when nothing else runs, with --fresh"
+        )
+
+
+def _manifest(
+    before: Recorded, local: LocalData, plan: LocalPlan, todo: list[Task], memory: float, test: str | None
+) -> Manifest:
+    """What the folder will have: the datasets of this run, and all that its records refer to."""
+    session = before.session
+    computed = {task.id for task in todo}
+    references = join_references(before.manifest.reused, references_to(plan.reusable.reused))
+    reused = {name: tuple(id for id in ids if id not in computed) for name, ids in references.items()}
+    others = (find_manifest(session.folder.parent / name) for name in reused)
+    records = {**before.records, **plan.reusable}
+    return compose_manifest(
+        session,
+        datasets=_datasets(before, local),
+        memory_bytes=memory,
+        test=test,
+        known=[before.manifest.model_copy(update={"definitions": before.definitions}), *filter(None, others)],
+        records=[record for id, record in records.items() if id not in computed],
+        todo=todo,
+        reused={name: ids for name, ids in reused.items() if ids},
+        selected_in=join_references(before.manifest.selected_in, references_to(plan.selections.reused)),
+    )
+
+
+def _datasets(before: Recorded, local: LocalData) -> dict[str, DatasetFacts]:
+    """What the manifest says of the data: what it said before, and what this run has found."""
+    absent = {
+        name: DatasetFacts(unavailable=True) for name in local.unavailable if before.known_fingerprint(name) is None
+    }
+    return {**before.manifest.datasets, **absent, **local.facts()}
+
+
+# ---------------------------------------------------------------------------------------------- computing
+
+
+def _compute(
+    before: Recorded,
+    local: LocalData,
+    todo: list[Task],
+    executor: Executor,
+    n_jobs: int,
+    estimate: Estimate,
+    quiet: bool,
+) -> None:
+    """Compute tasks and take up their records."""
+    session, limits = before.session, before.session.experiment.limits
+    workplace = Workplace(
+        results=session.folder.resolve(),
+        prepared=local.folders(),
+        seconds=limits.seconds,
+        memory_bytes=limits.memory_gb * 1e9 if limits.memory_gb else None,
+    )
+    with _terminable(), Progress(todo, n_jobs, estimate, quiet) as progress:
+        try:
+            for task, record in executor.run(todo, workplace):
+                before.records.add(record)
+                progress.done(task, record)
+        except KeyboardInterrupt:
+            executor.stop()
+            # These two have done their part when a run begins; given again, they would undo what is finished.
+            again = [argument for argument in sys.argv[1:] if argument not in ("--fresh", "--retry-failed")]
+            progress.say("interrupted; what is finished is saved. To go on:")
+            progress.say(f"  {shlex.join(['opauc-bench', *again])}")
+            raise
+        except BaseException:
+            executor.stop()
+            raise
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let a polite kill save and explain like Ctrl-C."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _exit_code(recorded: Recorded, plan: LocalPlan, local: LocalData) -> int:
+    counts = Counter(record.status if (record := recorded.records.of(task)) else "missing" for task in plan.tasks)
+    failed = sum(counts.values()) - counts["ok"]
+    if failed:
+        words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
+        say(f"{failed} of {len(plan.tasks)} tasks have no number ({words}); --retry-failed computes them again")
+    return 3 if local.unavailable else 1 if failed else 0

@@ -1,0 +1,146 @@
+"""An opened experiment: what it consists of, where its results are, and what the command line restricts it to."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..config import Experiment, load_experiment
+from ..data import DatasetEntry, Sources, load_catalogue
+from ..errors import ConfigError
+from ..learners import get_learner, learner_parameters, zero_axes
+from ..plan import Column, make_columns
+from ..report.published import list_published
+from ..results.manifest import config_of, read_manifest
+from ..yamlio import suggest
+from .shards import Shard
+
+__all__ = ["Session", "shell_command"]
+
+
+@dataclass(frozen=True)
+class Session:
+    """An experiment, opened.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    catalogue : dict of str to DatasetEntry
+    columns : list of Column
+    sources : Sources
+    folder : Path
+        Of the results.
+    datasets, learners : tuple of str
+        What the command line restricts this to; empty for everything.
+    shard : Shard or None
+        The part of the tasks that is computed here; None for all of them.
+    """
+
+    experiment: Experiment
+    catalogue: dict[str, DatasetEntry]
+    columns: list[Column]
+    sources: Sources
+    folder: Path
+    datasets: tuple[str, ...] = ()
+    learners: tuple[str, ...] = ()
+    shard: Shard | None = None
+
+    @classmethod
+    def open(
+        cls,
+        config: Path,
+        *,
+        out: Path | None = None,
+        sources: Sources,
+        datasets: tuple[str, ...] = (),
+        learners: tuple[str, ...] = (),
+        shard: Shard | None = None,
+    ) -> Session:
+        """Read and check an experiment; nothing is fetched or computed.
+
+        Raises
+        ------
+        ConfigError
+            All mistakes of the file at once.
+        """
+        return cls._opened(_load(config), out, sources, datasets, learners, shard)
+
+    @classmethod
+    def of_folder(
+        cls, folder: Path, *, sources: Sources, datasets: tuple[str, ...] = (), learners: tuple[str, ...] = ()
+    ) -> Session:
+        """Open a results folder by its manifest, which has the whole experiment; no config is read.
+
+        Files that the experiment names (learners, a catalogue) are looked for relative to its config, and that where
+        configs usually are.
+
+        Raises
+        ------
+        ResultsError
+            If the folder has no manifest, or one that cannot be read.
+        ConfigError
+            If the experiment is not one that this version understands.
+        LearnerError
+            If a learner's file does not exist.
+        """
+        manifest = read_manifest(folder)
+        experiment = _load(config_of(folder, manifest.config), manifest.experiment)
+        return cls._opened(experiment, folder, sources, datasets, learners)
+
+    @classmethod
+    def _opened(
+        cls,
+        experiment: Experiment,
+        folder: Path | None,
+        sources: Sources,
+        datasets: tuple[str, ...],
+        learners: tuple[str, ...],
+        shard: Shard | None = None,
+    ) -> Session:
+        return cls(
+            experiment=experiment,
+            catalogue=load_catalogue(experiment.catalogue_path),
+            columns=make_columns(experiment, get_learner),
+            sources=sources,
+            folder=folder or _usual_folder(experiment, shard),
+            datasets=_restricted(datasets, experiment.datasets, "dataset"),
+            learners=_restricted(learners, experiment.columns, "learner"),
+            shard=shard,
+        )
+
+    @property
+    def reuse(self) -> list[Path]:
+        """Folders whose records may stand for tasks of this experiment."""
+        return [self.folder.parent / name for name in self.experiment.reuse]
+
+
+def shell_command(session: Session, name: str, *options: str) -> str:
+    """A command about an experiment and its folder, as a user would type it."""
+    usual = _usual_folder(session.experiment, session.shard)
+    place = () if session.folder == usual else ("--out", str(session.folder))
+    return shlex.join(["opauc-bench", name, str(session.experiment.path), *place, *options])
+
+
+def _restricted(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    if unknown := [name for name in asked if name not in known]:
+        raise ConfigError(
+            f"--{what} {unknown[0]}: not in this experiment{suggest(unknown[0], known)}; it has {', '.join(known)}"
+        )
+    return tuple(name for name in known if name in asked)
+
+
+def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:
+    return Path("results") / (experiment.name + (shard.suffix if shard else ""))
+
+
+def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
+    return load_experiment(
+        config,
+        known_datasets=load_catalogue,
+        learner_parameters=learner_parameters,
+        known_published=list_published(),
+        zero_axes=zero_axes,
+        content=content,
+    )

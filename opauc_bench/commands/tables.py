@@ -1,0 +1,134 @@
+"""From records to the table that shows them, and its comparison with a published one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ..errors import ConfigError, ResultsError
+from ..plan import Column as PlannedColumn
+from ..report.compare import Comparison, compare
+from ..report.footnotes import origin_notes
+from ..report.published import load_published
+from ..report.table import Cell, Column, ResultTable, build_table
+from ..report.titles import plain_title
+from ..results.record import Record
+from .recorded import Cells, Pair, Recorded
+from .session import shell_command
+
+__all__ = ["build_report", "check_test", "missing_because", "plain_titles"]
+
+# The time of a pass belongs to the machine, and stands with the other times of a record.
+_OTHERS: dict[str, Callable[[Record], float]] = {
+    "sparse_ratio": lambda record: record.metrics["sparse_ratio"],
+    "seconds": lambda record: record.timing.fit_cpu_seconds,
+}
+
+
+def build_report(
+    recorded: Recorded, test: str | None, restricted: bool = False
+) -> tuple[ResultTable, Comparison | None]:
+    """The table of what is recorded, and its comparison with the published one.
+
+    Parameters
+    ----------
+    recorded : Recorded
+    test : {'paired', 'corrected'}, optional
+        By default that of the config.
+    restricted : bool
+        Whether to leave out datasets and columns that the command line has not asked for, the reference aside.
+
+    Raises
+    ------
+    ResultsError
+        If there are no records.
+    """
+    check_test(test)
+    session = recorded.session
+    experiment = session.experiment
+    rows, keys = session.experiment.rows, experiment.columns
+    if restricted:
+        rows = {row: dataset for row, dataset in rows.items() if dataset in (session.datasets or rows.values())}
+        keys = [key for key in keys if key in (*(session.learners or keys), experiment.reference)]
+    cells = {(row, key): pairs for (row, key), pairs in recorded.cells.items() if row in rows and key in keys}
+    if not any(record for pairs in cells.values() for _, record in pairs):
+        raise ResultsError(f"{session.folder}: no records of this experiment", shell_command(session, "run"))
+    protocol = experiment.protocol
+    titles = column_titles(session.columns)
+    table = build_table(
+        title=experiment.title,
+        datasets=list(rows),
+        columns=[Column(column.key, titles[column.key]) for column in session.columns if column.key in keys],
+        cells={
+            place: _cell(pairs, protocol.n_repetitions, missing_because(recorded, pairs), protocol.metrics)
+            for place, pairs in cells.items()
+        },
+        reference=experiment.reference,
+        test=test or experiment.report.test,
+        test_fraction=protocol.test_fraction,
+        origins={column: _origins(column, cells) for column in titles},
+        metrics=protocol.metrics,
+        ddof=protocol.ddof,
+        runs=protocol.runs,
+    )
+    published = experiment.report.published
+    return table, compare(table, load_published(published)) if published else None
+
+
+def column_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
+    """A title for each column's key: where several share one, with the parameters that differ, or else with the key."""
+    sharing: dict[str, list[PlannedColumn]] = {}
+    for column in columns:
+        sharing.setdefault(column.title, []).append(column)
+    titles = {}
+    for title, group in sharing.items():
+        params = [column.identity["params"] for column in group]
+        names = dict.fromkeys(name for one in params for name in one)
+        differing = [name for name in names if any(one.get(name) != params[0].get(name) for one in params)]
+        told = [", ".join(f"{name} {one[name]}" for name in differing if name in one) for one in params]
+        unlike = len(set(told)) == len(group)
+        for column, values in zip(group, told):
+            apart = values if unlike else column.key
+            titles[column.key] = f"{title} ({apart})" if len(group) > 1 and apart else title
+    return {column.key: titles[column.key] for column in columns}
+
+
+def plain_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
+    """`column_titles` without mathematics."""
+    return {key: plain_title(title) for key, title in column_titles(columns).items()}
+
+
+def _origins(column: str, cells: Cells) -> list[str]:
+    """What records say of how a column was computed, such as by which program."""
+    kept = (record for (_, key), pairs in cells.items() if key == column for _, record in pairs if record)
+    return origin_notes(filter(None, (getattr(record.outcome, "learner_info", {}).get("note") for record in kept)))
+
+
+def missing_because(recorded: Recorded, pairs: list[Pair]) -> str | None:
+    """Why tasks without any record cannot have one, or None; None as well if one of them has a record."""
+    if any(record is not None for _, record in pairs):
+        return None
+    if any(task.dataset in recorded.unavailable for task, _ in pairs):
+        return "unavailable"
+    return "too_large" if any(recorded.exceeds_memory(task) for task, _ in pairs) else None
+
+
+def _cell(pairs: list[Pair], expected: int, reason: str | None, metrics: tuple[str, ...]) -> Cell:
+    finished = [record for _, record in pairs if record is not None]
+    good = [record for record in finished if record.ok]
+    statuses = Counter(record.status for record in finished if not record.ok)
+    if reason:
+        statuses[reason] = expected
+    return Cell(
+        aucs=tuple(record.metrics["auc"] for record in good),
+        others={name: tuple(map(_OTHERS[name], good)) for name in metrics if name in _OTHERS},
+        folds=tuple((record.trial, record.fold) for record in good),
+        expected=expected,
+        statuses=dict(statuses),
+        messages=tuple(sorted({record.message for record in finished if record.message})),
+    )
+
+
+def check_test(test: str | None) -> None:
+    if test not in (None, "paired", "corrected"):
+        raise ConfigError(f"--test {test}: expected paired or corrected")

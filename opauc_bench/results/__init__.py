@@ -1,0 +1,1 @@
+"""Storage: records, manifests, and records as tables."""

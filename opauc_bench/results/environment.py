@@ -1,0 +1,46 @@
+"""Versions and machine that a number is computed with."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+from importlib.metadata import version
+from typing import Any
+
+from .. import __version__
+from ..task import task_id
+
+__all__ = ["environment", "environment_id"]
+
+
+@functools.lru_cache(maxsize=1)
+def environment() -> dict[str, Any]:
+    """Versions and machine of this process."""
+    packages = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite")
+    return {
+        "python": platform.python_version(),
+        "opauc-bench": __version__,
+        **{name: version(name) for name in packages},
+        "platform": platform.platform(aliased=True, terse=True),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+    }
+
+
+@functools.lru_cache(maxsize=1)
+def environment_id() -> str:
+    """The hash by which records refer to it."""
+    return task_id(environment())
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()

@@ -1,0 +1,173 @@
+"""What a results folder says of itself: ``manifest.json``.
+
+It has the whole experiment, what is known of its data, and once each, by hash, the definitions and environments that
+records refer to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..config import find_config
+from ..errors import ConfigError, ResultsError
+from ..files import read_json, write_text
+from ..sentences import problems_of
+from ..task import task_id
+
+__all__ = [
+    "DatasetFacts",
+    "Manifest",
+    "add_environment",
+    "config_of",
+    "find_manifest",
+    "read_manifest",
+    "write_manifest",
+]
+
+MANIFEST = "manifest.json"
+
+Size = Annotated[int, Field(gt=0, lt=2**62)]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+
+
+class DatasetFacts(BaseModel):
+    """What is known of a dataset: what the runs of the folder were computed on, or that they could not get it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+
+    unavailable: bool = False
+    fingerprint: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    n_samples: Size | None = None
+    n_features: Size | None = None
+    n_positive: Size | None = None
+    density: Annotated[float, Field(ge=0, le=1)] | None = None
+    files: list[dict[str, Any]] = []
+
+    def plain(self) -> dict[str, Any]:
+        """Return all that is known, as JSON has it."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Manifest(BaseModel):
+    """The contents of ``manifest.json``.
+
+    Attributes
+    ----------
+    experiment : dict
+        The experiment file with all defaults.
+    config : str
+        Its file name.
+    opauc_bench : str
+        Version of the program that wrote this.
+    shard : str or None
+        Which part of the experiment this folder has, such as ``2/8``.
+    datasets : dict of str to DatasetFacts
+    memory_bytes : float
+        What a task was allowed to use: tasks that need far more were not started.
+    test : str or None
+        The significance test of the tables beside the manifest; None where there are none.
+    definitions, environments : dict of str to dict
+        By hash.
+    reused : dict of str to tuple of str
+        Ids of records in other folders that stand for tasks of this experiment, by folder name.
+    selected_in : dict of str to tuple of str
+        Ids of records in other folders whose selected setting was used here, by folder name.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    experiment: dict[str, Any]
+    config: str
+    opauc_bench: str
+    shard: str | None = None
+    datasets: dict[str, DatasetFacts]
+    memory_bytes: Annotated[float, Field(gt=0)]
+    test: str | None = None
+    definitions: dict[Hash, dict[str, Any]] = {}
+    environments: dict[Hash, dict[str, Any]] = {}
+    reused: dict[str, tuple[Hash, ...]] = {}
+    selected_in: dict[str, tuple[Hash, ...]] = {}
+
+
+def config_of(folder: Path, name: str) -> Path:
+    """Where the config of a results folder is, or would be: beside the results, in ``configs``, or in the package."""
+    beside = folder.resolve().parents[1] if len(folder.resolve().parents) > 1 else folder
+    for path in (beside / name, beside / "configs" / name):
+        if path.is_file():
+            return Path(os.path.relpath(path))
+    try:
+        return find_config(name)
+    except ConfigError:
+        return folder / name
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a results folder.
+
+    Raises
+    ------
+    ResultsError
+        If there is none, or it is damaged.
+    """
+    path = folder / MANIFEST
+    try:
+        content = read_json(path)
+        manifest = Manifest.model_validate_json(json.dumps(content, allow_nan=False))
+        for kind in ("definitions", "environments"):
+            for name, entry in getattr(manifest, kind).items():
+                if (computed := task_id(entry)) != name:
+                    raise ValueError(f"{kind}.{name} has the hash {computed}: it was changed")
+    except (FileNotFoundError, NotADirectoryError):
+        raise ResultsError(
+            f"{folder}: no {MANIFEST}, so no run has written its results here",
+            "opauc-bench run CONFIG, or --out with the folder that has them",
+        ) from None
+    except (OSError, ValueError) as error:
+        problem = _sentence(error, content) if isinstance(error, ValidationError) else str(error)
+        raise ResultsError(
+            f"{path} is not the manifest of a run: {problem}", f"git checkout '{path}', or rm '{path}' and run again"
+        ) from error
+    return manifest
+
+
+def _sentence(error: ValidationError, content: Any) -> str:
+    problem = problems_of(error, Manifest, content)[0]
+    return f"{'.'.join(map(str, problem.loc))}: {problem.message}".removeprefix(": ")
+
+
+def find_manifest(folder: Path) -> Manifest | None:
+    """Read the manifest of a folder in which no run may have been yet; None where there is none."""
+    return read_manifest(folder) if os.path.lexists(folder / MANIFEST) else None
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write a manifest in one step: a key a line, and below it an entry a line.
+
+    Raises
+    ------
+    ResultsError
+        If the folder cannot be written.
+    """
+    content = manifest.model_dump(mode="json", exclude={"datasets"}, exclude_none=True)
+    content["datasets"] = {name: facts.plain() for name, facts in manifest.datasets.items()}
+    lines = (f"{json.dumps(key)}: {_entries(content[key])}" for key in Manifest.model_fields if key in content)
+    write_text(folder / MANIFEST, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def add_environment(folder: Path, environment: dict[str, Any]) -> None:
+    """Write into a manifest what records of another machine refer to."""
+    manifest = read_manifest(folder)
+    environments = {**manifest.environments, task_id(environment): environment}
+    if len(environments) > len(manifest.environments):
+        write_manifest(folder, manifest.model_copy(update={"environments": environments}))
+
+
+def _entries(value: Any) -> str:
+    if not isinstance(value, dict) or not value:
+        return json.dumps(value, allow_nan=False)
+    return "{\n" + ",\n".join(f" {json.dumps(key)}: {json.dumps(below)}" for key, below in value.items()) + "\n}"

@@ -1,0 +1,82 @@
+"""Records of other folders: they are referred to by id, not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from .manifest import Manifest, find_manifest
+from .store import Records, Store
+
+__all__ = ["absent_folders", "find_reusable", "join_references", "read_results", "references_to"]
+
+
+def read_results(folder: Path, manifest: Manifest | None, only: Collection[str] | None = None) -> Records:
+    """Read the records of a folder and those of other folders that its manifest refers to; each folder once.
+
+    Parameters
+    ----------
+    folder : Path
+    manifest : Manifest or None
+        Of the folder.
+    only : collection of str, optional
+        Ids to read.
+
+    Returns
+    -------
+    Records
+        A reference that leads to no record is left out.
+    """
+    records = Store(folder).read(only)
+    for name, ids in (manifest.reused if manifest else {}).items():
+        wanted = set(ids).difference(records)
+        if only is not None:
+            wanted &= set(only)
+        others = Store(folder.parent / name).read(wanted)
+        records.by_id |= others.by_id
+        records.reused |= dict.fromkeys(others, name)
+        records.damaged += others.damaged
+    return records
+
+
+def find_reusable(folders: Iterable[Path], ids: Collection[str]) -> Records:
+    """Look for finished records in folders and in those that they refer to; the first one that is found counts.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Beside each other. A folder that does not exist has no records.
+    ids : collection of str
+
+    Returns
+    -------
+    Records
+        With the folder of each in ``reused``.
+    """
+    found = Records()
+    for folder in folders:
+        records = read_results(folder, find_manifest(folder), set(ids).difference(found))
+        good = {id: record for id, record in records.items() if record.ok}
+        found.by_id |= good
+        found.reused |= {id: records.reused.get(id, folder.name) for id in good}
+    return found
+
+
+def absent_folders(folders: Iterable[Path]) -> list[str]:
+    """Say which folders to take records from do not exist: a misspelt name would cost days."""
+    return [
+        f"{folder}/, named under reuse, does not exist: none of its records are used"
+        for folder in folders
+        if not folder.is_dir()
+    ]
+
+
+def references_to(reused: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Turn folders by id into ids by folder."""
+    names = sorted(set(reused.values()))
+    return {name: tuple(sorted(id for id, folder in reused.items() if folder == name)) for name in names}
+
+
+def join_references(*references: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Join references by folder; of an id in several folders the last one counts."""
+    return references_to({id: name for each in references for name, ids in each.items() for id in ids})

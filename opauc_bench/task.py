@@ -1,0 +1,135 @@
+"""A task: one number to compute, with all that defines it. Small enough to be sent anywhere.
+
+The ``id`` of a task is a hash of all that defines its number and of nothing else: not the order of tasks, the number of
+jobs, paths or library versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Shape", "Task", "expand_grid", "identity_of", "task_id"]
+
+# The parts of an identity that differ from task to task; the others are its definition.
+_PLACE = ("dataset", "fingerprint", "trial", "fold", "max_train")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the plan needs to know of a dataset.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+    density : float
+        Share of nonzero entries.
+    fingerprint : str or None
+        Identity of the prepared arrays; None while the dataset is not at hand.
+    n_positive : int or None
+    generated : bool
+        Whether rows are made anew each time they are read.
+    """
+
+    n_samples: int
+    n_features: int
+    density: float
+    fingerprint: str | None
+    n_positive: int | None = None
+    generated: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """One number to compute: everything in here is small and can be sent anywhere.
+
+    Attributes
+    ----------
+    dataset, column, learner : str
+    trial, fold : int
+    fingerprint : str or None
+        Of the dataset's arrays; without it the task has no id yet.
+    identity : dict
+        All that defines the number.
+    params, grid, protocol : dict
+    seconds : float
+        Estimated CPU time on one core, before settings that overflow are dropped.
+    memory_bytes : float
+        Estimated, without the memory-mapped data.
+    max_train : int or None
+        Training rows at most: the first ones of the fold, which are in random order.
+    lender : dict or None
+        ``learner``, ``params`` and ``grid`` of another column that is searched first, and its ``axes`` whose chosen
+        values are taken.
+    row : str
+        Heading of its row in the table: the dataset, and the case where the protocol has several.
+    selected : dict or None
+        The setting that the splits' own protocol selects, where it is known already; it follows from ``identity``.
+    """
+
+    dataset: str
+    column: str
+    learner: str
+    trial: int
+    fold: int
+    fingerprint: str | None
+    identity: dict[str, Any]
+    params: dict[str, Any]
+    grid: dict[str, tuple[float, ...]]
+    protocol: dict[str, Any]
+    seconds: float
+    memory_bytes: float
+    max_train: int | None = None
+    row: str = ""
+    lender: dict[str, Any] | None = None
+    selected: dict[str, float] | None = None
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Row, column, trial and fold."""
+        return self.row, self.column, self.trial, self.fold
+
+    @cached_property
+    def id(self) -> str | None:
+        return None if self.fingerprint is None else task_id(self.identity)
+
+    @property
+    def n_settings(self) -> int:
+        """Number of settings in the grid."""
+        return math.prod(len(values) for values in self.grid.values())
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What many tasks share: learner, parameters, grid, protocol. `identity_of` is the inverse."""
+        return {key: value for key, value in self.identity.items() if key not in _PLACE}
+
+    @property
+    def label(self) -> str:
+        return f"{self.row or self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
+
+
+def identity_of(
+    definition: Mapping[str, Any], dataset: str, fingerprint: str, trial: int, fold: int, max_train: int | None
+) -> dict[str, Any]:
+    """All that defines a number, from what many tasks share and the place of one of them."""
+    place = {"dataset": dataset, "fingerprint": fingerprint, "trial": trial, "fold": fold}
+    return {**definition, **place, **({} if max_train is None else {"max_train": max_train})}
+
+
+def task_id(identity: Mapping[str, Any]) -> str:
+    """Hash what defines a number: 16 hexadecimal digits, the same for what JSON has made of the identity."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def expand_grid(grid: Mapping[str, tuple[float, ...]]) -> dict[str, np.ndarray]:
+    """All combinations of the axes' values, the last axis varying fastest; arrays of shape (n_settings,)."""
+    mesh = np.meshgrid(*(np.asarray(values, dtype=float) for values in grid.values()), indexing="ij")
+    return {axis: values.ravel() for axis, values in zip(grid, mesh)}
