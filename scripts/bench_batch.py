@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_limits
 
 from opauc_bench.data import Sources, find_prepared, load_catalogue
 from opauc_bench.learners import LSSVM, SVMOR, BatchUniLog, BatchUniSqu, SVMPerf
-from opauc_bench.learners.parts.cutting_plane import pairwise_hinge
-from opauc_bench.learners.parts.svm_perf_program import find_program, run_program
+from opauc_bench.learners.batch.cutting_plane import pairwise_hinge
+from opauc_bench.learners.batch.svm_perf_program import find_program, run_program
 
 VALUES = 2.0 ** np.arange(-10, 11)
 LEARNERS = {

@@ -30,8 +30,8 @@ from bench_sparse import rows
 from threadpoolctl import threadpool_limits
 
 from opauc_bench.learners import get_learner
-from opauc_bench.learners.parts.sketched_kernels import add_product
-from opauc_bench.learners.parts.sparse_rows import aligned_zeros
+from opauc_bench.learners.opauc.random_sketch_kernels import add_product
+from opauc_bench.learners.rows import aligned_zeros
 
 REPETITIONS = 7
 SECONDS = 0.25  # of one run

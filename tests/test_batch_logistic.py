@@ -7,7 +7,8 @@ from reference.examples import assert_close, examples
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from opauc_bench.learners import BatchUniLog, batch_logistic
+from opauc_bench.learners import BatchUniLog
+from opauc_bench.learners.batch import logistic
 
 LAMBDAS = 2.0 ** np.arange(-10, 11, 2)
 WEIGHTS = {
@@ -49,7 +50,7 @@ def test_conjugate_gradients_find_the_same(monkeypatch, form, intercept):
     X, y = examples(50, 80, "sparse")
     learner = BatchUniLog(intercept=intercept, weights="balanced")
     want = learner.fit_grid(form(X), y, {"lam": LAMBDAS})
-    monkeypatch.setattr(batch_logistic, "_EXPLICIT", 10)
+    monkeypatch.setattr(logistic, "_EXPLICIT", 10)
     assert_close(learner.fit_grid(form(X), y, {"lam": LAMBDAS}), want, 1e-8)
 
 
@@ -68,10 +69,10 @@ def test_separable_rows_with_hardly_any_regularisation():
 
 def test_a_start_far_from_the_solution_is_mended_by_shorter_steps():
     X, y = examples(100, 3)
-    problem = batch_logistic._Problem(X, y.astype(float), np.full(100, 0.01), np.ones(3))
+    problem = logistic._Problem(X, y.astype(float), np.full(100, 0.01), np.ones(3))
     far = np.array([300.0, -500.0, 200.0])
     problem.look_again(X @ far)
-    found = batch_logistic._minimise(problem, far, 1e-3, lambda: None)
+    found = logistic._minimise(problem, far, 1e-3, lambda: None)
     want = BatchUniLog(lam=1e-3).fit(X, y).coef_[0]
     assert_close(found, want, 1e-6)
 

@@ -14,8 +14,8 @@ from scipy import sparse
 
 from opauc_bench.evaluation import auc_score
 from opauc_bench.learners import SVMOR, SVMPerf
-from opauc_bench.learners.parts import cutting_plane
-from opauc_bench.learners.parts.cutting_plane import hinge_path, pairwise_hinge
+from opauc_bench.learners.batch import cutting_plane
+from opauc_bench.learners.batch.cutting_plane import hinge_path, pairwise_hinge
 
 PAPER = 2.0 ** np.arange(-10, 11)
 PROGRAM = 1.0 / (100.0 * PAPER)

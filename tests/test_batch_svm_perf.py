@@ -16,8 +16,8 @@ from opauc_bench.commands.listings import examine
 from opauc_bench.data import Sources
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import SVMPerf
-from opauc_bench.learners.parts.cutting_plane import hinge_path
-from opauc_bench.learners.parts.svm_perf_program import ENVIRONMENT, PROGRAM, find_program, read_model
+from opauc_bench.learners.batch.cutting_plane import hinge_path
+from opauc_bench.learners.batch.svm_perf_program import ENVIRONMENT, PROGRAM, find_program, read_model
 from opauc_bench.report.footnotes import origin_notes
 
 CS = np.array([0.01, 1.0, 8.0])

@@ -754,7 +754,7 @@ def test_packages_that_offer_names_already_taken_are_named(command, tmp_path, mo
         told = command(*command_line, cwd=tmp_path).stdout
         assert "opauc is the built-in learner; one:A cannot be had by that name" in told
         assert "mine could be one:B or two:C, of different packages" in told
-    assert get_learner("opauc").__module__ == "opauc_bench.learners.opauc"
+    assert get_learner("opauc").__module__ == "opauc_bench.learners.opauc.full"
     refused = command("learners", "show", "mine", cwd=tmp_path)
     assert refused.returncode == 1
     assert "learner 'mine' is offered by several packages: one:B, two:C" in refused.stderr

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from opauc_bench.learners import LEARNERS, OPAUC, BatchLearner, DivergenceError, OnePassLearner, UniLog, get_learner
 from opauc_bench.learners.base import State
-from opauc_bench.learners.contract import check_learner
+from opauc_bench.testing.contract import check_learner
 
 VARIANTS = [
     *((name, {}) for name in LEARNERS),

@@ -19,12 +19,12 @@ from opauc_bench.config import Experiment, LatexTable, LearnerEntry, Limits, Rep
 from opauc_bench.data import load_catalogue
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
-from opauc_bench.learners.contract import check_learner
 from opauc_bench.protocol import Convergence, CrossValidation, Holdout, SketchError, Sweep, Timing
 from opauc_bench.report.published import list_published
 from opauc_bench.results.frame import record_frame
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import STATUSES, Record
+from opauc_bench.testing.contract import check_learner
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -12,7 +12,7 @@ from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
 from opauc_bench.learners import OPAUC, OPAUCFD, DivergenceError
-from opauc_bench.learners.frequent_directions import shrinks_by, sketch
+from opauc_bench.learners.opauc.frequent_directions import shrinks_by, sketch
 
 VARIANTS = ("paper", "released")
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])

@@ -8,7 +8,7 @@ from reference.examples import assert_close, examples
 from scipy import sparse
 
 from opauc_bench.learners import SPAML1, SPAUC, SPAMElastic
-from opauc_bench.learners.parts.identical_columns import ColumnGroups, identical_columns
+from opauc_bench.learners.identical_columns import ColumnGroups, identical_columns
 
 L1 = np.array([1e-3, 0.0, 0.02])
 CASES = {
@@ -73,7 +73,7 @@ def test_columns_with_equal_hashes_are_told_apart(example):
     """Whatever the hashes, no column is in the group of another one that differs from it."""
     X, _, order = example
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opauc_bench.learners.parts.identical_columns._mixed", np.zeros_like)
+        patch.setattr("opauc_bench.learners.identical_columns._mixed", np.zeros_like)
         groups = identical_columns(in_chunks(X[order], 7), X.shape[1])
     for group in members(groups):
         assert (X[order][:, group] == X[order][:, group[:1]]).all()

@@ -25,7 +25,7 @@ import time
 
 import numpy as np
 
-from opauc_bench.compiled import njit
+from opauc_bench.kernels import njit
 from opauc_bench.learners import OnePassLearner
 from opauc_bench.learners.base import State
 

@@ -11,7 +11,7 @@ import pytest
 from opauc_bench.config import Experiment, find_config, load_experiment
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import get_learner
-from opauc_bench.learners.oam import OAMSeq
+from opauc_bench.learners.oam.oam import OAMSeq
 from opauc_bench.plan import make_columns, make_plan
 from opauc_bench.task import Shape, expand_grid, identity_of, task_id
 

@@ -16,8 +16,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.random_projection import GaussianRandomProjection
 
 from opauc_bench.learners import OPAUC, OPAUCPCA, OPAUCRP, OPAUCFeat
-from opauc_bench.learners.contract import check_learner
-from opauc_bench.learners.parts.principal import principal_components
+from opauc_bench.learners.opauc.principal_components import principal_components
+from opauc_bench.testing.contract import check_learner
 
 ALL = pytest.mark.parametrize("Learner", [OPAUCFeat, OPAUCRP, OPAUCPCA])
 DRAWN = pytest.mark.parametrize("Learner", [OPAUCFeat, OPAUCRP])
@@ -199,7 +199,7 @@ def test_exact_components_are_scikit_learns(n, d, p):
 
 
 def test_approximate_components_explain_what_scikit_learns_do(monkeypatch):
-    monkeypatch.setattr("opauc_bench.learners.parts.principal._EXACT", 50)
+    monkeypatch.setattr("opauc_bench.learners.opauc.principal_components._EXACT", 50)
     X = decaying(300, 200)
     centred = X - X.mean(axis=0)
     best = (np.linalg.svd(centred, compute_uv=False)[:10] ** 2).sum()
@@ -218,7 +218,7 @@ def test_components_of_chosen_rows_read_in_chunks(monkeypatch):
     X, order = decaying(100, 12), np.random.default_rng(1).permutation(100)[:70]
     want = span(PCA(4).fit(X[order]).components_.T)
     for chunk in (1, 7, 1024):
-        monkeypatch.setattr("opauc_bench.learners.parts.principal._CHUNK", chunk)
+        monkeypatch.setattr("opauc_bench.learners.opauc.principal_components._CHUNK", chunk)
         np.testing.assert_allclose(span(principal_components(X, order, 4, 0)), want, atol=1e-10)
         np.testing.assert_allclose(span(principal_components(X[:9], np.arange(9), 99, 0)).trace(), 8, atol=1e-10)
 
@@ -230,7 +230,7 @@ def test_rows_that_do_not_vary_have_no_components():
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize(("shape", "exact"), [((30, 5), 2048), ((8, 20), 2048), ((30, 20), 10)])
 def test_variances_that_overflow_are_nan(monkeypatch, form, shape, exact):
-    monkeypatch.setattr("opauc_bench.learners.parts.principal._EXACT", exact)
+    monkeypatch.setattr("opauc_bench.learners.opauc.principal_components._EXACT", exact)
     X, y = examples(*shape)
     coef = OPAUCPCA(random_state=0, n_components=3).fit_grid(form(1e200 * X), y, {"eta": np.array([0.01, 0.1])})
     assert np.isnan(coef).all()

@@ -13,8 +13,8 @@ from reference.ftrl_peers import fixture_runs, golden_runs
 from scipy import sparse
 
 from opauc_bench.learners import FSAUC, SOLAM
-from opauc_bench.learners.fsauc import l1_threshold
 from opauc_bench.learners.ranker import DivergenceError
+from opauc_bench.learners.sparse.fsauc import l1_threshold
 
 CASES = {
     "solam": (SOLAM, paper.solam, {"xi": np.array([1.0, 0.1, 10.0, 100.0]), "radius": np.array([1.0, 0.1, 10.0, 0.1])}),

@@ -12,7 +12,7 @@ from opauc_bench.evaluation import selection
 from opauc_bench.evaluation.selection import Selection, cross_validate, ranking, score_columns
 from opauc_bench.evaluation.splits import stratified_folds
 from opauc_bench.learners import OPAUC, DivergenceError, UniLog
-from opauc_bench.learners.oam import OAMSeq
+from opauc_bench.learners.oam.oam import OAMSeq
 
 SEED = 11
 GRID = {"eta": np.array([2**-8, 2**-6, 2**-4, 2**-2]), "lam": np.array([2**-8, 2**-2, 2**-8, 2**-2])}

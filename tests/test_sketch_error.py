@@ -8,7 +8,7 @@ from scipy import sparse
 
 from opauc_bench.evaluation import second_moment_error, second_moment_norm, sketch_errors
 from opauc_bench.learners import OPAUC, get_learner
-from opauc_bench.learners.second_moments import second_moment_sketch
+from opauc_bench.learners.opauc.second_moments import second_moment_sketch
 
 METHODS = ("opauc_s", "opauc_fd", "opauc_r", "opauc_h")
 

@@ -13,7 +13,7 @@ from reference.sketched import sketched_opauc
 from scipy import sparse
 
 from opauc_bench.learners import OnePassLearner
-from opauc_bench.learners.sketched import OPAUCh, OPAUCr
+from opauc_bench.learners.opauc.random_sketch import OPAUCh, OPAUCr
 
 BOTH = pytest.mark.parametrize("Learner", [OPAUCr, OPAUCh])
 NU = {OPAUCr: None, OPAUCh: 1.0}

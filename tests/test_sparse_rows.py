@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from opauc_bench.learners.parts.sparse_rows import csr_of
+from opauc_bench.learners.rows import csr_of
 
 values = st.one_of(st.sampled_from([0.0, -0.0, np.nan, np.inf]), st.floats(width=64))
 

@@ -33,7 +33,7 @@ def learners_check(
 ) -> int:
     """Run the contract suite over a learner: what the runner and its users rely on."""
     from ..learners import get_learner
-    from ..learners.contract import check_learner
+    from ..testing.contract import check_learner
 
     results = check_learner(get_learner(name))
     told = set()

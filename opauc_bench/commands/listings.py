@@ -267,7 +267,7 @@ def _writable(folder) -> str:
 
 
 def _svm_perf_engine() -> str:
-    from ..learners.parts.svm_perf_program import ENVIRONMENT, PROGRAM, find_program
+    from ..learners.batch.svm_perf_program import ENVIRONMENT, PROGRAM, find_program
 
     program = find_program()
     if program is None:
@@ -276,12 +276,12 @@ def _svm_perf_engine() -> str:
 
 
 def _kernels_not_kept() -> str:
-    from ..compiled import kept_on_disk
     from ..evaluation.auc import _auc_of_sorted
+    from ..kernels import kept_on_disk
 
     if kept_on_disk(_auc_of_sorted):
         return ""
-    return "kernels are compiled anew by each process; set NUMBA_CACHE_DIR to a folder that can be written"
+    return "each process compiles its kernels again; set NUMBA_CACHE_DIR to a folder that can be written"
 
 
 def _kernels_work() -> str:

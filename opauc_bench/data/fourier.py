@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import njit
+from ..kernels import njit
 
 __all__ = ["RandomFourierRows", "draw_frequencies"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import njit
 from ..errors import DataError, ZeroIndexError
+from ..kernels import njit
 from .lines import LineProblem, finite_number, shown
 
 __all__ = ["LARGEST_INDEX", "parse_svmlight"]

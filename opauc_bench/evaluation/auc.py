@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import njit
+from ..kernels import njit
 
 __all__ = ["AUCS", "auc_columns", "auc_score", "released_auc_columns"]
 

@@ -13,23 +13,23 @@ from .registry import LEARNERS, contested_names, get_learner, learner_names, lea
 
 if TYPE_CHECKING:
     from .base import OnePassLearner
-    from .batch_base import BatchLearner
-    from .batch_logistic import BatchUniLog
-    from .dual_averaging import RDAL1, AdaGrad
-    from .frequent_directions import OPAUCFD
-    from .fsauc import FSAUC
-    from .ftrl import FTRLAUC, FTRLProximal
-    from .least_squares import LSSVM, BatchUniSqu
-    from .oam import OAMGra, OAMSeq
-    from .opauc import OPAUC
-    from .opauc_s import OPAUCS
-    from .projected import OPAUCPCA, OPAUCRP, OPAUCFeat
+    from .batch.base import BatchLearner
+    from .batch.least_squares import LSSVM, BatchUniSqu
+    from .batch.logistic import BatchUniLog
+    from .batch.svm import SVMOR
+    from .batch.svm_perf import SVMPerf
+    from .oam.oam import OAMGra, OAMSeq
+    from .opauc.frequent_directions import OPAUCFD
+    from .opauc.full import OPAUC
+    from .opauc.projected import OPAUCPCA, OPAUCRP, OPAUCFeat
+    from .opauc.sparse_moments import OPAUCS
     from .ranker import DivergenceError, LinearRanker
-    from .solam import SOLAM
-    from .spam import SPAML1, SPAML2, SPAMElastic
-    from .spauc import SPAUC
-    from .svm import SVMOR
-    from .svm_perf import SVMPerf
+    from .sparse.dual_averaging import RDAL1, AdaGrad
+    from .sparse.fsauc import FSAUC
+    from .sparse.ftrl import FTRLAUC, FTRLProximal
+    from .sparse.solam import SOLAM
+    from .sparse.spam import SPAML1, SPAML2, SPAMElastic
+    from .sparse.spauc import SPAUC
     from .univariate import UniExp, UniLog, UniSqu
 
 __all__ = [
@@ -72,11 +72,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BatchLearner": "batch_base",
+    "BatchLearner": "batch.base",
     "DivergenceError": "ranker",
     "LinearRanker": "ranker",
     "OnePassLearner": "base",
-} | {address.split(":")[1]: address.split(":")[0].rsplit(".", 1)[1] for address in LEARNERS.values()}
+} | {address.split(":")[1]: address.split(":")[0].removeprefix(f"{__name__}.") for address in LEARNERS.values()}
 
 
 def __getattr__(name: str):

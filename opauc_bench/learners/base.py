@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from .parts.identical_columns import ColumnGroups, identical_columns
-from .parts.sparse_rows import by_rows, csr_of
+from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
+from .rows import by_rows, csr_of
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 

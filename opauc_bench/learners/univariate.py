@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..compiled import njit
+from ..kernels import njit
 from .base import OnePassLearner, State
 
 __all__ = ["UniExp", "UniLog", "UniSqu"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...evaluation.sketch_error import second_moment_norm, sketch_errors
 from ...evaluation.splits import seed_for
-from ...learners.second_moments import second_moment_sketch
+from ...learners.opauc.second_moments import second_moment_sketch
 from ..work import Work, from_json, to_json
 
 __all__ = ["measure_sketch_error"]

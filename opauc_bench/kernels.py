@@ -1,0 +1,188 @@
+"""numba's compiler, and the folder in which compiled kernels are kept.
+
+The folder is named by what the machine code depends on: the text of every module that has kernels, because numba
+compiles the kernels of one module into those of another; the version of numba; and the processor. Editing any other
+module recompiles nothing. Only public parts of numba are used: `numba.config`, and `compile`, `enable_caching` and
+`stats` of a compiled function.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import llvmlite.binding
+import numba
+import platformdirs
+from filelock import FileLock
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from .errors import ResultsError
+from .files import write_text
+
+__all__ = ["kept_on_disk", "njit", "prefetch"]
+
+_LONGEST_COMPILATION = 300.0  # seconds; a kernel of this package takes less than 20
+_DAYS_KEPT = 30
+_cache_setting = threading.Lock()
+
+
+def njit(**options) -> Callable[[Callable], Callable]:
+    """``numba.njit`` that keeps machine code on disk where it can, and in memory only where it cannot.
+
+    An assignment of arrays (``A[i] = x``, ``A[:, g] *= c``) can fail, with a message about shapes, and numba compiles
+    the code that formats this message: two to four seconds per learner. Kernels have loops instead.
+
+    Parameters
+    ----------
+    **options
+        Of ``numba.njit``.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        if numba.config.DISABLE_JIT:  # set by a user who debugs a kernel
+            return function
+        kernel = numba.njit(**options)(function)
+        folder = _folder()
+        if folder is None:
+            return kernel
+        with _cache_setting:
+            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+            try:
+                kernel.enable_caching()
+            except RuntimeError:  # the folder cannot be written
+                return kernel
+            finally:
+                numba.config.CACHE_DIR = before
+        kernel.compile = _SealedFiles(kernel).compile
+        return kernel
+
+    return decorate
+
+
+def kept_on_disk(kernel: Callable) -> bool:
+    """Whether the machine code of a kernel outlives this process."""
+    return kernel.stats.cache_path is not None
+
+
+class _SealedFiles:
+    """The files of one kernel, which one process at a time reads and writes, each with a hash of its contents.
+
+    numba numbers its files: two processes that compile at the same time give theirs the same number, and the machine
+    code for one type is run on another. It also loads a file that a power failure left empty or a bit flip changed.
+    """
+
+    def __init__(self, kernel: Callable):
+        function = kernel.py_func
+        self._compile = kernel.compile
+        self._folder = Path(kernel.stats.cache_path)
+        module = function.__module__.rpartition(".")[2]
+        # What the names of numba's files begin with.
+        self._name = f"{module}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+        self._hashes = self._folder / f"{self._name}.json"
+        self._intact: set[Path] = set()
+
+    def compile(self, signature):
+        try:
+            with FileLock(self._folder / f"{self._name}.lock", timeout=_LONGEST_COMPILATION):
+                self._remove_damaged()
+                before = self._stamps()
+                compiled = self._compile(signature)
+                self._seal(before)
+                return compiled
+        except (OSError, ResultsError):  # nothing can be written, as on a full disk; what was compiled is in memory
+            return self._compile(signature)
+
+    def _remove_damaged(self) -> None:
+        """Remove files that are not as they were sealed. Each is looked at once per process."""
+        if unknown := self._stamps().keys() - self._intact:
+            sealed = self._sealed()
+            for path in unknown:
+                if sealed.get(path.name) != _hash(path):
+                    path.unlink()
+            self._intact |= unknown
+
+    def _seal(self, before: dict[Path, tuple[int, int]]) -> None:
+        """Note the hashes of files that are new or were changed since ``before``."""
+        now = self._stamps()
+        if changed := {path for path, stamp in now.items() if before.get(path) != stamp}:
+            hashes = self._sealed() | {path.name: _hash(path) for path in changed}
+            write_text(self._hashes, json.dumps(hashes), durable=False)
+            self._intact |= changed
+
+    def _sealed(self) -> dict[str, str]:
+        try:
+            return json.loads(self._hashes.read_bytes())
+        except (OSError, ValueError):
+            return {}
+
+    def _stamps(self) -> dict[Path, tuple[int, int]]:
+        """Time of change and size of each of numba's files."""
+        found = {path: path.stat() for path in self._folder.glob(f"{self._name}.*.nb[ci]")}
+        return {path: (status.st_mtime_ns, status.st_size) for path, status in found.items()}
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@functools.cache
+def _folder() -> Path | None:
+    """Folder for the kernels of this version on this processor; None if it cannot be made."""
+    package = Path(__file__).parent
+    depends_on = hashlib.sha256(f"{numba.__version__} {numba.config.CPU_NAME or _processor()}".encode())
+    for path in sorted(package.rglob("*.py")):
+        text = path.read_bytes()
+        if b"@njit(" in text:
+            depends_on.update(text)
+    kept = Path(numba.config.CACHE_DIR or platformdirs.user_cache_path("opauc-bench", appauthor=False) / "kernels")
+    folder = kept / depends_on.hexdigest()[:16]
+    with contextlib.suppress(OSError, RuntimeError):
+        if not folder.exists():
+            _remove_old(kept)
+            folder.mkdir(parents=True)
+        os.utime(folder)
+    return folder if folder.is_dir() else None
+
+
+def _processor() -> str:
+    return f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
+
+
+def _remove_old(kept: Path) -> None:
+    """Remove the folders that no version of the package has used for a month."""
+    for folder in kept.glob("[0-9a-f]" * 16):
+        if folder.stat().st_mtime < time.time() - _DAYS_KEPT * 86400:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@intrinsic
+def prefetch(_typing, array, i, j):
+    """Ask the processor for the cache line of ``array[i, j]``, inside a kernel; changes no result.
+
+    It pays where rows of a large matrix are needed soon in an order that the processor cannot guess.
+    """
+
+    def generate(context, builder, signature, arguments):
+        array_type = signature.args[0]
+        view = context.make_array(array_type)(context, builder, arguments[0])
+        entry = cgutils.get_item_pointer(context, builder, array_type, view, arguments[1:])
+        byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        # to read, for the second-level cache, data
+        builder.call(call, [builder.bitcast(entry, byte_pointer), number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate

@@ -1,0 +1,1 @@
+"""Batch learners: least squares, logistic regression, and support vector machines."""

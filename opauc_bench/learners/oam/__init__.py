@@ -1,0 +1,1 @@
+"""Online AUC maximisation with buffers (OAM)."""

@@ -1,0 +1,255 @@
+"""OAM: online AUC maximisation with a reservoir of examples of each class.
+
+An example (x, y) meets the N_o buffered examples x_j of the opposite class, each of which stands for T_o / N of the
+T_o seen ones: C_t = C max(1, T_o / N). With the pairwise hinge loss max(0, 1 - y w'(x - x_j)),
+
+* ``oam_gra`` takes one gradient step, all pairs judged with the same w:
+  w <- w + c sum of y (x - x_j) over the pairs with y w'(x - x_j) <= 1,
+* ``oam_seq`` takes passive-aggressive steps one pair after the other, in the order of the buffer:
+  w <- w + min(c, loss / |x - x_j|^2) y (x - x_j),
+
+where c is C_t, or C_t / 2 if the objective splits each pair between its two members.
+
+Buffers depend on neither C nor w, so one pass serves all values of C. The scores of x and of the whole buffer under
+all models are one matrix product. ``oam_seq`` then works in the coordinates of the buffer: a step on pair j changes
+the score of x_i by an inner product that stands in the buffer's Gram matrix, which changes one row at a time. A second
+product applies all steps of all models to the weights. Beyond 4,096 features the buffers hold sparse rows instead, see
+:mod:`opauc_bench.learners.oam.sparse_kernels`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ...kernels import njit
+from ..base import OnePassLearner, State
+from .sparse_kernels import SparseBuffers, consume_sparse
+
+__all__ = ["OAMGra", "OAMSeq"]
+
+_STEPS = {"C": 1.0, "C/2": 0.5}
+# From so many features on rows are taken to be sparse; matrix products with dense buffers would cost O(N d).
+_WIDE = 4096
+_EQUAL = 1e-14  # squared distance, relative to the squared norm, that rounding leaves between equal rows
+
+
+@dataclass
+class _Buffers(State):
+    """``W`` has one model a row here; class 0 is positive, class 1 negative."""
+
+    rng: np.random.Generator
+    counts: np.ndarray  # (2,), examples seen
+    sizes: np.ndarray  # (2,), examples buffered
+    rows: np.ndarray  # (2, buffer_size + 1, n_features); the spare row holds the current example
+    gram: np.ndarray  # (2, buffer_size, buffer_size)
+
+    def coef(self, n_features):
+        return self.W.T
+
+    def keep(self, columns):
+        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
+        self.W = np.ascontiguousarray(self.W[columns])
+
+    def widened(self, fresh):
+        if isinstance(fresh, _Buffers):
+            return super().widened(fresh)
+        filled = [sparse.csr_matrix(self.rows[k, : self.sizes[k]]) for k in (0, 1)]
+        fresh.make_room(max(int(np.diff(rows.indptr).max(initial=0)) for rows in filled))
+        for k, rows in enumerate(filled):
+            for slot in range(rows.shape[0]):
+                part = slice(rows.indptr[slot], rows.indptr[slot + 1])
+                n = part.stop - part.start
+                fresh.lengths[k, slot] = n
+                fresh.features[k, slot, :n] = rows.indices[part]
+                fresh.values[k, slot, :n] = rows.data[part]
+        fresh.W[: self.W.shape[1]] = self.W.T
+        fresh.rng, fresh.counts, fresh.sizes, fresh.gram = self.rng, self.counts, self.sizes, self.gram
+        return fresh
+
+
+class _OAM(OnePassLearner):
+    grid_axes = ("eta",)
+    rotation_invariant = True
+    _sequential: bool
+
+    def __init__(self, eta=2**-6, buffer_size=100, step="C", random_state=None):
+        self.eta = eta
+        self.buffer_size = buffer_size
+        self.step = step
+        self.random_state = random_state
+
+    def check_params(self):
+        if self.step not in _STEPS:
+            raise ValueError(f"step is one of {', '.join(_STEPS)}; got {self.step!r}")
+        if not (isinstance(self.buffer_size, (int, np.integer)) and self.buffer_size >= 1):
+            raise ValueError(f"buffer_size is a whole number of at least 1; got {self.buffer_size!r}")
+
+    def _begin(self, n_features, settings):
+        size = int(self.buffer_size)
+        if n_features > _WIDE:
+            return SparseBuffers.empty(settings, n_features, size, np.random.default_rng(self.random_state))
+        return _Buffers(
+            settings=settings,
+            W=np.zeros((len(settings["eta"]), n_features)),
+            rng=np.random.default_rng(self.random_state),
+            counts=np.zeros(2),
+            sizes=np.zeros(2, dtype=np.int64),
+            rows=np.zeros((2, size + 1, n_features)),
+            gram=np.zeros((2, size, size)),
+        )
+
+    def _consume(self, state, X, y):
+        slots = _reservoir(y, state.counts, int(self.buffer_size), state.rng.random(len(y)))
+        caps = state.settings["eta"] * _STEPS[self.step]
+        if isinstance(state, SparseBuffers):
+            consume_sparse(state, sparse.csr_matrix(X), y, slots, caps, self._sequential)
+            return
+        _pass(X, y, slots, caps, self._sequential, state.counts, state.sizes, state.rows, state.gram, state.W)
+
+    def _chunk(self, X, rows, features):
+        if X.shape[1] > _WIDE and sparse.issparse(X):
+            chunk = X[rows]
+            chunk.sum_duplicates()
+            return chunk
+        return super()._chunk(X, rows, features)
+
+    def seconds_per_row(self, n_features, n_nonzero, n_settings):
+        if n_features > _WIDE:
+            gathers = self.buffer_size * n_nonzero * (2e-9 + 4.5e-10 * n_settings)
+            return 3e-6 + gathers + (1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0)
+        products = 4.0 * self.buffer_size * n_features * (n_settings + 1)
+        sequential = 1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0
+        return 3e-6 + products / 3e10 + sequential + 1e-9 * self.buffer_size * n_settings
+
+    def memory_bytes(self, n_features, n_settings):
+        if n_features > _WIDE:
+            return 8.0 * n_features * (2 * n_settings + 1) + 16.0 * self.buffer_size**2
+        return 8.0 * (2 * self.buffer_size * (n_features + self.buffer_size) + 2 * n_features * n_settings)
+
+
+_PARAMETERS = """
+
+    Parameters
+    ----------
+    eta : float, default=2**-6
+        The paper's C: weight of the hinge losses against the old model, which caps the step of a pair.
+    buffer_size : int, default=100
+        Capacity of the reservoir of each class.
+    step : {'C', 'C/2'}, default='C'
+        Whether a pair's step is capped at C_t or at C_t / 2. The values that Gao et al. 2016 publish are nearer to 'C'.
+    random_state : int, Generator or None, default=None
+        Seed of the reservoir sampling.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        The last iterate.
+    intercept_ : ndarray of shape (1,)
+        Threshold midway between the class means' scores; AUC does not depend on it.
+    classes_ : ndarray of shape (2,)
+
+    References
+    ----------
+    P. Zhao, S. Hoi, R. Jin, T. Yang: Online AUC maximization. ICML 2011.
+    """
+
+
+class OAMSeq(_OAM):
+    __doc__ = "Online AUC maximisation with sequential passive-aggressive updates (OAM_seq)." + _PARAMETERS
+    _sequential = True
+
+
+class OAMGra(_OAM):
+    __doc__ = "Online AUC maximisation with one gradient step an example (OAM_gra)." + _PARAMETERS
+    _sequential = False
+
+
+def _reservoir(y, counts, size, uniforms):
+    """Slot of its class's buffer that each row takes, or -1: every seen example is kept with the same probability.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    counts : ndarray of shape (2,)
+        Rows of each class seen before.
+    size : int
+    uniforms : ndarray of shape (n,)
+        One draw a row, used or not, so that the result does not depend on how the rows are cut into chunks.
+    """
+    own = (y < 0).astype(np.int64)
+    seen = np.where(own == 0, np.cumsum(own == 0), np.cumsum(own == 1)) + counts[own].astype(np.int64)
+    slots = np.where(seen <= size, seen - 1, np.floor(uniforms * seen).astype(np.int64))
+    return np.where(slots < size, slots, -1)
+
+
+@njit()
+def _pass(X, y, slots, caps, sequential, counts, sizes, rows, gram, W):
+    n_settings = W.shape[0]
+    buffer_size = gram.shape[1]
+    for t in range(len(y)):
+        x = X[t]
+        own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
+        counts[own] += 1.0
+        slot = slots[t]
+        if slot >= 0:
+            sizes[own] = max(sizes[own], slot + 1)
+            for j in range(len(x)):
+                rows[own, slot, j] = x[j]
+            if sequential:
+                products = np.dot(rows[own][: sizes[own]], x)
+                for i in range(sizes[own]):
+                    gram[own, slot, i] = gram[own, i, slot] = products[i]
+        m = sizes[opp]
+        if m == 0:
+            continue
+        for j in range(len(x)):
+            rows[opp, m, j] = x[j]
+        opponents = rows[opp][: m + 1]
+        scores = np.dot(W, opponents.T)
+        worth = max(1.0, counts[opp] / buffer_size)
+        if sequential:
+            products = np.dot(opponents, x)
+            for g in range(n_settings):
+                _one_after_another(scores[g], m, sign, caps[g] * worth, products, gram[opp])
+        else:
+            for g in range(n_settings):
+                _all_at_once(scores[g], m, sign, caps[g] * worth)
+        changes = np.dot(scores, opponents)
+        for g in range(n_settings):
+            for j in range(len(x)):
+                W[g, j] += changes[g, j]
+
+
+@njit(fastmath={"contract"})
+def _one_after_another(scores, m, sign, cap, products, gram):
+    """Replace the scores of m opponents and of x (last) by the coefficients of the step on each of them."""
+    own_score, total = scores[m], 0.0
+    for j in range(m):
+        loss = 1.0 - sign * (own_score - scores[j])
+        distance = products[m] - 2.0 * products[j] + gram[j, j]
+        if loss <= 0.0 or distance <= _EQUAL * products[m]:  # equal rows have no direction to step in
+            scores[j] = 0.0
+            continue
+        step = sign * (cap if cap * distance <= loss else loss / distance)
+        own_score += step * (products[m] - products[j])
+        row = gram[j]
+        for i in range(j + 1, m):
+            scores[i] += step * (products[i] - row[i])
+        scores[j] = -step
+        total += step
+    scores[m] = total
+
+
+@njit(fastmath={"contract"})
+def _all_at_once(scores, m, sign, cap):
+    """The same with every pair judged by the scores as they are."""
+    own_score, total = scores[m], 0.0
+    step = sign * cap
+    for j in range(m):
+        violated = sign * (own_score - scores[j]) <= 1.0
+        scores[j] = -step if violated else 0.0
+        total += step if violated else 0.0
+    scores[m] = total

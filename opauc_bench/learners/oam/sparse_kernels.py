@@ -1,0 +1,196 @@
+"""OAM on sparse rows of very many features: buffers of sparse rows, O(N k) a step and setting instead of O(N d).
+
+The steps are those of :mod:`opauc_bench.learners.oam.oam`. Only the products differ: scores of the buffered rows gather
+the weights at their k nonzero features, all settings side by side, and a step scatters to the same places. The Gram
+matrix of a buffer changes by one sparse product a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...kernels import njit
+from ..base import State
+
+__all__ = ["SparseBuffers", "consume_sparse"]
+
+
+@dataclass
+class SparseBuffers(State):
+    """``W`` has one model a column; class 0 is positive, class 1 negative."""
+
+    rng: np.random.Generator
+    counts: np.ndarray  # (2,), examples seen
+    sizes: np.ndarray  # (2,), examples buffered
+    lengths: np.ndarray  # (2, buffer_size), nonzero features of a buffered row
+    features: np.ndarray  # (2, buffer_size, room), int32
+    values: np.ndarray  # (2, buffer_size, room)
+    gram: np.ndarray  # (2, buffer_size, buffer_size)
+
+    @classmethod
+    def empty(cls, settings: dict[str, np.ndarray], n_features: int, buffer_size: int, rng) -> SparseBuffers:
+        """Buffers without rows, and weights of zero."""
+        return cls(
+            settings=settings,
+            W=np.zeros((n_features, len(settings["eta"]))),
+            rng=rng,
+            counts=np.zeros(2),
+            sizes=np.zeros(2, dtype=np.int64),
+            lengths=np.zeros((2, buffer_size), dtype=np.int64),
+            features=np.zeros((2, buffer_size, 0), dtype=np.int32),
+            values=np.zeros((2, buffer_size, 0)),
+            gram=np.zeros((2, buffer_size, buffer_size)),
+        )
+
+    def make_room(self, longest: int) -> None:
+        """Let buffered rows have up to ``longest`` nonzero features."""
+        more = longest - self.features.shape[2]
+        if more > 0:
+            room = ((0, 0), (0, 0), (0, max(more, self.features.shape[2] // 2)))
+            self.features, self.values = np.pad(self.features, room), np.pad(self.values, room)
+
+    def widened(self, fresh: State) -> State:
+        fresh.make_room(self.features.shape[2])
+        return super().widened(fresh)
+
+
+def consume_sparse(state: SparseBuffers, X, y: np.ndarray, slots: np.ndarray, caps: np.ndarray, sequential: bool):
+    """Update the state with CSR rows; parameters as in the dense kernel."""
+    lengths = np.diff(X.indptr)
+    state.make_room(int(lengths.max(initial=0)))
+    _pass(
+        X.indptr.astype(np.int64),
+        X.indices.astype(np.int32),
+        X.data,
+        y,
+        slots,
+        caps,
+        sequential,
+        state.counts,
+        state.sizes,
+        state.lengths,
+        state.features,
+        state.values,
+        state.gram,
+        state.W,
+        np.zeros(state.W.shape[0]),
+    )
+
+
+@njit()
+def _pass(indptr, indices, data, y, slots, caps, sequential, counts, sizes, lengths, features, values, gram, W, spread):
+    n_settings = W.shape[1]
+    buffer_size = gram.shape[1]
+    scores = np.empty((buffer_size + 1, n_settings))
+    products = np.empty(buffer_size + 1)
+    for t in range(len(y)):
+        row, worths = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
+        own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
+        counts[own] += 1.0
+        slot, k = slots[t], len(row)
+        for i in range(k):
+            spread[row[i]] = worths[i]
+        if slot >= 0:
+            sizes[own] = max(sizes[own], slot + 1)
+            lengths[own, slot] = k
+            features[own, slot, :k] = row
+            values[own, slot, :k] = worths
+            if sequential:
+                for j in range(sizes[own]):
+                    gram[own, slot, j] = _dot(features[own, j], values[own, j], lengths[own, j], spread)
+                    gram[own, j, slot] = gram[own, slot, j]
+        m = sizes[opp]
+        if m > 0:
+            worth = max(1.0, counts[opp] / buffer_size)
+            for j in range(m):
+                _gather(features[opp, j], values[opp, j], lengths[opp, j], W, scores[j])
+            _gather(row, worths, k, W, scores[m])
+            if sequential:
+                for j in range(m):
+                    products[j] = _dot(features[opp, j], values[opp, j], lengths[opp, j], spread)
+                products[m] = _dot(row, worths, k, spread)
+                _one_after_another(scores, m, sign, caps, worth, products, gram[opp])
+            else:
+                _all_at_once(scores, m, sign, caps, worth)
+            for j in range(m):
+                _scatter(features[opp, j], values[opp, j], lengths[opp, j], W, scores[j])
+            _scatter(row, worths, k, W, scores[m])
+        for i in range(k):
+            spread[row[i]] = 0.0
+
+
+@njit(fastmath={"contract"})
+def _dot(features, values, length, spread):
+    total = 0.0
+    for i in range(length):
+        total += values[i] * spread[features[i]]
+    return total
+
+
+@njit(fastmath={"contract"})
+def _gather(features, values, length, W, scores):
+    """scores = W'x."""
+    scores[:] = 0.0
+    for i in range(length):
+        w, value = W[features[i]], values[i]
+        for g in range(len(scores)):
+            scores[g] += value * w[g]
+
+
+@njit(fastmath={"contract"})
+def _scatter(features, values, length, W, coefficients):
+    """W += x coefficients', where any of them is not zero."""
+    if not coefficients.any():
+        return
+    for i in range(length):
+        w, value = W[features[i]], values[i]
+        for g in range(len(coefficients)):
+            w[g] += value * coefficients[g]
+
+
+# Squared distance, relative to the squared norm, that rounding leaves between equal rows.
+_EQUAL = 1e-14
+
+
+@njit(fastmath={"contract"})
+def _one_after_another(scores, m, sign, caps, worth, products, gram):
+    """Replace the scores of m opponents and of x (last) by the coefficients of the step on each, for all settings."""
+    n_settings = scores.shape[1]
+    own, totals, steps = scores[m].copy(), np.zeros(n_settings), np.empty(n_settings)
+    for j in range(m):
+        distance = products[m] - 2.0 * products[j] + gram[j, j]
+        apart = distance > _EQUAL * products[m]  # equal rows have no direction to step in
+        any_step = False
+        for g in range(n_settings):
+            loss = 1.0 - sign * (own[g] - scores[j, g])
+            steps[g] = 0.0
+            if apart and not loss <= 0.0:
+                cap = caps[g] * worth
+                steps[g] = sign * (cap if cap * distance <= loss else loss / distance)
+                any_step = True
+        if any_step:
+            toward = products[m] - products[j]
+            for g in range(n_settings):
+                own[g] += steps[g] * toward
+                totals[g] += steps[g]
+            for i in range(j + 1, m):
+                change = products[i] - gram[j, i]
+                for g in range(n_settings):
+                    scores[i, g] += steps[g] * change
+        scores[j] = -steps
+    scores[m] = totals
+
+
+@njit(fastmath={"contract"})
+def _all_at_once(scores, m, sign, caps, worth):
+    """The same with every pair judged by the scores as they are."""
+    n_settings = scores.shape[1]
+    for g in range(n_settings):
+        own, total, step = scores[m, g], 0.0, sign * caps[g] * worth
+        for j in range(m):
+            violated = sign * (own - scores[j, g]) <= 1.0
+            scores[j, g] = -step if violated else 0.0
+            total += step if violated else 0.0
+        scores[m, g] = total

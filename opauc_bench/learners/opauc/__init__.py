@@ -1,0 +1,1 @@
+"""OPAUC with full covariances, and its approximations for high dimensions."""

@@ -1,0 +1,364 @@
+"""Second moments that keep only their largest entries: the sparse matrices of Algorithm 3 of Gao et al. 2016.
+
+A class's sum of x x' is symmetric, so its upper triangle is stored, row by row, in one pair of arrays of columns and
+values (the arena). A row has room to grow; when that is used up it moves to the end of the arena, and when the arena is
+used up the rows are packed into a larger one. An entry beside the diagonal stands for two, and both stay or both go.
+
+Keeping the largest ``d tau`` after every example is a selection among all entries, yet looking at all of them is not
+needed. The entries of each range of values (256 ranges an octave) are counted as they change, so the range with the
+cut is known; a lower bound of the entries of each row says which rows reach down to it. While the smallest value that
+is kept stays what it was, as with ties, the counts below it and at it suffice.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernels import njit
+
+__all__ = ["NNZ", "Index", "SymmetricRows", "add_outer", "keep_above", "keep_largest"]
+
+# Positions in the counters of a class.
+NNZ, _TOP, _COUNTING, _LOWEST, _LESS, _EQUAL = range(6)
+_SHIFT = 44  # ranges are told apart by the exponent and eight bits of the mantissa
+_N_RANGES = 1 << 19
+_MAGNITUDE = 0x7FFFFFFFFFFFFFFF
+
+
+class Index(NamedTuple):
+    """Everything about the matrix of a class but its entries.
+
+    Attributes
+    ----------
+    start, length, room : ndarray of int64, shape (n_features,)
+        Where a row begins in the arena, how many entries it has, and how many it has room for.
+    least : ndarray of shape (n_features,)
+        Lower bounds of the absolute entries of each row.
+    counters : ndarray of int64, shape (6,)
+        Entries of the full matrix; end of the used arena; whether entries are being counted by range, and then the
+        lowest range that may have any, and how many entries are below and at the threshold.
+    ranges : ndarray of int64
+        Entries of the full matrix by range of their absolute values.
+    threshold : ndarray of shape (1,)
+        The smallest absolute value that was kept when entries were last dropped.
+    """
+
+    start: np.ndarray
+    length: np.ndarray
+    room: np.ndarray
+    least: np.ndarray
+    counters: np.ndarray
+    ranges: np.ndarray
+    threshold: np.ndarray
+
+
+class SymmetricRows:
+    """The matrix of one class, as the rows of its upper triangle.
+
+    Parameters
+    ----------
+    n_features : int
+    selects : bool
+        Whether there may be too many entries, so that the largest have to be found.
+
+    Attributes
+    ----------
+    index : Index
+    cols, vals : ndarray
+        The arena: columns, ascending in each row and not below its number, and values.
+    """
+
+    def __init__(self, n_features: int, selects: bool):
+        start, length, room = np.zeros((3, n_features), dtype=np.int64)
+        counters, ranges = np.zeros(6, dtype=np.int64), np.zeros(_N_RANGES if selects else 0, dtype=np.int64)
+        self.index = Index(start, length, room, np.full(n_features, np.inf), counters, ranges, np.zeros(1))
+        self.cols, self.vals = np.empty(64, dtype=np.uint32), np.empty(64)
+
+    @property
+    def n_entries(self) -> int:
+        """Nonzero entries of the full matrix."""
+        return int(self.index.counters[NNZ])
+
+    def dense(self) -> np.ndarray:
+        """The full matrix; for small dimensions."""
+        n_features = len(self.index.start)
+        full = np.zeros((n_features, n_features))
+        for i, (start, length) in enumerate(zip(self.index.start, self.index.length)):
+            there = self.cols[start : start + length]
+            full[i, there] = full[there, i] = self.vals[start : start + length]
+        return full
+
+
+@njit()
+def _count(bits, weight, m):
+    """An absolute value, given by its bits, has come (weight > 0) or gone (weight < 0)."""
+    bits &= _MAGNITUDE
+    there = bits >> _SHIFT
+    m.ranges[there] += weight
+    if weight > 0 and there < m.counters[_LOWEST]:
+        m.counters[_LOWEST] = there
+    threshold = m.threshold.view(np.int64)[0]
+    if bits < threshold:  # numbers that are not negative are ordered as their bits are
+        m.counters[_LESS] += weight
+    elif bits == threshold:
+        m.counters[_EQUAL] += weight
+
+
+@njit()
+def add_outer(there, x, m, cols, vals):
+    """Add x x' for a row with the values ``x`` at the ascending features ``there``; returns the arena."""
+    k = len(there)
+    new, before = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
+    for p in range(k):
+        i = there[p]
+        n_new, cancelled = _add_to_there(there, x, p, new, before, m, cols, vals)
+        if n_new > 0:
+            begin, cols, vals = _place_for(i, n_new, before, m, cols, vals)
+            _open_gaps(begin, m.start[i], m.length[i], before, n_new, cols, vals)
+            bits = vals.view(np.int64)
+            for r in range(n_new):
+                q, e = new[r], begin + before[r] - m.start[i] + r
+                cols[e], vals[e] = there[q], x[p] * x[q]
+                weight = 1 if q == p else 2
+                m.counters[NNZ] += weight
+                m.least[i] = min(m.least[i], abs(vals[e]))
+                if m.counters[_COUNTING]:
+                    _count(bits[e], weight, m)
+            m.start[i] = begin
+            m.length[i] += n_new
+        if cancelled:
+            _drop_zeros(i, m, cols, vals)
+    return cols, vals
+
+
+@njit()
+def _add_to_there(there, x, p, new, before, m, cols, vals):
+    """Add to the entries that row ``there[p]`` has; note which are ``new`` and ``before`` which place they belong."""
+    i = there[p]
+    at, end = m.start[i], m.start[i] + m.length[i]
+    bits = vals.view(np.int64)
+    n_new, cancelled = 0, False
+    for q in range(p, len(there)):
+        v = x[p] * x[q]
+        at = _first_not_below(cols, at, end, there[q])
+        if at < end and cols[at] == there[q]:
+            weight = 1 if q == p else 2
+            if m.counters[_COUNTING]:
+                _count(bits[at], -weight, m)
+            vals[at] += v
+            if vals[at] == 0.0:
+                cancelled = True
+                m.counters[NNZ] -= weight
+            else:
+                m.least[i] = min(m.least[i], abs(vals[at]))
+                if m.counters[_COUNTING]:
+                    _count(bits[at], weight, m)
+        elif v != 0.0:
+            new[n_new], before[n_new] = q, at
+            n_new += 1
+    return n_new, cancelled
+
+
+@njit()
+def _first_not_below(cols, at, end, j):
+    while at < end:
+        middle = (at + end) // 2
+        if cols[middle] < j:
+            at = middle + 1
+        else:
+            end = middle
+    return at
+
+
+@njit()
+def _place_for(i, n_new, before, m, cols, vals):
+    """Where row i has room for ``n_new`` more entries, and the arena; positions ``before`` move with the row."""
+    wanted = m.length[i] + n_new
+    if wanted <= m.room[i]:
+        return m.start[i], cols, vals
+    wanted += wanted // 2 + 2
+    if m.counters[_TOP] + wanted > len(cols):
+        old = m.start[i]
+        cols, vals = _packed(wanted, m, cols, vals)
+        for r in range(n_new):
+            before[r] += m.start[i] - old
+    begin = m.counters[_TOP]
+    m.counters[_TOP] += wanted
+    m.room[i] = wanted
+    return begin, cols, vals
+
+
+@njit()
+def _packed(wanted, m, cols, vals):
+    """The rows in a new arena, each with room for a quarter more, and space for ``wanted`` entries and for other moves.
+
+    Rows that entries were dropped from get about as many new ones, so that most of them stay in place.
+    """
+    n_entries = m.length.sum()
+    size = n_entries + n_entries // 4 + 4 * len(m.start) + n_entries // 2 + wanted
+    new_cols, new_vals = np.empty(size, dtype=np.uint32), np.empty(size)
+    top = 0
+    for i in range(len(m.start)):
+        for e in range(m.length[i]):
+            new_cols[top + e], new_vals[top + e] = cols[m.start[i] + e], vals[m.start[i] + e]
+        m.start[i] = top
+        m.room[i] = m.length[i] + m.length[i] // 4 + 4 if m.length[i] > 0 else 0
+        top += m.room[i]
+    m.counters[_TOP] = top
+    return new_cols, new_vals
+
+
+@njit()
+def _open_gaps(begin, start, length, before, n_new, cols, vals):
+    """Move a row to ``begin``, leaving one place before each of its positions ``before``."""
+    end = start + length
+    for r in range(n_new - 1, -2, -1):
+        first = before[r] if r >= 0 else start
+        shift = begin - start + r + 1
+        if shift != 0:
+            for e in range(end - 1, first - 1, -1):
+                cols[e + shift], vals[e + shift] = cols[e], vals[e]
+        end = first
+
+
+@njit()
+def _drop_zeros(i, m, cols, vals):
+    kept = m.start[i]
+    for e in range(m.start[i], m.start[i] + m.length[i]):
+        if vals[e] != 0.0:
+            cols[kept], vals[kept] = cols[e], vals[e]
+            kept += 1
+    m.length[i] = kept - m.start[i]
+
+
+# ---------------------------------------------------------------------- dropping entries
+
+
+@njit()
+def keep_largest(size, go_on_counting, m, cols, vals):
+    """Drop the smallest absolute entries until the full matrix has at most ``size``.
+
+    Of equal ones those go first that come last in the upper triangle, row by row. Whether to ``go_on_counting`` by
+    range depends on whether this will be wanted again soon.
+    """
+    excess = m.counters[NNZ] - size
+    if not m.counters[_COUNTING]:
+        _count_all(m, cols, vals)
+    if m.threshold[0] == 0.0 or not m.counters[_LESS] <= excess <= m.counters[_LESS] + m.counters[_EQUAL]:
+        _place_threshold(excess, m, cols, vals)
+    threshold, ties = m.threshold[0], excess - m.counters[_LESS]
+    for i in range(len(m.start) - 1, -1, -1):
+        if m.length[i] > 0 and (m.least[i] < threshold or (m.least[i] == threshold and ties > 0)):
+            ties = _cut_row(i, threshold, ties, m, cols, vals)
+    m.counters[_COUNTING] = go_on_counting
+
+
+@njit()
+def _count_all(m, cols, vals):
+    m.ranges[:] = 0
+    m.threshold[0] = 0.0
+    m.counters[_LOWEST], m.counters[_LESS], m.counters[_EQUAL] = _N_RANGES - 1, 0, 0
+    bits = vals.view(np.int64)
+    for i in range(len(m.start)):
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            _count(bits[e], 1 if cols[e] == i else 2, m)
+
+
+@njit()
+def _place_threshold(excess, m, cols, vals):
+    """Find the value at which ``excess`` entries are reached from below."""
+    there, below = m.counters[_LOWEST], 0
+    while there < _N_RANGES - 1 and below + m.ranges[there] < excess:
+        below += m.ranges[there]
+        there += 1
+    values, weights = np.empty(m.ranges[there]), np.empty(m.ranges[there], dtype=np.int64)
+    bits, least, n = vals.view(np.int64), m.least.view(np.int64), 0
+    for i in range(len(m.start)):
+        if m.length[i] == 0 or least[i] >> _SHIFT > there:
+            continue
+        m.least[i] = np.inf
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            m.least[i] = min(m.least[i], abs(vals[e]))
+            if (bits[e] & _MAGNITUDE) >> _SHIFT == there:
+                values[n], weights[n] = abs(vals[e]), 1 if cols[e] == i else 2
+                n += 1
+    order = np.argsort(values[:n])
+    at, equal = 0, 0
+    while at < n and below + equal < excess:
+        below += equal
+        threshold, equal = values[order[at]], 0
+        while at < n and values[order[at]] == threshold:
+            equal += weights[order[at]]
+            at += 1
+        m.threshold[0] = threshold
+    m.counters[_LOWEST], m.counters[_LESS], m.counters[_EQUAL] = there, below, equal
+
+
+@njit()
+def _cut_row(i, threshold, ties, m, cols, vals):
+    """Drop from a row what is below the threshold, and the last of what is equal to it; how many ``ties`` are left."""
+    bits = vals.view(np.int64)
+    begin, end = m.start[i], m.start[i] + m.length[i]
+    last_ties, e = end, end - 1
+    while e >= begin and ties > 0:
+        if abs(vals[e]) == threshold:
+            ties -= 1 if cols[e] == i else 2
+            last_ties = e
+        e -= 1
+    kept = begin
+    m.least[i] = np.inf
+    for e in range(begin, end):
+        v = abs(vals[e])
+        if v < threshold or (v == threshold and e >= last_ties):
+            weight = 1 if cols[e] == i else 2
+            m.counters[NNZ] -= weight
+            _count(bits[e], -weight, m)
+        else:
+            cols[kept], vals[kept] = cols[e], vals[e]
+            m.least[i] = min(m.least[i], v)
+            kept += 1
+    m.length[i] = kept - begin
+    return ties
+
+
+@njit()
+def keep_above(size, m, cols, vals):
+    """Drop every entry up to a threshold that leaves between nine tenths of ``size`` and ``size`` entries.
+
+    The threshold is bisected between the least and the greatest entry of the full matrix, with their signs; when the
+    bracket gets narrower than 1e-5, it is the upper end, whatever that leaves.
+    """
+    d = len(m.start)
+    full = m.counters[NNZ] == d * d
+    low, high = (np.inf, -np.inf) if full else (0.0, 0.0)
+    for i in range(d):
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            low, high = min(low, vals[e]), max(high, vals[e])
+    while True:
+        threshold = 0.5 * (low + high)
+        n_above = d * d - m.counters[NNZ] if threshold < 0.0 else 0  # zeros are above it, too
+        for i in range(d):
+            for e in range(m.start[i], m.start[i] + m.length[i]):
+                if vals[e] > threshold:
+                    n_above += 1 if cols[e] == i else 2
+        if np.ceil(0.9 * size) <= n_above <= size:
+            break
+        narrowed = low != threshold and high != threshold
+        if n_above > size:
+            low = threshold
+        else:
+            high = threshold
+        if not (narrowed and high - low >= 1e-5):
+            threshold = high
+            break
+    m.counters[NNZ] = 0
+    for i in range(d):
+        kept = m.start[i]
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            if vals[e] > threshold:
+                m.counters[NNZ] += 1 if cols[e] == i else 2
+                cols[kept], vals[kept] = cols[e], vals[e]
+                kept += 1
+        m.length[i] = kept - m.start[i]

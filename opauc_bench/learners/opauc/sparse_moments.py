@@ -1,0 +1,397 @@
+"""OPAUC with sparse second moments (OPAUC_s), for very many features most of which are zero in any row.
+
+The step is that of OPAUC (Eqs. 16 and 17 of Gao et al. 2016), with a sparse matrix G_o in place of the sum M_o of x x'
+over the opposite class:
+
+    w <- w - eta (lam w - y (x - c_o) + (x - c_o) (x - c_o)'w + (G_o / T_o - c_o c_o') w)
+
+Algorithm 3: G_p <- G_p + x x' for the class p of the row; if that has more than d tau nonzero entries, the d tau
+largest are kept. :mod:`.sparse_moments` stores the upper triangle and does the keeping.
+
+G_o does not depend on eta or lam, so one pass serves the whole grid. The cost is in G_o W. Every weight moves in every
+step, so no product can be carried over to the next one; what can be done:
+
+* Settings go in blocks of 16, whose weights lie side by side. A row i of the upper triangle gives to row i of the
+  product what it gathers, and to the rows below what it scatters. Then row i of the product is complete and nothing
+  later needs row i of W, so W is updated in the same sweep, and no product is stored but the part still to come.
+* As long as nothing has been dropped, G_o is X_o'X_o for the rows of the class so far. They are kept for as long as
+  they are few (less than d tau / 4 entries), and X_o'(X_o W) is used where it is less work. For a rare class that is
+  the whole pass.
+* c_o'w is carried along as an inner product with the class sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernels import njit
+from ..base import OnePassLearner, State
+from ..rows import aligned_zeros, require_variant, rows_of
+from .sparse_matrix_kernels import NNZ, SymmetricRows, add_outer, keep_above, keep_largest
+
+__all__ = ["OPAUCS"]
+
+_BLOCK = 16  # settings side by side
+
+
+class _Rows(NamedTuple):
+    """The rows of a class so far: where each begins, and their features and values."""
+
+    pointers: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+
+
+@dataclass
+class _SparseMoments(State):
+    """Class 0 is positive, class 1 negative. ``W`` has the shape (n_blocks, n_features, 16), or 1 for one setting."""
+
+    counts: np.ndarray  # (2,)
+    sums: np.ndarray  # (2, n_features), of the rows of each class
+    products: np.ndarray  # (n_blocks, 2, width), inner products of the weights and the class sums
+    alarm: np.ndarray  # (n_blocks, width), NaN once a weight of the setting is not finite
+    seen: np.ndarray  # (n_features,), whether a feature has been different from 0
+    matrices: tuple[SymmetricRows, SymmetricRows]
+    rows: list[_Rows]  # of each class, while they are kept
+    n_rows: np.ndarray  # (2,), how many are kept; -1 once they are not kept any more
+
+    def coef(self, n_features):
+        return self.W.transpose(1, 0, 2).reshape(self.W.shape[1], -1)[:n_features, : self.n_live]
+
+    def finite(self, n_features):
+        return np.isfinite(self.alarm.ravel()[: self.n_live])
+
+    def keep(self, columns):
+        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
+        old, width = self.models(), self.W.shape[2]
+        self.W, self.products, self.alarm = _models(self.W.shape[1], len(columns), wide=width > 1)
+        for new, column in enumerate(columns):
+            (b, g), (old_b, old_g) = divmod(new, width), divmod(column, width)
+            for to, of in zip(self.models(), old):
+                to[b, ..., g] = of[old_b, ..., old_g]
+
+    def models(self) -> tuple[np.ndarray, ...]:
+        """What kernels take that differs from setting to setting, in their order."""
+        return self.W, self.products, self.alarm
+
+    def statistics(self) -> tuple[np.ndarray, ...]:
+        """What kernels take that does not, in their order."""
+        return self.counts, self.sums, self.seen, self.n_rows
+
+
+def _models(n_features: int, n_settings: int, *, wide: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, inner products and alarms of settings that have not learnt anything."""
+    width = _BLOCK if wide else 1
+    n_blocks = -(-n_settings // width)
+    return aligned_zeros(n_blocks, n_features, width), np.zeros((n_blocks, 2, width)), np.zeros((n_blocks, width))
+
+
+class OPAUCS(OnePassLearner):
+    """One-pass AUC optimisation with sparse second moments of the classes.
+
+    Parameters
+    ----------
+    eta : float, default=2**-6
+        Constant step size.
+    lam : float, default=2**-8
+        Regularisation; multiplies ``|w|^2 / 2``.
+    tau : int, default=50
+        The second moments of a class have at most ``n_features * tau`` entries that are not zero.
+    variant : {'paper', 'released'}, default='paper'
+        Which entries are kept when there are more: 'paper' keeps the ``n_features * tau`` of largest absolute value,
+        'released' those above a threshold, signs counted, that the authors' program finds by bisection and that leaves
+        between nine tenths of ``n_features * tau`` and all of it.
+    slack : float, default=0.0
+        Entries are dropped only when there are more than ``(1 + slack) * n_features * tau``. The text has 0. Only for
+        the variant 'paper'.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        The last iterate.
+    intercept_ : ndarray of shape (1,)
+        Threshold midway between the class means' scores; AUC does not depend on it.
+    classes_ : ndarray of shape (2,)
+
+    Notes
+    -----
+    No update is made (not even shrinkage) before both classes have been seen. Of entries that are equal in absolute
+    value, those that come first in the upper triangle, row by row, are kept; an entry and its mirror image stay or go
+    together, so that one entry less than the limit may be left.
+
+    References
+    ----------
+    W. Gao, L. Wang, R. Jin, S. Zhu, Z.-H. Zhou: One-pass AUC optimization. Artificial Intelligence 236 (2016) 1-29,
+    section 4.2, Algorithm 3 and Eqs. 16 and 17.
+    """
+
+    grid_axes = ("eta", "lam")
+    _sparse_chunks = True
+
+    def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", slack=0.0):
+        self.eta = eta
+        self.lam = lam
+        self.tau = tau
+        self.variant = variant
+        self.slack = slack
+
+    def check_params(self):
+        released = require_variant(self.variant)
+        if not (np.isfinite(self.tau) and self.tau >= 1 and self.tau == int(self.tau)):
+            raise ValueError(f"tau is a whole number from 1 on; got {self.tau!r}")
+        if not (np.isfinite(self.slack) and self.slack >= 0):
+            raise ValueError(f"slack is a number from 0 on; got {self.slack!r}")
+        if released and self.slack > 0:
+            raise ValueError(f"the variant 'released' has no slack; got slack={self.slack!r}")
+
+    def _begin(self, n_features, settings):
+        n_settings = len(settings["eta"])
+        W, products, alarm = _models(n_features, n_settings, wide=n_settings > 1)
+        selects = n_features > self.tau and self.variant == "paper"
+        return _SparseMoments(
+            settings=settings,
+            W=W,
+            counts=np.zeros(2),
+            sums=np.zeros((2, n_features)),
+            products=products,
+            alarm=alarm,
+            seen=np.zeros(n_features, dtype=np.bool_),
+            matrices=(SymmetricRows(n_features, selects), SymmetricRows(n_features, selects)),
+            rows=[_Rows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)) for _ in range(2)],
+            n_rows=np.zeros(2, dtype=np.int64),
+        )
+
+    def _consume(self, state, X, y):
+        X = X.astype(np.float64, copy=False)  # products of x with itself would keep the precision of x
+        n_blocks, n_features, width = state.W.shape
+        size = n_features * int(self.tau)
+        most = size + int(self.slack * size)
+        rule = (size, most, self.slack == 0.0, self.variant == "released")
+        for own, label in enumerate((1, -1)):
+            _make_room(state, own, X[y == label])
+        eta, lam = np.zeros((2, n_blocks, width))
+        for values, axis in ((eta, "eta"), (lam, "lam")):
+            values.ravel()[: state.n_live] = state.settings[axis]
+        first, second = state.matrices
+        matrices = (first.index, first.cols, first.vals, second.index, second.cols, second.vals)
+        first.cols, first.vals, second.cols, second.vals = _learn(
+            *rows_of(X), y, rule, (eta, lam), state.statistics(), matrices, tuple(state.rows), state.models()
+        )
+
+    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        most = float(n_features) * min(self.tau, n_features)
+        grown = 0.5 * n_rows * n_nonzero**2  # entries that a class would come to, if no two rows had two in common
+        on_average = 0.5 * grown if grown < most else most * (1.0 - 0.5 * most / grown)
+        seconds = n_rows * _seconds(on_average, n_features, n_nonzero, n_settings)
+        return seconds, self._bytes(min(most, grown), n_features, n_nonzero, n_settings)
+
+    def seconds_per_row(self, n_features, n_nonzero, n_settings):
+        most = float(n_features) * min(self.tau, n_features)
+        return _seconds(most, n_features, n_nonzero, n_settings)
+
+    def memory_bytes(self, n_features, n_settings):
+        return self._bytes(float(n_features) * min(self.tau, n_features), n_features, 0.0, n_settings)
+
+    def _bytes(self, size, n_features, n_nonzero, n_settings):
+        # Both triangles' arenas, and while one of them is packed its old form; a row's products come in before any go.
+        entries = 0.5 * size * (1.0 + self.slack) + 0.5 * n_nonzero**2
+        return 3 * 12.0 * 1.75 * entries + 8.0 * n_features * (2.0 * n_settings + 40)
+
+
+def _seconds(size, n_features, n_nonzero, n_settings) -> float:
+    """Of a row, where the second moments have ``size`` entries."""
+    product = 1.4e-9 * size if n_settings == 1 else 3.5e-10 * size * n_settings
+    return 1e-6 + product + 1.4e-9 * n_features * n_settings + 3e-7 * n_nonzero**2
+
+
+def _make_room(state, own: int, X) -> None:
+    """See that the rows ``X`` of a class can be kept, if they are to be."""
+    if state.n_rows[own] < 0:
+        state.rows[own] = _Rows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+        return
+    wanted = (state.n_rows[own] + X.shape[0] + 1, *2 * [state.rows[own].pointers[state.n_rows[own]] + X.nnz])
+    state.rows[own] = _Rows(
+        *(
+            values if len(values) >= n else np.concatenate([values, np.zeros(n + n // 2 - len(values), values.dtype)])
+            for values, n in zip(state.rows[own], wanted)
+        )
+    )
+
+
+# Kernels. The loops over settings are innermost and of one length.
+
+
+@njit()
+def _learn(indptr, indices, data, y, rule, settings, statistics, matrices, rows, models):
+    counts, sums, seen, n_rows = statistics
+    first, first_cols, first_vals, second, second_cols, second_vals = matrices
+    W = models[0]
+    x_dense, V = np.zeros(W.shape[1]), np.zeros(W.shape[1:])
+    for t in range(len(y)):
+        there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
+        own, sign = (0, 1.0) if y[t] > 0 else (1, -1.0)
+        counts[own] += 1.0
+        for k in range(len(x)):
+            sums[own, there[k]] += x[k]
+            x_dense[there[k]] = x[k]
+            seen[there[k]] = True
+        if own == 0:
+            first_cols, first_vals = _take(there, x, rule, first, first_cols, first_vals, rows[0], n_rows[:1])
+            _step(there, x, x_dense, sign, settings, statistics, second, second_cols, second_vals, rows[1], models, V)
+        else:
+            second_cols, second_vals = _take(there, x, rule, second, second_cols, second_vals, rows[1], n_rows[1:])
+            _step(there, x, x_dense, sign, settings, statistics, first, first_cols, first_vals, rows[0], models, V)
+        for k in range(len(x)):
+            x_dense[there[k]] = 0.0
+    return first_cols, first_vals, second_cols, second_vals
+
+
+@njit()
+def _take(there, x, rule, m, cols, vals, rows, n_rows):
+    """Take a row into the second moments of its class; returns their arena."""
+    size, most, go_on_counting, released = rule
+    cols, vals = add_outer(there, x, m, cols, vals)
+    if m.counters[NNZ] > most:
+        n_rows[0] = -1
+        if released:
+            keep_above(size, m, cols, vals)
+        else:
+            keep_largest(size, go_on_counting, m, cols, vals)
+    if n_rows[0] >= 0 and len(x) > 0:
+        begin = rows.pointers[n_rows[0]]
+        end = begin + len(x)
+        if end > size // 4:
+            n_rows[0] = -1
+        else:
+            for i in range(len(x)):
+                rows.features[begin + i], rows.values[begin + i] = there[i], x[i]
+            n_rows[0] += 1
+            rows.pointers[n_rows[0]] = end
+    return cols, vals
+
+
+@njit()
+def _step(there, x, x_dense, sign, settings, statistics, m, cols, vals, rows, models, V):
+    """Update all settings; the matrix and the rows are those of the opposite class."""
+    eta, lam = settings
+    counts, sums, seen, n_rows = statistics
+    W, products, alarm = models
+    own, opp = (0, 1) if sign > 0 else (1, 0)
+    by_rows = n_rows[opp] >= 0 and 2 * rows.pointers[n_rows[opp]] < m.counters[NNZ]
+    score, how = np.empty(W.shape[2]), np.empty((4, W.shape[2]))
+    for b in range(len(W)):
+        score[:] = 0.0
+        for k in range(len(x)):
+            w, v = W[b, there[k]], x[k]
+            for g in range(len(score)):
+                score[g] += v * w[g]
+        for g in range(len(score)):
+            products[b, own, g] += score[g]
+        if counts[opp] == 0.0:
+            continue
+        if by_rows:
+            _times_rows(rows, n_rows[opp], W[b], V)
+        for g in range(len(score)):
+            centre = products[b, opp, g] / counts[opp]
+            how[0, g] = eta[b, g] * (sign - score[g] + centre)
+            how[1, g] = (eta[b, g] * centre - how[0, g]) / counts[opp]
+            how[2, g] = eta[b, g] / counts[opp]
+            how[3, g] = eta[b, g] * lam[b, g]
+        products[b] = 0.0
+        if len(score) == 1:
+            one = (how[0, 0], how[1, 0], how[2, 0], how[3, 0])
+            w, v = W[b].reshape(len(seen)), V.reshape(len(seen))
+            products[b, own, 0], products[b, opp, 0], alarm[b, 0] = _sweep_one(
+                seen, not by_rows, m, cols, vals, x_dense, sums[own], sums[opp], one, w, v
+            )
+        else:
+            inner = (products[b, own], products[b, opp], alarm[b])
+            _sweep(seen, not by_rows, m, cols, vals, x_dense, sums[own], sums[opp], how, W[b], V, inner)
+
+
+@njit(fastmath={"contract"})
+def _times_rows(rows, n_rows, W, V):
+    """V += X'X W for the rows X of a class."""
+    score = np.empty(W.shape[1])
+    for r in range(n_rows):
+        score[:] = 0.0
+        for e in range(rows.pointers[r], rows.pointers[r + 1]):
+            w, v = W[rows.features[e]], rows.values[e]
+            for g in range(len(score)):
+                score[g] += v * w[g]
+        for e in range(rows.pointers[r], rows.pointers[r + 1]):
+            u, v = V[rows.features[e]], rows.values[e]
+            for g in range(len(score)):
+                u[g] += v * score[g]
+
+
+@njit(fastmath={"contract"})
+def _sweep(seen, by_matrix, m, cols, vals, x, s_own, s_opp, how, W, V, inner):
+    """W += how[0] x + how[1] s_opp - how[2] (V + G W) - how[3] W, and V = 0; inner products of the new W.
+
+    The upper triangle of G is gone through once. A row gathers four columns at a time.
+    """
+    width = W.shape[1]
+    p_own, p_opp, alarm = inner
+    for i in range(len(seen)):
+        if not seen[i]:
+            continue
+        w, v = W[i], V[i]
+        if by_matrix:
+            e, end = m.start[i], m.start[i] + m.length[i]
+            while e + 4 <= end:
+                w0, w1, w2, w3 = W[cols[e]], W[cols[e + 1]], W[cols[e + 2]], W[cols[e + 3]]
+                a0, a1, a2, a3 = vals[e], vals[e + 1], vals[e + 2], vals[e + 3]
+                for g in range(width):
+                    v[g] += a0 * w0[g] + a1 * w1[g] + a2 * w2[g] + a3 * w3[g]
+                e += 4
+            while e < end:
+                w0, a0 = W[cols[e]], vals[e]
+                for g in range(width):
+                    v[g] += a0 * w0[g]
+                e += 1
+            e = m.start[i]
+            if e < end and cols[e] == i:
+                e += 1
+            while e < end:
+                u, a0 = V[cols[e]], vals[e]
+                for g in range(width):
+                    u[g] += a0 * w[g]
+                e += 1
+        x_i, own_i, opp_i = x[i], s_own[i], s_opp[i]
+        for g in range(width):
+            w[g] += how[0, g] * x_i + how[1, g] * opp_i - how[2, g] * v[g] - how[3, g] * w[g]
+            v[g] = 0.0
+            p_own[g] += own_i * w[g]
+            p_opp[g] += opp_i * w[g]
+            alarm[g] += 0.0 * w[g]
+
+
+@njit(fastmath={"contract"})
+def _sweep_one(seen, by_matrix, m, cols, vals, x, s_own, s_opp, how, w, v):
+    """The same for one setting; returns the two inner products, and 0, or NaN if a weight is not finite."""
+    p_own, p_opp, alarm = 0.0, 0.0, 0.0
+    for i in range(len(seen)):
+        if not seen[i]:
+            continue
+        if by_matrix:
+            w_i, total = w[i], 0.0
+            e, end = m.start[i], m.start[i] + m.length[i]
+            if e < end and cols[e] == i:
+                total = vals[e] * w_i
+                e += 1
+            while e < end:
+                j, a = cols[e], vals[e]
+                total += a * w[j]
+                v[j] += a * w_i
+                e += 1
+            v[i] += total
+        w[i] += how[0] * x[i] + how[1] * s_opp[i] - how[2] * v[i] - how[3] * w[i]
+        v[i] = 0.0
+        p_own += s_own[i] * w[i]
+        p_opp += s_opp[i] * w[i]
+        alarm += 0.0 * w[i]
+    return p_own, p_opp, alarm

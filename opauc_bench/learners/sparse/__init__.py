@@ -1,0 +1,1 @@
+"""Learners with sparse weights: the FTRL-AUC family, and saddle point methods."""

@@ -1,0 +1,137 @@
+"""Compiled kernels on disk: when they are used, when they are compiled again, and what damage does."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import opauc_bench
+
+CALL = """
+import numpy as np
+from opauc_bench.evaluation import outer
+print(outer.twice_the_inner(np.ones(3))[0])
+"""
+INNER = "from ..kernels import njit\n\n\n@njit()\ndef inner(x):\n    return {factor} * x\n"
+OUTER = (
+    "from ..kernels import njit\nfrom .inner import inner\n\n\n"
+    "@njit()\ndef twice_the_inner(x):\n    return 2.0 * inner(x)\n"
+)
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Return a function that runs a kernel in a process of its own: its value, and what is kept and since when."""
+    package = tmp_path / "opauc_bench"
+    (package / "evaluation").mkdir(parents=True)
+    for name in ("__init__.py", "kernels.py", "files.py", "errors.py"):
+        shutil.copy(Path(opauc_bench.__file__).parent / name, package / name)
+    (package / "evaluation/__init__.py").write_text("")
+    (package / "evaluation/outer.py").write_text(OUTER)
+
+    def call(factor):
+        (package / "evaluation/inner.py").write_text(INNER.format(factor=factor))
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+        done = subprocess.run(
+            [sys.executable, "-c", CALL], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return float(done.stdout), {path: path.stat().st_mtime_ns for path in (tmp_path / "kept").rglob("outer*.nbc")}
+
+    return call
+
+
+def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(call):
+    value, kept = call(3.0)
+    assert value == 6.0
+    assert kept
+    assert call(3.0) == (6.0, kept), "what has not changed is not compiled again"
+    assert call(5.0)[0] == 10.0
+
+
+def test_damaged_machine_code_is_compiled_anew(call, tmp_path):
+    """Empty, as a power cut leaves what was not on the disk yet; and with a bit flipped, which would be run."""
+    call(3.0)
+    for suffix, flipped in (("nbi", False), ("nbc", False), ("nbc", True)):
+        (path,) = (tmp_path / "kept").rglob(f"outer*.{suffix}")
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 64
+        damaged = bytes(content) if flipped else b""
+        path.write_bytes(damaged)
+        assert call(3.0)[0] == 6.0
+        assert path.read_bytes() != damaged
+
+
+def test_editing_a_module_without_kernels_recompiles_nothing(call, tmp_path):
+    _, kept = call(3.0)
+    (tmp_path / "opauc_bench/evaluation/plain.py").write_text("x = 1\n")
+    assert call(3.0) == (6.0, kept)
+
+
+def test_files_of_an_interrupted_compilation_are_not_loaded(call, tmp_path):
+    """A process killed before it noted the hashes leaves files that no later process takes for complete."""
+    call(3.0)
+    for path in (tmp_path / "kept").rglob("outer*.json"):
+        path.unlink()
+    damaged = next((tmp_path / "kept").rglob("outer*.nbc"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    assert call(3.0)[0] == 6.0
+
+
+CONCURRENT = """
+import sys, time
+import numpy as np
+from opauc_bench.evaluation import outer
+x = np.ones(3, dtype=sys.argv[1])
+while time.time() < float(sys.argv[2]):
+    pass
+print(outer.twice_the_inner(x).dtype)
+"""
+
+
+def test_processes_that_compile_at_once_do_not_mix_up_their_machine_code(call, tmp_path):
+    """All find nothing compiled, and each compiles for another type."""
+    call(3.0)
+    shutil.rmtree(tmp_path / "kept")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    expected = {"float32": "float64", "float64": "float64", "complex64": "complex128", "complex128": "complex128"}
+    for _ in ("compiled", "loaded"):
+        start = str(time.time() + 4.0)
+        processes = {
+            dtype: subprocess.Popen(
+                [sys.executable, "-c", CONCURRENT, dtype, start], env=environment, cwd=tmp_path, stdout=subprocess.PIPE
+            )
+            for dtype in expected
+        }
+        found = {dtype: process.communicate()[0].decode().strip() for dtype, process in processes.items()}
+        assert found == expected
+    (index,) = (tmp_path / "kept").rglob("outer.*.nbi")
+    assert len(list(index.parent.glob("outer.*.nbc"))) == len(expected)
+
+
+def test_folders_of_versions_unused_for_a_month_are_removed(call, tmp_path):
+    call(3.0)
+    (old,) = (tmp_path / "kept").iterdir()
+    month_ago = time.time() - 31 * 86400
+    os.utime(old, (month_ago, month_ago))
+    call(5.0)
+    assert not old.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
+def test_machine_code_that_cannot_be_kept_is_run_all_the_same(tmp_path):
+    """The file is opened, and writing it fails, as on a full disk."""
+    program = (
+        "import contextlib, numba.core.caching as c\n"
+        "c.IndexDataCacheFile._open_for_write = lambda self, path: open('/dev/full', 'wb', buffering=0)\n"
+        "import numpy as np\n"
+        "from opauc_bench.evaluation.auc import auc_columns\n"
+        "print(auc_columns(np.array([1, -1]), np.array([[1.0], [0.0]])))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout == "[1.]\n", done.stderr
