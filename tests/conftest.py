@@ -1,19 +1,35 @@
-"""The command line as the tests of the runner use it: with a cache of its own, without mirrors, 80 columns wide."""
+"""The command line as tests use it: with its own cache, without mirrors, 80 columns wide.
 
+Most tests call it inside the test process, and tasks are computed there as well. Tests of processes use `bench`, or the
+marker ``processes``. The marker ``faults`` is for fault injection: kills, limits, clusters, fuzzing, full disks.
+"""
+
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from hypothesis import settings
+# One BLAS thread per process, as in a worker; it has to be set before NumPy is imported.
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
 
-# Kernels are compiled on their first call, and continuous integration is slow at times.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
-# Files that take minutes. They are begun first, so that no process is left alone with one at the end.
+# Without a deadline: kernels are compiled on their first call, and continuous integration is slow at times.
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=100)
+settings.load_profile("quick")
+
+# Files that take longest. They are begun first, so that no process is left alone with one at the end.
 _LONG = ("contract", "dask", "cli", "limits", "runner", "page", "figure_runs", "frequent_directions", "docs", "holdout")
+
+
+def pytest_configure(config):
+    if config.getoption("markexpr") == "faults" and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("thorough")
 
 
 def pytest_collection_modifyitems(items):
@@ -69,22 +85,63 @@ def bench(environment) -> Bench:
     return Bench(environment)
 
 
-@pytest.fixture
-def command(environment, monkeypatch, capsys):
-    """Call the command line inside this process; anything but a regular end is an error of the test."""
+class Command:
+    """``opauc-bench`` inside this process; an unforeseen exception is an error of the test.
 
-    def call(*arguments, cwd: Path) -> subprocess.CompletedProcess:
+    Parameters
+    ----------
+    environment : dict of str to str
+        Variables ``OPAUC_BENCH_*`` and ``COLUMNS`` are taken from here; others are those of this process.
+    processes : bool
+        Whether tasks are computed by worker processes.
+    """
+
+    def __init__(self, environment: dict[str, str], processes: bool = False):
+        self.environment, self.processes = environment, processes
+
+    def __call__(self, *arguments, cwd: Path) -> subprocess.CompletedProcess:
+        """Run a command to its end."""
         from opauc_bench.cli import main
+        from opauc_bench.runner.execute import LocalExecutor
 
-        for name in [name for name in os.environ if name.startswith("OPAUC_BENCH_")]:
-            monkeypatch.delenv(name)
-        for name in ("OPAUC_BENCH_CACHE", "COLUMNS"):
-            monkeypatch.setenv(name, environment[name])
-        monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "argv", ["opauc-bench", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return subprocess.CompletedProcess(sys.argv, ended.value.code, *capsys.readouterr())
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            for name in [name for name in os.environ if name.startswith("OPAUC_BENCH_")]:
+                patch.delenv(name)
+            for name, value in self.environment.items():
+                if name.startswith("OPAUC_BENCH_") or name == "COLUMNS":
+                    patch.setenv(name, value)
+            patch.chdir(cwd)
+            patch.setattr(sys, "argv", ["opauc-bench", *map(str, arguments)])
+            replaced_by_test = LocalExecutor.run.__module__ != LocalExecutor.__module__
+            if not self.processes and not replaced_by_test:
+                patch.setattr(LocalExecutor, "run", _compute_in_this_process)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return subprocess.CompletedProcess(arguments, ended.value.code, _text_of(out), _text_of(err))
 
-    return call
+
+def _text_of(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    return stream.buffer.getvalue().decode()
+
+
+def _compute_in_this_process(executor, tasks, workplace):
+    """Stand-in for ``LocalExecutor.run`` that starts no process."""
+    from opauc_bench.runner import worker
+
+    worker._dataset.cache_clear()  # a new process has mapped nothing yet
+    for task in tasks:
+        yield task, worker.run_task(task, workplace)
+
+
+@pytest.fixture(scope="session")
+def invoke(environment) -> Command:
+    """``opauc-bench`` inside this process, for fixtures that several tests share."""
+    return Command(environment)
+
+
+@pytest.fixture
+def command(environment, request) -> Command:
+    """``opauc-bench`` inside this process."""
+    return Command(environment, processes=request.node.get_closest_marker("processes") is not None)

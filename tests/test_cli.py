@@ -12,6 +12,7 @@ import sys
 
 import pandas as pd
 import pytest
+from conftest import Command
 from folders import record_of, records_of, remove_records, snapshot
 from latex import check_latex, latex_cells
 
@@ -111,8 +112,8 @@ def test_help_breaks_lines_only_where_they_are_full(command, tmp_path, name):
             assert len(line) + 1 + len(following.split()[0]) > 77, line
 
 
-def test_help_lists_all_commands_and_exit_codes(bench, tmp_path):
-    done = bench("--help", cwd=tmp_path)
+def test_help_lists_all_commands_and_exit_codes(command, tmp_path):
+    done = command("--help", cwd=tmp_path)
     assert done.returncode == 0
     assert all(re.search(rf"\b{name}\b", done.stdout) for name in COMMANDS if " " not in name)
     assert "0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted" in squeezed(done.stdout)
@@ -341,23 +342,18 @@ def test_quiet_prints_only_the_table(small, command, tmp_path):
     assert done.stdout
 
 
-def test_a_table_can_be_printed_where_only_its_records_are(small, bench, environment, command, tmp_path):
+def test_a_table_can_be_printed_where_only_its_records_are(small, environment, tmp_path):
     """Without the data, the manifest tells which data the records are of."""
     desk, done = small
     shutil.copytree(desk / "results", tmp_path / "results")
     shutil.copy(desk / "small.yaml", tmp_path)
-    alone = subprocess.run(
-        [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
-        cwd=tmp_path,
-        env={**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "empty")},
-        capture_output=True,
-        text=True,
-    )
+    alone = Command({**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "empty")})("report", "small.yaml", cwd=tmp_path)
     assert (alone.returncode, alone.stderr) == (0, "")
     assert alone.stdout + WRITTEN == done.stdout
     assert not (tmp_path / "empty").exists()
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
 def test_a_reader_that_goes_away_is_no_error(small, environment, buffering):
     kept = {name: value for name, value in environment.items() if name != "PYTHONUNBUFFERED"}
@@ -375,6 +371,7 @@ def test_a_reader_that_goes_away_is_no_error(small, environment, buffering):
     assert process.wait() == 0
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_output_into_a_full_disk_is_an_error_without_a_traceback(small, environment):
     with open("/dev/full", "w") as full:
@@ -401,6 +398,7 @@ def test_a_terminal_without_the_signs_gets_question_marks(small, environment):
     assert b" ? ." in done.stdout
 
 
+@pytest.mark.faults
 def test_standard_output_may_be_closed(small, environment):
     closed = f"'{sys.executable}' -m opauc_bench report small.yaml >&-"
     done = subprocess.run(["bash", "-c", closed], cwd=small[0], env=environment, capture_output=True, text=True)
@@ -690,14 +688,12 @@ def test_data_info_describes_a_dataset(small, command, tmp_path):
     assert "sha256" in command("data", "info", "german", "--offline", cwd=tmp_path).stdout
 
 
-def test_data_are_fetched_verified_and_mended(environment, bench, tmp_path):
+def test_data_are_fetched_verified_and_mended(environment, tmp_path):
     cache = tmp_path / "cache"
-    own = {**environment, "OPAUC_BENCH_CACHE": str(cache)}
+    own = Command({**environment, "OPAUC_BENCH_CACHE": str(cache)})
 
     def data(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "opauc_bench", "data", *arguments], env=own, capture_output=True, text=True
-        )
+        return own("data", *arguments, cwd=tmp_path)
 
     assert "nothing of the catalogue is in the cache" in data("verify").stdout
     fetched = data("fetch", "wine", "--offline")
@@ -787,13 +783,14 @@ def test_doctor_finds_this_installation_in_order(command, tmp_path):
 def test_doctor_finds_a_cache_that_cannot_be_written(environment, tmp_path):
     (tmp_path / "file").write_text("")
     own = {**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "file" / "cache"), "OPAUC_BENCH_MIRROR": "/somewhere"}
-    done = subprocess.run([sys.executable, "-m", "opauc_bench", "doctor"], env=own, capture_output=True, text=True)
+    done = Command(own)("doctor", cwd=tmp_path)
     assert done.returncode == 1
     assert "cannot be written" in done.stdout
     assert "mirror /somewhere" in done.stdout
     assert done.stderr == ""
 
 
+@pytest.mark.faults
 def test_an_installation_that_cannot_be_written_compiles_in_memory(environment, tmp_path):
     # What numba finds in a read-only installation without a home: no place for machine code.
     program = (

@@ -28,8 +28,8 @@ def desk(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(bench, desk):
-    done = bench("train", "data.svm", "--out", "model.npz", cwd=desk)
+def model(invoke, desk):
+    done = invoke("train", "data.svm", "--out", "model.npz", cwd=desk)
     assert done.returncode == 0, done.stderr
     return desk / "model.npz"
 
@@ -60,8 +60,8 @@ def progressive_auc(X, y, window):
 # ---------------------------------------------------------------------- what they print
 
 
-def test_train_says_what_it_has_trained(bench, desk):
-    done = bench("train", "data.svm", "--window", 4000, "--out", "said.npz", cwd=desk)
+def test_train_says_what_it_has_trained(command, desk):
+    done = command("train", "data.svm", "--window", 4000, "--out", "said.npz", cwd=desk)
     assert (done.returncode, done.stderr) == (0, "")
     X, y = load_svmlight_file(str(desk / "data.svm"))
     said = re.search(r"^AUC +(\.\d{4}), exact over the last 4,000 rows, each scored before learnt$", done.stdout, re.M)
@@ -151,8 +151,8 @@ def test_progress_on_a_terminal_is_one_line(environment, desk, tmp_path):
     assert screen.endswith("\r\x1b[K")
 
 
-def test_score_prints_a_score_a_line_and_the_auc(bench, desk, model):
-    done = bench("score", "model.npz", "data.svm", cwd=desk)
+def test_score_prints_a_score_a_line_and_the_auc(command, desk, model):
+    done = command("score", "model.npz", "data.svm", cwd=desk)
     assert done.returncode == 0
     X, y = load_svmlight_file(str(desk / "data.svm"))
     expected = estimator("ftrl_auc").fit(X, y).decision_function(X)
@@ -196,6 +196,7 @@ def test_pipes(environment, desk, model):
     np.testing.assert_array_equal(of_pipe.weights, of_file.weights)
 
 
+@pytest.mark.faults
 def test_a_reader_that_goes_away_is_no_error(environment, desk, model):
     done = piped(environment, desk, "for k in {1..40}; do cat data.svm; done | $OB score model.npz - | head -2")
     assert len(done.stdout.splitlines()) == 2
@@ -404,6 +405,7 @@ def test_score_of_rows_that_the_model_knows_little_of(command, model, tmp_path):
 # ---------------------------------------------------------------------- interruptions, and memory
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_writes_the_model_so_far(environment, desk, tmp_path, sent):
     process = subprocess.Popen(
@@ -441,6 +443,7 @@ def test_an_interruption_writes_the_model_so_far(environment, desk, tmp_path, se
     assert f"note: the training of this model was interrupted after {model.n_rows:,} rows" in scored.stderr
 
 
+@pytest.mark.faults
 def test_an_interruption_before_anything_came(environment, tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "opauc_bench", "train", "-", "--out", "m.npz"],
@@ -476,6 +479,7 @@ print(status, usage.ru_maxrss / 1024)
 """
 
 
+@pytest.mark.faults
 def test_memory_does_not_grow_with_rows(environment, desk, tmp_path):
     text = (desk / "data.svm").read_bytes()
     peaks = {"train": [], "score": []}

@@ -14,6 +14,7 @@ from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.store import Store
 
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+pytestmark = pytest.mark.faults
 
 LEARNERS = '''
 """Learners for a cluster: one that takes its time, one that kills its worker, one that is deaf to the clock."""

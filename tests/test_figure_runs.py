@@ -88,10 +88,10 @@ def printed_by_run(text, name):
 
 
 @pytest.fixture(scope="module")
-def swept(bench, tmp_path_factory):
+def swept(invoke, tmp_path_factory):
     desk = tmp_path_factory.mktemp("swept")
     (desk / "swept.yaml").write_text(SWEPT)
-    done = bench("run", "swept.yaml", "--offline", "--jobs", 2, cwd=desk)
+    done = invoke("run", "swept.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert done.returncode == 0, done.stderr
     return desk, done
 
@@ -314,7 +314,7 @@ def test_a_sweep_over_splits_with_validation_rows(command, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def desk(bench, tmp_path_factory):
+def desk(invoke, tmp_path_factory):
     """A folder with a table that has selected settings, and two figures that can take them over."""
     desk = tmp_path_factory.mktemp("one_setting")
     (desk / "table.yaml").write_text(TABLE)
@@ -322,7 +322,7 @@ def desk(bench, tmp_path_factory):
         (desk / f"{name}.yaml").write_text(text + "reuse: [table]\n")
         (desk / f"own_{name}.yaml").write_text(text)
     for name in ("table", "pass", "own_pass", "times"):
-        done = bench("run", f"{name}.yaml", "--offline", "--jobs", 2, cwd=desk)
+        done = invoke("run", f"{name}.yaml", "--offline", "--jobs", 2, cwd=desk)
         assert done.returncode == 0, done.stderr
         (desk / f"{name}.err").write_text(done.stderr)
         (desk / f"{name}.out").write_text(done.stdout)

@@ -31,7 +31,7 @@ FIGURES = {
 
 
 @pytest.fixture(scope="module")
-def place(bench, tmp_path_factory):
+def place(invoke, tmp_path_factory):
     """A folder with results of a table, of one with several metrics, and of two figures."""
     place = tmp_path_factory.mktemp("frames")
     (place / "cv.yaml").write_text(EXPERIMENT.format(protocol=SPLITS))
@@ -41,7 +41,7 @@ def place(bench, tmp_path_factory):
         text = EXPERIMENT.format(protocol=protocol) + f"figures: [{{x: {x}, y: {y}}}]\n"
         (place / f"{name}.yaml").write_text(text)
     for name in ("cv", "holdout", *FIGURES):
-        done = bench("run", f"{name}.yaml", "--offline", "--jobs", 2, cwd=place)
+        done = invoke("run", f"{name}.yaml", "--offline", "--jobs", 2, cwd=place)
         assert done.returncode == 0, done.stderr
     return place
 

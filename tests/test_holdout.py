@@ -392,10 +392,10 @@ protocol: {kind: holdout, trials: 2, split: released, auc: released, imbalance: 
 
 
 @pytest.fixture(scope="module")
-def small(bench, tmp_path_factory):
+def small(invoke, tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
     (folder / "small.yaml").write_text(SMALL)
-    done = bench("run", "small.yaml", "--jobs", "2", cwd=folder)
+    done = invoke("run", "small.yaml", "--jobs", "2", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder, done.stdout
 
@@ -447,22 +447,22 @@ def test_means_and_deviations_are_those_of_the_records(small):
     assert table.loc[("digits @ 0.5", "ftrl_auc", "seconds"), "mean"] == pytest.approx(np.mean(seconds))
 
 
-def test_other_commands_understand_it(small, bench):
+def test_other_commands_understand_it(small, command):
     folder, printed = small
-    assert bench("run", "small.yaml", cwd=folder).stdout + "\nwritten to results/small/\n" == printed
-    status = bench("status", "small.yaml", cwd=folder).stdout
+    assert command("run", "small.yaml", cwd=folder).stdout + "\nwritten to results/small/\n" == printed
+    status = command("status", "small.yaml", cwd=folder).stdout
     assert status.count("2/2") == 20
     assert "digits @ 0.25" in status
-    plan = bench("plan", "small.yaml", cwd=folder).stdout
+    plan = command("plan", "small.yaml", cwd=folder).stdout
     assert "40 tasks done, 0 to do" in plan
-    verified = bench("verify", "results/small", "--sample", "3", cwd=folder)
+    verified = command("verify", "results/small", "--sample", "3", cwd=folder)
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-def test_one_ratio_by_itself_has_the_same_tasks(small, bench):
+def test_one_ratio_by_itself_has_the_same_tasks(small, command):
     folder, _ = small
     (folder / "one.yaml").write_text(SMALL.replace("[0.5, 0.25]", "0.25") + "reuse: [small]\n")
-    done = bench("run", "one.yaml", cwd=folder)
+    done = command("run", "one.yaml", cwd=folder)
     assert done.returncode == 0
     assert "0 of 20 tasks to compute\n" in done.stderr
     results = folder / "results" / "one"
@@ -473,17 +473,17 @@ def test_one_ratio_by_itself_has_the_same_tasks(small, bench):
     assert folds[1:] == [
         line for line in (folder / "results/small/folds.csv").read_text().splitlines() if " @ 0.25," in line
     ]
-    again = bench("run", "one.yaml", cwd=folder)
+    again = command("run", "one.yaml", cwd=folder)
     assert "0 of 20 tasks to compute: all have records" in again.stderr
 
 
-def test_too_few_positives_are_told_before_any_work(small, bench):
+def test_too_few_positives_are_told_before_any_work(small, command):
     folder, _ = small
     for old, new, told in (
         ("[0.5, 0.25]", "3", "imbalance 3 asks for 636 positive rows, and it has 357"),
         ("[0.5, 0.25]", "[0.5, 0.01]", "breast_cancer: its rarer class has 2 rows, too few to be shared out 4 : 1 : 1"),
     ):
         Path(folder / "few.yaml").write_text(SMALL.replace(old, new))
-        done = bench("run", "few.yaml", cwd=folder)
+        done = command("run", "few.yaml", cwd=folder)
         assert done.returncode == 2
         assert told in " ".join(done.stderr.split())

@@ -53,6 +53,7 @@ words = st.sampled_from(
 edits = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 9), words | st.binary(max_size=6)), max_size=6)
 
 
+@pytest.mark.faults
 @settings(max_examples=300)
 @given(st.sampled_from(list(seeds())), edits, st.binary(min_size=2, max_size=2))
 def test_known_files_with_changes(tmp_path_factory, data, changes, options):
@@ -62,6 +63,7 @@ def test_known_files_with_changes(tmp_path_factory, data, changes, options):
     examine(data[:1] + options + data[3:], tmp_path_factory.getbasetemp())
 
 
+@pytest.mark.faults
 @given(st.sampled_from(range(len(READERS))), st.binary(max_size=200))
 def test_any_bytes(tmp_path_factory, reader, data):
     examine(bytes([reader]) + data, tmp_path_factory.getbasetemp())
@@ -123,6 +125,7 @@ def test_however_the_last_line_ends(end):
     assert rows(TEXT.replace(b"\n", b"\r\n").rstrip() + end) == ([[0.5, 0, 1], [0, 1, 0]], [1, 2])
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("variable", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
 def test_no_access_is_out_of_bounds(variable, tmp_path):
     """The compiled reader as Python runs it, and with every access checked."""
@@ -179,6 +182,7 @@ print(read(b"1 1:0.25 ", 1024), peak() - before)
 """
 
 
+@pytest.mark.faults
 def test_a_long_file_and_a_long_line_in_bounded_memory():
     done = subprocess.run([sys.executable, "-c", STREAM], capture_output=True, text=True, timeout=280, check=True)
     long_file, long_line = done.stdout.splitlines()

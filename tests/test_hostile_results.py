@@ -162,6 +162,7 @@ def packed(session: Session) -> Path:
     return session.folder / "records" / "wine.jsonl"
 
 
+@pytest.mark.faults
 @several
 @given(st.sampled_from(list(PROTOCOLS)), st.booleans(), st.data())
 def test_a_record_with_one_thing_changed_is_refused_or_does_no_harm(folders, kind, forged, data):
@@ -214,6 +215,7 @@ def _shown(session: Session) -> None:
         page_text(recorded)
 
 
+@pytest.mark.faults
 @several
 @given(st.sampled_from(list(PROTOCOLS)), st.data())
 def test_a_manifest_with_one_thing_changed_is_refused_or_does_no_harm(folders, kind, data):
@@ -256,6 +258,7 @@ def test_a_changed_definition_or_environment_is_named(folders, kind):
         path.write_text(before)
 
 
+@pytest.mark.faults
 @several
 @given(
     st.recursive(nonsense, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(), inside, max_size=3))

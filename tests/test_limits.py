@@ -154,6 +154,7 @@ def deaf(bench, place):
     return list(found.values())
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("column", ["Sleeps", "Spins"])
 def test_task_that_does_not_look_at_the_clock_is_ended(deaf, place, column):
     ended = [record for record in deaf if record.column == column]
@@ -165,11 +166,13 @@ def test_task_that_does_not_look_at_the_clock_is_ended(deaf, place, column):
         assert read_manifest(place / "results/deaf").environments[record.environment]["numba"]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(("column", "status"), [("Paused", "ok"), ("Allocates", "out_of_memory")])
 def test_tasks_beside_one_that_is_ended_keep_their_own_status(deaf, column, status):
     assert [record.status for record in deaf if record.column == column] == [status, status]
 
 
+@pytest.mark.faults
 def test_workers_that_were_ended_leave_no_files(deaf, place):
     folder = place / "results/deaf"
     assert not [path for path in folder.rglob("*") if path.suffix in (".tmp", ".claim")]
@@ -192,6 +195,7 @@ def silent(tmp_path):
     return workplace, lambda learner: task_of(data, learner, tmp_path)
 
 
+@pytest.mark.faults
 def test_learner_that_never_loads_is_ended(silent, monkeypatch):
     workplace, task = silent
     monkeypatch.setattr("opauc_bench.runner.execute.SECONDS_TO_LOAD", 1.0)
@@ -218,6 +222,7 @@ def test_errors_with_a_broken_or_very_long_text_are_recorded(silent, learner, me
     assert len(record_to_line(record)) < 10_000
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(sys.platform != "linux", reason="the system has to end a process with its parent")
 def test_kernel_ends_with_its_run(bench, place):
     (place / "spins.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Spins"'))
@@ -296,6 +301,7 @@ with threadpool_limits(1):
 """
 
 
+@pytest.mark.faults
 def test_linear_algebra_short_of_memory_ends():
     """OpenBLAS does, if it has not allocated its buffers before memory is short."""
     names = ["opauc_fd", "opauc_pca", "ls_svm"]
@@ -309,10 +315,10 @@ def test_linear_algebra_short_of_memory_ends():
 
 
 @pytest.fixture
-def own(bench, environment, tmp_path, place):
-    """Return a bench with a cache of its own, in which both datasets have been computed on, and its results."""
+def own(command, environment, tmp_path):
+    """Return a command with its own cache, in which both datasets have been computed on, and its results."""
     cache = tmp_path / "cache"
-    alone = type(bench)(environment | {"OPAUC_BENCH_CACHE": str(cache)})
+    alone = type(command)(environment | {"OPAUC_BENCH_CACHE": str(cache)})
     (tmp_path / "quick.yaml").write_text(QUICK)
     done = alone("run", "quick.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -328,36 +334,36 @@ def damage(cache: Path, dataset: str, array: str) -> Path:
 
 
 def test_run_prepares_arrays_again_that_have_changed(own):
-    bench, desk, folder = own
+    command, desk, folder = own
     before = (folder / "folds.csv").read_bytes()
     path = damage(desk / "cache", "wine", "X")
     (folder / "records/wine.jsonl").unlink()
-    done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
+    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stderr.split())
     assert f"wine: the prepared arrays in {path.parent} have changed on disk; preparing them again" in words
     assert (folder / "folds.csv").read_bytes() == before
-    assert "changed on disk" not in bench("run", "quick.yaml", "--offline", "--fresh", "--jobs", 1, cwd=desk).stderr
+    assert "changed on disk" not in command("run", "quick.yaml", "--offline", "--fresh", "--jobs", 1, cwd=desk).stderr
 
 
 def test_arrays_with_nothing_to_compute_are_not_read(own):
-    bench, desk, folder = own
+    command, desk, folder = own
     damage(desk / "cache", "wine", "X")
     (folder / "records/breast_cancer.jsonl").unlink()
-    done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
+    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
     assert done.returncode == 0
     assert "changed on disk" not in done.stderr
 
 
 def test_a_fingerprint_that_is_wrong_leads_to_another_plan_once_it_is_right(own):
-    bench, desk, folder = own
+    command, desk, folder = own
     (path,) = (desk / "cache/wine/prepared").glob("*/meta.json")
     meta = json.loads(path.read_text())
     known = (folder / "records/wine.jsonl").read_bytes()
     meta["fingerprint"] = meta["fingerprint"][::-1]
     del meta["seal"]
     path.write_text(json.dumps(meta))
-    done = bench("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
+    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
     assert done.returncode == 0
     assert "preparing them again" in done.stderr
     assert "0 of 8 tasks to compute: all have records" in done.stderr
@@ -366,8 +372,8 @@ def test_a_fingerprint_that_is_wrong_leads_to_another_plan_once_it_is_right(own)
 
 
 def test_verify_computes_on_arrays_that_have_been_checked(own):
-    bench, desk, _ = own
+    command, desk, _ = own
     damage(desk / "cache", "wine", "X")
-    done = bench("verify", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
+    done = command("verify", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
     assert done.returncode == 0, done.stdout
     assert "preparing them again" in done.stderr

@@ -77,13 +77,13 @@ class Flat(OnePassLearner):
 
 
 @pytest.fixture(scope="module")
-def place(bench, tmp_path_factory):
+def place(invoke, tmp_path_factory):
     desk = tmp_path_factory.mktemp("page")
     (desk / "shown.yaml").write_text(CONFIG)
     (desk / "Flat.py").write_text(FLAT)
-    done = bench("run", "shown.yaml", "--offline", "--jobs", 2, cwd=desk)
+    done = invoke("run", "shown.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert done.returncode == 3, done.stderr  # german is unavailable
-    done = bench("report", "results/shown", "--write", "--html", cwd=desk)
+    done = invoke("report", "results/shown", "--write", "--html", cwd=desk)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("written to results/shown/\n")
     return desk
@@ -383,13 +383,13 @@ protocol: {kind: holdout, trials: 3, imbalance: [0.1, 0.2]}
 
 
 @pytest.fixture(scope="module")
-def trials(bench, tmp_path_factory):
+def trials(invoke, tmp_path_factory):
     """The folder of a run with holdout trials."""
     desk = tmp_path_factory.mktemp("trials")
     (desk / "trials.yaml").write_text(HOLDOUT)
-    done = bench("run", "trials.yaml", "--offline", "--jobs", 2, cwd=desk)
+    done = invoke("run", "trials.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert done.returncode == 0, done.stderr
-    done = bench("report", "results/trials", "--write", "--html", cwd=desk)
+    done = invoke("report", "results/trials", "--write", "--html", cwd=desk)
     assert done.returncode == 0, done.stderr
     return desk / "results" / "trials"
 

@@ -61,13 +61,13 @@ def test_what_is_no_share_is_refused(text):
 
 
 @pytest.fixture(scope="module")
-def desk(bench, tmp_path_factory):
+def desk(invoke, tmp_path_factory):
     """A folder with an experiment that was run as a whole, and in three shares."""
     desk = tmp_path_factory.mktemp("shares")
     (desk / "shared.yaml").write_text(TEXT)
     runs = [("--out", "whole"), *(("--shard", f"{i}/3") for i in (1, 2, 3))]
     for options in runs:
-        done = bench("run", "shared.yaml", "--offline", "--jobs", 1, *options, cwd=desk)
+        done = invoke("run", "shared.yaml", "--offline", "--jobs", 1, *options, cwd=desk)
         assert done.returncode == 0, done.stderr
     return desk
 

@@ -61,7 +61,7 @@ class Flat(OnePassLearner):
 
 
 @pytest.fixture(scope="module")
-def place(bench, tmp_path_factory):
+def place(invoke, tmp_path_factory):
     """A folder with an experiment that was run, and the data that only it has."""
     desk = tmp_path_factory.mktemp("verify")
     (desk / "tiny.yaml").write_text(TINY)
@@ -69,7 +69,7 @@ def place(bench, tmp_path_factory):
     (desk / "Flat.py").write_text(FLAT)
     values = np.random.default_rng(0).uniform(-1, 1, (30, 2)).round(3)
     (desk / "mine.csv").write_text("".join(f"{a},{b},{i % 2}\n" for i, (a, b) in enumerate(values)))
-    done = bench("run", "tiny.yaml", "--offline", "--jobs", 2, cwd=desk)
+    done = invoke("run", "tiny.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert done.returncode == 1, done.stderr
     assert "3 diverged" in done.stderr
     return desk
@@ -208,13 +208,13 @@ def test_report_and_compare_refuse_all_damaged_records_at_once(command, copy, pl
     assert snapshot(copy) == before
 
 
-def test_a_run_computes_damaged_records_again(bench, verify, copy, place):
+def test_a_run_computes_damaged_records_again(command, verify, copy, place):
     """Of each, the number comes out as it was; and nothing else is computed."""
     before = records_of(copy)
     one, other = record_of(copy, fold=2), record_of(copy, "mine", "uni_log")
     edit(copy, one, {"outcome.metrics.auc": 0.0})
     edit(copy, other, {"status": "error"})
-    done = bench("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
+    done = command("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
     assert "2 of 27 tasks to compute" in done.stderr
     assert done.stderr.count("damaged, to be computed again: ") == 2
     after = records_of(copy)
@@ -232,41 +232,41 @@ def test_a_run_computes_damaged_records_again(bench, verify, copy, place):
     ],
     ids=["a line twice", "a mark of git", "an empty object"],
 )
-def test_a_run_drops_lines_that_are_no_records(bench, verify, command, copy, place, spoil):
+def test_a_run_drops_lines_that_are_no_records(command, verify, copy, place, spoil):
     """Though there is nothing to compute; otherwise report would ask for a run for ever."""
     path = copy / "records" / "wine.jsonl"
     whole = path.read_bytes()
     path.write_bytes(b"\n".join(spoil(whole.splitlines())) + b"\n")
     assert len(wrong(verify(copy, "--sample", 0))) == 1
     assert command("report", copy, cwd=place).returncode == 1
-    done = bench("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
+    done = command("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
     assert done.returncode == 1, "of the records, three diverged"
     assert path.read_bytes() == whole
     assert command("report", copy, cwd=place).returncode == 0
 
 
-def test_a_run_drops_a_damaged_loose_record_beside_the_packed_one(bench, command, copy, place):
+def test_a_run_drops_a_damaged_loose_record_beside_the_packed_one(command, copy, place):
     (copy / "running").mkdir()
     (copy / "running" / f"{record_of(copy).id}.json").write_text("{")
     assert command("report", copy, cwd=place).returncode == 1
-    bench("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
+    command("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
     assert not (copy / "running").exists()
     assert len(records_of(copy)) == 27
     assert command("report", copy, cwd=place).returncode == 0
 
 
-def test_a_run_of_a_part_names_and_drops_damaged_records_of_other_parts(bench, command, copy, place):
+def test_a_run_of_a_part_names_and_drops_damaged_records_of_other_parts(command, copy, place):
     edit(copy, record_of(copy), {"outcome.metrics.auc": 0.0})
-    part = bench("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, "-d", "mine", "--fresh", cwd=place)
+    part = command("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, "-d", "mine", "--fresh", cwd=place)
     assert "damaged, to be computed again: " in part.stderr
     assert "wine.jsonl, line " in part.stderr
     status = command("status", copy, cwd=place)
     assert (status.returncode, "2/3" in status.stdout) == (0, True)
-    whole = bench("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
+    whole = command("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
     assert "1 of 27 tasks to compute" in whole.stderr
 
 
-def test_a_file_of_records_that_cannot_be_read_is_named(bench, command, copy, place):
+def test_a_file_of_records_that_cannot_be_read_is_named(command, copy, place):
     """Here since it is a folder; records that may be good are not written over."""
     path = copy / "records" / "wine.jsonl"
     path.unlink()
@@ -274,7 +274,7 @@ def test_a_file_of_records_that_cannot_be_read_is_named(bench, command, copy, pl
     status = command("status", copy, cwd=place)
     assert status.returncode == 1
     assert f"{path}: Is a directory" in " ".join(status.stdout.split())
-    done = bench("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
+    done = command("run", "tiny.yaml", "--out", copy, "--offline", "--jobs", 1, cwd=place)
     assert done.returncode == 1
     assert f"{path} cannot be read: Is a directory" in done.stderr
 
@@ -520,12 +520,12 @@ def test_failures_of_the_machine_are_not_drawn(verify, copy):
     assert "2 of 2 agree" in done.text
 
 
-def test_a_learner_that_has_changed_since(bench, place):
+def test_a_learner_that_has_changed_since(command, place):
     """Its text is part of what defines a record, so the old ones are of another definition."""
     before = (place / "Flat.py").read_text()
     try:
         (place / "Flat.py").write_text(before + "\n")
-        done = bench("verify", "results/tiny", "--sample", 0, "--offline", cwd=place)
+        done = command("verify", "results/tiny", "--sample", 0, "--offline", cwd=place)
     finally:
         (place / "Flat.py").write_text(before)
     assert done.returncode == 1
@@ -534,8 +534,8 @@ def test_a_learner_that_has_changed_since(bench, place):
     assert "wine: 3 records are orphaned" in text
 
 
-def test_data_that_are_unavailable_are_named(bench, environment, place, tmp_path):
-    alone = type(bench)({**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "empty")})
+def test_data_that_are_unavailable_are_named(command, environment, place, tmp_path):
+    alone = type(command)({**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "empty")})
     (place / "mine.csv").rename(place / "away.csv")
     try:
         some = alone("verify", "results/tiny", "--sample", 18, "--offline", "--seed", 1, "-j", 1, cwd=place)
