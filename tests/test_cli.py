@@ -12,7 +12,7 @@ import sys
 
 import pandas as pd
 import pytest
-from conftest import Command
+from command_line import Command
 from folders import record_of, records_of, remove_records, snapshot
 from latex import check_latex, latex_cells
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Command
+from command_line import Command
 from sklearn.metrics import roc_auc_score
 
 from opauc_bench.commands.local_data import LocalData

@@ -1,11 +1,11 @@
-"""Throw bytes at every reader and see what they do: the rows of a slow reference, or a refusal with file and line.
+"""Fuzzing of every reader: it has to give the rows of a slow reference, or an error with file and line.
 
-    python scripts/fuzz_readers.py --inputs 100000 --seed 0 [--mode compiled|checked|python] [--blind]
+    python tests/faults/fuzz.py --inputs 100000 --seed 0 [--mode compiled|checked|python] [--blind]
 
 Inputs are guided by the coverage of the readers' code (needs atheris: pip install atheris), or with --blind only
 changed at random. The modes are about the compiled reader: as it is; with every access to an array checked; not
-compiled, so that its branches guide as well. An input that does anything else than it may is kept under
-tests/fixtures/fuzz, from where a test replays it. Exit code 1 if there was one.
+compiled, so that its branches guide as well. An input with any other outcome is kept under tests/fixtures/fuzz, from
+where a test replays it. Exit code 1 if there was one. ``pytest -m faults`` runs it in each mode.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from collections import Counter
 from pathlib import Path
 
 _PLACE = "OPAUC_BENCH_FUZZ_PLACE"
-_TOLD_EVERY = 10_000
+_PRINTED_EVERY = 10_000
 _ENOUGH = 30  # different findings
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "tests" / "fixtures" / "fuzz"
 MODES = {"compiled": {}, "checked": {"NUMBA_BOUNDSCHECK": "1"}, "python": {"NUMBA_DISABLE_JIT": "1"}}
 WORDS = (
@@ -35,8 +35,8 @@ WORDS = (
 )
 
 
-class Hunt:
-    """Inputs so far, what became of them, and what is kept.
+class Inputs:
+    """Inputs so far, their outcomes, and what is kept.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ class Hunt:
         except Exception as error:
             self._keep(data, error)
         count = sum(self.outcomes.values())
-        if count % _TOLD_EVERY == 0:
+        if count % _PRINTED_EVERY == 0:
             print(f"{count:,} inputs, {len(self.found)} findings", flush=True)
         if count >= self.total or len(self.found) >= _ENOUGH:
-            self.tell()
+            self.print_summary()
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(1 if self.found else 0)  # the fuzzing engine would go on, or end without a word
+            os._exit(1 if self.found else 0)  # the fuzzing engine would go on, or end without a message
 
     def _keep(self, data: bytes, error: Exception) -> None:
         frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -80,34 +80,34 @@ class Hunt:
         self.found[kind].write_bytes(data)
         print(f"FOUND {self.found[kind]}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
 
-    def tell(self) -> None:
+    def print_summary(self) -> None:
         seconds = time.monotonic() - self.began
         print(f"{sum(self.outcomes.values()):,} inputs in {seconds:.0f} s, {len(self.found)} kept in {KEPT}")
         for outcome, count in sorted(self.outcomes.items()):
             print(f"  {outcome:28} {count:>10,}")
 
 
-def guided(hunt: Hunt, seed: int, seeds: list[bytes], corpus: Path) -> None:
-    """Let atheris choose the inputs; it prints its coverage (cov: edges, ft: features) now and then."""
+def guided(inputs: Inputs, seed: int, seeds: list[bytes], corpus: Path) -> None:
+    """Let atheris select the inputs; it prints its coverage (cov: edges, ft: features) now and then."""
     import atheris
 
-    start = hunt.place / "seeds"
+    start = inputs.place / "seeds"
     start.mkdir()
     for number, data in enumerate(seeds):
         (start / str(number)).write_bytes(data)
-    words = hunt.place / "words"
+    words = inputs.place / "words"
     words.write_text("".join('"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n' for word in WORDS))
-    options = [f"-seed={seed + 1}", f"-runs={10 * hunt.total}", f"-dict={words}", "-max_len=4096"]
-    options += ["-timeout=300", "-report_slow_units=300", f"-artifact_prefix={hunt.place}/"]
-    atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", str(corpus), str(start)], hunt)
+    options = [f"-seed={seed + 1}", f"-runs={10 * inputs.total}", f"-dict={words}", "-max_len=4096"]
+    options += ["-timeout=300", "-report_slow_units=300", f"-artifact_prefix={inputs.place}/"]
+    atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", str(corpus), str(start)], inputs)
     atheris.Fuzz()
 
 
-def blind(hunt: Hunt, seed: int, seeds: list[bytes]) -> None:
+def blind(inputs: Inputs, seed: int, seeds: list[bytes]) -> None:
     """Change known inputs at random."""
     rng = random.Random(seed)
     for data in seeds:
-        hunt(data)
+        inputs(data)
     while True:
         data = bytearray(rng.choice(seeds))
         for _ in range(rng.randrange(1, 6)):
@@ -122,7 +122,7 @@ def blind(hunt: Hunt, seed: int, seeds: list[bytes]) -> None:
                 data[at:at] = data[rng.randrange(len(data) + 1) :][:20]
             else:
                 data[1:3] = bytes([rng.randrange(256), rng.randrange(256)])
-        hunt(bytes(data))
+        inputs(bytes(data))
 
 
 def main() -> int:
@@ -134,7 +134,7 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path, help="folder in which guided inputs are kept from run to run")
     given = parser.parse_args()
     if _PLACE in os.environ:
-        return hunt_here(given, Path(os.environ[_PLACE]))
+        return fuzz_here(given, Path(os.environ[_PLACE]))
     shared = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as place:
         # numba reads its settings when it is imported, and must not take code of another mode from its cache.
@@ -148,11 +148,11 @@ def main() -> int:
                 elif not line.startswith(("INFO", "#", "\tNEW")):
                     print(line, end="", file=sys.stderr)
         if coverage:
-            print(f"last word of libFuzzer: {coverage}")
+            print(f"last line of libFuzzer: {coverage}")
         return process.returncode
 
 
-def hunt_here(given: argparse.Namespace, place: Path) -> int:
+def fuzz_here(given: argparse.Namespace, place: Path) -> int:
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     with contextlib.ExitStack() as stack:
         if not given.blind:
@@ -162,13 +162,13 @@ def hunt_here(given: argparse.Namespace, place: Path) -> int:
                 import opauc_bench.data.svmlight  # noqa: F401
             stack.enter_context(atheris.instrument_imports(include=["opauc_bench.data", "opauc_bench.streaming.model"]))
         from reference.hostile import seeds
-    hunt = Hunt(given.inputs, place)
+    inputs = Inputs(given.inputs, place)
     if given.blind:
-        blind(hunt, given.seed, list(seeds()))
+        blind(inputs, given.seed, list(seeds()))
     corpus = given.corpus or place / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
-    guided(hunt, given.seed, list(seeds()), corpus)
-    return 1  # neither of them comes back
+    guided(inputs, given.seed, list(seeds()), corpus)
+    return 1  # neither of them returns
 
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+"""``opauc-bench`` as tests run it: in its own process, or inside the process of the test."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+class Bench:
+    """``opauc-bench`` in a process of its own."""
+
+    def __init__(self, environment: dict[str, str]):
+        self.environment = environment
+
+    def start(self, *arguments, cwd: Path, prefix=()) -> subprocess.Popen:
+        """Start a command in its own process group, after the words of ``prefix``."""
+        return subprocess.Popen(
+            [*prefix, sys.executable, "-m", "opauc_bench", *map(str, arguments)],
+            cwd=cwd,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def __call__(self, *arguments, cwd: Path) -> subprocess.CompletedProcess:
+        """Run a command to its end."""
+        process = self.start(*arguments, cwd=cwd)
+        try:
+            out, err = process.communicate(timeout=300)
+        except BaseException:
+            process.kill()
+            raise
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+class Command:
+    """``opauc-bench`` inside this process; an unforeseen exception is an error of the test.
+
+    Parameters
+    ----------
+    environment : dict of str to str
+        Variables ``OPAUC_BENCH_*`` and ``COLUMNS`` are taken from here; others are those of this process.
+    processes : bool
+        Whether tasks are computed by worker processes.
+    """
+
+    def __init__(self, environment: dict[str, str], processes: bool = False):
+        self.environment, self.processes = environment, processes
+
+    def __call__(self, *arguments, cwd: Path) -> subprocess.CompletedProcess:
+        """Run a command to its end."""
+        from opauc_bench.cli import main
+        from opauc_bench.runner.execute import LocalExecutor
+
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            for name in [name for name in os.environ if name.startswith("OPAUC_BENCH_")]:
+                patch.delenv(name)
+            for name, value in self.environment.items():
+                if name.startswith("OPAUC_BENCH_") or name == "COLUMNS":
+                    patch.setenv(name, value)
+            patch.chdir(cwd)
+            patch.setattr(sys, "argv", ["opauc-bench", *map(str, arguments)])
+            replaced_by_test = LocalExecutor.run.__module__ != LocalExecutor.__module__
+            if not self.processes and not replaced_by_test:
+                patch.setattr(LocalExecutor, "run", _compute_in_this_process)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return subprocess.CompletedProcess(arguments, ended.value.code, _text_of(out), _text_of(err))
+
+
+def _text_of(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    return stream.buffer.getvalue().decode()
+
+
+def _compute_in_this_process(executor, tasks, workplace):
+    """Stand-in for ``LocalExecutor.run`` that starts no process."""
+    from opauc_bench.runner import worker
+
+    worker._dataset.cache_clear()  # a new process has mapped nothing yet
+    for task in tasks:
+        yield task, worker.run_task(task, workplace)
