@@ -216,6 +216,7 @@ def killed_after(folder, step, more=""):
     return done.returncode == 0
 
 
+@pytest.mark.faults
 def test_packing_that_is_killed_at_any_step_loses_nothing_and_doubles_nothing(tmp_path):
     tasks = tasks_of("wine", "german")
     for step in range(100):
