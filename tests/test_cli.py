@@ -633,7 +633,7 @@ def test_an_unavailable_dataset_costs_only_its_row(command, tmp_path):
     assert "Unavailable: german." in plan.stdout
 
 
-def test_what_cannot_fit_is_refused_with_the_reason_and_the_rest_is_run(command, tmp_path):
+def test_tasks_that_exceed_memory_are_refused_with_the_reason_and_the_rest_is_run(command, tmp_path):
     (tmp_path / "large.yaml").write_text(
         "title: One column is too large\ndatasets: [digits]\nlearners: [uni_squ, opauc]\n"
         "grids: {eta: [0.01], lambda: [0.01]}\nprotocol: {trials: 1, folds: 2, inner_folds: 2}\n"
@@ -653,7 +653,7 @@ def test_what_cannot_fit_is_refused_with_the_reason_and_the_rest_is_run(command,
     assert "not started for want of memory" in squeezed(report.stdout), "the manifest says how much there was"
 
 
-def test_where_no_dataset_is_available_the_run_ends_with_3(command, tmp_path):
+def test_run_without_an_available_dataset_ends_with_3(command, tmp_path):
     (tmp_path / "compared.yaml").write_text(COMPARED)
     done = command("run", "compared.yaml", "--offline", "-d", "german", cwd=tmp_path)
     assert done.returncode == 3

@@ -353,7 +353,7 @@ def test_an_index_that_no_memory_has_room_for(command, tmp_path, index):
     assert re.search(r"would need [\d,.]+ GB for 2,000,000,000 features|far.svm:3: expected ", done.stderr)
 
 
-def test_where_a_model_may_go(command, desk, tmp_path):
+def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     data = desk / "data.svm"
     (tmp_path / "there.npz").write_text("mine")
     message = refused(command, tmp_path, "train", data, "--out", "there.npz", code=1)

@@ -340,7 +340,7 @@ def test_a_transfer_that_breaks_off(cache, server):
         prepare(entry_of(confirmed=False, urls=(f"{server.url}/toy",)), Sources(cache))
 
 
-def test_nobody_listens(cache, monkeypatch):
+def test_server_that_does_not_listen_is_an_error(cache, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(download_module, "WAIT", 0.0)
     with pytest.raises(DataUnavailable, match=r"http://127.0.0.1:9/toy: no connection"):

@@ -154,7 +154,7 @@ def test_a_zero_after_the_first_block_is_no_guess(monkeypatch):
         joined(stream_svmlight(io.BytesIO(b"1 1:1\n1 2:1\n1 0:1\n"), zero_based="auto"))
 
 
-def test_what_is_no_text_does_not_fill_the_memory(monkeypatch):
+def test_binary_files_do_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr("opauc_bench.data.content._LONGEST_LINE", 5_000_000)
     with pytest.raises(DataError, match=r"<stream>:1: expected a line end within 5,000,000 bytes"):
         joined(stream_svmlight(io.BytesIO(b"1" * 20_000_000)))
@@ -213,7 +213,7 @@ def test_compiled_and_strict_reader_agree_on_any_text(symbols):
 
 
 @given(st.integers(0, 2**32))
-def test_it_reads_what_scikit_learn_writes(seed):
+def test_files_of_scikit_learn_are_read(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((6, 5)) * (rng.random((6, 5)) < 0.5)
     buffer = io.BytesIO()

@@ -38,7 +38,7 @@ COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
 @pytest.mark.parametrize("path", sorted(FOUND.glob("*.bin")), ids=lambda path: path.stem)
-def test_what_a_fuzzer_once_found(path, tmp_path):
+def test_inputs_found_by_the_fuzzer(path, tmp_path):
     assert examine(path.read_bytes(), tmp_path).endswith((": accepted", ": refused"))
 
 
@@ -108,7 +108,7 @@ def test_the_largest_index_that_can_be_kept():
         (random.Random(0).randbytes(3000).replace(b"\0", b"x"), ":1: expected the label to be a number"),
     ],
 )
-def test_what_is_refused(text, problem):
+def test_malformed_svmlight_rows_are_refused(text, problem):
     with pytest.raises(DataError) as refused:
         rows(text)
     assert refused.value.message.startswith(f"<stream>{problem}")
@@ -120,7 +120,7 @@ def test_files_without_rows(text):
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\n\n", b" ", b"#", b"\n#"])
-def test_however_the_last_line_ends(end):
+def test_every_end_of_the_last_line_is_read(end):
     assert rows(TEXT.rstrip() + end) == ([[0.5, 0, 1], [0, 1, 0]], [1, 2])
     assert rows(TEXT.replace(b"\n", b"\r\n").rstrip() + end) == ([[0.5, 0, 1], [0, 1, 0]], [1, 2])
 
@@ -207,7 +207,7 @@ def read(tmp_path, text: bytes, kind: str, n_features: int, **options):
     return [block for block in read_blocks(files, form, n_features) if len(block.labels)]
 
 
-def test_where_the_largest_index_is_not_known_before_it_is_bounded(tmp_path):
+def test_largest_index_is_bounded_where_the_width_is_unknown(tmp_path):
     assert read(tmp_path, b"1 67108863:1\n", "svmlight", 3, drop_empty=True)[0].X.shape == (1, 67108863)
     with pytest.raises(DataError, match="file:1: expected indices up to 67108863, got 67108864"):
         read(tmp_path, b"1 67108864:1\n", "svmlight", 3, drop_empty=True)

@@ -188,7 +188,7 @@ def cells(tree, table, dataset):
 # ---------------------------------------------------------------------- the page as a file
 
 
-def test_it_loads_nothing_and_all_its_links_stay_on_the_page(html, tree):
+def test_page_loads_nothing_and_links_only_to_itself(html, tree):
     policy = [node.attributes["content"] for node in tree.find("meta") if "http-equiv" in node.attributes]
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"]
     assert not re.search(r"""(src|srcset|action|poster)\s*=|@import|url\((?!#)""", html)
@@ -202,7 +202,7 @@ def test_it_loads_nothing_and_all_its_links_stay_on_the_page(html, tree):
     assert all(target.startswith("#") and target[1:] in names for target in targets)
 
 
-def test_what_users_write_is_text(html, tree):
+def test_text_of_users_is_escaped(html, tree):
     assert tree.one("h1").words == TITLE
     assert tree.one("head").one("title").text == TITLE
     assert tree.one("p", class_="lead").words == "a < b && c > d </style> </script>"

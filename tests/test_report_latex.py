@@ -99,7 +99,7 @@ def test_origins_of_hidden_columns_are_not_told(table):
     assert "Another program" not in paper_table(table, columns=["opauc", "oam"])
 
 
-def test_where_no_row_is_left_there_is_an_error(table):
+def test_selection_without_rows_is_an_error(table):
     with pytest.raises(ResultsError, match="no complete value of oam in splice, w8a"):
         paper_table(table, columns=["oam"], rows=["splice", "w8a"])
 

@@ -52,7 +52,7 @@ def test_shares_are_disjoint_complete_even_and_do_not_depend_on_costs(tmp_path_f
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/5", ""])
-def test_what_is_no_share_is_refused(text):
+def test_malformed_share_is_refused(text):
     with pytest.raises(ConfigError, match="expected i/n"):
         parse_shard(text)
 

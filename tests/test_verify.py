@@ -102,7 +102,7 @@ def wrong(done):
 # ---------------------------------------------------------------------- nothing was changed
 
 
-def test_what_was_computed_agrees_to_the_last_bit_and_nothing_is_written(verify, place):
+def test_verify_agrees_to_the_last_bit_and_writes_nothing(verify, place):
     before = snapshot(place / "results")
     done = verify("results/tiny", "--all")
     assert done.returncode == 0, done.stdout
@@ -477,7 +477,7 @@ def test_a_forged_inner_auc_is_found(verify, copy):
     assert f"selection.auc[{worst}] is" in done.text
 
 
-def test_what_says_it_diverged_and_did_not(verify, copy):
+def test_record_that_says_diverged_and_did_not_is_found(verify, copy):
     selection = {"n_settings": 3, "n_diverged": 3, "auc": [None] * 3}
     changes = {"status": "diverged", "outcome.metrics": {}, "outcome.selected": None, "outcome.selection": selection}
     forge(copy, record_of(copy, "mine", "Flat"), changes)

@@ -233,7 +233,7 @@ def test_files_that_are_none(tmp_path):
 
 @settings(deadline=None)
 @given(st.text(st.sampled_from("{}[]:,&*!|>'\"%@`-? \n\t\\ab1.#<~="), max_size=40))
-def test_whatever_is_written_is_read_or_refused(write, text):
+def test_any_text_is_read_or_refused(write, text):
     path = write(text)
     error = outcome(read_yaml, path)
     if error is None:
@@ -244,7 +244,7 @@ def test_whatever_is_written_is_read_or_refused(write, text):
 
 @settings(deadline=None)
 @given(st.binary(max_size=40))
-def test_whatever_bytes_are_read_or_refused(write, raw):
+def test_any_bytes_are_read_or_refused(write, raw):
     path = write(raw)
     error = outcome(read_yaml, path)
     assert error is None or error.message.startswith(f"{path}:")
