@@ -20,7 +20,21 @@ settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("quick")
 
 # Files that take longest. They are begun first, so that no process is left alone with one at the end.
-_LONG = ("contract", "dask", "cli", "limits", "runner", "page", "figure_runs", "frequent_directions", "docs", "holdout")
+_LONG = (
+    *("fault_runs", "dask", "fault_limits"),
+    *(
+        "contract",
+        "cli",
+        "cli_stream",
+        "frequent_directions",
+        "figure_runs",
+        "runner",
+        "page",
+        "limits",
+        "docs",
+        "holdout",
+    ),
+)
 
 
 def pytest_addoption(parser):

@@ -9,6 +9,7 @@ learners and both datasets.
 
 import inspect
 import json
+import os
 import shutil
 import threading
 import time
@@ -34,7 +35,7 @@ from opauc_bench.task import Task
 
 pytestmark = pytest.mark.faults
 
-OVERTIME = 5.0  # seconds that a task may take beyond its limit
+OVERTIME = 5.0  # seconds that a task may take beyond its limit, on a machine that is not overloaded
 LIMIT = 3.0
 SHAPES = {"wide": (2500, 2500, 2500), "thin": (40_000, 20_000, 40)}  # rows, features, nonzeros per row
 N_SETTINGS = {"wide": 2048, "thin": 256}  # of each learner, so that even a cheap one needs longer than the limit
@@ -194,12 +195,13 @@ def pytest_generate_tests(metafunc):
 def test_tasks_that_are_too_long_end_within_seconds_of_their_limit(experiment, dataset):
     tasks = selected(experiment, dataset)
     records, taken = run(experiment, tasks, seconds=LIMIT)
+    overtime = OVERTIME * max(1.0, os.getloadavg()[0] / os.cpu_count())
     for task in tasks:
         if task.dataset == "wine":
             require_status(task, records[task.id], "ok", "diverged", *["timeout"] * (task.seconds > 1))
         else:
             require_status(task, records[task.id], "timeout", "ok", "diverged")
-            assert taken[task.id] < LIMIT + OVERTIME, (task.label, records[task.id].message)
+            assert taken[task.id] < LIMIT + overtime, (task.label, records[task.id].message)
 
 
 def test_tasks_with_next_to_no_memory_are_recorded(experiment, dataset, megabytes):
