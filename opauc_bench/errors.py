@@ -1,7 +1,7 @@
-"""Errors that a user can cause and mend: each says what was expected, what came, where, and what to do.
+"""Errors that a user can cause and correct. Each states what was expected, what was found, where, and what to do.
 
-The command line prints these without a traceback and exits with ``exit_code``; any other exception is a bug
-of ours and keeps its traceback.
+The command line prints these without a traceback and exits with ``exit_code``; any other exception is a bug and keeps
+its traceback.
 """
 
 import traceback
@@ -26,9 +26,9 @@ class OpaucBenchError(Exception):
     Parameters
     ----------
     message : str
-        What was expected, what came, and where.
+        What was expected, what was found, and where.
     hint : str, optional
-        What to do about it, preferably a command.
+        What to do, preferably a command.
     """
 
     exit_code = 1
@@ -46,13 +46,13 @@ class OpaucBenchError(Exception):
 
 
 class ConfigError(OpaucBenchError):
-    """The experiment or the catalogue says something that cannot be meant."""
+    """The experiment, the catalogue or an option is invalid."""
 
     exit_code = 2
 
 
 class DataError(OpaucBenchError):
-    """A dataset is not what the catalogue promises."""
+    """A dataset does not agree with the catalogue."""
 
     exit_code = 3
 
@@ -66,7 +66,7 @@ class ZeroIndexError(DataError):
 
 
 class LearnerError(OpaucBenchError):
-    """A learner cannot be found, or cannot do what was asked of it."""
+    """A learner cannot be found, or does not support the request."""
 
 
 class ResultsError(OpaucBenchError):
@@ -74,19 +74,11 @@ class ResultsError(OpaucBenchError):
 
 
 class RunnerError(OpaucBenchError):
-    """Workers cannot be had, or cannot do this work."""
+    """Workers are unavailable, or cannot compute these tasks."""
 
 
 def place_of(error: BaseException, file: str | Path | None) -> str:
-    """Where an error came from, as ``file:line``.
-
-    Parameters
-    ----------
-    error : BaseException
-    file : str or Path or None
-        The user's own code: its last line on the way counts, and not what it called. Without one there, or without such
-        a file, it is the line that raised.
-    """
+    """Where an error came from, as ``file:line``: the last line in the user's own `file`, else the line that raised."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if file is not None and Path(frame.filename) == Path(file)]
     found = (own or frames)[-1]

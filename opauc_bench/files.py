@@ -1,4 +1,4 @@
-"""Files of a results folder: each is complete or untouched, whatever happens while it is written."""
+"""Atomic writing of files: each is complete or untouched, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["read_json", "remove_file", "write_bytes", "write_text", "written_at_
 
 
 def read_json(path: Path) -> Any:
-    """Read a file of JSON, whoever has written it.
+    """Read a JSON file.
 
     Raises
     ------
     OSError
         If it cannot be read.
     ValueError
-        If it is not JSON in UTF-8, or nested so deeply that nothing of ours has written it.
+        If it is not JSON in UTF-8, or nested too deeply.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -32,38 +32,32 @@ def read_json(path: Path) -> Any:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file, if it is there.
-
-    Raises
-    ------
-    ResultsError
-        If it cannot be removed.
-    """
+    """Remove a file, if it exists; raises ResultsError if it cannot be removed."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise ResultsError(f"{path} cannot be removed: {error.strerror}", "choose another folder") from error
+        raise ResultsError(f"{path} cannot be removed: {error.strerror}", "select another folder") from error
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a text file in one step, as UTF-8 with the line ends as given; see `write_bytes`."""
+    """Write a text file atomically, as UTF-8 with the line ends as given; see `write_bytes`."""
     write_bytes(path, text.encode("utf-8"), durable)
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
-    """Write a file in one step; missing folders are made.
+    """Write a file atomically; missing folders are created.
 
     Parameters
     ----------
     path : Path
     content : bytes
     durable : bool
-        Whether to wait until the file would outlive a power cut.
+        Whether to wait until the file would survive a power failure.
 
     Raises
     ------
     ResultsError
-        If the folder cannot be written.
+        If the folder or the file cannot be written.
     """
     with _named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,13 +67,7 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 
 @contextlib.contextmanager
 def written_at_once(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when all of it is written, and leaves nothing if that does not come to pass.
-
-    Raises
-    ------
-    ResultsError
-        If it cannot be written.
-    """
+    """Open a temporary file that is renamed to `path` on success and removed otherwise; see `write_bytes`."""
     with _named_errors(path):
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         try:
@@ -88,7 +76,8 @@ def written_at_once(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
+            os.umask(mask := os.umask(0))
+            os.chmod(temporary, 0o666 & ~mask)
             os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
@@ -99,14 +88,11 @@ def written_at_once(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
 def _named_errors(path: Path) -> Iterator[None]:
     try:
         yield
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ResultsError(
+            f"{path} cannot be written: it is in a file, not a folder", "select another folder"
+        ) from error
     except OSError as error:
         raise ResultsError(
-            f"{path} cannot be written: {error.strerror}",
-            "free some space, or choose another folder",
+            f"{path} cannot be written: {error.strerror}", "free some space, or select another folder"
         ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

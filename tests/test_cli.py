@@ -298,7 +298,7 @@ def test_latex_file_that_cannot_be_written_is_told(small, command):
     done = command("report", "small.yaml", "--latex", "small.yaml/x.tex", cwd=desk)
     assert done.returncode == 1
     assert "cannot be written" in done.stderr
-    assert "choose another folder" in done.stderr
+    assert "select another folder" in done.stderr
 
 
 def test_a_run_of_a_part_shows_that_part_beside_the_reference(small, command):
@@ -643,14 +643,16 @@ def test_tasks_that_exceed_memory_are_refused_with_the_reason_and_the_rest_is_ru
     assert re.search(r"digits opauc needs about \S+ GB per\s+task, limits.memory_gb allows", plan.stdout)
     said = " ".join(plan.stdout.split())
     assert "0 tasks done, 2 to do" in said
-    assert "2 tasks that need more than twice the memory there is are not counted here, and run leaves them out" in said
+    assert (
+        "2 tasks that need more than twice the available memory are not counted here, and run leaves them out" in said
+    )
     done = command("run", "large.yaml", "--jobs", 1, cwd=tmp_path)
     assert done.returncode == 1
     assert "not started: digits opauc needs about" in done.stderr
-    assert "not started for want of memory" in " ".join(done.stdout.split())
+    assert "not started (too little memory)" in " ".join(done.stdout.split())
     assert {record.column for record in records_of(tmp_path / "results/large")} == {"uni_squ"}
     report = command("report", "results/large", cwd=tmp_path)
-    assert "not started for want of memory" in squeezed(report.stdout), "the manifest says how much there was"
+    assert "not started (too little memory)" in squeezed(report.stdout), "the manifest says how much there was"
 
 
 def test_run_without_an_available_dataset_ends_with_3(command, tmp_path):
@@ -812,7 +814,7 @@ def test_no_more_workers_are_started_than_there_are_tasks_and_cores(command, tmp
     (tmp_path / "small.yaml").write_text(text)
     done = command("run", "small.yaml", "--offline", "--jobs", 99, "-l", "opauc", cwd=tmp_path)
     assert done.returncode == 0
-    assert "note: 4 workers and not 99: with 2 cores" in done.stderr
+    assert "note: 4 workers instead of 99" in done.stderr
     assert re.search(r"(\d+) of \1 tasks to compute, .* on [234] workers\n", done.stderr)
     remove_records(tmp_path / "results/small", record_of(tmp_path / "results/small"))
     again = command("run", "small.yaml", "--offline", "--jobs", 2, "-l", "opauc", cwd=tmp_path)
@@ -877,8 +879,16 @@ MISTAKES = {
     "no results folder": (["status", "results/nothing"], 2, "expected an experiment file, a results folder or one of"),
     "nothing to verify": (["verify", "good.yaml"], 1, "results/good: no records"),
     "nothing to compare": (["compare", "good.yaml"], 1, "no records of this experiment"),
-    "out is a file": (["run", "good.yaml", "--offline", "--out", "good.yaml"], 1, "good.yaml cannot be written"),
-    "out is in a file": (["run", "good.yaml", "--offline", "--out", "good.yaml/x"], 1, "cannot be written"),
+    "out is a file": (
+        ["run", "good.yaml", "--offline", "--out", "good.yaml"],
+        1,
+        "good.yaml cannot be written: it is a file",
+    ),
+    "out is in a file": (
+        ["run", "good.yaml", "--offline", "--out", "good.yaml/x"],
+        1,
+        "cannot be written: it is in a file",
+    ),
     "report of a file": (["report", "good.yaml", "--out", "good.yaml"], 1, "no records of this experiment"),
     "info of no dataset": (["data", "info", "wyne"], 3, "no dataset is called 'wyne'"),
     "fetch of no dataset": (["data", "fetch", "wine", "wyne"], 3, "did you mean"),

@@ -364,7 +364,7 @@ def test_provenance_names_data_seed_versions_and_machine(tree, path):
         entry = manifest["datasets"][name]
         assert entry["fingerprint"] in section
         assert all(file["name"] in section and file.get("sha256", "") in section for file in entry["files"])
-    assert "germanwas not to be had" in section, "heading and cell of one row"
+    assert "germanunavailable" in section, "heading and cell of one row"
     assert "seed 0" in section
     assert "72 records: python 3." in section
     (environment,) = manifest["environments"].values()

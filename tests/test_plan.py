@@ -407,3 +407,15 @@ def test_rows_that_are_made_when_read_cost_time_in_every_pass_that_reads_them():
 
     for n_samples in (1000, 10_000):  # with few rows, the grid is searched on their coordinates instead
         assert seconds(True, n_samples) > 1.2 * seconds(False, n_samples)
+
+
+def test_memory_limit_in_gigabytes_decides_how_many_settings_are_trained_at_once():
+    shape = {"german": Shape(10_000, 1_000_000, 1e-5, "a" * 64)}
+
+    def memory(memory_gb):
+        tasks = plan_of(shape, limits={"memory_gb": memory_gb})
+        return max(task.memory_bytes for task in tasks if task.column == "uni_log")
+
+    whole = memory(None)
+    assert memory(10 * whole / 1e9) == whole
+    assert memory(whole / 1e9) < whole, "a share is left to scoring"

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -118,6 +119,19 @@ def test_bold_means_are_the_best_of_a_row_and_those_printed_alike(table):
     fine = latex_cells(paper_table(table, digits=4, bold="best"))
     assert r"\textbf{.8004}" in fine[1][3]
     assert "textbf" not in fine[1][1]
+
+
+@pytest.mark.parametrize(
+    ("title", "caption"),
+    [
+        ("Table 2: testing AUC", "Testing AUC"),
+        ("Table III: AUC", "AUC"),
+        ("Table 4, reduced: one trial", "Table 4, reduced: one trial"),
+        ("the AUC", "the AUC"),
+    ],
+)
+def test_caption_has_no_number_of_its_own(table, title, caption):
+    assert rf"\caption{{{caption}}}" in to_latex(replace(table, markup=title))
 
 
 def test_label_stands_below_the_caption(table):

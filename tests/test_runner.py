@@ -374,7 +374,7 @@ def test_run_killed_repeatedly_and_started_again_gives_the_same_tables_and_recor
     assert len(loose(folder)) == len(before), "nothing is packed before a run ends"
     done = command("run", "paused.yaml", "--offline", "--jobs", 2, "--out", folder, cwd=place)
     assert done.returncode == 0, done.stderr
-    assert f"{len(before)} records of a run that was interrupted are taken up" in done.stderr
+    assert f"{len(before)} records of an interrupted run kept" in done.stderr
     assert f"{24 - len(before)} of 24 tasks to compute" in done.stderr
     after = written(folder)
     assert len(after) == 24
@@ -395,13 +395,13 @@ def test_ctrl_c_saves_finished_records_and_prints_the_command_to_continue(bench,
     assert process.returncode == 130
     assert "Traceback" not in err
     assert 0 < len(slow_ones(folder)) < 12
-    assert "interrupted; what is finished is saved" in err
+    assert "interrupted; finished tasks are saved" in err
     (line,) = [line.strip() for line in err.splitlines() if line.startswith("  opauc-bench run")]
     resume = shlex.split(line)[1:]
     assert resume == ["run", "paused.yaml", "--offline", "--jobs", "2", "--out", "in two words"]
     assert len(loose(folder)) == len(before)
     status = command("status", "paused.yaml", "--out", "in two words", cwd=place)
-    assert f"{len(before)} records of an interrupted run are not packed" in " ".join(status.stdout.split())
+    assert f"{len(before)} records of an interrupted run not packed" in " ".join(status.stdout.split())
     assert command(*resume, cwd=place).returncode == 0
     after = written(folder)
     assert len(after) == 24
@@ -424,7 +424,7 @@ def test_run_packs_loose_records_without_computing_them_again(quick, command, id
     idle()
     done = command("run", "quick.yaml", "--offline", cwd=desk)
     assert done.returncode == 0, done.stderr
-    assert "4 records of a run that was interrupted are taken up\n0 of 4 tasks to compute\n" in done.stderr
+    assert "4 records of an interrupted run kept\n0 of 4 tasks to compute\n" in done.stderr
     assert snapshot(folder) == before
     assert leftovers(folder) == []
 
@@ -458,7 +458,7 @@ def test_ctrl_c_while_workers_are_starting_prints_no_traceback(bench, place):
     _, err = process.communicate(timeout=100)
     assert process.returncode == 130
     said = [line for line in err.splitlines() if line != "interrupted"]
-    assert said[0] == "interrupted; what is finished is saved. To go on:"
+    assert said[0] == "interrupted; finished tasks are saved. To continue:"
     assert len(said) == 2
 
 
@@ -557,7 +557,7 @@ def test_status_and_plan_name_failures(failing, place, command):
     assert "wine Slow: 2 x timeout: time limit of 2 s reached" in status.stdout
     assert max(map(len, status.stdout.splitlines())) <= 100
     plan = command("plan", "failing.yaml", "--offline", cwd=place)
-    assert "12 of those done have failed" in " ".join(plan.stdout.split())
+    assert "12 of the done tasks have failed" in " ".join(plan.stdout.split())
 
 
 def test_retry_failed_computes_failed_tasks_and_no_other(desk, command):
@@ -988,7 +988,7 @@ def test_missing_folder_of_reused_records_is_an_error_that_names_the_command(bor
     assert "results/other/ refers to 2 records of results/quick/, which does not exist" in words
     assert "opauc-bench run other.yaml" in words
     status = " ".join(command("status", "other.yaml", cwd=desk).stdout.split())
-    assert "2 records of results/quick/ that this folder refers to are missing" in status
+    assert "2 records are missing in results/quick/, to which this folder refers" in status
     done = command("run", "other.yaml", "--offline", cwd=desk)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 tasks to compute" in done.stderr
@@ -1004,7 +1004,7 @@ def test_single_missing_reused_record_is_computed_here_and_the_others_stay_refer
     remove_lines(lender, 0)
     refused = command("report", "other.yaml", cwd=desk)
     assert refused.returncode == 1
-    assert "refers to 1 records of results/quick/, which does not have them" in " ".join(refused.stderr.split())
+    assert "refers to 1 record of results/quick/, which does not have them" in " ".join(refused.stderr.split())
     assert "1 of 2 tasks to compute" in command("run", "other.yaml", "--offline", cwd=desk).stderr
     assert [key[-1] for key in records(folder)] == [first[-1]]
     assert [len(ids) for ids in read_manifest(folder).reused.values()] == [1]

@@ -151,7 +151,7 @@ def test_a_folder_that_is_none_is_not_merged(command, shards, tmp_path):
 def test_records_of_another_experiment_are_not_merged(command, shards, tmp_path):
     (tmp_path / "other.yaml").write_text(TEXT.replace("[0.25, 0.5]", "[0.25]"))
     said = merge_is_refused(command, tmp_path, "other.yaml", *shards)
-    assert "records that are not of other.yaml: another grid" in said
+    assert "of another experiment than other.yaml: another grid" in said
 
 
 def test_records_that_contradict_each_other_are_not_merged(command, shards, tmp_path):
@@ -296,7 +296,7 @@ def test_pack_takes_up_what_an_interrupted_run_has_left(command, shards, tmp_pat
     unpack(folder)
     (folder / "folds.csv").unlink()
     status = " ".join(command("status", folder, cwd=tmp_path).stdout.split())
-    assert f"{len(records_of(folder))} records of an interrupted run are not packed" in status
+    assert f"{len(records_of(folder))} records of an interrupted run not packed" in status
     assert f"opauc-bench pack {folder}" in status
     done = command("pack", folder, cwd=tmp_path)
     assert done.returncode == 0

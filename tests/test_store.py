@@ -272,12 +272,30 @@ def test_blank_lines_are_no_damage(store):
     assert store.read().damaged == []
 
 
-def test_a_record_twice_in_a_file_is_damage(store):
+def test_read_takes_identical_lines_as_one_record(store):
     packed(store, "wine", trials=1)
     path = store.packed_path("wine")
     path.write_bytes(path.read_bytes() * 2)
+    assert len(store.read()) == 1
+    assert store.read().damaged == []
+
+
+def test_read_lists_two_lines_of_one_id_as_damage_if_they_differ(store):
+    packed(store, "wine", trials=1)
+    path = store.packed_path("wine")
+    (record,) = store.read().values()
+    path.write_bytes(path.read_bytes() + record_to_line(record.model_copy(update={"message": "other"})) + b"\n")
     (damage,) = store.read().damaged
     assert "line 2: another line has the same id" in str(damage)
+
+
+def test_remove_partials_keeps_those_of_the_given_tasks(store):
+    known, unknown = task_of(trial=0), task_of(trial=1)
+    for task in (known, unknown):
+        store.write_partial(task, {"seconds": 6.0})
+    store.remove_partials([known])
+    assert store.partial_path(known).exists()
+    assert not store.partial_path(unknown).exists()
 
 
 def test_a_record_in_the_file_of_another_dataset_is_damage(store):

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opauc_bench.commands.verify import _compared, compare_records, draw
+from opauc_bench.results.environment import differences
 from opauc_bench.results.manifest import add_environment, read_manifest
-from opauc_bench.results.record import Record, record_to_line
+from opauc_bench.results.record import Record, record_of_line, record_to_line
 from opauc_bench.task import Task, identity_of, task_id
 
 TINY = """
@@ -226,11 +227,11 @@ def test_a_run_computes_damaged_records_again(command, verify, copy, place):
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda lines: [*lines, lines[0]],
+        lambda lines: [*lines, record_to_line(record_of_line(lines[0]).model_copy(update={"message": "other"}))],
         lambda lines: [*lines, b"<<<<<<< ours"],
         lambda lines: [b"", *lines, b"{}"],
     ],
-    ids=["a line twice", "a mark of git", "an empty object"],
+    ids=["another record of the same id", "a mark of git", "an empty object"],
 )
 def test_a_run_drops_lines_that_are_no_records(command, verify, copy, place, spoil):
     """Though there is nothing to compute; otherwise report would ask for a run for ever."""
@@ -361,7 +362,7 @@ def test_a_record_with_another_definition_and_everything_made_to_fit(verify, cop
     forge(copy, record, {"id": task_id(identity), "definition": name})
     done = verify(copy, "--sample", 0)
     assert done.returncode == 1
-    assert "wine: 1 records are orphaned" in done.text
+    assert "wine: 1 record is orphaned" in done.text
     (found,) = wrong(done)
     assert "not what the records give" in found
 
@@ -516,7 +517,7 @@ def test_a_record_whose_environment_the_manifest_does_not_have(verify, copy):
 def test_failures_of_the_machine_are_not_drawn(verify, copy):
     forge(copy, record_of(copy), {"status": "timeout", "message": "3600 s"})
     done = verify(copy, "--all", "-d", "wine", "-l", "opauc")
-    assert "1 records with status timeout were not drawn from" in done.text
+    assert "left out: 1 record with status timeout" in done.text
     assert "2 of 2 agree" in done.text
 
 
@@ -601,6 +602,15 @@ def task_of(dataset, fold, column="opauc"):
 
 
 CANDIDATES = [(task_of(dataset, fold), {}) for dataset in "abc" for fold in range(6)]
+
+
+def test_differences_ignore_cores_and_the_release_of_the_kernel():
+    here = {"numpy": "2.0", "platform": "Linux-6.1.0-13-amd64-x86_64-with-glibc2.36", "cores": 2}
+    assert differences({**here, "platform": "Linux-6.1.0-18-amd64-x86_64-with-glibc2.36", "cores": 8}, here) == {}
+    glibc = "Linux-6.1.0-13-amd64-x86_64-with-glibc2.39"
+    assert differences({**here, "platform": glibc}, here) == {"platform": glibc}
+    assert differences({**here, "numpy": "1.0"}, here) == {"numpy": "1.0"}
+    assert differences({}, here).keys() == {"numpy", "platform"}
 
 
 @given(

@@ -1,4 +1,4 @@
-"""The command line: one short function a command. Heavy modules are imported inside the commands that need them."""
+"""The command line: one short function per command. Heavy modules are imported inside the commands that need them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import typer
 from ..errors import OpaucBenchError
 from .app import app
 
-# Each hangs its commands on the tree; help lists them in this order.
+# Each adds its commands to the app; help lists them in this order.
 from . import experiments, data, learners, models, installation  # noqa: F401  # isort: skip
 
 __all__ = ["app", "main"]
 
 
 def main() -> None:
-    """Run the command line; errors of the user's making are printed without a traceback."""
+    """Run the command line; errors that users can correct are printed without a traceback."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="replace")  # a terminal that has no ± prints a question mark
     try:
         code = app(standalone_mode=False)
-        print(end="", flush=True)  # here, and not at exit, it is found out that the reader has gone away
+        print(end="", flush=True)  # here, and not at exit, a closed pipe is noticed
     except OpaucBenchError as error:
         print(f"error: {error.message}", file=sys.stderr)
         if error.hint:
@@ -33,7 +33,7 @@ def main() -> None:
         print("interrupted", file=sys.stderr)
         code = 130
     except (BrokenPipeError, SystemExit) as error:
-        # The reader, such as head, has gone away, which typer turns into an exit with 1.
+        # The reader, such as head, has closed the pipe, which typer turns into an exit with 1.
         if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
             raise
         # Python must not complain about it a second time at exit.
@@ -42,7 +42,7 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:
             raise
-        # No file of ours: those name themselves. It is what the output was sent to.
+        # The file that the output was sent to: errors of our files have names.
         print("error: the output cannot be written: no space left on device", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1

@@ -1,4 +1,4 @@
-"""The commands' tree, which the other modules hang theirs on."""
+"""The app, to which the other modules add their commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Reproduce the papers on one-pass AUC optimisation, and compare your own learners honestly.\n\n"
+    help="Reproduce the papers on one-pass AUC optimisation, and compare your own learners.\n\n"
     "Start with: opauc-bench run quickstart",
     epilog="Exit codes: 0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted.",
 )
@@ -22,8 +22,8 @@ app.add_typer(data_app, name="data")
 app.add_typer(learners_app, name="learners")
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         from .. import __version__
 
         print(f"opauc-bench {__version__}")

@@ -12,7 +12,7 @@ from .options import Catalogue, Fresh, Mirror, Offline, find_sources, say
 
 @data_app.command("list")
 def data_list(catalogue: Catalogue = None, mirror: Mirror = None, offline: Offline = False) -> None:
-    """List all datasets and where each can be had from."""
+    """List all datasets and where their files are available."""
     from ..commands.listings import list_datasets
     from ..data import load_catalogue
 
@@ -38,7 +38,7 @@ def data_fetch(
 
 @data_app.command("verify")
 def data_verify(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets (default: all that are in the cache).")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets (default: all in the cache).")] = None,
     catalogue: Catalogue = None,
     mirror: Mirror = None,
 ) -> int:

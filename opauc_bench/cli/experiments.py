@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from .app import app
 from .options import (
     Config,
+    Jobs,
     Mirror,
     Offline,
     OnlyData,
     OnlyLearner,
     Out,
     Place,
+    Quiet,
     Test,
     n_cores,
     n_workers,
@@ -31,31 +33,25 @@ def run(
     out: Out = None,
     dataset: OnlyData = None,
     learner: OnlyLearner = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes (default: all cores).")
-    ] = None,
+    jobs: Jobs = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything again.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute again what has failed.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed tasks again.")] = False,
     mirror: Mirror = None,
     offline: Offline = False,
     test: Test = None,
     shard: Annotated[
-        str | None, typer.Option("--shard", help="Compute the i-th of n shares of the tasks, such as 2/8; see merge.")
+        str | None, typer.Option(metavar="I/N", help="Compute share i of n of the tasks, such as 2/8; see merge.")
     ] = None,
-    backend: Annotated[
-        str, typer.Option("--backend", help="What computes the tasks: loky (processes of this machine) or dask.")
-    ] = "loky",
+    backend: Annotated[str, typer.Option(help="Engine: loky (processes of this machine) or dask.")] = "loky",
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            "--scheduler", help="Of a Dask cluster, such as tcp://host:8786 [default: workers of this machine]."
-        ),
+        typer.Option(metavar="URL", help="Of a Dask cluster, such as tcp://host:8786 (default: this machine)."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
+    quiet: Quiet = False,
 ) -> int:
     """Run an experiment and print its table.
 
-    What is already recorded is not computed again: after an interruption, the same command goes on.
+    Recorded tasks are not computed again: after an interruption, the same command continues.
     """
     from ..commands.run import run_experiment
     from ..runner.engines import Engine
@@ -71,11 +67,11 @@ def plan(
     out: Out = None,
     dataset: OnlyData = None,
     learner: OnlyLearner = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes to reckon with.")] = None,
+    jobs: Jobs = None,
     mirror: Mirror = None,
     offline: Offline = False,
 ) -> None:
-    """Show what a run would do: tasks, what is done, CPU time, memory, downloads. Starts nothing."""
+    """Show what a run would do: tasks, finished tasks, CPU time, memory, downloads. Starts nothing."""
     from ..commands.overview import describe_plan
 
     print(describe_plan(open_session(config, out, dataset, learner, mirror, offline), jobs or n_cores()))
@@ -83,12 +79,26 @@ def plan(
 
 @app.command()
 def status(config: Place, out: Out = None) -> int:
-    """Count what is done, what has failed and what is missing. Writes nothing."""
+    """Count finished, failed and missing tasks. Writes nothing."""
     from ..commands.overview import describe_status
 
     text, intact = describe_status(open_recorded(config, out))
     print(text)
     return 0 if intact else 1
+
+
+def _latex(kind: Any, name: str, help: str, metavar: str | None = None) -> Any:
+    return Annotated[kind | None, typer.Option(name, metavar=metavar, rich_help_panel="With --latex", help=help)]
+
+
+Columns = _latex(str, "--columns", "Columns to show, in order, separated by commas.", "NAMES")
+Rows = _latex(str, "--rows", "Rows to show, in order, separated by commas.", "NAMES")
+Digits = _latex(int, "--digits", "Decimals of all numbers.", "K")
+Bold = _latex(str, "--bold", "Print the best mean of each dataset in bold.", "best|none")
+Std = _latex(bool, "--std/--no-std", "Standard deviations.")
+Transpose = _latex(bool, "--transpose/--no-transpose", "Learners as rows, datasets as columns.")
+Marks = _latex(bool, "--marks/--no-marks", "Marks of significance, win/tie/loss.")
+Label = _latex(str, "--label", "Label of the table, for references.", "NAME")
 
 
 @app.command()
@@ -99,49 +109,24 @@ def report(
     write: Annotated[
         bool, typer.Option("--write", help="Write it into the results folder: Markdown, LaTeX, CSV, HTML, figures.")
     ] = False,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="DIR", help="Write it into another folder."),
-    ] = None,
+    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Write it into another folder.")] = None,
     html: Annotated[
         bool, typer.Option("--html", help="With --write: also one page with table, grids, ranks, times, every fold.")
     ] = False,
     latex: Annotated[
         str | None,
-        typer.Option(
-            "--latex", metavar="FILE", help="Only write the table as LaTeX to this file; - is standard output."
-        ),
+        typer.Option(metavar="FILE", help="Write only the table, as LaTeX, to this file; - is standard output."),
     ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            "--columns", metavar="NAMES", help="With --latex: columns to show, in order, with commas between."
-        ),
-    ] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option("--rows", metavar="NAMES", help="With --latex: rows to show, in order, with commas between."),
-    ] = None,
-    digits: Annotated[
-        int | None, typer.Option("--digits", metavar="K", help="With --latex: decimals of all numbers.")
-    ] = None,
-    bold: Annotated[
-        str | None, typer.Option("--bold", metavar="best|none", help="With --latex: bold best mean of each dataset.")
-    ] = None,
-    std: Annotated[bool | None, typer.Option("--std/--no-std", help="With --latex: standard deviations.")] = None,
-    transpose: Annotated[
-        bool | None,
-        typer.Option("--transpose/--no-transpose", help="With --latex: learners as rows, datasets as columns."),
-    ] = None,
-    marks: Annotated[
-        bool | None,
-        typer.Option("--marks/--no-marks", help="With --latex: marks of significance, win/tie/loss."),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", metavar="NAME", help="With --latex: label of the table, for references.")
-    ] = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    digits: Digits = None,
+    bold: Bold = None,
+    std: Std = None,
+    transpose: Transpose = None,
+    marks: Marks = None,
+    label: Label = None,
 ) -> None:
-    """Print the table of what is recorded. Writes nothing without --write, --to or --latex.
+    """Print the table of the recorded results. Writes nothing without --write, --to or --latex.
 
     opauc-bench report results/table2
 
@@ -149,21 +134,13 @@ def report(
 
     opauc-bench report results/table2 --latex table2.tex --columns opauc,oam_seq --digits 3 --bold best
 
-    With --latex, only the table for a paper is written; its style may also stand in the config, under report.latex.
+    With --latex, only the table for a paper is written. The config may have its style under report.latex.
     """
     from ..commands.reports import report, write_latex
     from ..errors import ConfigError
 
-    style = {
-        "columns": split_names(columns),
-        "rows": split_names(rows),
-        "digits": digits,
-        "bold": bold,
-        "std": std,
-        "transpose": transpose,
-        "marks": marks,
-        "label": label,
-    }
+    style = {"columns": split_names(columns), "rows": split_names(rows), "digits": digits, "bold": bold, "std": std}
+    style |= {"transpose": transpose, "marks": marks, "label": label}
     given = {option: value for option, value in style.items() if value is not None}
     if latex is None and given:
         raise ConfigError(f"--{next(iter(given))}: expected together with --latex", "--latex FILE, or --latex -")
@@ -178,7 +155,7 @@ def report(
 
 @app.command()
 def compare(config: Place, out: Out = None, test: Test = None) -> None:
-    """Set our values beside the published ones, cell by cell. Writes nothing."""
+    """Compare our values with the published ones, cell by cell. Writes nothing."""
     from ..commands.reports import print_comparison
 
     print_comparison(open_recorded(config, out), test)
@@ -189,7 +166,7 @@ def export(
     config: Place,
     file: Annotated[Path, typer.Option("--out", metavar="FILE", help="Name that ends in .csv, .parquet or .json.")],
     grid: Annotated[bool, typer.Option("--grid", help="A row per setting that was tried, with its inner AUC.")] = False,
-    curves: Annotated[bool, typer.Option("--curves", help="A row per point of what a figure shows.")] = False,
+    curves: Annotated[bool, typer.Option("--curves", help="A row per point of the figures.")] = False,
 ) -> None:
     """Write all records as one table, a row per record: for pandas, R or a spreadsheet.
 
@@ -208,24 +185,18 @@ def export(
 def verify(
     config: Place,
     out: Out = None,
-    sample: Annotated[int, typer.Option("--sample", "-n", min=0, help="Records to compute again.")] = 20,
-    everything: Annotated[bool, typer.Option("--all", help="Compute all of them again.")] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Seed of the draw (default: a fresh one, printed).")
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option("--max-seconds", min=0, help="Draw only from records that took no longer.")
-    ] = None,
+    sample: Annotated[int, typer.Option("--sample", "-n", min=0, help="Number of records to compute again.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="Compute all records again.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the draw (default: random, printed).")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Leave out records that took longer.")] = None,
     dataset: OnlyData = None,
     learner: OnlyLearner = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes (default: all cores).")
-    ] = None,
+    jobs: Jobs = None,
     mirror: Mirror = None,
     offline: Offline = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> int:
-    """Check that a results folder was really computed: draw records, compute them again, compare.
+    """Check a results folder: draw records, compute them again, compare.
 
     Bit by bit where software and processor are the same, to 1e-9 elsewhere. Nothing in the folder is written.
 
@@ -233,9 +204,8 @@ def verify(
     """
     from ..commands.verify import verify_results
 
-    session = open_recorded(config, out, dataset, learner, mirror, offline)
     return verify_results(
-        session,
+        open_recorded(config, out, dataset, learner, mirror, offline),
         sample=None if everything else sample,
         seed=seed,
         max_seconds=max_seconds,
@@ -251,7 +221,7 @@ def merge(
     out: Out = None,
     test: Test = None,
 ) -> int:
-    """Join the results folders of shards into one, write its report and print its table.
+    """Merge the folders of shards into one, write its report and print its table.
 
     All or nothing: they must be of this experiment, on the same data, without contradictions.
 
@@ -270,7 +240,7 @@ def pack(
         bool, typer.Option("--self-contained", help="Copy the records of other folders that this one refers to.")
     ] = False,
 ) -> None:
-    """Put the records of an interrupted run into their files, and write its report. run does so when it ends.
+    """Pack the records of an interrupted run, and write its report. run does so when it ends.
 
     With --self-contained, the folder can be moved without the folders under reuse.
     """

@@ -11,7 +11,7 @@ from .app import app
 
 
 def _parameter(*names: str, help: str) -> Any:
-    """An option for a parameter of a learner; the learner itself says what it may be."""
+    """An option for a parameter of a learner, which checks the value."""
     return Annotated[
         str | None, typer.Option(*names, metavar="X", rich_help_panel="Parameters of the learner", help=help)
     ]
@@ -19,16 +19,16 @@ def _parameter(*names: str, help: str) -> Any:
 
 Eta = _parameter("--eta", help="Step size of any learner: the gamma of ftrl_*, the xi of spam_* and solam.")
 Lam = _parameter("--lam", "--lambda", help="Regularisation of opauc.")
-Gamma = _parameter("--gamma", help="Step size of ftrl_*; of rda_l1, what divides it.")
-L1 = _parameter("--l1", help="What multiplies the l1 norm of the weights.")
-L2 = _parameter("--l2", help="What multiplies half their squared l2 norm.")
+Gamma = _parameter("--gamma", help="Step size of ftrl_*; divisor of the step of rda_l1.")
+L1 = _parameter("--l1", help="Coefficient of the l1 norm of the weights.")
+L2 = _parameter("--l2", help="Coefficient of half their squared l2 norm.")
 Assignments = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=X",
         rich_help_panel="Parameters of the learner",
-        help="Any parameter; repeatable. opauc-bench learners show NAME has them. Numbers may be written 2^-8.",
+        help="Any parameter; repeatable. opauc-bench learners show NAME lists them. 2^-8 is a number.",
     ),
 ]
 
@@ -36,7 +36,7 @@ Assignments = Annotated[
 @app.command()
 def train(
     file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
-    out: Annotated[Path, typer.Option("--out", help="Where the model goes, as in model.npz.")],
+    out: Annotated[Path, typer.Option("--out", help="File for the model, such as model.npz.")],
     learner: Annotated[
         str, typer.Option("--learner", "-l", help="Any one-pass learner: opauc-bench learners list.")
     ] = "ftrl_auc",
@@ -46,19 +46,19 @@ def train(
     l1: L1 = None,
     l2: L2 = None,
     assignments: Assignments = None,
-    normalize: Annotated[bool, typer.Option("--normalize", help="Bring rows to unit length; so does score.")] = False,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Scale rows to unit length; so does score.")] = False,
     positive: Annotated[
         float | None, typer.Option("--positive", help="Label of the positive class (default: the greater one).")
     ] = None,
     features: Annotated[
-        int | None, typer.Option("--features", min=1, help="Largest index (default: grows as they come).")
+        int | None, typer.Option("--features", min=1, help="Largest index (default: grows with the rows).")
     ] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows", min=1, help="Number of rows, for a learner that has to know it.")
+        int | None, typer.Option("--rows", min=1, help="Number of rows, for learners that need it.")
     ] = None,
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Indices begin with 0.")] = False,
-    window: Annotated[int, typer.Option("--window", min=2, help="Rows that the AUC is taken over.")] = 100_000,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="The model may be there already.")] = False,
+    window: Annotated[int, typer.Option("--window", min=2, help="Number of latest rows in the AUC.")] = 100_000,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> int:
     """Train a model on a file of any length: one pass, constant memory.
@@ -99,10 +99,10 @@ def train(
 
 @app.command()
 def score(
-    model: Annotated[Path, typer.Argument(help="What train has written.")],
+    model: Annotated[Path, typer.Argument(help="Model file that train has written.")],
     file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
     out: Annotated[Path | None, typer.Option("--out", help="File for the scores (default: standard output).")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="That file may be there already.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print scores only.")] = False,
 ) -> None:
     """Print a score for each row of a file, in its order; the higher, the more likely positive.

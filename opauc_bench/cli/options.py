@@ -1,4 +1,4 @@
-"""Options that several commands have, and what is made of them."""
+"""Options of several commands, and how they are read."""
 
 from __future__ import annotations
 
@@ -15,21 +15,27 @@ if TYPE_CHECKING:
 
 Config = Annotated[str, typer.Argument(help="Experiment file, or the name of a bundled one such as table2.")]
 Place = Annotated[str, typer.Argument(help="Experiment file, name of a bundled one, or a results folder.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Results folder (default: results/<name of the config>).")]
-OnlyData = Annotated[list[str] | None, typer.Option("--dataset", "-d", help="Only this dataset; repeatable.")]
-OnlyLearner = Annotated[list[str] | None, typer.Option("--learner", "-l", help="Only this column; repeatable.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Results folder (default: results/<config name>).")]
+OnlyData = Annotated[
+    list[str] | None, typer.Option("--dataset", "-d", metavar="NAME", help="Only this dataset; repeatable.")
+]
+OnlyLearner = Annotated[
+    list[str] | None, typer.Option("--learner", "-l", metavar="NAME", help="Only this column; repeatable.")
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes (default: all cores).")]
 Mirror = Annotated[
     list[str] | None,
-    typer.Option("--mirror", help="Folder or address with <dataset>/<file>; repeatable. Also: OPAUC_BENCH_MIRROR."),
+    typer.Option(metavar="DIR|URL", help="Has <dataset>/<file>; repeatable. Also: OPAUC_BENCH_MIRROR."),
 ]
-Offline = Annotated[bool, typer.Option("--offline", help="Never touch the network.")]
-Test = Annotated[str | None, typer.Option("--test", help="Significance test: paired (the papers') or corrected.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not use the network.")]
+Test = Annotated[str | None, typer.Option(metavar="NAME", help="Significance test: paired (the papers') or corrected.")]
 Catalogue = Annotated[
-    Path | None, typer.Option("--catalogue", help="A dataset catalogue of your own, beside the packaged one.")
+    Path | None, typer.Option(metavar="FILE", help="Your dataset catalogue, in addition to the packaged one.")
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start anew instead of using what is there.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore cached files.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 
-_WORKERS_A_CORE = 2
+_WORKERS_PER_CORE = 2
 
 
 def open_session(
@@ -39,18 +45,12 @@ def open_session(
     from ..commands.shards import parse_shard
     from ..config import find_config
 
-    return Session.open(
-        find_config(config, **wanted),
-        out=out,
-        sources=find_sources(mirror, offline),
-        datasets=tuple(datasets or ()),
-        learners=tuple(learners or ()),
-        shard=None if shard is None else parse_shard(shard),
-    )
+    part = _part(datasets, learners, mirror, offline)
+    return Session.open(find_config(config, **wanted), out=out, shard=parse_shard(shard) if shard else None, **part)
 
 
 def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
-    """The session of a results folder, which is given itself or by the config that it comes from."""
+    """Open a results folder, named by itself or by the config that it comes from."""
     from ..commands.session import Session
     from ..errors import ConfigError
 
@@ -64,12 +64,12 @@ def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mi
         return open_session(place, out, datasets, learners, mirror, offline, wanted=wanted)
     if out is not None:
         raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")
-    return Session.of_folder(
-        Path(place),
-        sources=find_sources(mirror, offline),
-        datasets=tuple(datasets or ()),
-        learners=tuple(learners or ()),
-    )
+    return Session.of_folder(Path(place), **_part(datasets, learners, mirror, offline))
+
+
+def _part(datasets, learners, mirror, offline) -> dict[str, Any]:
+    sources = find_sources(mirror, offline)
+    return {"sources": sources, "datasets": tuple(datasets or ()), "learners": tuple(learners or ())}
 
 
 def split_names(text: str | None) -> list[str] | None:
@@ -82,16 +82,16 @@ def find_sources(mirror: list[str] | None, offline: bool) -> Sources:
     return Sources.from_environment(tuple(mirror or ()), offline)
 
 
-def say(text: str) -> Any:
+def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
 def n_workers(jobs: int | None) -> int:
-    """Workers for this machine: all cores by default, and no more than can take turns without being in the way."""
+    """Worker processes: by default one per core, and at most two per core."""
     cores = n_cores()
-    most = _WORKERS_A_CORE * max(cores, 2)
+    most = _WORKERS_PER_CORE * max(cores, 2)
     if jobs is not None and jobs > most:
-        say(f"note: {most} workers and not {jobs}: with {cores} cores, more would only be in each other's way")
+        say(f"note: {most} workers instead of {jobs}: more than two per core slow each other down")
     return min(jobs or cores, most)
 
 

@@ -1,4 +1,4 @@
-"""Whether a results folder agrees with itself: all that can be told without computing anything again."""
+"""Whether a results folder is consistent: all checks that compute no task again."""
 
 from __future__ import annotations
 
@@ -23,24 +23,17 @@ from .planning import selecting_plan
 from .recorded import Recorded, shapes_of
 from .reports import FOLDS
 from .tables import build_report, plain_titles
+from .terminal import counted
 
 __all__ = ["Audit", "audit"]
 
 
 @dataclass
 class Audit:
-    """What an audit found.
+    """The result of an audit: findings are errors, notes are not.
 
-    Attributes
-    ----------
-    findings : list of str
-        What cannot be if the folder is as a run has left it.
-    notes : list of str
-        What a reader should know, without being wrong.
-    pairs : list of (Task, Record)
-        Records of the experiment that are in order, by dataset, column, trial and fold.
-    n_records : int
-        Records in the folder and those that it refers to, whatever they are.
+    ``pairs`` are the intact records of the experiment by dataset, column, trial and fold; ``n_records`` counts all
+    records in the folder and those that it refers to.
     """
 
     findings: list[str] = field(default_factory=list)
@@ -50,24 +43,19 @@ class Audit:
 
 
 def audit(recorded: Recorded) -> Audit:
-    """Check the records, the data that they name, and the tables that were made from them.
+    """Check the records, their data, and the tables made from them, of all datasets and learners.
 
     * Every record has the checksum of its content, and its id is the hash of its definition, data, trial and fold.
     * The selected setting is the best of the inner cross-validation, and there is an AUC for each setting. Where it was
       selected in another folder, it is the one that is recorded there.
     * The data on this machine are those of the manifest.
-    * ``folds.csv``, the tables, the comparison and the page are, byte by byte, what the records give with the test that
-      the manifest names.
-
-    Parameters
-    ----------
-    recorded : Recorded
-        Its choice of datasets and learners does not matter here.
+    * ``folds.csv``, tables, comparison and page are, byte by byte, what the records give with the manifest's
+      test.
     """
     found = Audit(n_records=len(recorded.records) + len(recorded.records.damaged))
     found.findings += map(str, recorded.records.damaged)
     for name, count in recorded.missing_references().items():
-        found.findings.append(f"{count} records of {recorded.session.folder.parent / name}/ are missing")
+        found.findings.append(f"{recorded.session.folder.parent / name}/: {counted(count, 'record')} missing")
     _check_data(recorded, found)
     _check_records(recorded, found)
     if recorded.records.damaged:
@@ -103,13 +91,13 @@ def _check_records(recorded: Recorded, found: Audit) -> None:
     found.pairs.sort(key=lambda pair: (pair[0].dataset, pair[0].column, pair[0].trial, pair[0].fold))
     for dataset, count in sorted(Counter(record.dataset for record in recorded.orphaned).items()):
         found.notes.append(
-            f"{dataset}: {count} records are orphaned (of another definition than the manifest's: data, learner, grid "
-            "or protocol) and enter no table"
+            f"{dataset}: {counted(count, 'record')} orphaned (of another definition than the manifest's: data, learner, "
+            "grid or protocol) and in no table"
         )
 
 
 def _identity_problem(recorded: Recorded, record: Record) -> str:
-    """Why a record is not what its id says, or an empty string."""
+    """Why a record does not have the right id, or an empty string."""
     definition = recorded.definitions.get(record.definition)
     if definition is None:
         return f"the manifest does not have its definition {record.definition}"
@@ -119,12 +107,12 @@ def _identity_problem(recorded: Recorded, record: Record) -> str:
 
 
 def _selections_elsewhere(recorded: Recorded) -> dict[tuple[str, str, int, int], dict[str, float]]:
-    """Settings that other folders have selected for figures of this one, as far as these folders exist."""
+    """Settings that other folders have selected for figures of this one, if these folders exist."""
     session = recorded.session
-    choosing = selecting_plan(session, shapes_of(session, recorded.manifest.datasets))
+    selecting = selecting_plan(session, shapes_of(session, recorded.manifest.datasets))
     referred = {id for ids in recorded.manifest.selected_in.values() for id in ids}
-    records = find_reusable(session.reuse, {task.id for task in choosing if task.id in referred}) if referred else {}
-    return {task.place: records[task.id].selected for task in choosing if task.id in records}
+    records = find_reusable(session.reuse, {task.id for task in selecting if task.id in referred}) if referred else {}
+    return {task.place: records[task.id].selected for task in selecting if task.id in records}
 
 
 def _selection_problem(task: Task, record: Record) -> str:

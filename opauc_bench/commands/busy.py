@@ -1,4 +1,4 @@
-"""What else the machine is doing, for those who measure times."""
+"""The load of the machine by other processes, for measurements of time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _QUIET_LOAD = 0.3  # the same as a load average
 
 
 def what_else_runs() -> str | None:
-    """Return what says that the machine is not idle at this moment, or None; takes half a second on Linux.
+    """Describe the load if the machine is not idle now, or return None; takes half a second on Linux.
 
-    The load average is of the last minute, so it tells of a run that has just ended. It is asked only where the system
-    does not say how long its cores have been at work.
+    The load average of the last minute includes a run that has just ended. It is used only on systems that do not count
+    the time of their cores.
     """
     before = _ticks()
     if before is not None:

@@ -31,9 +31,9 @@ def load_results(folder: str | os.PathLike, *, grid: bool = False, curves: bool 
     folder : path-like
         A results folder, such as ``results/table2``.
     grid : bool, default=False
-        One row per setting that was tried, with the AUC that it was selected by.
+        One row per setting that was tried, with its inner AUC.
     curves : bool, default=False
-        One row per point of what a figure shows.
+        One row per point of a figure.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def load_results(folder: str | os.PathLike, *, grid: bool = False, curves: bool 
     ResultsError
         If the folder has no manifest, or damaged records.
     ValueError
-        If both ``grid`` and ``curves`` are asked for.
+        If both ``grid`` and ``curves`` are true.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def load_results(folder: str | os.PathLike, *, grid: bool = False, curves: bool 
 
 
 def frame_of(session: Session, *, grid: bool = False, curves: bool = False) -> pd.DataFrame:
-    """As `load_results`, of an opened experiment."""
+    """`load_results` of an opened experiment."""
     if grid and curves:
         raise ValueError("grid and curves are two different tables: expected at most one of them")
     recorded = Recorded.read(session)
@@ -70,15 +70,7 @@ def frame_of(session: Session, *, grid: bool = False, curves: bool = False) -> p
 
 
 def export_results(session: Session, out: Path, *, grid: bool, curves: bool) -> int:
-    """Write the records as one table; returns its number of rows.
-
-    Raises
-    ------
-    ConfigError
-        If the name has an ending that is not known, pyarrow is missing for Parquet, or both tables are asked for.
-    ResultsError
-        If the file cannot be written, or the records cannot be read.
-    """
+    """Write the records as one table; returns its number of rows."""
     if out.suffix not in _FORMATS:
         raise ConfigError(f"--out {out}: expected a name that ends in {', '.join(_FORMATS)}", "--out results.csv")
     if grid and curves:

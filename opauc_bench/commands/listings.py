@@ -1,4 +1,4 @@
-"""What the commands about data, learners and the installation print."""
+"""The output of the commands about data, learners and the installation."""
 
 from __future__ import annotations
 
@@ -8,27 +8,17 @@ import os
 import re
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 
 from .. import __version__
-from ..data import (
-    Check,
-    DatasetEntry,
-    Sources,
-    availability,
-    download_size,
-    find_prepared,
-    load_catalogue,
-    verify,
-)
+from ..data import DatasetEntry, Sources, availability, download_size, find_prepared, load_catalogue, verify
 from ..errors import DataError, LearnerError
 from ..learners import contested_names, get_learner, learner_names, learner_parameters
 from ..yamlio import suggest
-from .terminal import width
+from .terminal import width, wrapped
 
 __all__ = [
     "describe_dataset",
@@ -51,57 +41,40 @@ _SCALINGS = {
 
 
 def find_entries(names: list[str], extra: Path | None = None) -> list[DatasetEntry]:
-    """Entries by name, of the packaged catalogue and a user's own; all of them where no name is given.
-
-    Raises
-    ------
-    DataError
-        If a dataset is not in the catalogue.
-    """
+    """Entries by name of the packaged catalogue and of a user's; all of them if there are no names."""
     catalogue = load_catalogue(extra)
     for name in names:
         if name not in catalogue:
             raise DataError(
                 f"no dataset is called {name!r}{suggest(name, catalogue)}",
-                "opauc-bench data list  # shows all names; --catalogue FILE adds those of your own",
+                "opauc-bench data list  # shows all names; --catalogue FILE adds yours",
             )
     return [catalogue[name] for name in names] if names else list(catalogue.values())
 
 
 def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
-    """All datasets with their sizes and where they can be had from."""
+    """All datasets with their sizes and where their files are available."""
     from tabulate import tabulate
 
     rows = []
     for entry in catalogue.values():
-        where = availability(entry, sources)
         size = download_size(entry, sources)
-        rows.append(
-            [
-                entry.name,
-                f"{entry.n_samples:,}",
-                f"{entry.width:,}",
-                "?" if entry.n_positive is None else f"{100 * entry.n_positive / entry.n_samples:.1f} %",
-                where + (f" (at most {_megabytes(size)})" if size else ""),
-            ]
-        )
-    return tabulate(
-        rows,
-        ["dataset", "rows", "features", "positive", "data"],
-        tablefmt="simple",
-        colalign=("left", "right", "right", "right", "left"),
-        disable_numparse=True,
-    )
+        positive = "?" if entry.n_positive is None else f"{100 * entry.n_positive / entry.n_samples:.1f} %"
+        where = availability(entry, sources) + (f" (at most {_megabytes(size)})" if size else "")
+        rows.append([entry.name, f"{entry.n_samples:,}", f"{entry.width:,}", positive, where])
+    headers = ["dataset", "rows", "features", "positive", "data"]
+    align = ("left", "right", "right", "right", "left")
+    return tabulate(rows, headers, tablefmt="simple", colalign=align, disable_numparse=True)
 
 
 def _megabytes(size: int) -> str:
-    """Spell a size, rounded up where it is small: nothing takes 0 MB."""
+    """A size with its unit, rounded up where it is small."""
     megabytes = size / 1e6
     return f"{megabytes:,.0f} MB" if megabytes >= 10 else f"{max(0.1, math.ceil(10 * megabytes) / 10):.1f} MB"
 
 
 def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
-    """One dataset: what the catalogue says, and what was found when it was read."""
+    """One dataset: its entry in the catalogue, and the facts found when it was read."""
     found = find_prepared(entry, sources)
     n_positive = found.manifest["n_positive"] if found else entry.n_positive
     positive = "?" if n_positive is None else f"{n_positive:,}"
@@ -112,52 +85,45 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
         ("licence", entry.licence or "see the origin"),
         ("rows", f"{entry.n_samples:,}, {positive} of them positive"),
         ("features", f"{entry.width:,}" + (f", {entry.fourier.n:,} of them random cosines" if entry.fourier else "")),
-        ("positive", _rule(entry)),
+        ("positive", _positive_classes(entry)),
         ("scaling", _SCALINGS[entry.scaling]),
         ("data", availability(entry, sources)),
     ]
     if entry.base:
         facts.insert(1, ("files of", entry.base))
     for file in entry.files:
-        expected = file.sha256 or "unknown"
-        facts.append(("file", file.name))
-        facts.append(("", f"sha256 {expected}{'' if file.confirmed or not file.sha256 else ' (unconfirmed)'}"))
+        unconfirmed = " (unconfirmed)" if file.sha256 and not file.confirmed else ""
+        facts += [("file", file.name), ("", f"sha256 {file.sha256 or 'unknown'}{unconfirmed}")]
         facts += [("", url) for url in file.urls]
     if found:
         manifest = found.manifest
         low, high = manifest["value_range"]
-        facts += [
-            ("prepared", str(found.folder)),
-            ("fingerprint", found.fingerprint),
-            (
-                "values",
-                f"[{low:g}, {high:g}], {100 * manifest['density']:.3g} % nonzero, stored {manifest['storage']}",
-            ),
-        ]
+        density = f"{100 * manifest['density']:.3g} % nonzero, stored {manifest['storage']}"
+        facts += [("prepared", str(found.folder)), ("fingerprint", found.fingerprint)]
+        facts.append(("values", f"[{low:g}, {high:g}], {density}"))
         if fourier := manifest.get("fourier"):
             facts.append(("cosines", f"bandwidth {fourier['bandwidth']:g}, seed {fourier['seed']}"))
     return "\n".join(f"{name:12s}{text}" for name, text in facts)
 
 
-def _rule(entry: DatasetEntry) -> str:
+def _positive_classes(entry: DatasetEntry) -> str:
     if entry.positive:
         return "classes " + ", ".join(map(str, entry.positive))
     return "the largest class" if entry.largest_class else f"random half of the classes, seed {entry.random_half.seed}"
 
 
 def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> tuple[list[str], bool]:
-    """Verify what the cache holds; returns lines to print and whether all is good."""
+    """Verify the cached files; returns lines to print and whether all are good."""
     lines, good = [], True
     for entry in find_entries(names, extra):
-        checks: list[Check] = verify(entry, sources)
+        checks = verify(entry, sources)
         if names and not checks:
             lines.append(f"{entry.name}: nothing in the cache; {entry.fetch_command}")
         for check in checks:
             lines.append(f"{'ok  ' if check.ok else 'BAD '} {entry.name} {check.item}: {check.detail}")
-            if not check.ok:
-                good = False
-                lines.append(f"     try: {check.hint}")
-    return lines or ["nothing of the catalogue is in the cache; --catalogue FILE looks for data of your own"], good
+            lines += [] if check.ok else [f"     try: {check.hint}"]
+        good = good and all(check.ok for check in checks)
+    return lines or ["nothing of the catalogue is in the cache; --catalogue FILE adds your datasets"], good
 
 
 def list_learners() -> str:
@@ -174,17 +140,13 @@ def list_learners() -> str:
             continue
         fixed = [parameter for parameter in parameters if parameter not in axes and parameter != "random_state"]
         rows.append([name, ", ".join(axes), ", ".join(fixed), f"{summary} ({address.rpartition(':')[2]})"])
-    table = tabulate(
-        rows,
-        ["learner", "tuned", "parameters", "what it is"],
-        tablefmt="simple",
-        maxcolwidths=[None, 14, 14, 31],
-    )
+    headers = ["learner", "tuned", "parameters", "description"]
+    table = tabulate(rows, headers, tablefmt="simple", maxcolwidths=[None, 14, 14, 31])
     return "\n".join([table, *contested_names()])
 
 
 def describe_learner(name: str) -> str:
-    """One learner: what it is, its parameters and what they mean."""
+    """One learner: its description, its parameters and their meaning."""
     learner = get_learner(name)
     _, axes = learner_parameters(name)
     text = inspect.getdoc(learner) or f"{learner.__name__} has no description."
@@ -198,7 +160,7 @@ def _fitted(lines: list[str]) -> Iterator[str]:
     """Lines of a numpydoc text for this terminal: paragraphs that are too wide are filled anew."""
 
     def paragraph(numbered: tuple[int, str]) -> tuple[int, int]:
-        """The indent, and the number of a line that stands alone: blank, below a heading, or naming a parameter."""
+        """The indent, and the number of a line that is not joined: blank, below a heading, or a parameter."""
         k, line = numbered
         alone = not line.strip() or set(line) == {"-"} or re.match(r"\w[\w, ]* : ", line)
         return len(line) - len(line.lstrip()), k if alone else -1
@@ -208,15 +170,10 @@ def _fitted(lines: list[str]) -> Iterator[str]:
         if max(map(len, block)) <= width():
             yield from block
         else:
-            start, more = " " * indent, "    " if alone >= 0 else ""
-            yield textwrap.fill(
-                " ".join(line.strip() for line in block),
-                width(),
-                initial_indent=start,
-                subsequent_indent=start + more,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            start = " " * indent
+            hanging = start + ("    " if alone >= 0 else "")
+            text = " ".join(line.strip() for line in block)
+            yield wrapped(text, hanging, start)
 
 
 def _section(text: str, heading: str) -> list[str]:
@@ -227,6 +184,9 @@ def _section(text: str, heading: str) -> list[str]:
 
 def examine(sources: Sources) -> tuple[list[str], bool]:
     """Examine the installation; returns lines to print and whether all is good."""
+    from ..evaluation.auc import _auc_of_sorted
+    from ..kernels import kept_on_disk
+
     lines, good = [f"opauc-bench {__version__}"], True
     lines.append(f"python {sys.version.split()[0]} on {sys.platform}, {os.cpu_count()} cores")
     for package in _PACKAGES:
@@ -235,16 +195,15 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
         except PackageNotFoundError:
             good = False
             lines.append(f"BAD  {package} is not installed; pip install {package}")
-    for what, check in (
-        (f"cache {sources.cache}", lambda: _writable(sources.cache)),
-        ("compiled kernels", _kernels_work),
+    for name, problem in (
+        (f"cache {sources.cache}", _unwritable(sources.cache)),
+        ("compiled kernels", _kernel_problem()),
     ):
-        problem = check()
         good = good and not problem
-        lines.append(f"{'BAD ' if problem else 'ok  '} {what}{': ' + problem if problem else ''}")
+        lines.append(f"{'BAD ' if problem else 'ok  '} {name}{': ' + problem if problem else ''}")
     lines += [f"     {sentence}" for sentence in contested_names()]
-    if note := _kernels_not_kept():
-        lines.append(f"     {note}")
+    if not kept_on_disk(_auc_of_sorted):
+        lines.append("     each process compiles its kernels again; set NUMBA_CACHE_DIR to a writable folder")
     try:
         lines.append(f"     svm_perf: {_svm_perf_engine()}")
     except LearnerError as error:
@@ -257,7 +216,7 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
     return lines, good
 
 
-def _writable(folder) -> str:
+def _unwritable(folder: Path) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -275,16 +234,7 @@ def _svm_perf_engine() -> str:
     return f"the program {program}"
 
 
-def _kernels_not_kept() -> str:
-    from ..evaluation.auc import _auc_of_sorted
-    from ..kernels import kept_on_disk
-
-    if kept_on_disk(_auc_of_sorted):
-        return ""
-    return "each process compiles its kernels again; set NUMBA_CACHE_DIR to a folder that can be written"
-
-
-def _kernels_work() -> str:
+def _kernel_problem() -> str:
     import numpy as np
 
     from ..learners import OPAUC

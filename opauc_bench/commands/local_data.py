@@ -16,18 +16,7 @@ Notify = Callable[[str], None]
 
 @dataclass
 class LocalData:
-    """Datasets on this machine.
-
-    Attributes
-    ----------
-    entries : mapping of str to DatasetEntry
-        The catalogue.
-    sources : Sources
-    prepared : dict of str to Dataset
-        Those that are ready.
-    unavailable : dict of str to DataError
-        Why others are not.
-    """
+    """Datasets on this machine: the catalogue, those that are ready, and why others are unavailable."""
 
     entries: Mapping[str, DatasetEntry]
     sources: Sources
@@ -36,12 +25,12 @@ class LocalData:
     _hashed: set[str] = field(default_factory=set, init=False)
 
     def find(self, names: Collection[str]) -> None:
-        """Take up the datasets that are in the cache; nothing is fetched or parsed."""
+        """Open the datasets that are in the cache; nothing is fetched or parsed."""
         found = {name: find_prepared(self.entries[name], self.sources) for name in names if name not in self.prepared}
         self.prepared |= {name: dataset for name, dataset in found.items() if dataset is not None}
 
     def prepare(self, name: str, notify: Notify) -> Dataset | None:
-        """Get a dataset ready, or note why it is unavailable."""
+        """Prepare a dataset, or note why it is unavailable."""
         if name not in self.prepared and name not in self.unavailable:
             self.find([name])
             if name not in self.prepared:
@@ -49,12 +38,10 @@ class LocalData:
         return self.prepared.get(name)
 
     def check(self, names: Collection[str], notify: Notify) -> list[str]:
-        """Hash the arrays of datasets that are about to be computed on, once; arrays that have changed are made anew.
+        """Hash the arrays of datasets before they are used, once per dataset; changed arrays are prepared again.
 
-        Returns
-        -------
-        list of str
-            Datasets with another fingerprint than before, or none: what was planned with them does not hold.
+        Returns the datasets whose fingerprint has changed, or which are unavailable now: the plan does not hold for
+        them.
         """
         changed = []
         for name in sorted(set(names) - self._hashed):
@@ -65,22 +52,17 @@ class LocalData:
         return changed
 
     def absences(self) -> list[str]:
-        """Say which datasets are unavailable, and why: of several, why the first is."""
+        """Sentences on the unavailable datasets, with the reason for the first one."""
         if not self.unavailable:
             return []
         (name, error), *others = self.unavailable.items()
-        lines = [f"unavailable: {error}"]
-        if others:
-            names = ", ".join(self.unavailable)
-            lines = [
-                f"unavailable: {names}",
-                error.message,
-                f"opauc-bench data fetch NAME says why, as for {name} here",
-            ]
-        return lines
+        if not others:
+            return [f"unavailable: {error}"]
+        reasons = f"opauc-bench data fetch NAME gives the reason, as for {name} here"
+        return [f"unavailable: {', '.join(self.unavailable)}", error.message, reasons]
 
     def facts(self) -> dict[str, DatasetFacts]:
-        """What a manifest says of the datasets that are ready."""
+        """Facts about the ready datasets, for a manifest."""
         return {
             name: DatasetFacts.model_validate({"fingerprint": data.fingerprint, **data.manifest}, strict=False)
             for name, data in self.prepared.items()

@@ -1,4 +1,4 @@
-"""What a manifest says after a run or a merge: composed from what is known, and from what the records refer to."""
+"""The manifest after a run or a merge, composed from known manifests and from what the records refer to."""
 
 from __future__ import annotations
 
@@ -28,32 +28,19 @@ def compose_manifest(
     reused: Mapping[str, tuple[str, ...]],
     selected_in: Mapping[str, tuple[str, ...]],
 ) -> Manifest:
-    """Compose a manifest.
+    """Compose a manifest from facts about the data, the memory that a task may use, and the test of the tables.
 
-    Parameters
-    ----------
-    session : Session
-    datasets : mapping of str to DatasetFacts
-        What is known of the data; of datasets that the experiment does not have, nothing is written.
-    memory_bytes : float
-        What a task may use.
-    test : str or None
-        The significance test of the tables; None for that of the config.
-    known : iterable of Manifest
-        Where definitions and environments of the records are found.
-    records : iterable of Record
-        Those that the folder keeps or refers to.
-    todo : iterable of Task
-        Tasks that are about to be computed on this machine.
-    reused, selected_in : mapping of str to tuple of str
-        Ids of records in other folders, by folder; see `Manifest`.
+    `known` manifests have the definitions and environments of the `records` that the folder has or refers to. The tasks
+    of `todo` will be computed on this machine. For `reused` and `selected_in` see `Manifest`.
     """
     definitions: dict[str, dict[str, Any]] = {}
     environments = {environment_id(): environment()}
     for manifest in known:
         definitions |= manifest.definitions
         environments |= manifest.environments
-    planned = {task_id(task.definition): task.definition for task in _one_per_cell(todo)}
+    # Tasks of one row and column have one definition.
+    one_per_cell = {(task.row, task.column): task for task in todo}.values()
+    planned = {task_id(task.definition): task.definition for task in one_per_cell}
     definitions |= planned
     needed = {record.definition for record in records} | set(planned)
     used = {record.environment for record in records} | ({environment_id()} if planned else set())
@@ -77,8 +64,3 @@ def rendered_test(session: Session, test: str | None) -> str | None:
     if session.experiment.protocol.kind in FIGURE_KINDS:
         return None
     return test or session.experiment.report.test
-
-
-def _one_per_cell(tasks: Iterable[Task]) -> Iterable[Task]:
-    """Tasks of one row and column have one definition."""
-    return {(task.row, task.column): task for task in tasks}.values()

@@ -1,9 +1,9 @@
-"""``merge`` and ``pack``: the records of several folders in one, and those of an interrupted run in their files."""
+"""``merge`` joins the records of several folders; ``pack`` packs those of an interrupted run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,24 +20,16 @@ from .reports import print_report, write_report_files
 from .session import Session, shell_command
 from .shards import Shard, parse_shard
 from .tables import check_test
-from .terminal import say, wrapped
+from .terminal import counted, say, wrapped
 
 __all__ = ["Merged", "merge_folders", "merge_results", "pack_results"]
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What joining folders gave.
+    """The result of a merge: counts of copied records and of those that the folder had already, and what is missing.
 
-    Attributes
-    ----------
-    recorded : Recorded
-    copied, present : int
-        Records that were copied, and those that the folder had already.
-    missing : list of Task
-        Tasks without a record in any of the folders.
-    absent_shards : list of Shard
-        Parts of the experiment that no folder was computed for, of which tasks are missing.
+    ``absent_shards`` are those without a folder of which tasks are missing.
     """
 
     recorded: Recorded
@@ -48,39 +40,30 @@ class Merged:
 
 
 def merge_results(session: Session, folders: Sequence[Path], test: str | None) -> int:
-    """Join the folders of shards, write and print the report; returns the exit code."""
+    """Merge the folders of shards, write and print the report; returns the exit code."""
     check_test(test)
     with Store(session.folder).locked():
         merged = merge_folders(session, folders, test)
         write_report_files(merged.recorded, session.folder, test)
-    say(f"{merged.copied} records merged into {session.folder}/, {merged.present} were there")
+    say(f"{counted(merged.copied, 'record')} merged into {session.folder}/, {merged.present} were there")
     print_report(merged.recorded, test)
     print(f"\nwritten to {session.folder}/")
-    for line in _missing(session, merged):
-        say(wrapped(line))
-    return 1 if merged.missing else 0
-
-
-def _missing(session: Session, merged: Merged) -> list[str]:
     if not merged.missing:
-        return []
-    total = len(merged.recorded.tasks)
+        return 0
     names = ", ".join(task.label for task in merged.missing[:3])
     more = f" and {len(merged.missing) - 3} more" if len(merged.missing) > 3 else ""
-    lines = [f"{len(merged.missing)} of {total} tasks have no record: {names}{more}"]
+    say(wrapped(f"{len(merged.missing)} of {len(merged.recorded.tasks)} tasks have no record: {names}{more}"))
     for shard in merged.absent_shards:
-        lines.append(f"no folder has shard {shard}: opauc-bench run {session.experiment.path} --shard {shard}")
-    return [*lines, f"{shell_command(session, 'run')} computes here what is missing"]
+        say(wrapped(f"no folder has shard {shard}: opauc-bench run {session.experiment.path} --shard {shard}"))
+    say(wrapped(f"{shell_command(session, 'run')} computes the missing tasks here"))
+    return 1
 
 
 def merge_folders(session: Session, folders: Sequence[Path], test: str | None = None) -> Merged:
     """Copy the records of an experiment from several folders into the session's, which is locked; all or nothing.
 
-    Raises
-    ------
-    ResultsError
-        If a folder has no manifest, was computed from other data, has records of another definition or damaged ones, or
-        two records of one task differ in their numbers.
+    Refused are folders without a manifest, from other data, with records of another definition or with damaged ones,
+    and two records of one task that differ in their numbers.
     """
     own = Recorded.read(session)
     manifests = {folder: _manifest_of(folder) for folder in folders}
@@ -89,13 +72,13 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     by_id = {task.id: task for task in tasks if task.id is not None}
     kept: dict[str, tuple[Record, Path]] = {}
     for folder in (session.folder, *folders):
-        others = own if folder == session.folder else Recorded.read(_elsewhere(session, folder))
+        others = own if folder == session.folder else Recorded.read(replace(session, folder=folder))
         others.require_intact()
         foreign = [record for record in others.records.own() if record.id not in by_id]
         if foreign and folder != session.folder:
             raise ResultsError(
-                f"{folder} has {len(foreign)} records that are not of {session.experiment.path}: another grid, "
-                f"protocol, learner or dataset; such as {foreign[0].label}",
+                f"{folder} has {counted(len(foreign), 'record')} of another experiment than "
+                f"{session.experiment.path}: another grid, protocol, learner or dataset; such as {foreign[0].label}",
                 "merge with the config that the shards were run with; nothing was merged",
             )
         for id, record in others.records.items():
@@ -122,19 +105,14 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     return Merged(recorded, len(copied), len(kept) - len(copied), missing, absent)
 
 
-def _elsewhere(session: Session, folder: Path) -> Session:
-    """The same experiment in another folder."""
-    return Session(session.experiment, session.catalogue, session.columns, session.sources, folder)
-
-
 def _manifest_of(folder: Path) -> Manifest:
     if not (folder / "manifest.json").is_file():
-        raise ResultsError(f"{folder} is no results folder: it has no manifest.json", "opauc-bench merge --help")
+        raise ResultsError(f"{folder} is not a results folder: it has no manifest.json", "opauc-bench merge --help")
     return read_manifest(folder)
 
 
 def _joined_data(manifests: dict[Path, Manifest]) -> dict[str, DatasetFacts]:
-    """What the manifests know of the data, which has to be the same."""
+    """Facts about the data in all manifests, which must not contradict each other."""
     datasets: dict[str, DatasetFacts] = {}
     origin: dict[str, Path] = {}
     for folder, manifest in manifests.items():
@@ -152,7 +130,7 @@ def _joined_data(manifests: dict[Path, Manifest]) -> dict[str, DatasetFacts]:
 
 
 def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, folder: Path) -> None:
-    """Keep a record unless a better one of the same task is there; a number is better than a failure."""
+    """Keep a record unless there is one of the same task already; a number replaces a failure."""
     if task.id not in kept or (not kept[task.id][0].ok and record.ok):
         kept[task.id] = (record, folder)
     elif record.ok and not _same_numbers(record, kept[task.id][0]):
@@ -165,7 +143,7 @@ def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, fold
 
 
 def _same_numbers(one: Record, other: Record) -> bool:
-    """Whether all is the same that is the same wherever a task is computed."""
+    """Whether the numbers that do not depend on the machine are the same."""
     columns = getattr(one.outcome, "columns", {}), getattr(other.outcome, "columns", {})
     return (
         one.metrics == other.metrics
@@ -175,41 +153,33 @@ def _same_numbers(one: Record, other: Record) -> bool:
 
 
 def _absent_shards(manifests) -> list[Shard]:
-    """Parts of an experiment divided as the folders were that none of them has."""
+    """Shards that none of the folders has, if all are of one division."""
     present = [parse_shard(manifest.shard) for manifest in manifests if manifest.shard]
     counts = {shard.count for shard in present}
     if len(counts) != 1:
         return []
     (count,) = counts
-    indices = {shard.index for shard in present}
-    return [Shard(index, count) for index in range(1, count + 1) if index not in indices]
+    return [shard for i in range(1, count + 1) if (shard := Shard(i, count)) not in present]
 
 
 def pack_results(session: Session, self_contained: bool) -> None:
-    """Take up the loose records of an interrupted run, write the report, and print what was done.
+    """Pack the loose records of an interrupted run, write the report, and print what was done.
 
-    Parameters
-    ----------
-    session : Session
-    self_contained : bool
-        Whether to copy the records of other folders that this one refers to.
-
-    Raises
-    ------
-    ResultsError
-        If there are damaged records, or references that lead to none.
+    With `self_contained`, the records of other folders that this one refers to are copied.
     """
     store = Store(session.folder)
     with store.locked():
         recorded = Recorded.read(session)
         recorded.require_intact()
+        store.remove_partials(recorded.tasks)
         copied = [recorded.records[id] for id in recorded.records.reused] if self_contained else []
         if not copied and not recorded.records.loose:
             print(f"{session.folder}/: nothing to pack")
             return
         if copied:
-            used = {id for ids in recorded.manifest.reused.values() for id in ids} - set(recorded.records.reused)
-            reused = {name: tuple(id for id in ids if id in used) for name, ids in recorded.manifest.reused.items()}
+            reused = {
+                name: set(ids).difference(recorded.records.reused) for name, ids in recorded.manifest.reused.items()
+            }
             manifest = recorded.manifest.model_copy(update={"reused": join_references(reused)})
             store.pack(copied)
             write_manifest(session.folder, manifest)
@@ -218,4 +188,4 @@ def pack_results(session: Session, self_contained: bool) -> None:
         write_report_files(recorded, session.folder, recorded.manifest.test)
         loose = len(recorded.records.loose)
         store.pack()
-    print(f"{session.folder}/: {loose} records packed, {len(copied)} copied from other folders")
+    print(f"{session.folder}/: {counted(loose, 'record')} packed, {len(copied)} copied from other folders")

@@ -1,4 +1,4 @@
-"""``plan`` and ``status``: what a run would do, and what is recorded; both only read."""
+"""``plan`` and ``status``: the work of a run, and the state of its records; both only read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .planning import fold_problems, memory_problems, plan_locally
 from .progress import Estimate, duration
 from .recorded import Recorded
 from .session import Session, shell_command
-from .terminal import wrapped
+from .terminal import counted, wrapped
 
 __all__ = ["describe_plan", "describe_status"]
 
 
 def describe_plan(session: Session, n_jobs: int) -> str:
-    """What a run would do, as text."""
+    """Describe the work of a run."""
     from tabulate import tabulate
 
     n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
@@ -46,16 +46,12 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         size = download_size(entry, session.sources) if where == "download" else None
         download += size or 0
         left = todo[dataset]
-        rows.append(
-            [
-                dataset,
-                where + (f" {size / 1e6:.0f} MB" if size else ""),
-                done[dataset],
-                len(left),
-                duration(estimate.seconds(left)) if left else "-",
-                f"{max((task.memory_bytes for task in left), default=0) / 1e6:.0f} MB" if left else "-",
-            ]
-        )
+        cost = ["-", "-"]
+        if left:
+            memory_per_task = max(task.memory_bytes for task in left)
+            cost = [duration(estimate.seconds(left)), f"{memory_per_task / 1e6:.0f} MB"]
+        data = where + (f" {size / 1e6:.0f} MB" if size else "")
+        rows.append([dataset, data, done[dataset], len(left), *cost])
         if where == "unavailable":
             missing.append(dataset)
     left = [task for tasks_left in todo.values() for task in tasks_left if task.dataset not in missing]
@@ -63,12 +59,12 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     cpu = estimate.seconds(left)
     notes = [
         f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
-        f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped on the way, which often "
-        "halves it; what has been measured corrects the estimate."
+        f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped during the pass, which "
+        "often halves it; measured times correct the estimate."
     ]
     notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []
     if failed:
-        notes.append(f"{failed} of those done have failed: they are computed again with --retry-failed.")
+        notes.append(f"{failed} of the done tasks have failed: --retry-failed computes them again.")
     if download:
         notes.append(f"To download: {download / 1e6:.0f} MB.")
     if missing:
@@ -78,7 +74,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
     if too_large:
         notes.append(
-            f"{len(too_large)} tasks that need more than twice the memory there is are not counted here, and run "
+            f"{len(too_large)} tasks that need more than twice the available memory are not counted here, and run "
             "leaves them out: raise limits.memory_gb if they fit."
         )
     table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4))
@@ -86,7 +82,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
 
 
 def describe_status(session: Session) -> tuple[str, bool]:
-    """What is recorded, as text, and whether all records can be read."""
+    """Describe the recorded tasks, and return whether all records can be read."""
     from tabulate import tabulate
 
     recorded = Recorded.read(session)
@@ -110,17 +106,18 @@ def describe_status(session: Session) -> tuple[str, bool]:
     run = shell_command(session, "run")
     if orphaned := recorded.orphaned:
         notes.append(
-            f"{len(orphaned)} records are orphaned: data, learner, grid or protocol have changed since, and they are "
-            f"not used, such as {orphaned[0].label}"
+            f"{counted(len(orphaned), 'record')} orphaned and not used, since data, learner, grid or "
+            f"protocol have changed: such as {orphaned[0].label}"
         )
     if loose := recorded.records.loose:
         notes.append(
-            f"{len(loose)} records of an interrupted run are not packed: {run} continues it, or "
+            f"{counted(len(loose), 'record')} of an interrupted run not packed: {run} continues it, or "
             f"opauc-bench pack {session.folder}"
         )
     for name, count in recorded.missing_references().items():
         other = session.folder.parent / name
-        notes.append(f"{count} records of {other}/ that this folder refers to are missing: {run} computes them here")
+        records = counted(count, "record")
+        notes.append(f"{records} missing in {other}/, to which this folder refers: {run} computes them here")
     notes += recorded.changed_data()
     damaged = recorded.records.damaged
     if damaged:

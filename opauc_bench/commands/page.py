@@ -1,10 +1,9 @@
-"""From records and a manifest to the page that shows them."""
+"""The page of a results folder, from its records and its manifest."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from ..report.page import PageContent, render_page
@@ -20,25 +19,12 @@ PAGE = "report.html"
 
 
 def page_text(recorded: Recorded, test: str | None = None) -> str:
-    """Return the page as HTML, the same bytes for the same records.
-
-    Raises
-    ------
-    ResultsError
-        If there are no records.
-    """
+    """Return the page as HTML, the same bytes for the same records."""
     return render_page(page_content(recorded, test))
 
 
 def page_content(recorded: Recorded, test: str | None = None) -> PageContent:
-    """Collect what the page shows.
-
-    Parameters
-    ----------
-    recorded : Recorded
-    test : {'paired', 'corrected'}, optional
-        The one shown first, by default that of the config.
-    """
+    """Collect the contents of the page; `test` is the one shown first, by default that of the config."""
     session = recorded.session
     tables, comparisons = {}, {}
     for name in ("paired", "corrected"):
@@ -49,23 +35,17 @@ def page_content(recorded: Recorded, test: str | None = None) -> PageContent:
         tables=tables,
         test=test or session.experiment.report.test,
         comparison=comparisons["paired"],
-        folds={key: [_fold(record) for record in found] for key, found in records.items() if found},
+        folds={
+            key: [Fold(r.trial, r.fold, r.status, r.metrics.get("auc"), r.selected) for r in found]
+            for key, found in records.items()
+            if found
+        },
         grids={key: found for key, pairs in recorded.cells.items() if (found := _grid(pairs)) is not None},
         seconds={key: found for key, kept in records.items() if (found := _seconds(kept)) is not None},
         learners={column.key: column.learner.rpartition(":")[2] for column in session.columns},
         runs=session.experiment.protocol.runs,
         sources=session.experiment.rows,
         provenance=_provenance(recorded),
-    )
-
-
-def _fold(record: Record) -> Fold:
-    return Fold(
-        trial=record.trial,
-        fold=record.fold,
-        status=record.status,
-        auc=record.metrics.get("auc"),
-        selected=record.selected,
     )
 
 
@@ -91,12 +71,15 @@ def _provenance(recorded: Recorded) -> Provenance:
     experiment = session.experiment
     protocol = experiment.protocol.model_dump(mode="json")
     limits = experiment.limits.model_dump(mode="json", exclude_none=True)
-    facts = [("protocol", _pairs(protocol)), ("limits", _pairs(limits) or "none")]
-    facts += [("config", manifest.config), ("opauc-bench", manifest.opauc_bench)]
     machines = Counter(_pairs(recorded.environment_of(record)) for _, record in recorded.pairs)
     known = {name: facts.plain() for name, facts in manifest.datasets.items()}
     return Provenance(
-        facts=facts,
+        facts=[
+            ("protocol", _pairs(protocol)),
+            ("limits", _pairs(limits) or "none"),
+            ("config", manifest.config),
+            ("opauc-bench", manifest.opauc_bench),
+        ],
         datasets=[{"name": name, **known.get(name, {})} for name in experiment.datasets],
         learners=[
             {
@@ -104,7 +87,11 @@ def _provenance(recorded: Recorded) -> Provenance:
                 "learner": column.identity["learner"],
                 "version": str(column.identity["version"]),
                 "params": _pairs(column.identity["params"]) or "-",
-                "grid": "; ".join(_values(axis, len(values)) for axis, values in column.grid.items()) or "-",
+                "grid": "; ".join(
+                    f"{axis}: {len(values)} value{'' if len(values) == 1 else 's'}"
+                    for axis, values in column.grid.items()
+                )
+                or "-",
             }
             for column in session.columns
         ],
@@ -119,13 +106,5 @@ def _pairs(values: dict[str, Any]) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return "[" + _joined(value) + "]"
+        return f"[{', '.join(map(_plain, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _joined(values: Iterable[Any]) -> str:
-    return ", ".join(map(_plain, values))
-
-
-def _values(axis: str, count: int) -> str:
-    return f"{axis}: {count} value{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Progress of a run: a bar on a terminal, a line every few seconds elsewhere. Estimates go by cost, not by count."""
+"""Progress of a run: a bar on a terminal, a line every few seconds elsewhere. Estimates are by cost, not by count."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ..results.record import Record
 from ..task import Task
+from .terminal import say
 
 __all__ = ["Progress", "duration"]
 
@@ -29,14 +30,14 @@ def duration(seconds: float) -> str:
 
 
 class Estimate:
-    """CPU seconds of tasks: the plan's own estimate, corrected by what tasks of the same kind have taken."""
+    """CPU seconds of tasks: the estimate of the plan, corrected by measured times of tasks of the same kind."""
 
     def __init__(self):
         self._planned: dict[Kind, float] = defaultdict(float)
         self._taken: dict[Kind, float] = defaultdict(float)
 
     def learn(self, task: Task, record: Record) -> None:
-        """Take note of what a task has taken; only finished ones teach."""
+        """Add the measured time of a task, if it has finished."""
         if record.ok and (taken := record.timing.cpu_seconds) > 0:
             self._planned[task.dataset, task.column] += task.seconds
             self._taken[task.dataset, task.column] += taken
@@ -64,19 +65,10 @@ def planned_by_kind(tasks: Iterable[Task]) -> dict[Kind, float]:
 
 
 class Progress:
-    """Follow a run on standard error.
-
-    Parameters
-    ----------
-    tasks : list of Task
-        What is to be done.
-    n_jobs : int
-    estimate : Estimate
-    quiet : bool
-    """
+    """Show the progress of a run on standard error."""
 
     def __init__(self, tasks: list[Task], n_jobs: int, estimate: Estimate, quiet: bool = False):
-        # Sums and not the tasks: with a hundred thousand of them, a look at each after each would take hours.
+        # Sums instead of the tasks: with a hundred thousand of them, a loop over all after each would take hours.
         self._left = {task.id for task in tasks}
         self._planned = planned_by_kind(tasks)
         self._total = len(tasks)
@@ -84,29 +76,19 @@ class Progress:
         self._estimate = estimate
         self._quiet = quiet
         self._failed = 0
-        self._said = time.monotonic()
+        self._last_line = time.monotonic()
         self._bar = None
 
     def __enter__(self) -> Progress:
-        if (
-            not self._quiet
-            and sys.stderr.isatty()
-            and "NO_COLOR" not in os.environ
-            and os.environ.get("TERM") != "dumb"
-        ):
+        plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        if not self._quiet and sys.stderr.isatty() and not plain:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
             from rich.progress import Progress as Bar
 
-            self._bar = Bar(
-                BarColumn(20),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[left]}"),
-                TextColumn("{task.description}"),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self._row = self._bar.add_task("starting", total=self._total, left="")
+            texts = TextColumn("{task.fields[left]}"), TextColumn("{task.description}")
+            self._bar = Bar(BarColumn(20), MofNCompleteColumn(), *texts, console=Console(stderr=True), transient=True)
+            self._row = self._bar.add_task("loading data, compiling kernels", total=self._total, left="")
             self._bar.start()
         return self
 
@@ -115,30 +97,28 @@ class Progress:
             self._bar.stop()
 
     def done(self, task: Task, record: Record) -> None:
-        """Take note of a finished task."""
+        """Count a finished task."""
         if task.id in self._left:
             self._left.remove(task.id)
             self._planned[task.dataset, task.column] -= task.seconds
         self._estimate.learn(task, record)
-        failed = not record.ok
-        self._failed += failed
+        self._failed += not record.ok
         if self._bar is not None:
             self._bar.update(self._row, advance=1, description=task.label, left=self._time_left() if self._left else "")
-        if failed:
+        if not record.ok:
             self.say(f"{task.label}: {record.status}: {record.message}")
-        elif self._bar is None and not self._quiet and time.monotonic() - self._said >= _SECONDS_BETWEEN_LINES:
+        elif self._bar is None and not self._quiet and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
             finished = self._total - len(self._left)
-            left = self._time_left()
-            self.say(f"{finished}/{self._total} tasks, {self._failed} failed, {left} ({task.label} done)")
+            self.say(f"{finished}/{self._total} tasks, {self._failed} failed, {self._time_left()} ({task.label} done)")
 
     def _time_left(self) -> str:
-        # What is left of a sum of floats may be a hair below zero.
+        # Rounding may leave a sum of floats just below zero.
         return f"about {duration(max(0.0, self._estimate.corrected(self._planned)) / self._n_jobs)} left"
 
     def say(self, text: str) -> None:
-        """Print a line, whatever the bar is doing."""
-        self._said = time.monotonic()
+        """Print a line, above the bar if there is one."""
+        self._last_line = time.monotonic()
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
         else:
-            print(text, file=sys.stderr, flush=True)
+            say(text)

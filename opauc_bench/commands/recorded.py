@@ -1,12 +1,12 @@
-"""An experiment with what is recorded of it: a folder is read once, and everything is computed from that.
+"""An experiment with its records: a folder is read once, and everything is computed from that.
 
-Nothing in here depends on which data or how much memory this machine has: the manifest says what the runs had.
+Nothing here depends on the data or the memory of this machine: the manifest states what the runs had.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..results.store import Damage, Records
 from ..runner.limits import available_memory, exceeds_memory
 from ..task import Shape, Task, task_id
 from .session import Session, shell_command
+from .terminal import counted
 
 __all__ = ["Cells", "Pair", "Recorded", "shapes_of"]
 
@@ -32,13 +33,7 @@ Cells = dict[tuple[str, str], list[Pair]]
 class Recorded:
     """An opened experiment, the manifest and the records of its folder, and all its tasks.
 
-    Attributes
-    ----------
-    session : Session
-    manifest : Manifest
-        An empty one where no run has been.
-    records : Records
-        Those of other folders that the manifest refers to included.
+    The manifest is empty if nothing has been run. The records include those of other folders that it refers to.
     """
 
     session: Session
@@ -47,15 +42,16 @@ class Recorded:
 
     @classmethod
     def read(cls, session: Session) -> Recorded:
-        """Read the folder of a session.
-
-        Raises
-        ------
-        ResultsError
-            If its manifest is damaged.
-        """
-        manifest = find_manifest(session.folder)
-        return cls(session, manifest or _empty_manifest(session), read_results(session.folder, manifest))
+        """Read the folder of a session."""
+        experiment, manifest = session.experiment, find_manifest(session.folder)
+        empty = Manifest(
+            experiment=experiment.plain(),
+            config=experiment.path.name,
+            opauc_bench=__version__,
+            datasets={},
+            memory_bytes=available_memory(experiment.limits.memory_gb),
+        )
+        return cls(session, manifest or empty, read_results(session.folder, manifest))
 
     def __post_init__(self):
         for task in self.tasks:
@@ -66,7 +62,7 @@ class Recorded:
 
     @cached_property
     def tasks(self) -> list[Task]:
-        """Every task of the experiment on the data that the manifest names, in the order of computation."""
+        """Every task of the experiment on the data of the manifest, in the order of computation."""
         return make_plan(self.session.experiment, shapes_of(self.session, self.manifest.datasets), self.session.columns)
 
     @cached_property
@@ -81,50 +77,44 @@ class Recorded:
 
     @property
     def pairs(self) -> Iterable[tuple[Task, Record]]:
-        """All tasks that have a record, with it."""
+        """All tasks with a record."""
         return ((task, record) for tasks in self.cells.values() for task, record in tasks if record is not None)
 
     @property
     def orphaned(self) -> list[Record]:
-        """Records in the folder that belong to no task: of another definition, or of another experiment."""
+        """Records of the folder that belong to no task: of another definition, or of another experiment."""
         known = {task.id for task in self.tasks}
         return [record for record in self.records.own() if record.id not in known]
 
     @property
     def unavailable(self) -> set[str]:
-        """Datasets that the last run that wanted them could not get."""
+        """Datasets that were unavailable in the last run with them."""
         return {name for name, facts in self.manifest.datasets.items() if facts.unavailable}
 
     def exceeds_memory(self, task: Task) -> bool:
-        """Whether a task needs far more memory than the runs were allowed to use."""
+        """Whether a task needs far more memory than the runs could use."""
         return exceeds_memory(task, self.manifest.memory_bytes)
 
     def require_intact(self) -> None:
-        """Refuse damaged records, and references to records that are not there.
-
-        Raises
-        ------
-        ResultsError
-            With all of them.
-        """
+        """Raise a ResultsError if there are damaged records, or references to missing ones."""
         self.records.raise_if_damaged(shell_command(self.session, "run"))
         for name, count in self.missing_references().items():
             other = self.session.folder.parent / name
             state = "does not have them" if other.is_dir() else "does not exist"
             raise ResultsError(
-                f"{self.session.folder}/ refers to {count} records of {other}/, which {state}",
+                f"{self.session.folder}/ refers to {counted(count, 'record')} of {other}/, which {state}",
                 f"{shell_command(self.session, 'run')}  # computes them here; or put {other}/ back, and "
                 f"opauc-bench pack {self.session.folder} --self-contained copies them",
             )
 
     def missing_references(self) -> dict[str, int]:
-        """How many records of other folders this one refers to in vain, by folder."""
+        """Number of missing records that this folder refers to, per other folder."""
         absent = {task.id for task in self.tasks if self.records.of(task) is None}
         missing = {name: len(absent.intersection(ids)) for name, ids in self.manifest.reused.items()}
         return {name: count for name, count in missing.items() if count}
 
     def changed_data(self) -> list[str]:
-        """Say which datasets are not on this machine what they were when the results were computed."""
+        """Sentences on datasets that have changed on this machine since the results were computed."""
         session, changed = self.session, []
         for name in session.experiment.datasets:
             known, entry = self.known_fingerprint(name), session.catalogue[name]
@@ -137,26 +127,22 @@ class Recorded:
 
     @cached_property
     def definitions(self) -> dict[str, dict[str, Any]]:
-        """What records may refer to: the definitions of the manifest, and those of the tasks."""
+        """Definitions of the manifest and of the tasks, by hash."""
         planned = {(task.row, task.column): task.definition for task in self.tasks}.values()
         return {**{task_id(definition): definition for definition in planned}, **self.manifest.definitions}
 
     def environment_of(self, record: Record) -> dict[str, Any]:
-        """What a record was computed with; empty where the manifest has lost it."""
+        """Software and machine of a record; empty if the manifest has lost it."""
         return self.manifest.environments.get(record.environment, {})
 
     def known_fingerprint(self, dataset: str) -> str | None:
-        """Identity of the data that the results are of."""
+        """Fingerprint of the data of the results."""
         facts = self.manifest.datasets.get(dataset)
         return facts.fingerprint if facts else None
 
-    def with_manifest(self, manifest: Manifest, records: Records | None = None) -> Recorded:
-        """The same with another manifest, and with further records."""
-        return replace(self, manifest=manifest, records=self.records if records is None else records)
-
 
 def shapes_of(session: Session, facts: Mapping[str, DatasetFacts]) -> dict[str, Shape]:
-    """What the plan needs to know of each dataset: what is known of its data, else what the catalogue says."""
+    """The shape of each dataset for the plan: from known facts, else from the catalogue."""
     shapes = {}
     for name in session.experiment.datasets:
         entry, known = session.catalogue[name], facts.get(name, DatasetFacts())
@@ -170,14 +156,3 @@ def shapes_of(session: Session, facts: Mapping[str, DatasetFacts]) -> dict[str, 
             generated=entry.fourier is not None,
         )
     return shapes
-
-
-def _empty_manifest(session: Session) -> Manifest:
-    experiment = session.experiment
-    return Manifest(
-        experiment=experiment.plain(),
-        config=experiment.path.name,
-        opauc_bench=__version__,
-        datasets={},
-        memory_bytes=available_memory(experiment.limits.memory_gb),
-    )

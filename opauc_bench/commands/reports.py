@@ -1,4 +1,4 @@
-"""``report`` and ``compare``: tables, figures and the page, printed, and written where that is asked for."""
+"""``report`` and ``compare``: tables, figures and the page, printed and, on request, written."""
 
 from __future__ import annotations
 
@@ -31,25 +31,9 @@ FOLDS = "folds.csv"
 
 
 def report(session: Session, test: str | None, *, write: bool, to: Path | None, page: bool) -> None:
-    """Print what is recorded; write it only if that is asked for.
+    """Print the recorded results; with `write` or `to`, write the report into the results folder or into another one.
 
-    Parameters
-    ----------
-    session : Session
-    test : {'paired', 'corrected'}, optional
-    write : bool
-        Whether to write the files of the report.
-    to : Path, optional
-        Where to write them, by default into the results folder, whose manifest then names the test.
-    page : bool
-        Whether to write the HTML page as well.
-
-    Raises
-    ------
-    ResultsError
-        If there are no records, or damaged ones.
-    ConfigError
-        If a page is asked for without tables, or without writing.
+    With `page`, the HTML page is written as well. The manifest of the results folder names the test of its tables.
     """
     check_test(test)
     if page and session.experiment.protocol.kind in FIGURE_KINDS:
@@ -65,30 +49,22 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
     recorded.require_intact()
     for line in recorded.changed_data():
         say(f"note: {line}")
-    if not (write or to):
-        print_report(recorded, test)
-        return
-    if to is not None and to.resolve() != session.folder.resolve():
-        if (to / "manifest.json").exists():
+    folder = to or session.folder
+    if folder.resolve() != session.folder.resolve():
+        if (folder / "manifest.json").exists():
             raise ConfigError(f"--to {to}: expected a folder without results of its own", "--to with another folder")
-        write_report_files(recorded, to, test, page)
-        print_report(recorded, test)
-        print(f"\nwritten to {to}/")
-        return
-    with Store(session.folder).locked():
-        experiment = session.experiment
-        manifest = recorded.manifest.model_copy(
-            update={
-                "experiment": experiment.plain(),
-                "config": experiment.path.name,
-                "test": rendered_test(session, test),
-            }
-        )
-        write_report_files(recorded, session.folder, test, page)
-        if manifest != find_manifest(session.folder):
-            write_manifest(session.folder, manifest)
+        write_report_files(recorded, folder, test, page)
+    elif write or to:
+        with Store(session.folder).locked():
+            experiment = session.experiment
+            changes = {"experiment": experiment.plain(), "config": experiment.path.name}
+            manifest = recorded.manifest.model_copy(update={**changes, "test": rendered_test(session, test)})
+            write_report_files(recorded, session.folder, test, page)
+            if manifest != find_manifest(session.folder):
+                write_manifest(session.folder, manifest)
     print_report(recorded, test)
-    print(f"\nwritten to {session.folder}/")
+    if write or to:
+        print(f"\nwritten to {folder}/")
 
 
 def write_latex(session: Session, file: str, options: dict[str, Any], test: str | None) -> None:
@@ -111,7 +87,7 @@ def write_latex(session: Session, file: str, options: dict[str, Any], test: str 
 def write_report_files(recorded: Recorded, folder: Path, test: str | None, page: bool = False) -> None:
     """Write tables, comparison, figures and the list of folds into a folder.
 
-    The page is written if it is asked for, or if there is one already: it would not belong to the tables any more.
+    The page is written if requested, and if there is one already, which would be out of date.
     """
     session = recorded.session
     if session.experiment.protocol.kind not in FIGURE_KINDS:

@@ -27,7 +27,7 @@ from .recorded import Recorded
 from .reports import print_report, write_report_files
 from .session import Session, shell_command
 from .tables import check_test
-from .terminal import say
+from .terminal import counted, say
 
 __all__ = ["run_experiment"]
 
@@ -35,9 +35,9 @@ __all__ = ["run_experiment"]
 def run_experiment(
     session: Session, engine: Engine, *, fresh: bool, retry_failed: bool, test: str | None, quiet: bool
 ) -> int:
-    """Compute what has no record, write and print the report; returns the exit code.
+    """Compute tasks without a record, write and print the report; returns the exit code.
 
-    Where there is nothing to compute, or it fails before, nothing is written.
+    If there is nothing to compute, or the run fails before it computes, nothing is written.
     """
     check_test(test)
     notify = (lambda text: None) if quiet else say
@@ -57,9 +57,8 @@ def run_experiment(
         if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
             notify(_nothing_to_compute(plan, before, too_large))
             if before.manifest.experiment != session.experiment.plain():
-                notify(
-                    f"note: the config has changed since; {shell_command(session, 'report', '--write')} renders it anew"
-                )
+                command = shell_command(session, "report", "--write")
+                notify(f"note: the config has changed since; {command} renders the report again")
             recorded = before
         else:
             recorded = _compute_and_write(before, local, plan, todo, engine, memory, test, quiet, fresh)
@@ -74,16 +73,16 @@ def run_experiment(
 
 
 def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) -> tuple[LocalPlan, list[Task]]:
-    """The plan on the data of this machine, and its tasks that are to be computed, each once."""
+    """The plan on the data of this machine, and its tasks to compute, each once."""
     plan = plan_locally(before, local)
     plan.tasks = [task for task in plan.tasks if task.dataset in local.prepared]
     session = before.session
     if not plan.tasks:
-        own = session.experiment.catalogue_path
-        place = ("--catalogue", str(own)) if own else ()
+        catalogue = session.experiment.catalogue_path
+        option = ["--catalogue", str(catalogue)] if catalogue else []
         raise DataError(
             "\n".join(["none of the datasets is available", *local.absences()]),
-            shlex.join(["opauc-bench", "data", "list", *place]),
+            shlex.join(["opauc-bench", "data", "list", *option]),
         )
     if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
         raise ConfigError(
@@ -115,8 +114,11 @@ def _compute_and_write(
     _announce(before, quiet)
     if session.experiment.protocol.exclusive:
         engine = engine.alone()
-        if todo:
-            _warn_of_load()
+        if todo and (busy := what_else_runs()):
+            say(
+                f"warning: the machine is busy ({busy}): times measured now may be too long. "
+                "For times to be published, start this again when nothing else runs, with --fresh"
+            )
     engine = engine.for_tasks(len(todo))
     todo = engine.ordered(todo)
     estimate = Estimate()
@@ -128,11 +130,13 @@ def _compute_and_write(
             say(f"note: {line}")
         time = f", up to {duration(estimate.seconds(todo) / engine.n_jobs)} on {engine.title}" if todo else ""
         say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{time}")
-    executor = _connected(engine, session) if todo else None
+    executor = engine.executor(session.catalogue) if todo else None
+    if executor is not None:
+        executor.connect()  # before any record is removed
     manifest = _manifest(before, local, plan, todo, memory, test)
     write_manifest(session.folder, manifest)
     store = Store(session.folder)
-    # Others keep the inner folds that an interrupted run has left.
+    # Other tasks keep the inner folds of an interrupted run.
     store.discard(todo if fresh else [task for task in todo if task.id in records])
     if records.damaged:
         store.remove_damaged()
@@ -145,25 +149,19 @@ def _compute_and_write(
     recorded = Recorded(session, find_manifest(session.folder) or manifest, records)
     recorded.records.damaged.clear()
     write_report_files(recorded, session.folder, test)
+    store.remove_partials(recorded.tasks)
     store.pack()
     return recorded
 
 
 def _is_outdated(before: Recorded, plan: LocalPlan) -> bool:
-    """Whether the manifest names other data than those of the records, or is lost: the report would not show them."""
+    """Whether the manifest has other data than the records, or is lost."""
     have = {task.dataset: task.fingerprint for task in plan.tasks if before.records.of(task) is not None}
     return any(before.known_fingerprint(dataset) != fingerprint for dataset, fingerprint in have.items())
 
 
-def _connected(engine: Engine, session: Session) -> Executor:
-    """The engine with its workers: records are given up to be computed again only if there are any."""
-    executor = engine.executor(session.catalogue)
-    executor.connect()
-    return executor
-
-
 def _announce(before: Recorded, quiet: bool) -> None:
-    """Say what is unusual about the folder before it is written to."""
+    """Print notes about the folder before it is written to."""
     session = before.session
     if before.manifest.config != session.experiment.path.name:
         say(
@@ -173,7 +171,7 @@ def _announce(before: Recorded, quiet: bool) -> None:
     for damage in before.records.damaged:
         say(f"damaged, to be computed again: {damage}")
     if before.records.loose and not quiet:
-        say(f"{len(before.records.loose)} records of a run that was interrupted are taken up")
+        say(f"{counted(len(before.records.loose), 'record')} of an interrupted run kept")
 
 
 def _nothing_to_compute(plan: LocalPlan, before: Recorded, too_large: list[Task]) -> str:
@@ -190,28 +188,22 @@ def _nothing_to_compute(plan: LocalPlan, before: Recorded, too_large: list[Task]
     )
 
 
-def _warn_of_load() -> None:
-    """Times are measured: say so if something else is at work."""
-    if busy := what_else_runs():
-        say(
-            f"warning: the machine is busy ({busy}): times measured now may be too long. "
-            "For times to be published, start this again when nothing else runs, with --fresh"
-        )
-
-
 def _manifest(
     before: Recorded, local: LocalData, plan: LocalPlan, todo: list[Task], memory: float, test: str | None
 ) -> Manifest:
-    """What the folder will have: the datasets of this run, and all that its records refer to."""
+    """The new manifest: the datasets of this run, and everything that the records refer to."""
     session = before.session
     computed = {task.id for task in todo}
+    absent = {
+        name: DatasetFacts(unavailable=True) for name in local.unavailable if before.known_fingerprint(name) is None
+    }
     references = join_references(before.manifest.reused, references_to(plan.reusable.reused))
     reused = {name: tuple(id for id in ids if id not in computed) for name, ids in references.items()}
     others = (find_manifest(session.folder.parent / name) for name in reused)
     records = {**before.records, **plan.reusable}
     return compose_manifest(
         session,
-        datasets=_datasets(before, local),
+        datasets={**before.manifest.datasets, **absent, **local.facts()},
         memory_bytes=memory,
         test=test,
         known=[before.manifest.model_copy(update={"definitions": before.definitions}), *filter(None, others)],
@@ -220,14 +212,6 @@ def _manifest(
         reused={name: ids for name, ids in reused.items() if ids},
         selected_in=join_references(before.manifest.selected_in, references_to(plan.selections.reused)),
     )
-
-
-def _datasets(before: Recorded, local: LocalData) -> dict[str, DatasetFacts]:
-    """What the manifest says of the data: what it said before, and what this run has found."""
-    absent = {
-        name: DatasetFacts(unavailable=True) for name in local.unavailable if before.known_fingerprint(name) is None
-    }
-    return {**before.manifest.datasets, **absent, **local.facts()}
 
 
 # ---------------------------------------------------------------------------------------------- computing
@@ -242,7 +226,7 @@ def _compute(
     estimate: Estimate,
     quiet: bool,
 ) -> None:
-    """Compute tasks and take up their records."""
+    """Compute tasks and collect their records."""
     session, limits = before.session, before.session.experiment.limits
     workplace = Workplace(
         results=session.folder.resolve(),
@@ -257,9 +241,9 @@ def _compute(
                 progress.done(task, record)
         except KeyboardInterrupt:
             executor.stop()
-            # These two have done their part when a run begins; given again, they would undo what is finished.
+            # With these two, the next run would compute finished tasks again.
             again = [argument for argument in sys.argv[1:] if argument not in ("--fresh", "--retry-failed")]
-            progress.say("interrupted; what is finished is saved. To go on:")
+            progress.say("interrupted; finished tasks are saved. To continue:")
             progress.say(f"  {shlex.join(['opauc-bench', *again])}")
             raise
         except BaseException:
@@ -269,7 +253,7 @@ def _compute(
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let a polite kill save and explain like Ctrl-C."""
+    """Treat SIGTERM like Ctrl-C."""
 
     def interrupt(*_):
         raise KeyboardInterrupt

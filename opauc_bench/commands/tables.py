@@ -1,4 +1,4 @@
-"""From records to the table that shows them, and its comparison with a published one."""
+"""The table of recorded results, and its comparison with a published one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .session import shell_command
 
 __all__ = ["build_report", "check_test", "missing_because", "plain_titles"]
 
-# The time of a pass belongs to the machine, and stands with the other times of a record.
+# The time of a pass depends on the machine, and is under the timing of a record.
 _OTHERS: dict[str, Callable[[Record], float]] = {
     "sparse_ratio": lambda record: record.metrics["sparse_ratio"],
     "seconds": lambda record: record.timing.fit_cpu_seconds,
@@ -28,20 +28,10 @@ _OTHERS: dict[str, Callable[[Record], float]] = {
 def build_report(
     recorded: Recorded, test: str | None, restricted: bool = False
 ) -> tuple[ResultTable, Comparison | None]:
-    """The table of what is recorded, and its comparison with the published one.
+    """Build the table of the recorded results, and its comparison with the published one.
 
-    Parameters
-    ----------
-    recorded : Recorded
-    test : {'paired', 'corrected'}, optional
-        By default that of the config.
-    restricted : bool
-        Whether to leave out datasets and columns that the command line has not asked for, the reference aside.
-
-    Raises
-    ------
-    ResultsError
-        If there are no records.
+    The test is by default that of the config. `restricted` leaves out datasets and columns that the command line
+    excludes, but not the reference. Raises ResultsError if there are no records.
     """
     check_test(test)
     session = recorded.session
@@ -85,11 +75,11 @@ def column_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
         params = [column.identity["params"] for column in group]
         names = dict.fromkeys(name for one in params for name in one)
         differing = [name for name in names if any(one.get(name) != params[0].get(name) for one in params)]
-        told = [", ".join(f"{name} {one[name]}" for name in differing if name in one) for one in params]
-        unlike = len(set(told)) == len(group)
-        for column, values in zip(group, told):
-            apart = values if unlike else column.key
-            titles[column.key] = f"{title} ({apart})" if len(group) > 1 and apart else title
+        texts = [", ".join(f"{name} {one[name]}" for name in differing if name in one) for one in params]
+        if len(set(texts)) < len(group):
+            texts = [column.key for column in group]
+        for column, text in zip(group, texts):
+            titles[column.key] = f"{title} ({text})" if len(group) > 1 and text else title
     return {column.key: titles[column.key] for column in columns}
 
 
@@ -99,13 +89,13 @@ def plain_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
 
 
 def _origins(column: str, cells: Cells) -> list[str]:
-    """What records say of how a column was computed, such as by which program."""
+    """Notes of records on how a column was computed, such as by which program."""
     kept = (record for (_, key), pairs in cells.items() if key == column for _, record in pairs if record)
     return origin_notes(filter(None, (getattr(record.outcome, "learner_info", {}).get("note") for record in kept)))
 
 
 def missing_because(recorded: Recorded, pairs: list[Pair]) -> str | None:
-    """Why tasks without any record cannot have one, or None; None as well if one of them has a record."""
+    """Why tasks cannot have records, or None, also if one of them has a record."""
     if any(record is not None for _, record in pairs):
         return None
     if any(task.dataset in recorded.unavailable for task, _ in pairs):

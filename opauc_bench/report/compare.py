@@ -17,19 +17,9 @@ Standing = Literal["not computed", "not published", "within", "explained", "open
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """One cell of both tables.
+    """One cell of both tables, with the notes on the published one.
 
-    Attributes
-    ----------
-    dataset : str
-    column : Column
-    ours : Entry
-    published : PublishedCell
-    notes : tuple of Note
-        What is known about the published cell.
-    same_reference : bool
-        Whether both tables give their verdicts from the side of the same column.
-    metric : Metric
+    ``same_reference`` states whether both tables give their verdicts from the side of the same column.
     """
 
     dataset: str
@@ -52,13 +42,9 @@ class ComparedCell:
         """The difference in units of the published std."""
         if self.difference is None:
             return None
-        if self.published.std == 0:
-            # A std that prints as 0 says no more than how many digits there are.
-            return (
-                0.0
-                if self.metric.text(self.ours.mean) == self.metric.text(self.published.mean)
-                else math.copysign(math.inf, self.difference)
-            )
+        if self.published.std == 0:  # it was rounded to the printed digits
+            equal = self.metric.text(self.ours.mean) == self.metric.text(self.published.mean)
+            return 0.0 if equal else math.copysign(math.inf, self.difference)
         return self.difference / self.published.std
 
     @property
@@ -70,10 +56,10 @@ class ComparedCell:
 
     @property
     def standing(self) -> Standing:
-        """How the cell stands: within one published std, further with a known cause, or open.
+        """Classify the cell: within one published std, further away with a known cause, or open.
 
-        A cell further away is explained only if a note speaks about values on that side and every such note
-        knows a cause. Run times of two machines are set side by side and not judged.
+        A cell further away is explained only if a note is about values on that side and all such notes have a known
+        cause. Run times of two machines are shown and not judged.
         """
         if self.published.mean is None:
             return "not published"
@@ -91,27 +77,12 @@ class ComparedCell:
 class Summary:
     """Counts over the cells of a comparison.
 
-    Attributes
-    ----------
-    published : int
-        Cells of the published table.
-    compared : int
-        Cells with a mean on both sides.
-    not_computed, not_published, absent : int
-        Cells that are incomplete in ours, printed as N/A, and not part of our experiment at all.
-    within_one, within_two : int
-        Compared cells within one and within two published stds.
-    explained, open : int
-        Compared cells further than one published std, with and without a known cause.
-    verdicts, agreeing : int
-        Cells with a verdict on both sides, and those where it is the same.
-    known : int
-        Notes on the published cells of our experiment.
-    pairs, elsewhere : int
-        Cells of ours that are set beside published ones, several where there are two variants of a learner; those of
-        them that depend on the machine and are not judged.
-    marked : bool
-        Whether the published table has marks.
+    ``published`` counts the cells of the published table, ``compared`` those with a mean on both sides;
+    ``not_computed``, ``not_published`` and ``absent`` those that are incomplete in ours, printed as N/A, and not part
+    of our experiment. ``explained`` and ``open`` are further than one published std, with and without a known cause.
+    ``verdicts`` counts cells with a verdict on both sides, ``known`` the notes on the published cells of our
+    experiment, ``pairs`` our cells beside published ones (several for variants of a learner), ``elsewhere`` those of
+    them that depend on the machine and are not judged. ``marked`` states whether the published table has marks.
     """
 
     published: int
@@ -131,22 +102,19 @@ class Summary:
     marked: bool
 
     def sentences(self) -> list[str]:
-        """Put the counts into sentences, one a line of the summary."""
+        """Return the counts as sentences, one per line of the summary."""
         if self.marked:
             compared = f"Compared: {self.compared} of {self.published} published cells"
-            verdicts = [f"Verdicts agreeing: {self.agreeing} of {self.verdicts}."]
         else:
             compared = f"Compared: {self.compared} of {self.pairs} cells that have a published one beside them"
-            verdicts = []
-        times = [f"Run times, which are not judged: {self.elsewhere}."] if self.elsewhere else []
         return [
-            f"{compared} ({self.not_computed} not "
-            f"computed, {self.not_published} printed as N/A, {self.absent} not in this experiment).",
+            f"{compared} ({self.not_computed} not computed, {self.not_published} printed as N/A, {self.absent} not in "
+            "this experiment).",
             f"Within one published std: {self.within_one} of {self.compared}; within two: {self.within_two}.",
-            *times,
-            *verdicts,
-            f"Further than one published std: {self.explained + self.open}, of which {self.explained} have a "
-            f"known cause and {self.open} are open.",
+            *([f"Run times, which are not judged: {self.elsewhere}."] if self.elsewhere else []),
+            *([f"Verdicts agreeing: {self.agreeing} of {self.verdicts}."] if self.marked else []),
+            f"Further than one published std: {self.explained + self.open}, of which {self.explained} have a known "
+            f"cause and {self.open} are open.",
             f"Known discrepancies of the published cells: {self.known}, listed as notes.",
         ]
 
@@ -163,9 +131,9 @@ class Comparison:
     cells : tuple of ComparedCell
         Those that both tables have, in the order of ours.
     notes : tuple of Note
-        All notes on these cells, in the order in which renderers number them from 1.
+        All notes on these cells; renderers number them from 1.
     remarks : tuple of str
-        What holds for the comparison as a whole.
+        On the comparison as a whole.
     """
 
     title: str
@@ -188,49 +156,36 @@ class Comparison:
         return [cell for cell in self.cells if cell.standing in ("explained", "open")]
 
     def summary(self) -> Summary:
-        """Count."""
-        judged_cells = [cell for cell in self.cells if cell.metric.elsewhere]
-        deviations = [abs(cell.deviation) for cell in judged_cells if cell.deviation is not None]
+        """Count the cells."""
+        judged = [cell for cell in self.cells if cell.metric.elsewhere]
+        deviations = [abs(cell.deviation) for cell in judged if cell.deviation is not None]
         standings = [cell.standing for cell in self.cells]
-        judged = [cell.agrees for cell in self.cells if cell.agrees is not None]
-        printed = {
-            (metric, *place)
-            for metric, cells in {"auc": self.published.cells, **self.published.others}.items()
-            for place in cells
-        }
-        stand_for = self.published.stand_for
-        ours = {(cell.metric.key, cell.dataset, stand_for.get(cell.column.key, cell.column.key)) for cell in self.cells}
+        verdicts = [cell.agrees for cell in self.cells if cell.agrees is not None]
+        tables = {"auc": self.published.cells, **self.published.others}
+        printed = {(metric, *place) for metric, cells in tables.items() for place in cells}
+        names = self.published.stand_for
+        ours = {(cell.metric.key, cell.dataset, names.get(cell.column.key, cell.column.key)) for cell in self.cells}
         return Summary(
             published=len(printed),
             compared=len(deviations),
-            not_computed=sum(cell.standing == "not computed" for cell in judged_cells),
+            not_computed=sum(cell.standing == "not computed" for cell in judged),
             not_published=standings.count("not published"),
             absent=len(printed - ours),
             within_one=standings.count("within"),
             within_two=sum(deviation <= 2 for deviation in deviations),
             explained=standings.count("explained"),
             open=standings.count("open"),
-            verdicts=len(judged),
-            agreeing=sum(judged),
+            verdicts=len(verdicts),
+            agreeing=sum(verdicts),
             known=len(self.notes),
-            pairs=len(judged_cells),
+            pairs=len(judged),
             elsewhere=standings.count("another machine"),
             marked=bool(self.published.reference),
         )
 
 
 def compare(table: ResultTable, published: Published) -> Comparison:
-    """Set our table beside a published one.
-
-    Parameters
-    ----------
-    table : ResultTable
-        Cells are matched by dataset and column key.
-    published : Published
-
-    Returns
-    -------
-    Comparison
+    """Compare our table with a published one; cells are matched by dataset and column key.
 
     Raises
     ------
@@ -238,12 +193,13 @@ def compare(table: ResultTable, published: Published) -> Comparison:
         If the two have no cell in common.
     """
     same_reference = table.reference == published.reference
-    cells = tuple(
-        ComparedCell(
-            dataset, column, entry, cell, published.notes_on(dataset, column.key, metric.key), same_reference, metric
-        )
-        for metric, dataset, column, entry, cell in _common(table, published)
-    )
+    cells = []
+    for metric, entries in table.parts():
+        for dataset, row in table.rows(entries):
+            for column, entry in zip(table.columns, row):
+                if (cell := published.cell(dataset, column.key, metric.key)) is not None:
+                    notes = published.notes_on(dataset, column.key, metric.key)
+                    cells.append(ComparedCell(dataset, column, entry, cell, notes, same_reference, metric))
     if not cells:
         raise ResultsError(
             f"{table.title!r} has no dataset and learner in common with the published {published.name}, "
@@ -251,25 +207,17 @@ def compare(table: ResultTable, published: Published) -> Comparison:
             f"{', '.join(column.key for column in published.columns)}",
             f"name the published table that this experiment reproduces: {', '.join(list_published())}",
         )
-    concerned = {note for cell in cells for note in cell.notes}
+    used = {note for cell in cells for note in cell.notes}
     return Comparison(
         title=table.title,
         published=published,
-        cells=cells,
-        notes=tuple(note for note in published.notes if note in concerned),
-        remarks=published.remarks + tuple(_own_remarks(table, published)),
+        cells=tuple(cells),
+        notes=tuple(note for note in published.notes if note in used),
+        remarks=published.remarks + tuple(_remarks(table, published)),
     )
 
 
-def _common(table: ResultTable, published: Published) -> Iterator[tuple[Metric, str, Column, Entry, PublishedCell]]:
-    for metric, entries in table.parts():
-        for dataset, row in table.rows(entries):
-            for column, entry in zip(table.columns, row):
-                if (cell := published.cell(dataset, column.key, metric.key)) is not None:
-                    yield metric, dataset, column, entry, cell
-
-
-def _own_remarks(table: ResultTable, published: Published) -> Iterator[str]:
+def _remarks(table: ResultTable, published: Published) -> Iterator[str]:
     if not published.reference:
         return
     if table.test == "corrected":

@@ -15,7 +15,7 @@ _STATUS_WORDS = {
     "timeout": "time limit reached",
     "out_of_memory": "memory limit reached",
     "unavailable": "data unavailable",
-    "too_large": "not started for want of memory",
+    "too_large": "not started (too little memory)",
     "diverged": "every setting diverged",
 }
 _MESSAGE_LENGTH = 160
@@ -24,32 +24,24 @@ _MESSAGE_LENGTH = 160
 def failure_note(
     statuses: dict[str, int], finished: int, expected: int, messages: tuple[str, ...], runs: str = "folds"
 ) -> str:
-    """Tell which folds of a cell failed and how, with the first message in alphabetical order."""
+    """State how many folds of a cell failed and how, with the first message in alphabetical order."""
     counts = [(name, count) for name, count in sorted(statuses.items()) if count]
-    said = " and ".join(f"{_STATUS_WORDS.get(name, name)} in {count}" for name, count in counts)
-    text = f"{said} of {expected} {runs}, {finished} finished"
+    failures = " and ".join(f"{_STATUS_WORDS.get(name, name)} in {count}" for name, count in counts)
+    text = f"{failures} of {expected} {runs}, {finished} finished"
     distinct = sorted({_one_line(message) for message in messages})
-    if distinct:
-        text += f": {distinct[0]}"
+    text += f": {distinct[0]}" if distinct else ""
     return text + (f" (and {len(distinct) - 1} more)" if len(distinct) > 1 else "")
 
 
 def origin_notes(notes: Iterable[str]) -> list[str]:
-    """Tell what the records of a column say about how they were computed, counting folds if they differ."""
+    """Return the notes of records on how a column was computed, with the number of folds if they differ."""
     counts = Counter(notes)
     several = len(counts) > 1
     return [f"{_one_line(note)}{f' ({counts[note]} folds)' if several else ''}." for note in sorted(counts)]
 
 
 def reading_note(table: ResultTable, reference: str | None = None) -> str:
-    """Tell how to read the cells, marks and counts that a table has.
-
-    Parameters
-    ----------
-    table : ResultTable
-    reference : str, optional
-        What the reference column is called; by default its title.
-    """
+    """Explain the cells, marks and counts of a table; by default the reference column is named by its title."""
     sentences = [_about_values(table)]
     if table.tallies:
         of = ", of the AUC" if table.sections else ""
@@ -63,7 +55,7 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
 
 
 def significance_note(table: ResultTable) -> str:
-    """Name the test and what is known about its errors."""
+    """Name the test and its known error rates."""
     if table.test == "corrected":
         factor = table.test_fraction / (1 - table.test_fraction)
         text = (
@@ -87,7 +79,7 @@ def significance_note(table: ResultTable) -> str:
 
 
 def brief_notes(table: ResultTable) -> list[str]:
-    """Tell in three lines of a terminal what a table's cells and marks are, and where the rest is."""
+    """Explain a table's cells and marks in three lines of a terminal."""
     if not table.tallies:
         return [_about_values(table), "How to read this table: docs/report.md"]
     return [

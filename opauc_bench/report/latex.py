@@ -1,5 +1,6 @@
-"""A table as LaTeX: all of it for `table.tex`, or what a paper wants of it."""
+"""A table as LaTeX: all of it for `table.tex`, or a part for a paper."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from .titles import escape_latex, latex_title
 
 __all__ = ["paper_table", "to_latex"]
 
+_NUMBER = re.compile(r"^(Table|Figure)s? [\dIVX]+: ")
 _STYLE = Style(
     escape_latex,
     lambda number: f"$^{{{number}}}$",
@@ -42,12 +44,7 @@ def to_latex(
     transpose : bool
         Whether columns become rows.
     label : str
-        What ``\ref`` calls the table.
-
-    Returns
-    -------
-    str
-        A ``table`` environment, marks as ``$\bullet$`` and ``$\circ$``; ends with a newline.
+        For ``\ref``.
     """
     style = replace(_STYLE, best=r"\textbf{{{}}}".format) if bold == "best" else _STYLE
     header = ["datasets", *(latex_title(column.markup) for column in table.columns)]
@@ -64,7 +61,7 @@ def to_latex(
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{latex_title(table.markup)}}}",
+        rf"\caption{{{latex_title(_caption(table.markup))}}}",
         *([rf"\label{{{label}}}"] if label else []),
         rf"\begin{{tabular}}{{{'l' * len(header)}}}",
         r"\toprule",
@@ -79,6 +76,12 @@ def to_latex(
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _caption(title: str) -> str:
+    """A title without its number, since LaTeX numbers captions."""
+    without = _NUMBER.sub("", title)
+    return title if without == title else without[:1].upper() + without[1:]
 
 
 def _transposed(header: Sequence[str], groups: Sequence[Group]) -> tuple[list[str], list[Group]]:

@@ -18,17 +18,7 @@ CSV_FIELDS = ("dataset", "column", "mean", "std", "n", "expected", "verdict", "p
 
 
 def to_markdown(table: ResultTable) -> str:
-    """Render as a Markdown table (GitHub's pipe syntax) with its footnotes as a list.
-
-    Parameters
-    ----------
-    table : ResultTable
-
-    Returns
-    -------
-    str
-        Ends with a newline.
-    """
+    """Render as a Markdown table (GitHub's pipe syntax) with its footnotes as a list."""
     headers = ["datasets", *(escape_markdown(column.title) for column in table.columns)]
     rows: list[list[str]] = []
     for group in body_groups(table, Style(escape_markdown, superscript)):
@@ -54,31 +44,22 @@ def escape_markdown(text: str) -> str:
 
 
 def to_csv(table: ResultTable) -> str:
-    """Render as CSV with one line a cell.
+    """Render as CSV with one line per cell.
 
-    Parameters
-    ----------
-    table : ResultTable
-
-    Returns
-    -------
-    str
-        The fields `CSV_FIELDS`, and ``metric`` after the column where a table has several. Mean and std have all their
-        digits and are empty unless the status is ``ok``; the p-value has six, because its last digits belong to the
-        library that computed it.
+    The fields are `CSV_FIELDS`, and ``metric`` after the column where a table has several. Mean and std have all their
+    digits and are empty unless the status is ``ok``; the p-value has six, because its last digits depend on the library
+    that computed it.
     """
     fields = (*CSV_FIELDS[:2], "metric", *CSV_FIELDS[2:]) if table.sections else CSV_FIELDS
-    return csv_text(fields, _csv_rows(table))
-
-
-def _csv_rows(table: ResultTable) -> Iterable[list]:
+    rows = []
     for metric, entries in table.parts():
         for dataset, row in table.rows(entries):
             for column, entry in zip(table.columns, row):
                 p_value = None if entry.p_value is None else f"{entry.p_value:.6g}"
                 place = [dataset, column.key, *([metric.key] if table.sections else [])]
                 numbers = [entry.mean, entry.std, entry.n, entry.expected]
-                yield [*place, *numbers, entry.verdict, p_value, entry.status]
+                rows.append([*place, *numbers, entry.verdict, p_value, entry.status])
+    return csv_text(fields, rows)
 
 
 def csv_text(fields: Sequence[str], rows: Iterable[Sequence]) -> str:

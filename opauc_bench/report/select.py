@@ -24,18 +24,13 @@ def select(
     Parameters
     ----------
     table : ResultTable
-    columns : sequence of str
-        Keys in the wanted order; by default all. Without the reference column there are no marks.
-    rows : sequence of str
-        Datasets in the wanted order; by default all. Those without a mean in any of the columns are left out.
+    columns, rows : sequence of str
+        Keys and datasets in order; by default all. Rows without a mean in any of the columns are left out. Without the
+        reference column there are no marks.
     digits : int, optional
         Decimals of means and stds; by default those of each metric.
     std, marks : bool
         Whether to show them. Win/tie/loss goes with the marks.
-
-    Returns
-    -------
-    ResultTable
 
     Raises
     ------

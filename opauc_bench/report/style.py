@@ -1,4 +1,4 @@
-"""What a table's cells look like: one builder for all formats, and a `Style` for each of them."""
+"""The cells of a table: one builder for all formats, and a `Style` for each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,18 +16,8 @@ MARKS = {"win": "•", "loss": "◦"}
 class Style:
     """How one format writes a cell.
 
-    Attributes
-    ----------
-    escape : callable
-        Makes a name safe in the format.
-    note : callable
-        Writes the number of a footnote.
-    plus_minus, win, loss, pending : str
-        The symbols.
-    mean_width : int
-        Means are padded to this width on the left.
-    best : callable, optional
-        Highlights the best mean of each row.
+    ``escape`` makes a name safe, ``note`` writes the number of a footnote, and ``best``, if given, highlights the best
+    mean of each row. Means are padded to ``mean_width`` on the left.
     """
 
     escape: Callable[[str], str]
@@ -54,34 +44,25 @@ def body_groups(table: ResultTable, style: Style) -> list[Group]:
     groups = []
     for metric, entries in table.parts():
         heading = style.escape(metric.heading) if table.sections else ""
-        rows = [[style.escape(dataset), *_row(row, style, metric)] for dataset, row in table.rows(entries)]
+        rows = []
+        for dataset, row in table.rows(entries):
+            means = [entry.mean for entry in row if entry.mean is not None]
+            best = metric.text(metric.best(means)) if style.best and means else None
+            is_best = [entry.mean is not None and metric.text(entry.mean) == best for entry in row]
+            rows.append([style.escape(dataset), *(cell_text(e, style, metric, b) for e, b in zip(row, is_best))])
         groups.append(Group(heading, rows, [] if groups else _foot_rows(table)))
     return groups
 
 
-def _row(entries: list[Entry], style: Style, metric: Metric) -> list[str]:
-    means = [entry.mean for entry in entries if entry.mean is not None]
-    best = metric.text(metric.best(means)) if style.best and means else None
-    return [
-        cell_text(entry, style, metric, is_best=entry.mean is not None and metric.text(entry.mean) == best)
-        for entry in entries
-    ]
-
-
 def _foot_rows(table: ResultTable) -> list[list[str]]:
-    """Return the counts below the table, the same in every format: win/tie/loss, datasets that entered."""
-    if not table.tallies:
-        return []
+    """Return the counts below the table: win/tie/loss, and the datasets that are counted."""
     tallies = [table.tallies.get(column.key) for column in table.columns]
-    n_datasets = len(table.datasets)
-    return [
-        ["win/tie/loss", *(str(tally or "") for tally in tallies)],
-        ["counted", *(f"{tally.counted} of {n_datasets}" if tally else "" for tally in tallies)],
-    ]
+    counted = (f"{tally.counted} of {len(table.datasets)}" if tally else "" for tally in tallies)
+    return [["win/tie/loss", *(str(tally or "") for tally in tallies)], ["counted", *counted]] if table.tallies else []
 
 
 def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = False) -> str:
-    """Write one entry: its value, or how far it has come, or N/A."""
+    """Write one entry: its value, or the number of its finished folds, or N/A."""
     if entry.status == "ok":
         return value_text(entry.mean, entry.std, entry.verdict, style, metric, is_best)
     text = f"{style.pending} {entry.n}/{entry.expected}" if entry.status == "pending" else "N/A"
@@ -89,17 +70,12 @@ def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = 
 
 
 def value_text(
-    mean: float,
-    std: float | None,
-    verdict: Verdict | None,
-    style: Style,
-    metric: Metric = AUC,
-    is_best: bool = False,
+    mean: float, std: float | None, verdict: Verdict | None, style: Style, metric: Metric = AUC, is_best: bool = False
 ) -> str:
-    """Write `.8309 ± .0350 •`, without what is None."""
+    """Write `.8309 ± .0350 •`, without the parts that are None."""
     text = metric.text(mean).rjust(style.mean_width)
     if is_best:
         text = style.best(text)
     if std is not None:
         text += f" {style.plus_minus} {metric.text(std)}"
-    return text + {"win": f" {style.win}", "loss": f" {style.loss}"}.get(verdict, "")
+    return text + {"win": " " + style.win, "loss": " " + style.loss}.get(verdict, "")

@@ -1,16 +1,13 @@
-"""The result table: per-fold values in, means, verdicts and counts out. Rendering is `render`'s business.
+"""The result table: per-fold values in, means, verdicts and counts out.
 
-The AUC is tested and counted. Other metrics of the same models, if there are any, have sections of their own.
+The AUC is tested and counted. Other metrics of the same models have sections of their own.
 
-A cell shows a mean only when every expected fold has finished. Anything less is shown as what it is, in every
-format alike, without a mean: a mean over the folds that happened to finish is not what the column promises.
+The status of a cell, the same in every format:
 
-* ``ok``: all folds finished.
+* ``ok``: all folds finished. Only these cells have a mean, and only these are tested (if the reference cell is ``ok``).
 * ``pending``: folds are still to be run; shown as ``… 12/25``.
-* the names of its failures, such as ``timeout``: nothing is usable, or all folds ran and some failed; shown
-  as N/A with a footnote, the paper's way of printing what ran out of memory or time.
-
-Only ``ok`` cells beside an ``ok`` reference cell are tested and counted.
+* the names of its failures, such as ``timeout``: no fold finished, or all folds ran and some failed; shown as N/A with
+  a footnote, as in the papers.
 """
 
 import statistics
@@ -32,14 +29,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: a learner's key and the heading that is printed.
-
-    Attributes
-    ----------
-    key : str
-    markup : str
-        The heading; mathematics may stand between dollars.
-    """
+    """A column of the table: a learner's key and its heading, which may have mathematics between dollars."""
 
     key: str
     markup: str
@@ -52,27 +42,27 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What is on record for one dataset and one column.
+    """The recorded folds of one dataset and one column.
 
     Parameters
     ----------
     aucs : tuple of float
-        Test AUC of the folds that finished, ordered by (trial, fold).
+        Test AUC of the finished folds, ordered by (trial, fold).
     folds : tuple of (int, int)
         The (trial, fold) of each of them.
     expected : int
         Number of folds of the whole experiment, such as 25.
     statuses : dict of str to int
-        How many folds ended in a status other than ok.
+        Number of folds per status other than ok.
     messages : tuple of str
-        What those folds said.
+        Of the failed folds.
     others : dict of str to tuple of float
-        Further metrics of the folds that finished.
+        Further metrics of the finished folds.
 
     Raises
     ------
     ValueError
-        If folds are repeated or out of order, if there are more than expected, or if an AUC is not in [0, 1].
+        If folds are repeated or out of order, if there are too many, or if an AUC is not in [0, 1].
     """
 
     aucs: tuple[float, ...]
@@ -83,9 +73,9 @@ class Cell:
     others: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self):
-        for what, values in {"AUC": self.aucs, **self.others}.items():
+        for name, values in {"AUC": self.aucs, **self.others}.items():
             if len(values) != len(self.folds):
-                raise ValueError(f"{len(values)} {what} values for {len(self.folds)} folds")
+                raise ValueError(f"{len(values)} {name} values for {len(self.folds)} folds")
         if list(self.folds) != sorted(set(self.folds)):
             raise ValueError(f"folds are repeated or out of order: {self.folds}")
         if not all(0 <= auc <= 1 for auc in self.aucs):
@@ -95,12 +85,10 @@ class Cell:
 
     @property
     def failed(self) -> int:
-        """Number of folds that ended in a status other than ok."""
         return sum(self.statuses.values())
 
     @property
     def missing(self) -> int:
-        """Number of folds that are still to be run."""
         return self.expected - len(self.folds) - self.failed
 
     @property
@@ -117,19 +105,9 @@ class Cell:
 class Entry:
     """One cell as the table shows it.
 
-    Attributes
-    ----------
-    status : str
-        ``ok``, ``pending``, or the names of the failures joined by ``+``.
-    n, expected : int
-        Folds that finished, folds of the whole experiment.
-    mean, std : float or None
-        Over the folds; None unless ``ok`` (and no std of a single fold).
-    verdict : {'win', 'tie', 'loss'} or None
-        From the side of the reference column; None where nothing was tested.
-    p_value : float or None
-    note : int or None
-        Number of the footnote, from 1.
+    Of ``n`` finished folds out of ``expected``. Mean and std are None unless the status is ``ok``, and there is no std
+    of a single fold. The verdict is that of the reference column against this one, None where nothing was tested.
+    ``note`` is the number of a footnote, from 1.
     """
 
     status: str
@@ -144,7 +122,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Tally:
-    """How often the reference won, tied and lost against a column."""
+    """Number of datasets on which the reference won, tied and lost against a column."""
 
     win: int
     tie: int
@@ -152,7 +130,6 @@ class Tally:
 
     @property
     def counted(self) -> int:
-        """Number of datasets that entered."""
         return self.win + self.tie + self.loss
 
     def __str__(self) -> str:
@@ -174,31 +151,31 @@ class ResultTable:
     Attributes
     ----------
     markup : str
-        The title; mathematics may stand between dollars.
+        The title; it may have mathematics between dollars.
     datasets : tuple of str
     columns : tuple of Column
     entries : dict of (dataset, column key) to Entry
     reference : str or None
-        Key of the reference column; None where it is not shown.
+        Key of the reference column; None if it is not shown.
     test : {'paired', 'corrected'}
     test_fraction : float
         Share of the rows that a fold tests on.
     tallies : dict of column key to Tally
-        One for each column but the reference; none where nothing is tested.
+        For each column but the reference; empty if nothing is tested.
     cell_notes : tuple of str
-        Footnotes of single cells; entry.note counts from 1.
+        Footnotes of single cells.
     origins : dict of column key to tuple of str
-        Footnotes of single columns: how their numbers were computed.
+        Footnotes of columns: how their numbers were computed.
     metric : Metric
-        How the AUC is printed.
+        Of the AUC.
     sections : tuple of Section
         Other metrics.
     ddof : int
         A std has n - ddof in the denominator.
-    runs : str
-        What the paper calls the repetitions: folds or trials.
+    runs : {'folds', 'trials'}
+        The name of a repetition in the paper.
     level : float
-        Level of the test.
+        Of the test.
     """
 
     markup: str
@@ -224,7 +201,6 @@ class ResultTable:
 
     @property
     def reference_title(self) -> str:
-        """The heading of the reference column."""
         return next(column.title for column in self.columns if column.key == self.reference)
 
     @property
@@ -268,12 +244,10 @@ def build_table(
 
     Parameters
     ----------
-    title : str
-        Mathematics may stand between dollars.
-    datasets : list of str
-        Rows, in order.
+    title, datasets, origins, ddof, runs
+        See `ResultTable`.
     columns : list of Column
-        In order; the reference is moved to the front, as the paper prints it.
+        In order; the reference is moved to the front, as in the paper.
     cells : dict of (dataset, column key) to Cell
         One for each dataset and column; a cell that has not been run has no folds.
     reference : str
@@ -282,14 +256,8 @@ def build_table(
         The paper's paired t-test, or the corrected test of Nadeau and Bengio; both at the level 0.05.
     test_fraction : float
         Share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation; for the corrected test.
-    origins : mapping of column key to sequence of str, optional
-        How the numbers of a column were computed, for footnotes.
     metrics : tuple of str
         Keys of `METRICS`, "auc" first; cells have values of all the others.
-    ddof : int
-        A std has n - ddof in the denominator.
-    runs : str
-        What the paper calls the repetitions: folds or trials.
 
     Returns
     -------
@@ -305,17 +273,23 @@ def build_table(
     tests = {"paired": paired_t_test, "corrected": partial(corrected_t_test, test_fraction=test_fraction)}
     if test not in tests:
         raise ValueError(f"test must be one of {sorted(tests)}, got {test!r}")
-    _check_layout(datasets, columns, cells, reference)
+    keys = [column.key for column in columns]
+    if reference not in keys:
+        raise ValueError(f"the reference {reference!r} is not one of the columns {keys}")
+    if len(set(keys)) < len(keys) or len(set(datasets)) < len(datasets):
+        raise ValueError(f"datasets and columns must not repeat: {datasets}, {keys}")
+    if absent := [(dataset, key) for dataset in datasets for key in keys if (dataset, key) not in cells]:
+        raise ValueError(f"no cell for {absent}")
     columns = sorted(columns, key=lambda column: column.key != reference)
     notes: list[str] = []
     entries = {}
     for dataset in datasets:
-        anchor = cells[dataset, reference]
         for column in columns:
             cell = cells[dataset, column.key]
-            result = None
-            if column.key != reference:
-                result = _tested(dataset, (reference, anchor), (column.key, cell), tests[test])
+            if column.key == reference:
+                result = None
+            else:
+                result = _tested(dataset, reference, cells[dataset, reference], column.key, cell, tests[test])
             entries[dataset, column.key] = _entry(cell, cell.aucs, ddof, result, notes, runs)
     sections = [
         Section(
@@ -334,7 +308,7 @@ def build_table(
         test_fraction=test_fraction,
         tallies={column.key: tally(entries, datasets, column.key) for column in columns[1:]},
         cell_notes=tuple(notes),
-        origins={key: tuple(told) for key, told in (origins or {}).items() if told},
+        origins={key: tuple(notes) for key, notes in (origins or {}).items() if notes},
         metric=METRICS["auc"] if sections else AUC,
         sections=tuple(sections),
         ddof=ddof,
@@ -342,24 +316,12 @@ def build_table(
     )
 
 
-def _check_layout(datasets, columns, cells, reference) -> None:
-    keys = [column.key for column in columns]
-    if reference not in keys:
-        raise ValueError(f"the reference {reference!r} is not one of the columns {keys}")
-    if len(set(keys)) < len(keys) or len(set(datasets)) < len(datasets):
-        raise ValueError(f"datasets and columns must not repeat: {datasets}, {keys}")
-    absent = [(dataset, key) for dataset in datasets for key in keys if (dataset, key) not in cells]
-    if absent:
-        raise ValueError(f"no cell for {absent}")
-
-
-def _tested(dataset: str, reference: tuple[str, Cell], other: tuple[str, Cell], test: Callable) -> TestResult | None:
-    (reference_key, a), (key, b) = reference, other
+def _tested(dataset: str, reference: str, a: Cell, key: str, b: Cell, test: Callable) -> TestResult | None:
     if not a.status == b.status == "ok":
         return None
     if a.folds != b.folds:
         raise ResultsError(
-            f"{dataset}: {reference_key} has {len(a.folds)} folds and {key} has {len(b.folds)}, and they are "
+            f"{dataset}: {reference} has {len(a.folds)} folds and {key} has {len(b.folds)}, and they are "
             "not the same (trial, fold) pairs: such columns cannot be compared",
             "run both again with one protocol: opauc-bench run CONFIG --fresh",
         )
@@ -369,19 +331,19 @@ def _tested(dataset: str, reference: tuple[str, Cell], other: tuple[str, Cell], 
 def _entry(
     cell: Cell, values: tuple[float, ...], ddof: int, result: TestResult | None, notes: list[str], runs: str
 ) -> Entry:
-    note = None
+    n, note = len(cell.folds), None
     if cell.failed:
-        text = failure_note(cell.statuses, len(cell.folds), cell.expected, cell.messages, runs)
+        text = failure_note(cell.statuses, n, cell.expected, cell.messages, runs)
         if text not in notes:
             notes.append(text)
         note = notes.index(text) + 1
     if cell.status != "ok":
-        return Entry(cell.status, len(cell.folds), cell.expected, note=note)
+        return Entry(cell.status, n, cell.expected, note=note)
     # Exactly rounded, so the bytes of a table do not depend on how a machine orders its sums.
     mean = statistics.fmean(values)
     std = (statistics.stdev if ddof else statistics.pstdev)(values) if cell.expected > 1 else None
     tested = (result.verdict(ALPHA), result.p_value) if result else (None, None)
-    return Entry("ok", len(cell.folds), cell.expected, mean, std, *tested)
+    return Entry("ok", n, cell.expected, mean, std, *tested)
 
 
 def tally(entries: Mapping[tuple[str, str], Entry], datasets: Sequence[str], key: str) -> Tally:

@@ -12,18 +12,9 @@ _LONGEST_HEADING = 15
 
 
 def to_terminal(table: ResultTable, width: int = 80) -> str:
-    """Render as plain text; columns that do not fit stand in further blocks below, each beside the reference.
+    """Render as plain text in lines of at most `width` characters (but at least `MIN_WIDTH`).
 
-    Parameters
-    ----------
-    table : ResultTable
-    width : int
-        Characters a line; less than `MIN_WIDTH` counts as that.
-
-    Returns
-    -------
-    str
-        No line is wider than `width`; ends with a newline.
+    Columns that do not fit are in further blocks below, each beside the reference.
     """
     width = max(width, MIN_WIDTH)
     means = [table.metric.text(entry.mean) for entry in table.entries.values() if entry.mean is not None]
@@ -33,13 +24,13 @@ def to_terminal(table: ResultTable, width: int = 80) -> str:
     widths = _widths(headings[0], [row for group in groups for row in group.rows + group.foot], width)
     parts = [paragraph(table.title, width)]
     for block in _blocks(widths, width):
-        chosen = [widths[i] for i in block]
-        rule = "-" * (sum(chosen) + GAP * (len(chosen) - 1))
+        shown = [widths[i] for i in block]
+        rule = "-" * (sum(shown) + GAP * (len(shown) - 1))
         sections = [
             (heading, rows) for group in groups for heading, rows in ((group.heading, group.rows), ("", group.foot))
         ]
         lines = [
-            [*([heading] if heading else []), *columns_text([[row[i] for i in block] for row in rows], chosen)]
+            [*([heading] if heading else []), *columns_text([[row[i] for i in block] for row in rows], shown)]
             for heading, rows in (("", headings), *sections)
             if rows
         ]

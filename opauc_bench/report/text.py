@@ -1,4 +1,4 @@
-"""Plain text: how numbers are printed, and columns that keep to a width."""
+"""Plain text: printed numbers, and columns of a given width."""
 
 import textwrap
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from .metrics import AUC
 
-__all__ = ["GAP", "auc_text", "columns_text", "paragraph", "signed_text", "superscript"]
+__all__ = ["GAP", "auc_text", "columns_text", "paragraph", "superscript"]
 
 GAP = 2  # blanks between columns
 
@@ -16,11 +16,6 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def auc_text(value: float) -> str:
     """Print an AUC or its std as the paper does: four decimals, no leading zero (.8309, but 1.0000)."""
     return AUC.text(value)
-
-
-def signed_text(value: float) -> str:
-    """Print a difference of two AUC values: four decimals with the sign, no leading zero (+.0012)."""
-    return AUC.signed(value)
 
 
 def superscript(number: int) -> str:
@@ -35,28 +30,11 @@ def paragraph(text: str, width: int, first: str = "", rest: str | None = None) -
 
 
 def columns_text(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
-    """Lay rows out in columns; a text wider than its column goes on in the lines below.
-
-    Parameters
-    ----------
-    rows : sequence of sequences of str
-        The cells, each row as long as `widths`.
-    widths : sequence of int
-        Characters a column; the lines take ``sum(widths) + GAP * (len(widths) - 1)`` at most.
-
-    Returns
-    -------
-    list of str
-        Lines without trailing blanks.
-    """
+    """Lay out rows in columns of the given numbers of characters; a wider text continues in the lines below."""
     lines = []
     for row in rows:
-        broken = [_broken(cell, width) for cell, width in zip(row, widths)]
+        broken = [[cell] if len(cell) <= width else textwrap.wrap(cell, width) for cell, width in zip(row, widths)]
         for parts in zip_longest(*broken, fillvalue=""):
             padded = [part.ljust(width) for part, width in zip(parts, widths)]
             lines.append((" " * GAP).join(padded).rstrip())
     return lines
-
-
-def _broken(cell: str, width: int) -> list[str]:
-    return [cell] if len(cell) <= width else textwrap.wrap(cell, width)

@@ -30,24 +30,9 @@ def report_texts(table: ResultTable, comparison: Comparison | None = None) -> di
 
 
 def write_report(folder: str | os.PathLike, table: ResultTable, comparison: Comparison | None = None) -> list[Path]:
-    """Write the table, and the comparison if there is one, into a folder.
+    """Write the table, and the comparison if there is one, into a folder; returns the files.
 
-    A comparison that an earlier report left there is removed if there is none now: it would stand beside a
-    table that it does not belong to.
-
-    Parameters
-    ----------
-    folder : path-like
-        Created if it is not there.
-    table : ResultTable
-        Written as table.md, table.tex, table.csv and table.html.
-    comparison : Comparison, optional
-        Written as comparison.md and comparison.csv.
-
-    Returns
-    -------
-    list of Path
-        The files, in the order in which they were written.
+    The comparison of an earlier report is removed if there is none now: it does not belong to this table.
 
     Raises
     ------

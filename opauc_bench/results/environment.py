@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 from importlib.metadata import version
 from typing import Any
 
 from .. import __version__
 from ..task import task_id
 
-__all__ = ["environment", "environment_id"]
+__all__ = ["differences", "environment", "environment_id"]
 
 
 @functools.lru_cache(maxsize=1)
@@ -33,6 +34,22 @@ def environment() -> dict[str, Any]:
 def environment_id() -> str:
     """The hash by which records refer to it."""
     return task_id(environment())
+
+
+def differences(recorded: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
+    """Return what differs of two environments, with the recorded values, as far as it may change bits of a number.
+
+    The number of cores and the release of the Linux kernel do not.
+    """
+    return {
+        key: recorded.get(key)
+        for key in {**recorded, **here}
+        if key != "cores" and _without_release(recorded.get(key)) != _without_release(here.get(key))
+    }
+
+
+def _without_release(value: Any) -> Any:
+    return re.sub(r"^Linux-.*-with-", "Linux-with-", value) if isinstance(value, str) else value
 
 
 def _processor() -> str:

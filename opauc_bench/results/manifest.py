@@ -1,7 +1,5 @@
-"""What a results folder says of itself: ``manifest.json``.
-
-It has the whole experiment, what is known of its data, and once each, by hash, the definitions and environments that
-records refer to.
+"""``manifest.json`` of a results folder: the experiment, facts about its data, and by hash the definitions and
+environments that records refer to.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
 class DatasetFacts(BaseModel):
-    """What is known of a dataset: what the runs of the folder were computed on, or that they could not get it."""
+    """Facts about a dataset of the runs of a folder, or that it was unavailable."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -49,7 +47,7 @@ class DatasetFacts(BaseModel):
     files: list[dict[str, Any]] = []
 
     def plain(self) -> dict[str, Any]:
-        """Return all that is known, as JSON has it."""
+        """Return all facts as JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
@@ -65,16 +63,16 @@ class Manifest(BaseModel):
     opauc_bench : str
         Version of the program that wrote this.
     shard : str or None
-        Which part of the experiment this folder has, such as ``2/8``.
+        The shard of the experiment in this folder, such as ``2/8``.
     datasets : dict of str to DatasetFacts
     memory_bytes : float
-        What a task was allowed to use: tasks that need far more were not started.
+        Memory that a task could use: tasks that need far more were not started.
     test : str or None
         The significance test of the tables beside the manifest; None where there are none.
     definitions, environments : dict of str to dict
         By hash.
     reused : dict of str to tuple of str
-        Ids of records in other folders that stand for tasks of this experiment, by folder name.
+        Ids of records in other folders that are used for tasks of this experiment, by folder name.
     selected_in : dict of str to tuple of str
         Ids of records in other folders whose selected setting was used here, by folder name.
     """
@@ -95,7 +93,7 @@ class Manifest(BaseModel):
 
 
 def config_of(folder: Path, name: str) -> Path:
-    """Where the config of a results folder is, or would be: beside the results, in ``configs``, or in the package."""
+    """The path of a folder's config: beside the results, in ``configs``, or in the package."""
     beside = folder.resolve().parents[1] if len(folder.resolve().parents) > 1 else folder
     for path in (beside / name, beside / "configs" / name):
         if path.is_file():
@@ -107,13 +105,7 @@ def config_of(folder: Path, name: str) -> Path:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a results folder.
-
-    Raises
-    ------
-    ResultsError
-        If there is none, or it is damaged.
-    """
+    """Read the manifest of a results folder; raises ResultsError if there is none, or if it is damaged."""
     path = folder / MANIFEST
     try:
         content = read_json(path)
@@ -125,34 +117,26 @@ def read_manifest(folder: Path) -> Manifest:
     except (FileNotFoundError, NotADirectoryError):
         raise ResultsError(
             f"{folder}: no {MANIFEST}, so no run has written its results here",
-            "opauc-bench run CONFIG, or --out with the folder that has them",
+            "opauc-bench run CONFIG, or --out with the folder of the results",
         ) from None
     except (OSError, ValueError) as error:
-        problem = _sentence(error, content) if isinstance(error, ValidationError) else str(error)
+        problem = str(error)
+        if isinstance(error, ValidationError):
+            first = problems_of(error, Manifest, content)[0]
+            problem = f"{'.'.join(map(str, first.loc))}: {first.message}".removeprefix(": ")
         raise ResultsError(
             f"{path} is not the manifest of a run: {problem}", f"git checkout '{path}', or rm '{path}' and run again"
         ) from error
     return manifest
 
 
-def _sentence(error: ValidationError, content: Any) -> str:
-    problem = problems_of(error, Manifest, content)[0]
-    return f"{'.'.join(map(str, problem.loc))}: {problem.message}".removeprefix(": ")
-
-
 def find_manifest(folder: Path) -> Manifest | None:
-    """Read the manifest of a folder in which no run may have been yet; None where there is none."""
+    """Read the manifest of a folder; None if there is none."""
     return read_manifest(folder) if os.path.lexists(folder / MANIFEST) else None
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write a manifest in one step: a key a line, and below it an entry a line.
-
-    Raises
-    ------
-    ResultsError
-        If the folder cannot be written.
-    """
+    """Write a manifest atomically: a line per key, and below it a line per entry."""
     content = manifest.model_dump(mode="json", exclude={"datasets"}, exclude_none=True)
     content["datasets"] = {name: facts.plain() for name, facts in manifest.datasets.items()}
     lines = (f"{json.dumps(key)}: {_entries(content[key])}" for key in Manifest.model_fields if key in content)
@@ -160,7 +144,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def add_environment(folder: Path, environment: dict[str, Any]) -> None:
-    """Write into a manifest what records of another machine refer to."""
+    """Add the environment of records from another machine to a manifest."""
     manifest = read_manifest(folder)
     environments = {**manifest.environments, task_id(environment): environment}
     if len(environments) > len(manifest.environments):

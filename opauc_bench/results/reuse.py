@@ -14,25 +14,12 @@ __all__ = ["absent_folders", "find_reusable", "join_references", "read_results",
 def read_results(folder: Path, manifest: Manifest | None, only: Collection[str] | None = None) -> Records:
     """Read the records of a folder and those of other folders that its manifest refers to; each folder once.
 
-    Parameters
-    ----------
-    folder : Path
-    manifest : Manifest or None
-        Of the folder.
-    only : collection of str, optional
-        Ids to read.
-
-    Returns
-    -------
-    Records
-        A reference that leads to no record is left out.
+    With `only`, only records with these ids are read. References to missing records are left out.
     """
     records = Store(folder).read(only)
     for name, ids in (manifest.reused if manifest else {}).items():
         wanted = set(ids).difference(records)
-        if only is not None:
-            wanted &= set(only)
-        others = Store(folder.parent / name).read(wanted)
+        others = Store(folder.parent / name).read(wanted if only is None else wanted & set(only))
         records.by_id |= others.by_id
         records.reused |= dict.fromkeys(others, name)
         records.damaged += others.damaged
@@ -40,18 +27,9 @@ def read_results(folder: Path, manifest: Manifest | None, only: Collection[str] 
 
 
 def find_reusable(folders: Iterable[Path], ids: Collection[str]) -> Records:
-    """Look for finished records in folders and in those that they refer to; the first one that is found counts.
+    """Find finished records in folders beside each other and in those that they refer to.
 
-    Parameters
-    ----------
-    folders : iterable of Path
-        Beside each other. A folder that does not exist has no records.
-    ids : collection of str
-
-    Returns
-    -------
-    Records
-        With the folder of each in ``reused``.
+    The first record of an id counts; ``reused`` has the folder of each. A folder that does not exist has no records.
     """
     found = Records()
     for folder in folders:
@@ -63,12 +41,9 @@ def find_reusable(folders: Iterable[Path], ids: Collection[str]) -> Records:
 
 
 def absent_folders(folders: Iterable[Path]) -> list[str]:
-    """Say which folders to take records from do not exist: a misspelt name would cost days."""
-    return [
-        f"{folder}/, named under reuse, does not exist: none of its records are used"
-        for folder in folders
-        if not folder.is_dir()
-    ]
+    """Sentences on folders under ``reuse`` that do not exist: a misspelt name would cost days."""
+    text = "named under reuse, does not exist: none of its records are used"
+    return [f"{folder}/, {text}" for folder in folders if not folder.is_dir()]
 
 
 def references_to(reused: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

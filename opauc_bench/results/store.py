@@ -5,14 +5,13 @@
     <results>/running/<id>.claim         which process has begun a task
     <results>/records/<dataset>.jsonl    finished records, one a line, sorted by column, trial and fold
 
-A file of records is written whole and moved into place; only then are the loose records that it has taken up removed.
+A file of records is written whole and moved into place; only then are the loose records that it now has removed.
 So whenever a process is killed, each record is in one of the two places or, as the same text, in both.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
 import hashlib
 import json
@@ -23,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from filelock import FileLock, Timeout
+
 from ..errors import ResultsError
 from ..files import read_json, remove_file, write_bytes, write_text
 from ..task import Task
@@ -32,18 +33,12 @@ __all__ = ["Damage", "Records", "Store"]
 
 RUNNING, PACKED = "running", "records"
 _BEGIN = b'{"id":"'
+_CHECKSUM_LENGTH = len('"checksum":"0123456789abcdef"}')
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A record that cannot be used.
-
-    Attributes
-    ----------
-    place : str
-        File, and line where it has several.
-    problem : str
-    """
+    """A record that cannot be used: its file (with the line, if there are several) and the problem."""
 
     place: str
     problem: str
@@ -61,9 +56,9 @@ class Records(Mapping[str, Record]):
     by_id : dict of str to Record
     damaged : list of Damage
     loose : set of str
-        Ids of those that are not packed.
+        Ids of records that are not packed.
     reused : dict of str to str
-        Folders of records that are not this folder's own, by id.
+        Other folders of records, by id.
     """
 
     by_id: dict[str, Record] = field(default_factory=dict)
@@ -85,131 +80,105 @@ class Records(Mapping[str, Record]):
         return None if task.id is None else self.by_id.get(task.id)
 
     def own(self) -> Iterator[Record]:
-        """Yield the records that are in the folder itself."""
+        """Yield the records of the folder itself."""
         return (record for id, record in self.by_id.items() if id not in self.reused)
 
     def add(self, record: Record) -> None:
-        """Take up a record that has just been computed."""
+        """Add a record that has just been computed."""
         self.by_id[record.id] = record
         self.loose.add(record.id)
         self.reused.pop(record.id, None)
 
-    def raise_if_damaged(self, mend: str) -> None:
-        """Refuse damaged records, all at once.
-
-        Raises
-        ------
-        ResultsError
-        """
+    def raise_if_damaged(self, command: str) -> None:
+        """Raise a ResultsError that lists all damaged records; `command` computes them again."""
         if self.damaged:
             count = f"{len(self.damaged)} damaged record{'s' if len(self.damaged) > 1 else ''}"
-            raise ResultsError("\n  ".join([f"{count}:", *map(str, self.damaged)]), f"{mend}  # computes them again")
+            raise ResultsError("\n  ".join([f"{count}:", *map(str, self.damaged)]), f"{command}  # computes them again")
 
 
 class _Line(NamedTuple):
-    """A packed record: where it stands in its file, and its text."""
+    """A packed record: its position in the order of its file, and its text."""
 
     order: tuple[str, int, int, str]
     text: bytes
 
 
 class Store:
-    """The records of one results folder.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """The records of one results folder."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def packed_path(self, dataset: str) -> Path:
-        """File of a dataset's finished records."""
         return self.folder / PACKED / f"{dataset}.jsonl"
 
     def loose_path(self, task: Task | Record) -> Path:
-        """File of a record of the run that is under way."""
         return self.folder / RUNNING / f"{task.id}.json"
 
     def partial_path(self, task: Task) -> Path:
-        """File of the inner folds of a task that is under way."""
         return self.folder / RUNNING / f"{task.id}.partial"
 
-    # ------------------------------------------------------------------ reading
-
     def read(self, only: Collection[str] | None = None) -> Records:
-        """Read all records, packed and loose; of the same id the loose one counts.
+        """Read all records, packed and loose, or those with the ids in `only`; of the same id the loose one counts.
 
-        Parameters
-        ----------
-        only : collection of str, optional
-            Ids to read; others are passed over unread.
-
-        Returns
-        -------
-        Records
-            What is damaged is listed there, and raises nothing.
+        Damaged records are listed in the result, and raise nothing.
         """
         found = Records()
         with _no_garbage_collection():
             for path in self._packed():
                 self._read_packed(path, found, only)
-            for path in sorted(self.folder.glob(f"{RUNNING}/*.json")):
+            for path in self._loose():
                 if only is None or path.stem in only:
-                    self._read_loose(path, found)
+                    try:
+                        record, _ = _loose_line(path)
+                    except (OSError, ValueError) as error:
+                        found.damaged.append(Damage(str(path), _reason(error)))
+                    else:
+                        found.add(record)
         return found
 
     def _packed(self) -> list[Path]:
         return sorted(self.folder.glob(f"{PACKED}/*.jsonl"))
 
+    def _loose(self) -> list[Path]:
+        return sorted(self.folder.glob(f"{RUNNING}/*.json"))
+
     def _read_packed(self, path: Path, found: Records, only: Collection[str] | None) -> None:
+        checksums: dict[str, bytes] = {}
         try:
             with path.open("rb") as file:
                 for number, line in enumerate(file, 1):
-                    if not line.strip():
-                        continue
-                    # A line that is damaged where the id stands cannot be known to be one of these.
-                    if only is not None and _id_at_begin(line) not in only:
+                    # A line that is damaged at its id cannot be known to be one of these.
+                    if not line.strip() or (only is not None and _id_at_begin(line) not in only):
                         continue
                     try:
                         record = record_of_line(line)
-                        if record.id in found.by_id:
-                            raise ValueError(f"another line has the same id {record.id}")
                         if record.dataset != path.stem:
                             raise ValueError(f"it is about {record.dataset}")
-                    except ValueError as error:
-                        found.damaged.append(Damage(f"{path}, line {number}", _said(error)))
-                    else:
+                        # Identical lines, as a merge by hand leaves them, are one record.
+                        checksum = line.rstrip()[-_CHECKSUM_LENGTH:]
+                        if checksums.setdefault(record.id, checksum) != checksum:
+                            raise ValueError(f"another line has the same id {record.id} and other content")
                         found.by_id[record.id] = record
+                    except ValueError as error:
+                        found.damaged.append(Damage(f"{path}, line {number}", _reason(error)))
         except OSError as error:
-            found.damaged.append(Damage(str(path), _said(error)))
-
-    def _read_loose(self, path: Path, found: Records) -> None:
-        try:
-            record, _ = _loose_line(path)
-        except (OSError, ValueError) as error:
-            found.damaged.append(Damage(str(path), _said(error)))
-        else:
-            found.by_id[record.id] = record
-            found.loose.add(record.id)
+            found.damaged.append(Damage(str(path), _reason(error)))
 
     def read_loose(self, task: Task) -> Record | None:
-        """Return the record that the run under way has written for a task, or None; a damaged one counts as none."""
+        """Return the loose record of a task, or None if there is none or it is damaged."""
         try:
             return record_of_line(self.loose_path(task).read_bytes())
         except (OSError, ValueError):
             return None
 
-    # ------------------------------------------------------------------ writing
-
     def write(self, record: Record) -> None:
-        """Write a loose record and forget its inner folds."""
+        """Write a loose record and remove its inner folds."""
         write_bytes(self.loose_path(record), record_to_line(record) + b"\n")
         remove_file(self.partial_path(record))
 
     def discard(self, tasks: Iterable[Task]) -> None:
-        """Forget the records of tasks and their inner folds, so that they are computed again."""
+        """Remove the records of tasks and their inner folds, so that they are computed again."""
         ids: dict[str, set[str]] = {}
         for task in tasks:
             ids.setdefault(task.dataset, set()).add(str(task.id))
@@ -221,39 +190,22 @@ class Store:
                 self._write_packed(dataset, {id: line for id, line in lines.items() if id not in gone})
 
     def remove_damaged(self) -> None:
-        """Remove lines and loose records that `read` calls damaged: whatever they were of, they are of no use.
-
-        Raises
-        ------
-        ResultsError
-            If a file cannot be read, or not be written.
-        """
+        """Remove the lines and the loose records that `read` lists as damaged."""
         for path in self._packed():
             lines = self._lines(path.stem)
             if len(lines) < len(self._texts(path.stem)):
                 self._write_packed(path.stem, lines)
-        for path in self.folder.glob(f"{RUNNING}/*.json"):
+        for path in self._loose():
             try:
                 _loose_line(path)
             except (OSError, ValueError):
                 remove_file(path)
 
     def pack(self, more: Iterable[Record] = ()) -> int:
-        """Take loose records up into the files of finished ones; lines that are damaged are dropped from these.
-
-        Parameters
-        ----------
-        more : iterable of Record
-            Further records to take up, in place of those with the same id.
-
-        Returns
-        -------
-        int
-            How many records were taken up.
-        """
+        """Pack loose records, and `more`; damaged packed lines are removed. Returns the number of packed records."""
         added: dict[str, dict[str, _Line]] = {}
         loose: dict[str, list[Path]] = {}
-        for path in sorted(self.folder.glob(f"{RUNNING}/*.json")):
+        for path in self._loose():
             with contextlib.suppress(OSError, ValueError):
                 record, text = _loose_line(path)
                 added.setdefault(record.dataset, {})[record.id] = _Line(_order(record), text)
@@ -264,9 +216,16 @@ class Store:
             self._write_packed(dataset, {**self._lines(dataset), **lines})
             for path in loose.get(dataset, ()):
                 remove_file(path)
-        with contextlib.suppress(OSError):  # it has inner folds of tasks that are not finished, or is not there
+        with contextlib.suppress(OSError):  # it has inner folds of unfinished tasks, or does not exist
             (self.folder / RUNNING).rmdir()
         return sum(map(len, added.values()))
+
+    def remove_partials(self, tasks: Iterable[Task]) -> None:
+        """Remove the inner folds of tasks that are not among `tasks`: the experiment does not have these any more."""
+        known = {self.partial_path(task) for task in tasks}
+        for path in self.folder.glob(f"{RUNNING}/*.partial"):
+            if path not in known:
+                remove_file(path)
 
     def _lines(self, dataset: str) -> dict[str, _Line]:
         """A dataset's packed records that are not damaged, by id."""
@@ -296,10 +255,8 @@ class Store:
         else:
             remove_file(self.packed_path(dataset))
 
-    # ------------------------------------------------------------------ tasks under way
-
     def read_partial(self, task: Task) -> dict[str, Any]:
-        """Inner folds that an interrupted run has left, or an empty dict; what is damaged is dropped."""
+        """Inner folds of an interrupted run; an empty dict if there are none, or if they are damaged."""
         try:
             partial = read_json(self.partial_path(task))
         except (OSError, ValueError):
@@ -308,86 +265,78 @@ class Store:
         return partial if checksum and checksum == _checksum(partial) and partial.get("id") == task.id else {}
 
     def write_partial(self, task: Task, partial: dict[str, Any]) -> None:
-        """Keep inner folds; numbers go from there into a record, so that they have a checksum."""
+        """Keep inner folds, with a checksum, since their numbers become part of a record."""
         content = {"id": task.id, **partial}
         text = json.dumps({**content, "checksum": _checksum(content)}, allow_nan=False)
         write_text(self.partial_path(task), text + "\n")
 
     def claim(self, task: Task, pid: int) -> Path:
-        """Note that a worker has begun a task, so that it is known who was at work when one dies; returns the note."""
+        """Note that a worker has begun a task, to know which task a worker died in; returns the file of the note."""
         path = self._claim_path(task)
         write_text(path, json.dumps({"pid": pid}), durable=False)  # no process is at work after a power cut
         return path
 
     def clear_claim(self, task: Task) -> str | None:
-        """Remove the note; return what it said, or None if there was none."""
+        """Remove the note; return its content, or None if there was none."""
         path = self._claim_path(task)
         try:
-            said = path.read_text(encoding="utf-8", errors="replace")
+            content = path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
         remove_file(path)
-        return said
+        return content
 
     def _claim_path(self, task: Task) -> Path:
         return self.folder / RUNNING / f"{task.id}.claim"
 
     def sweep(self) -> None:
-        """Remove what killed writers have left; call only while no other process writes."""
-        leftovers = [*self.folder.glob(".*.*.????????.tmp"), *self.folder.glob(f"{RUNNING}/*.claim")]
-        for place in (RUNNING, PACKED):
-            leftovers += self.folder.glob(f"{place}/.*.tmp")
-        for path in leftovers:
-            remove_file(path)
+        """Remove temporary files and claims of killed processes; call only while no other process writes."""
+        for pattern in (".*.*.????????.tmp", f"{RUNNING}/*.claim", f"{RUNNING}/.*.tmp", f"{PACKED}/.*.tmp"):
+            for path in self.folder.glob(pattern):
+                remove_file(path)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out of the folder; the lock goes with the process, however it ends.
+        """Keep other runs out of the folder; raises ResultsError if there is one. The lock ends with the process.
 
         A folder that did not exist and in which nothing was written is removed again.
-
-        Raises
-        ------
-        ResultsError
-            If another run is at work there, or the folder cannot be written.
         """
         made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         path = self.folder / ".lock"
+        lock = FileLock(path, timeout=0)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            file = open(path, "a+", encoding="ascii")  # noqa: SIM115 (held open on purpose)
+            # Before the attempt, since old versions of filelock empty the file.
+            owner = path.read_text("ascii", "replace").strip() if path.exists() else ""
+            lock.acquire()
+            path.write_text(str(os.getpid()), encoding="ascii")
+        except Timeout:
+            raise ResultsError(
+                f"{self.folder}: another run (process {owner or '?'}) is at work in this folder",
+                "wait for it, or select another folder for this one with --out",
+            ) from None
+        except (FileExistsError, NotADirectoryError) as error:
+            reason = "it is a file" if isinstance(error, FileExistsError) else "it is in a file"
+            raise ResultsError(f"{self.folder} cannot be written: {reason}, expected a folder", "--out DIR") from None
         except OSError as error:
             raise ResultsError(
-                f"{self.folder} cannot be written: {error.strerror}",
-                "choose another folder (run --out, report --to)",
+                f"{self.folder} cannot be written: {error.strerror}", "select another folder (run --out, report --to)"
             ) from error
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                file.seek(0)
-                owner = file.read().strip() or "?"
-                raise ResultsError(
-                    f"{self.folder}: another run (process {owner}) is at work in this folder",
-                    "wait for it, or give this one a folder of its own with --out",
-                ) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+        try:
             self.sweep()
-            try:
-                yield
-            finally:
-                if made and not any(entry != path for entry in self.folder.iterdir()):
-                    path.unlink()
-                    for empty in made:
-                        with contextlib.suppress(OSError):
-                            empty.rmdir()
+            yield
+        finally:
+            if made and not any(entry != path for entry in self.folder.iterdir()):
+                path.unlink()
+                for empty in made:
+                    with contextlib.suppress(OSError):
+                        empty.rmdir()
+            lock.release()
 
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Records have no cycles, and looking for them takes as long as reading a hundred thousand of them."""
+    """Records have no cycles, and the search for cycles would double the time of reading many of them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -415,7 +364,7 @@ def _order(record: Record) -> tuple[str, int, int, str]:
     return record.column, record.trial, record.fold, record.id
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 

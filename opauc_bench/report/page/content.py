@@ -1,4 +1,4 @@
-"""What the page shows, as plain values; where they come from is the runner's business."""
+"""The contents of the page, as plain values."""
 
 from __future__ import annotations
 
@@ -18,17 +18,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Fold:
-    """One outer fold (or trial) of a cell.
+    """One outer fold or trial of a cell, counted from 0.
 
-    Attributes
-    ----------
-    trial, fold : int
-        From 0.
-    status : str
-    auc : float or None
-        On the test set.
-    selected : dict of str to float
-        The setting that the inner cross-validation selected; empty where nothing is tuned.
+    The AUC is that on the test set. ``selected`` is the setting that the inner cross-validation selected, empty where
+    nothing is tuned.
     """
 
     trial: int
@@ -42,21 +35,15 @@ class Fold:
 class GridMap:
     """Inner cross-validation over the grid of one cell, averaged over its outer folds, on at most two axes.
 
-    Where a learner tunes more axes, the best value over the others is kept.
+    Where a learner tunes more axes, the best value over the `others` is kept. ``x`` and ``y`` are names and values of
+    the axes; `y` is None if there is one only.
 
     Attributes
     ----------
-    x, y : (str, tuple of float) or None
-        Name and values of the two axes; `y` is None if there is one only.
     auc : ndarray of shape (n_y, n_x)
         Mean over the outer folds in which the setting stayed finite; NaN where there was none.
-    diverged : ndarray of int of shape (n_y, n_x)
-        In how many outer folds the setting overflowed.
-    selected : ndarray of int of shape (n_y, n_x)
-        In how many it was selected.
-    n_folds : int
-    others : tuple of str
-        Axes over which the best was kept.
+    diverged, selected : ndarray of int of shape (n_y, n_x)
+        In how many outer folds the setting overflowed, and in how many it was selected.
     """
 
     x: tuple[str, tuple[float, ...]]
@@ -70,15 +57,7 @@ class GridMap:
 
 @dataclass(frozen=True)
 class Seconds:
-    """CPU seconds of one cell.
-
-    Attributes
-    ----------
-    fit : tuple of float
-        Of the refit with the selected setting, one for each finished fold.
-    selection : float
-        Of the whole inner search, summed over the folds.
-    """
+    """CPU seconds of one cell: of the refit in each finished fold, and of the inner search summed over the folds."""
 
     fit: tuple[float, ...]
     selection: float
@@ -86,20 +65,11 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Provenance:
-    """How the numbers came about.
+    """How the numbers were computed.
 
-    Attributes
-    ----------
-    facts : sequence of (str, str)
-        Short ones: protocol, seed, software.
-    datasets : sequence of dict
-        For each dataset its ``name``, sizes and hashes, or only ``name`` and ``unavailable``.
-    learners : sequence of dict
-        For each column its ``title``, ``learner``, ``params`` and ``grid``, all as text.
-    machines : sequence of (str, int)
-        Software and machine as text, and how many records were computed there.
-    experiment : str
-        The whole experiment as JSON.
+    ``machines`` are software and machine as text with the number of records that were computed there, ``experiment`` is
+    the whole experiment as JSON. Of each dataset there is its ``name`` and known facts, of each column as text its
+    ``title``, ``learner``, ``version``, ``params`` and ``grid``.
     """
 
     facts: Sequence[tuple[str, str]]
@@ -128,12 +98,11 @@ class PageContent:
         Cells whose records have an inner search.
     seconds : dict of (dataset, column key) to Seconds
     learners : dict of column key to str
-        Registry names, which colours go by.
+        Registry names, which determine colours.
     provenance : Provenance
-    runs : str
-        What the numbers behind a cell are called: folds or trials.
+    runs : {'folds', 'trials'}
     sources : dict of str to str
-        The dataset that each row is of; by default every row is a dataset of its own.
+        The dataset of each row; by default every row is a dataset of its own.
     """
 
     description: str
@@ -172,43 +141,32 @@ def grid_map(
     GridMap or None
         None where there is nothing to map: no axis, or no fold whose values fit the grid.
     """
-    shape = tuple(len(values) for values in grid.values())
-    n_settings = int(np.prod(shape))
-    rows = [row for row in aucs if len(row) == n_settings]
-    if not grid or not rows:
+    axes = {name: [float(value) for value in values] for name, values in grid.items()}
+    shape = tuple(map(len, axes.values()))
+    folds = np.array([fold for fold in aucs if len(fold) == np.prod(shape)], dtype=float)
+    if not axes or not len(folds):
         return None
-    values = np.array(rows, dtype=float)
-    alive = np.isfinite(values)
-    counts = alive.sum(axis=0)
-    mean = np.where(counts > 0, np.where(alive, values, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
-    picked = np.zeros(shape, dtype=int)
+    finite = np.isfinite(folds)
+    counts = finite.sum(axis=0)
+    mean = np.where(counts > 0, np.where(finite, folds, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
+    mean, diverged = mean.reshape(shape), (len(folds) - counts).reshape(shape)
+    times_selected = np.zeros(shape, dtype=int)
     for setting in selected:
-        where = tuple(_position(values, setting.get(axis)) for axis, values in grid.items())
-        if None not in where:
-            picked[where] += 1
-    mean, diverged = mean.reshape(shape), (len(rows) - counts).reshape(shape)
-    axes = list(grid)
-    kept = sorted(range(len(axes)), key=lambda i: -shape[i])[:2]
-    dropped = tuple(i for i in range(len(axes)) if i not in kept)
-    if dropped:
-        mean = np.where(np.isnan(mean), -np.inf, mean).max(axis=dropped)
-        mean = np.where(np.isinf(mean), np.nan, mean)
-        diverged, picked = diverged.min(axis=dropped), picked.sum(axis=dropped)
-    if len(kept) == 1:
-        mean, diverged, picked = mean[None, :], diverged[None, :], picked[None, :]
-    elif kept[0] < kept[1]:  # the longer axis is x
-        mean, diverged, picked = mean.T, diverged.T, picked.T
-    named = [(axes[i], tuple(float(value) for value in grid[axes[i]])) for i in kept]
+        if all(setting.get(name) in values for name, values in axes.items()):
+            times_selected[tuple(values.index(setting[name]) for name, values in axes.items())] += 1
+    kept = sorted(range(len(axes)), key=lambda i: -shape[i])[:2]  # the longer axis is x
+    others = tuple(i for i in range(len(axes)) if i not in kept)
+    order = (*others, *reversed(kept)) if len(kept) > 1 else (0,)
+    mean, diverged, times_selected = (a.transpose(order) for a in (mean, diverged, times_selected))
+    over = tuple(range(len(others)))
+    mean = np.where(np.isnan(mean), -np.inf, mean).max(axis=over)
+    named = [(name, tuple(axes[name])) for name in (list(axes)[i] for i in kept)]
     return GridMap(
         x=named[0],
         y=named[1] if len(named) > 1 else None,
-        auc=mean,
-        diverged=diverged,
-        selected=picked,
-        n_folds=len(rows),
-        others=tuple(axes[i] for i in dropped),
+        auc=np.atleast_2d(np.where(np.isinf(mean), np.nan, mean)),
+        diverged=np.atleast_2d(diverged.min(axis=over)),
+        selected=np.atleast_2d(times_selected.sum(axis=over)),
+        n_folds=len(folds),
+        others=tuple(list(axes)[i] for i in others),
     )
-
-
-def _position(values: Sequence[float], value: float | None) -> int | None:
-    return next((i for i, known in enumerate(values) if float(known) == value), None)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from ...evaluation.ranks import RankTest, friedman_nemenyi
 from ..table import Column, ResultTable
-from .svg import element, number, picture, text
+from ..template import render_svg
 
 __all__ = ["Ranking", "diagram", "rank"]
 
@@ -17,26 +17,16 @@ ALPHA = 0.05
 MIN_DATASETS = 5
 MIN_COLUMNS = 3
 
-_SPAN, _STEP, _LETTER = 420, 19, 7.2  # pixels: of the axis, of a line, of a letter
-_AXIS, _RULER = 48, 18
+_SPAN, _LETTER = 420, 7.2  # pixels: of the axis, of a letter
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What the diagram is made of.
+    """The contents of the diagram: the columns with a complete cell, and the datasets on which all of these are
+    complete.
 
-    Attributes
-    ----------
-    columns : tuple of Column
-        Those with at least one complete cell.
-    datasets : tuple of str
-        Those on which all of these columns are complete.
-    left_out : tuple of (str, str)
-        Datasets and columns that do not enter, with the reason.
-    test : RankTest or None
-        None where there is too little to rank.
-    refusal : str
-        Why.
+    ``left_out`` has the excluded datasets and columns with the reason. ``test`` is None where there is too little to
+    rank, and ``refusal`` is the reason.
     """
 
     columns: tuple[Column, ...]
@@ -49,7 +39,7 @@ class Ranking:
 def rank(table: ResultTable, sources: Mapping[str, str] | None = None) -> Ranking:
     """Rank the columns of a table by their mean AUC on each dataset where all of them have one.
 
-    A mean over fewer folds than the others have does not enter, nor does a dataset with a missing cell: ranks of
+    A mean over fewer folds than the others have is excluded, and so is a dataset with a missing cell: ranks of
     different sets of learners cannot be averaged. Several rows of one dataset are not ranked at all, since the test
     takes them as independent.
 
@@ -64,29 +54,26 @@ def rank(table: ResultTable, sources: Mapping[str, str] | None = None) -> Rankin
     left_out = [(c.title, "no dataset is complete") for c in table.columns if c not in columns]
     datasets = []
     for dataset in table.datasets:
-        lacking = [column.title for column in columns if (dataset, column.key) not in complete]
-        if not lacking:
+        incomplete = [column.title for column in columns if (dataset, column.key) not in complete]
+        if not incomplete:
             datasets.append(dataset)
+        elif len(incomplete) == len(columns):
+            left_out.append((dataset, "no results"))
         else:
-            everything = len(lacking) == len(columns)
-            left_out.append((dataset, "no results" if everything else f"{', '.join(lacking)} not complete"))
-    refusal = _refusal(columns, datasets)
+            left_out.append((dataset, f"{', '.join(incomplete)} not complete"))
+    refusal, test = _refusal(columns, datasets), None
     if len({(sources or {}).get(name, name) for name in datasets}) < len(datasets):
         refusal = "There is no diagram: some rows are of one dataset, and ranks over them would count it several times."
-    test = None
     if not refusal:
         means = [[table.entries[dataset, column.key].mean for column in columns] for dataset in datasets]
         test = friedman_nemenyi(means, ALPHA)
     return Ranking(columns, tuple(datasets), tuple(left_out), test, refusal)
 
 
-def _have_results(n_columns: int) -> str:
-    return "1 learner has results" if n_columns == 1 else f"{n_columns} learners have results"
-
-
 def _refusal(columns: tuple[Column, ...], datasets: list[str]) -> str:
     if len(columns) < MIN_COLUMNS:
-        return f"There is nothing to rank: {_have_results(len(columns))}, and a comparison by ranks needs three."
+        have = "1 learner has results" if len(columns) == 1 else f"{len(columns)} learners have results"
+        return f"There is nothing to rank: {have}, and a comparison by ranks needs three."
     if len(datasets) < MIN_DATASETS:
         several = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
         return (
@@ -97,49 +84,16 @@ def _refusal(columns: tuple[Column, ...], datasets: list[str]) -> str:
 
 
 def diagram(ranking: Ranking) -> Markup:
-    """Draw the mean ranks on an axis, best on the left, and join the learners that are not told apart."""
-    test, titles = ranking.test, [column.title for column in ranking.columns]
-    k = len(titles)
-    order = sorted(range(k), key=lambda i: (test.ranks[i], i))
-
-    margin = 70 + _LETTER * max(map(len, titles))
-
-    def place(value: float) -> float:
-        return margin + (value - 1) / (k - 1) * _SPAN
-
-    labels = _AXIS + 22 + 9 * len(test.groups)
-    half = (k + 1) // 2
-    pieces = [*_axis(k, place), *_ruler(test.critical_difference, k, place)]
-    for row, group in enumerate(test.groups):
-        y = _AXIS + 13 + 9 * row
-        ends = place(test.ranks[group[0]]) - 4, place(test.ranks[group[-1]]) + 4
-        pieces.append(element("line", x1=ends[0], x2=ends[1], y1=y, y2=y, class_="group"))
-    for position, i in enumerate(order):
-        left = position < half
-        y = labels + _STEP * (position if left else k - 1 - position)
-        x, edge = place(test.ranks[i]), margin - 12 if left else margin + _SPAN + 12
-        path = f"M{number(x)} {_AXIS}V{number(y)}H{number(edge)}"
-        pieces.append(element("path", d=path, class_="stem"))
-        words = f"{titles[i]}  {test.ranks[i]:.2f}" if left else f"{test.ranks[i]:.2f}  {titles[i]}"
-        pieces.append(text(edge + (-5 if left else 5), y + 4, words, text_anchor="end" if left else "start"))
-    said = "; ".join(f"{titles[i]} {test.ranks[i]:.2f}" for i in order)
-    label = f"Mean ranks, 1 is best: {said}. Critical difference {test.critical_difference:.2f}."
-    return picture(2 * margin + _SPAN, labels + _STEP * half + 2, label, pieces, class_="cd")
-
-
-def _axis(k: int, place) -> list[Markup]:
-    pieces = [element("line", x1=place(1), x2=place(k), y1=_AXIS, y2=_AXIS, class_="axis")]
-    for tick in range(2 * k - 1):
-        x, whole = place(1 + tick / 2), tick % 2 == 0
-        pieces.append(element("line", x1=x, x2=x, y1=_AXIS - (7 if whole else 4), y2=_AXIS, class_="axis"))
-        if whole:
-            pieces.append(text(x, _AXIS - 11, str(1 + tick // 2), text_anchor="middle"))
-    return pieces
-
-
-def _ruler(difference: float, k: int, place) -> list[Markup]:
-    start, end = place(1), place(1 + min(difference, k - 1))
-    more = "" if difference <= k - 1 else ", more than the whole axis"
-    pieces = [element("line", x1=start, x2=end, y1=_RULER, y2=_RULER, class_="axis")]
-    pieces += [element("line", x1=x, x2=x, y1=_RULER - 4, y2=_RULER + 4, class_="axis") for x in (start, end)]
-    return [*pieces, text((start + end) / 2, _RULER - 6, f"CD = {difference:.2f}{more}", text_anchor="middle")]
+    """Draw the mean ranks on an axis, best on the left, and join the learners that do not differ significantly."""
+    ranks, k = ranking.test.ranks, len(ranking.columns)
+    margin = 70 + _LETTER * max(len(column.title) for column in ranking.columns)
+    return render_svg(
+        "ranks.svg",
+        k=k,
+        span=_SPAN,
+        margin=margin,
+        place=lambda rank: margin + (rank - 1) / (k - 1) * _SPAN,
+        difference=ranking.test.critical_difference,
+        learners=[(ranking.columns[i].title, ranks[i]) for i in sorted(range(k), key=lambda i: (ranks[i], i))],
+        groups=[(ranks[group[0]], ranks[group[-1]]) for group in ranking.test.groups],
+    )

@@ -1,7 +1,7 @@
-"""Published tables: the numbers, the marks, and what is known to be odd about them.
+"""Published tables: the numbers, the marks, and known discrepancies.
 
-One YAML file a table, beside this module. The marks are kept as printed, so that counting code can be tested
-on them before any learner has run; notes say where a number is contradicted, ambiguous or cannot be met.
+One YAML file per table, beside this module. The marks are as printed. Notes state where a number is contradicted,
+ambiguous or cannot be reproduced.
 """
 
 import difflib
@@ -20,14 +20,9 @@ __all__ = ["Note", "Published", "PublishedCell", "list_published", "load_publish
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """One printed cell; the reference column has no verdict, and N/A has neither mean nor std.
+    """One printed cell: mean and std over the paper's runs, and the mark from the side of the reference column.
 
-    Attributes
-    ----------
-    mean, std : float or None
-        Over the paper's runs; the AUC is in [0, 1].
-    verdict : {'win', 'tie', 'loss'} or None
-        The printed mark, from the side of the table's reference column.
+    The reference column has no verdict, and N/A has neither mean nor std. The AUC is in [0, 1].
     """
 
     mean: float | None = None
@@ -42,12 +37,11 @@ class Note:
     Attributes
     ----------
     text : str
-        What is known, in full sentences.
+        Full sentences.
     kind : {'explained', 'unexplained', 'mark'}
-        Whether a cause of other values is known, or is not, or the note is about the printed mark only.
+        Whether a cause of other values is known or unknown, or the note is about the printed mark only.
     datasets, columns, metrics : tuple of str
-        The cells it is about: those in any of `datasets`, any of `columns` (of ours) and any of `metrics`; empty means
-        all.
+        The cells it is about; empty means all.
     ours : {'higher', 'lower'} or None
         The side of the printed value on which the note expects ours.
     """
@@ -60,15 +54,13 @@ class Note:
     metrics: tuple[str, ...] = ()
 
     def concerns(self, dataset: str, column: str, metric: str = "auc") -> bool:
-        """Say whether the note is about this cell."""
+        """Whether the note is about this cell."""
         scope = ((self.datasets, dataset), (self.columns, column), (self.metrics, metric))
         return all(not names or name in names for names, name in scope)
 
     def expects(self, difference: float) -> bool:
-        """Say whether the note speaks about values that differ by `difference` (ours minus published)."""
-        if self.kind == "mark":
-            return False
-        return self.ours is None or (difference > 0) == (self.ours == "higher")
+        """Whether the note is about values that differ by `difference` (ours minus published)."""
+        return self.kind != "mark" and (self.ours is None or (difference > 0) == (self.ours == "higher"))
 
 
 @dataclass(frozen=True)
@@ -78,29 +70,28 @@ class Published:
     Attributes
     ----------
     name : str
-        Its name here, such as ``aij2016_table2``.
+        Such as ``aij2016_table2``.
     title, source, table : str
-        The caption in short, the publication, and the table's number there.
+        The short caption, the publication, and the table's number there.
     reference : str
         Key of the column from whose side the marks are given; empty where the paper has no marks.
     columns : tuple of Column
         Learner registry names with the printed headings, reference first.
     datasets : tuple of str
-        In printed order.
     cells : dict of (dataset, column key) to PublishedCell
-        Complete: every dataset with every column.
+        Every dataset with every column.
     win_tie_loss : dict of column key to (int, int, int)
-        The counts as printed; empty where the paper prints none.
+        The printed counts, if any.
     not_available : str
-        Why cells are printed as N/A; empty where none is.
+        Why cells are printed as N/A.
     remarks : tuple of str
-        What holds for the table as a whole.
+        On the table as a whole.
     notes : tuple of Note
         Known discrepancies.
     others : dict of str to dict
         Cells of other metrics than the AUC.
     stand_for : dict of str to str
-        Columns of ours that are set beside a printed one of another name: a learner in a second variant.
+        The printed column of each of our columns with another name, such as a second variant of a learner.
     """
 
     name: str
@@ -119,7 +110,7 @@ class Published:
     stand_for: dict[str, str] = field(default_factory=dict)
 
     def cell(self, dataset: str, column: str, metric: str = "auc") -> PublishedCell | None:
-        """Return the printed cell that a cell of ours is set beside, or None."""
+        """Return the printed cell that our cell is compared with, or None."""
         cells = self.cells if metric == "auc" else self.others.get(metric, {})
         return cells.get((dataset, self.stand_for.get(column, column)))
 
@@ -135,22 +126,7 @@ def list_published() -> list[str]:
 
 
 def load_published(name: str) -> Published:
-    """Read one published table from the package.
-
-    Parameters
-    ----------
-    name : str
-        One of `list_published()`.
-
-    Returns
-    -------
-    Published
-
-    Raises
-    ------
-    ConfigError
-        If there is no such table.
-    """
+    """Read one published table from the package; raises ConfigError if it is not one of `list_published`."""
     known = list_published()
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
@@ -172,10 +148,8 @@ def _published(name: str, raw: dict) -> Published:
         }
 
     return Published(
+        **{key: raw[key] for key in ("title", "source", "table")},
         name=name,
-        title=raw["title"],
-        source=raw["source"],
-        table=raw["table"],
         reference=reference,
         columns=tuple(Column(key, title) for key, title in raw["columns"].items()),
         datasets=tuple(raw["cells"]),
@@ -183,7 +157,10 @@ def _published(name: str, raw: dict) -> Published:
         win_tie_loss={key: tuple(counts) for key, counts in raw.get("win_tie_loss", {}).items()},
         not_available=raw.get("not_available", ""),
         remarks=tuple(raw["remarks"]),
-        notes=tuple(_note(note) for note in raw["notes"]),
+        notes=tuple(
+            Note(**{key: tuple(value) if isinstance(value, list) else value for key, value in note.items()})
+            for note in raw["notes"]
+        ),
         others={metric: read(table) for metric, table in raw.get("others", {}).items()},
         stand_for=raw.get("stand_for", {}),
     )
@@ -193,11 +170,4 @@ def _cell(value: list | str, is_unmarked: bool) -> PublishedCell:
     if value == "N/A":
         return PublishedCell()
     mean, std, *mark = value
-    if is_unmarked:
-        return PublishedCell(mean, std)
-    return PublishedCell(mean, std, mark[0] if mark else "tie")
-
-
-def _note(raw: dict) -> Note:
-    lists = {key: tuple(raw.get(key, ())) for key in ("datasets", "columns", "metrics")}
-    return Note(text=raw["text"], kind=raw["kind"], ours=raw.get("ours"), **lists)
+    return PublishedCell(mean, std, None if is_unmarked else mark[0] if mark else "tie")
