@@ -1,7 +1,7 @@
 """Single values of an experiment file: names, durations, grids.
 
-Each function takes what YAML gave and returns what the experiment keeps, or raises ValueError (Problems,
-where the mistake is inside the value) with a sentence for the person who wrote the file.
+Each function takes a value as YAML gave it and returns what the experiment keeps, or raises ValueError (`Problems`, if
+the mistake is inside the value) with a message for the author of the file.
 """
 
 import math
@@ -38,7 +38,7 @@ _SMALLEST_POWER, _LARGEST_POWER = -1074, 1023  # 2^k is positive and finite in f
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can name a column or a folder: letters, digits, ``_ . -``, not starting with a dot."""
+    """Whether a text can name a column or a folder: letters, digits, ``_ . -``, not starting with ``.`` or ``-``."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -50,28 +50,32 @@ def plain_name(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Accept one line of text, without blanks around it."""
-    if "\n" in text.strip():
+    """Accept one line of text; blanks around it are removed."""
+    text = text.strip()
+    if "\n" in text:
         raise ValueError("expected one line of text, got several")
-    if unprintable := [character for character in text.strip() if ord(character) < 32]:
-        raise ValueError(f"expected text, got a control character (U+{ord(unprintable[0]):04X})")
-    return text.strip()
+    if control := [character for character in text if ord(character) < 32]:
+        raise ValueError(f"expected text, got a control character (U+{ord(control[0]):04X})")
+    return text
 
 
 def not_empty(text: str) -> str:
-    """Accept any text but none."""
+    """Accept any text that is not empty."""
     if not text:
         raise ValueError("expected text, got nothing")
     return text
 
 
 def duration(value: Any) -> float | None:
-    """Return seconds from a positive number, a text like 90s, 10m, 3h, 2d, or nothing."""
-    if isinstance(value, str):
-        found = _DURATION.fullmatch(value.strip())
-        value = float(found[1]) * _SECONDS[found[2]] if found else value
+    """Return seconds from a positive number, a text like 90s, 10m, 3h, 2d, or None."""
+    if isinstance(value, str) and (found := _DURATION.fullmatch(value.strip())):
+        value = float(found[1]) * _SECONDS[found[2]]
+    return _positive_or_none(value, "seconds, or text like 90s, 10m, 3h, 2d;")
+
+
+def _positive_or_none(value: Any, expected: str) -> float | None:
     if value is not None and not _is_positive(value):
-        raise ValueError(f"expected seconds, or text like 90s, 10m, 3h, 2d; got {show(value)}")
+        raise ValueError(f"expected {expected} got {show(value)}")
     return value if value is None else float(value)
 
 
@@ -100,12 +104,9 @@ def grid_values(value: Any, or_zero: bool = False) -> tuple[float, ...]:
         for position, item in enumerate(value)
         if not (_is_positive(item) or (or_zero and type(item) in (int, float) and item == 0))
     ]
-    if not problems:
-        values = tuple(float(item) for item in value)
-        problems = repeated(values)
-    if problems:
+    if problems := problems or repeated([float(item) for item in value]):
         raise Problems(problems)
-    return values
+    return tuple(float(item) for item in value)
 
 
 def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
@@ -126,29 +127,19 @@ def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def ratios(value: Any) -> float | tuple[float, ...] | None:
-    """Return a positive number, several of them that differ, or nothing."""
+    """Return a positive number, several different ones, or None."""
     if isinstance(value, list | tuple) and value:
         return grid_values(value)
-    if value is not None and not _is_positive(value):
-        raise ValueError(f"expected a positive number or a list of them, got {show(value)}")
-    return value if value is None else float(value)
+    return _positive_or_none(value, "a positive number or a list of them,")
 
 
 def row_cap(value: Any) -> int | dict[str, int] | None:
-    """Return a number of rows, or numbers by dataset with ``default`` for the others, or nothing."""
+    """Return a number of rows, or numbers by dataset with ``default`` for the others, or None."""
     if not isinstance(value, Mapping):
         return value if value is None else _rows(value)
     if not value:
         raise ValueError("expected 'default: rows' or 'dataset: rows' lines, got an empty mapping")
-    caps, problems = {}, []
-    for key, rows in value.items():
-        try:
-            caps[str(key)] = _rows(rows)
-        except ValueError as error:
-            problems.append(Problem((key,), str(error)))
-    if problems:
-        raise Problems(problems)
-    return caps
+    return _each(value, lambda _, rows: _rows(rows))
 
 
 def _rows(value: Any) -> int:
@@ -160,17 +151,27 @@ def _rows(value: Any) -> int:
 def by_axis(value: Any, convert: Callable[..., Any], or_zero: Collection[str] = ()) -> dict[str, Any]:
     """Convert each value of a mapping and spell ``lambda`` as ``lam``, reporting all mistakes at once.
 
-    ``convert`` is told ``or_zero=True`` for the axes named there.
+    ``convert`` is called with ``or_zero=True`` for the axes named there.
     """
     if not isinstance(value, Mapping):
         raise ValueError(f"expected 'name: value' lines, got {show(value)}")
+    return _each(
+        value, lambda axis, item: convert(item, or_zero=True) if axis in or_zero else convert(item), spell_axis
+    )
+
+
+def _each(
+    value: Mapping[Any, Any], convert: Callable[[str, Any], Any], spell: Callable[[Any], str] = str
+) -> dict[str, Any]:
+    """Apply ``convert`` to each key and value of a mapping, reporting all mistakes at once."""
     converted: dict[str, Any] = {}
     problems = []
     for key, item in value.items():
-        if spell_axis(key) in converted:
+        name = spell(key)
+        if name in converted:
             problems.append(Problem((key,), "lam and lambda are the same; keep one of them", at_key=True))
         try:
-            converted[spell_axis(key)] = convert(item, or_zero=True) if spell_axis(key) in or_zero else convert(item)
+            converted[name] = convert(name, item)
         except Problems as error:
             problems += [Problem((key, *below.loc), below.message, below.at_key) for below in error.problems]
         except ValueError as error:
@@ -180,13 +181,13 @@ def by_axis(value: Any, convert: Callable[..., Any], or_zero: Collection[str] = 
     return converted
 
 
-def spell_axis(axis: str) -> str:
-    """Return the name by which the code knows an axis or a parameter."""
+def spell_axis(axis: Any) -> str:
+    """Return the name that the code uses for an axis or a parameter."""
     return "lam" if axis == "lambda" else str(axis)
 
 
 def parameter(value: Any) -> Scalar:
-    """Accept the value of a constructor parameter: a scalar that JSON can write."""
+    """Accept the value of a constructor parameter: a scalar that JSON can represent."""
     if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(f"expected text, a finite number, true, false or null, got {show(value)}")
     return value
@@ -203,11 +204,11 @@ def unknown_names(keys: Collection[str], allowed: Collection[str], what: str) ->
 
 
 def repeated(values: Collection[str | float], advice: str = "") -> list[Problem]:
-    """Return a problem for each value that stood further up already."""
+    """Return a problem for each value that occurred before."""
     seen: set[str | float] = set()
     problems = []
     for position, value in enumerate(values):
         if value in seen:
-            problems.append(Problem((position,), f"{show(value)} stands twice{advice}"))
+            problems.append(Problem((position,), f"{show(value)} is listed twice{advice}"))
         seen.add(value)
     return problems

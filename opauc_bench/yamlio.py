@@ -1,10 +1,9 @@
 """Strict YAML with positions.
 
-PyYAML reads YAML 1.1, where ``1e-3`` is text, ``on`` is a boolean, ``10:30`` is 630, ``010`` is 8, and the
-last of two equal keys wins silently. Each of these changes an experiment without a word, so here they are a
-number, text, text, text, and an error. What remains is the data model of JSON: mappings, lists, text,
-numbers, true, false and null, with anchors and merge keys as a convenience. Models are validated as strictly
-as JSON would be: the text ``"5"`` is not a number and ``yes`` is not a boolean.
+PyYAML reads YAML 1.1, where ``1e-3`` is text, ``on`` is a boolean, ``10:30`` is 630, ``010`` is 8, and the last of two
+equal keys is used. Each of these would silently change an experiment, so here they are a number, text, text, text, and
+an error. The rest is the data model of JSON, with anchors and merge keys. Models are validated as strictly as JSON: the
+text ``"5"`` is not a number and ``yes`` is not a boolean.
 """
 
 import json
@@ -12,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -20,17 +19,7 @@ from pydantic import BaseModel, ValidationError
 from .errors import ConfigError
 from .sentences import Loc, Problem, Problems, problems_of, show, suggest
 
-__all__ = [
-    "Document",
-    "Problem",
-    "Problems",
-    "check_model",
-    "problems_of",
-    "read_model",
-    "read_yaml",
-    "show",
-    "suggest",
-]
+__all__ = ["Problem", "Problems", "check_model", "problems_of", "read_model", "read_yaml", "show", "suggest"]
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 100
@@ -65,32 +54,20 @@ _Loader.add_constructor(_TAG + "float", lambda loader, node: float(re.sub(r"\.(?
 _SCALAR_TAGS = {_TAG + name for name in ("null", "bool", "int", "float", "str", "merge")}
 
 
-class _Finding(NamedTuple):
-    line: int
-    column: int
-    path: str
-    message: str
+_Finding = tuple[int, int, str, str]  # line, column, path of keys, message
 
 
 def _config_error(path: Path, findings: Iterable[_Finding], hint: str = "") -> ConfigError:
     lines = [
-        f"{path}:{found.line}:{found.column}: {found.path + ': ' if found.path else ''}{found.message}"
-        for found in sorted(dict.fromkeys(findings))
+        f"{path}:{line}:{column}: {keys + ': ' if keys else ''}{message}"
+        for line, column, keys, message in sorted(set(findings))
     ]
     return ConfigError("\n".join(lines), hint)
 
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML file: its data, and where each piece stands.
-
-    Attributes
-    ----------
-    path : Path
-        The file, as the caller named it.
-    data : dict
-        Plain Python: dict, list, str, int, float, bool, None.
-    """
+    """A YAML file: its path as given, its plain data, and its nodes, which have the position of each value."""
 
     path: Path
     data: dict[str | int, Any]
@@ -99,8 +76,8 @@ class Document:
     def locate(self, loc: Loc, *, key: bool = False) -> tuple[int, int]:
         """Return the line and column (from 1) of the value at ``loc``, or of its key.
 
-        Parts of ``loc`` that are not in the file (a missing field, pydantic's names of union branches) are
-        skipped, so the answer falls back to the nearest parent that is there.
+        Parts that are not in the file (missing fields, pydantic's names of union members) are skipped, so that the
+        result is the position of the nearest parent.
         """
         found = (None, self.root)
         for part in loc:
@@ -110,19 +87,19 @@ class Document:
 
     def error(self, problems: Iterable[Problem], hint: str = "") -> ConfigError:
         """Return one ConfigError that lists all problems in the order of the file."""
-        findings = []
-        for problem in problems:
-            line, column = self.locate(problem.loc, key=problem.at_key)
-            findings.append(_Finding(line, column, _spell(problem.loc), problem.message))
+        findings = [(*self.locate(p.loc, key=p.at_key), _spell(p.loc), p.message) for p in problems]
         return _config_error(self.path, findings, hint)
 
     def validate(self, model: type[Model], *, context: Any = None) -> Model:
         """Return ``data`` as an instance of a pydantic model; see `read_model`."""
         try:
-            return model.model_validate_json(json.dumps(self.data), strict=True, context=context)
+            return _validate(self.data, model, context)
         except ValidationError as error:
-            problems = problems_of(error, model, self.data)
-        raise self.error(problems)
+            raise self.error(problems_of(error, model, self.data)) from None
+
+
+def _validate(data: Any, model: type[Model], context: Any) -> Model:
+    return model.model_validate_json(json.dumps(data), strict=True, context=context)
 
 
 def read_yaml(path: str | Path) -> Document:
@@ -131,77 +108,52 @@ def read_yaml(path: str | Path) -> Document:
     Raises
     ------
     ConfigError
-        With ``file:line:column`` and a plain sentence: the file is missing, a folder, not UTF-8, empty, not
-        YAML, or not a mapping; a key stands twice; an alias contains itself.
+        With ``file:line:column``: the file is missing, a folder, not UTF-8, empty, not YAML, or not a mapping; it has a
+        duplicate key, or an alias that contains itself.
     """
     path = Path(path)
     text = _read_text(path)
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
+        findings = _Structure(loader).findings(root)
+        if not findings:
+            return Document(path, loader.construct_document(root), root)
     except yaml.YAMLError as error:
-        raise _config_error(path, [_syntax_finding(text, error)]) from None
+        findings = [_syntax_finding(text, error)]
     except RecursionError:
-        raise _config_error(path, [_Finding(1, 1, "", "this is nested too deeply")]) from None
-    if root is None:
-        raise _config_error(path, [_Finding(1, 1, "", "this file is empty; expected 'key: value' lines")])
-    if not isinstance(root, yaml.MappingNode):
-        came = "a list" if isinstance(root, yaml.SequenceNode) else show(root.value)
-        message = f"expected 'key: value' lines at the top level, got {came}"
-        raise _config_error(path, [_at(root, "", message)])
-    findings = _Structure(loader).findings(root)
-    if findings:
-        raise _config_error(path, findings)
-    try:
-        data = loader.construct_document(root)
-    except yaml.MarkedYAMLError as error:
-        raise _config_error(path, [_syntax_finding(text, error)]) from None
-    return Document(path, data, root)
+        findings = [(1, 1, "", "this is nested too deeply")]
+    raise _config_error(path, findings)
 
 
 def read_model(path: str | Path, model: type[Model], *, context: Any = None) -> Model:
     """Read a YAML file into a pydantic model.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    model : type of BaseModel
-        Validated as strictly as JSON: text is not a number, 1.0 is not a whole number, lists fill tuples.
-    context : object, optional
-        Handed to the model's validators as ``info.context``.
+    Validation is as strict as for JSON: text is not a number, 1.0 is not a whole number, lists become tuples.
+    ``context`` is the ``info.context`` of validators.
 
     Raises
     ------
     ConfigError
-        All mistakes at once, each as ``file:line:column: key.path: sentence``, in the order of the file.
+        All mistakes, each as ``file:line:column: key.path: message``, in the order of the file.
     """
     return read_yaml(path).validate(model, context=context)
 
 
 def check_model(data: Any, model: type[Model], *, source: str | Path, context: Any = None) -> Model:
-    """Turn plain data into a pydantic model, as strictly as `read_model` does a file.
-
-    Parameters
-    ----------
-    data : object
-        Dicts, lists and scalars, such as JSON has.
-    model : type of BaseModel
-    source : str or Path
-        Where the data come from, for messages.
-    context : object, optional
+    """Turn plain data (dicts, lists and scalars) into a pydantic model, as strictly as `read_model`.
 
     Raises
     ------
     ConfigError
-        All mistakes at once, each as ``source: key.path: sentence``.
+        All mistakes, each as ``source: key.path: message``.
     """
     try:
-        return model.model_validate_json(json.dumps(data), strict=True, context=context)
+        return _validate(data, model, context)
     except ValidationError as error:
         problems = problems_of(error, model, data if isinstance(data, dict) else {})
-    lines = [": ".join(filter(None, (str(source), _spell(problem.loc), problem.message))) for problem in problems]
-    raise ConfigError("\n".join(dict.fromkeys(lines)))
+        lines = [": ".join(filter(None, (str(source), _spell(problem.loc), problem.message))) for problem in problems]
+        raise ConfigError("\n".join(dict.fromkeys(lines))) from None
 
 
 def _read_text(path: Path) -> str:
@@ -219,55 +171,42 @@ def _read_text(path: Path) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line, column = _line_column(raw[: error.start].decode("utf-8-sig", errors="replace"))
+        before = raw[: error.start].decode("utf-8-sig", errors="replace")
         message = f"this file is not UTF-8 text (byte 0x{raw[error.start]:02x})"
-        raise _config_error(path, [_Finding(line, column, "", message)]) from None
+        raise _config_error(path, [(*_line_column(before), "", message)]) from None
 
 
 def _line_column(before: str) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
 
-# What PyYAML says, what it means, and whether the place where it began is more telling than where it ended.
+# PyYAML's message, ours, and whether the position where the construct began is more helpful than where it failed.
 _SYNTAX: list[tuple[str, str, bool]] = [
-    (r"found character '\\t'", "a tab cannot stand here; indent with spaces", False),
-    (
-        r"mapping values are not allowed",
-        "a ':' cannot stand here; check the indentation, and quote text that contains ': '",
-        False,
-    ),
+    (r"found character '\\t'", "tabs are not allowed here; indent with spaces", False),
+    (r"mapping values are not allowed", "unexpected ':'; check the indentation, and quote text with ': '", False),
     (r"could not find expected ':'", "expected 'key: value', found no ':'", True),
     (r"found unexpected end of stream", "this quoted text is never closed", True),
-    (
-        r"expected ',' or ('[\]}]')",
-        r"a bracket is opened here and no ',' or \1 follows where it should",
-        True,
-    ),
+    (r"expected ',' or ('[\]}]')", r"after this opening bracket, ',' or \1 is missing", True),
     (r"expected <block end>", "wrong indentation, or '- item' lines mixed with 'key: value' lines", False),
     (r"found undefined alias '(.*)'", r"the alias *\1 has no anchor &\1 before it", False),
-    (r"expected a single document", "a second document begins here; expected one document a file", False),
+    (r"expected a single document", "a second document begins here; expected one document per file", False),
     (r"found duplicate anchor '([^']*)'", r"the anchor &\1 is defined twice", False),
-    (r"expected '<document start>', but found '(.*)'", r"did not expect \1 here", False),
+    (r"expected '<document start>', but found '(.*)'", r"unexpected \1", False),
     (r"found character '(.)' that cannot start", r"a value cannot begin with \1; put it in quotes", False),
 ]
 
 
 def _syntax_finding(text: str, error: yaml.YAMLError) -> _Finding:
     if isinstance(error, yaml.reader.ReaderError):
-        line, column = _line_column(text[: error.position])
-        return _Finding(line, column, "", f"this file contains a control character (U+{error.character:04X})")
+        message = f"this file contains a control character (U+{error.character:04X})"
+        return (*_line_column(text[: error.position]), "", message)
     mark, message = error.problem_mark, f"this is not YAML: {error.problem}"
     for pattern, sentence, from_start in _SYNTAX:
-        found = re.search(pattern, f"{error.context or ''}; {error.problem}")
-        if found:
+        if found := re.search(pattern, f"{error.context or ''}; {error.problem}"):
             message = found.expand(sentence)
             mark = error.context_mark if from_start and error.context_mark else mark
             break
-    return _Finding(mark.line + 1, mark.column + 1, "", message)
-
-
-def _at(node: yaml.Node, path: str, message: str) -> _Finding:
-    return _Finding(*_position(node), path, message)
+    return (mark.line + 1, mark.column + 1, "", message)
 
 
 def _position(node: yaml.Node) -> tuple[int, int]:
@@ -275,39 +214,40 @@ def _position(node: yaml.Node) -> tuple[int, int]:
 
 
 class _Structure:
-    """Find in a node graph what PyYAML would accept silently, or would never finish with."""
+    """Find in a node graph the mistakes that PyYAML accepts, and aliases that it would never finish expanding."""
 
     def __init__(self, loader: _Loader):
         self._loader = loader
-        self._sizes: dict[int, int] = {}  # id of a finished node -> values in it, aliases expanded
-        self._open: set[int] = set()
+        self._sizes: dict[int, int | None] = {}  # id of a node -> number of values, aliases expanded; None while open
         self._findings: list[_Finding] = []
 
-    def findings(self, root: yaml.Node) -> list[_Finding]:
-        size = self._visit(root, ())
-        if size > MAX_VALUES and not self._findings:
-            self._findings.append(_at(root, "", f"the aliases expand to more than {MAX_VALUES:,} values"))
+    def findings(self, root: yaml.Node | None) -> list[_Finding]:
+        if root is None:
+            return [(1, 1, "", "this file is empty; expected 'key: value' lines")]
+        if not isinstance(root, yaml.MappingNode):
+            found = "a list" if isinstance(root, yaml.SequenceNode) else show(root.value)
+            self._add(root, (), f"expected 'key: value' lines at the top level, got {found}")
+        elif self._visit(root, ()) > MAX_VALUES and not self._findings:
+            self._add(root, (), f"the aliases expand to more than {MAX_VALUES:,} values")
         return self._findings
 
     def _visit(self, node: yaml.Node, loc: Loc) -> int:
-        if id(node) in self._sizes:
-            return self._sizes[id(node)]
-        if id(node) in self._open:
-            self._add(node, loc, "an alias here contains itself")
-            return 1
-        if len(loc) > MAX_DEPTH:
-            self._add(node, (), f"this is nested more than {MAX_DEPTH} levels deep")
-            return 1
-        self._open.add(id(node))
-        size = 1
+        """Check a node and what it contains; return its size."""
+        known = self._sizes.get(id(node), 0)
+        if known != 0 or len(loc) > MAX_DEPTH:
+            if known is None:
+                self._add(node, loc, "an alias here contains itself")
+            elif known == 0:
+                self._add(node, (), f"this is nested more than {MAX_DEPTH} levels deep")
+            return known or 1
+        self._sizes[id(node)], size = None, 1
         if isinstance(node, yaml.ScalarNode):
             self._check_scalar(node, loc)
         else:
             if node.tag not in (_TAG + "map", _TAG + "seq"):
-                self._add(node, loc, f"the tag {_short(node.tag)} has no meaning here")
+                self._add(node, loc, f"the tag {_short(node.tag)} is not supported")
             for part, child in self._children(node, loc):
                 size += self._visit(child, (*loc, part))
-        self._open.discard(id(node))
         self._sizes[id(node)] = size
         return size
 
@@ -323,27 +263,26 @@ class _Structure:
             name = _key_text(key)
             if name in first and key.tag != _TAG + "merge":
                 line, column = _position(first[name])
-                self._add(key, (*loc, name), f"this key stands twice, first at {line}:{column}")
+                self._add(key, (*loc, name), f"duplicate key, first at {line}:{column}")
             first.setdefault(name, key)
             self._check_scalar(key, (*loc, name))
             yield name, value
 
     def _check_scalar(self, node: yaml.ScalarNode, loc: Loc) -> None:
         if node.tag not in _SCALAR_TAGS:
-            self._add(node, loc, f"the tag {_short(node.tag)} has no meaning here")
+            self._add(node, loc, f"the tag {_short(node.tag)} is not supported")
             return
         try:
             if node.tag != _TAG + "merge":
                 self._loader.construct_object(node)
-        except (ValueError, KeyError):  # an explicit tag such as `!!int five`, or a number of 5000 digits
-            self._add(node, loc, f"{show(node.value)} cannot be read as {_short(node.tag)}")
-        try:
             node.value.encode()
         except UnicodeEncodeError:
-            self._add(node, loc, r"half a character (\ud800 to \udfff); write the character itself")
+            self._add(node, loc, r"half a character (\ud800 to \udfff); write the character instead")
+        except (ValueError, KeyError):  # an explicit tag such as `!!int five`, or a number of 5000 digits
+            self._add(node, loc, f"{show(node.value)} cannot be read as {_short(node.tag)}")
 
     def _add(self, node: yaml.Node, loc: Loc, message: str) -> None:
-        self._findings.append(_at(node, _spell(loc), message))
+        self._findings.append((*_position(node), _spell(loc), message))
 
 
 _KEY_TAGS = {_TAG + "str", _TAG + "int", _TAG + "merge"}
@@ -360,15 +299,11 @@ def _key_text(key: yaml.ScalarNode) -> str:
 
 def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
     if isinstance(node, yaml.SequenceNode):
-        inside = isinstance(part, int) and 0 <= part < len(node.value)
-        return (None, node.value[part]) if inside else None
-    if isinstance(node, yaml.MappingNode):
-        for key, value in reversed(node.value):  # merged pairs come first and are overridden by later ones
-            if _key_text(key) == str(part):
-                return key, value
-    return None
+        return (None, node.value[part]) if isinstance(part, int) and 0 <= part < len(node.value) else None
+    # Merged pairs come first and are overridden by later ones.
+    pairs = reversed(node.value) if isinstance(node, yaml.MappingNode) else ()
+    return next(((key, value) for key, value in pairs if _key_text(key) == str(part)), None)
 
 
 def _spell(loc: Loc) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-    return text.removeprefix(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).removeprefix(".")

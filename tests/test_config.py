@@ -263,7 +263,7 @@ def test_latex_options_override_the_file_and_fill_in_its_columns(write):
     with pytest.raises(ConfigError) as caught:
         experiment.latex_table({"columns": ["oam_sec", "opauc", "opauc"], "rows": ["iris"]})
     assert caught.value.message.split("\n") == [
-        "--columns: 'opauc' stands twice",
+        "--columns: 'opauc' is listed twice",
         "--columns: no column 'oam_sec' (did you mean 'oam_seq'?); columns: opauc, oam_seq",
         "--rows: no row 'iris'; rows: german",
     ]
@@ -313,7 +313,7 @@ report: {published: aij2016_table9, test: pared}
         "datasets, learners, grids, protocol, limits, reuse, report, figures",
         "x.yaml:1:1: title: this key is required and missing",
         "x.yaml:2:12: datasets[0]: unknown dataset 'germann' (did you mean 'german'?); known: diabetes, german",
-        "x.yaml:2:31: datasets[2]: 'diabetes' stands twice",
+        "x.yaml:2:31: datasets[2]: 'diabetes' is listed twice",
         "x.yaml:4:5: learners[0]: no learner is called 'opaucc'; known: opauc, oam_seq, uni_log",
         "x.yaml:5:33: learners[1].params.wieghts: uni_log has no parameter 'wieghts' (did you mean "
         "'weights'?); known: eta, weights",
@@ -368,12 +368,12 @@ GIVEN = {
         (
             "learners",
             "[opauc, opauc]",
-            "learners[1]: 'opauc' stands twice; give one of these columns another name",
+            "learners[1]: 'opauc' is listed twice; give one of these columns another name",
         ),
         (
             "learners",
             "[opauc, {learner: uni_log, name: opauc}]",
-            "learners[1].name: 'opauc' stands twice; give one of these columns another name",
+            "learners[1].name: 'opauc' is listed twice; give one of these columns another name",
         ),
         (
             "learners",
@@ -418,7 +418,7 @@ GIVEN = {
         ("grids", "{eta: [1, .inf]}", "grids.eta[1]: expected a positive finite number, got inf"),
         ("grids", "{eta: [1, true]}", "grids.eta[1]: expected a positive finite number, got true"),
         ("grids", "{eta: [1, '1']}", "grids.eta[1]: expected a positive finite number, got '1'"),
-        ("grids", "{eta: [2, 1, 1.0]}", "grids.eta[2]: 1.0 stands twice"),
+        ("grids", "{eta: [2, 1, 1.0]}", "grids.eta[2]: 1.0 is listed twice"),
         ("grids", "{eta: {}}", "grids.eta: expected {pow2: [lowest, highest]}, got an empty mapping"),
         (
             "grids",
@@ -451,7 +451,7 @@ GIVEN = {
         ),
         ("limits", "{memory_gb: 0}", "limits.memory_gb: expected more than 0, got 0"),
         ("limits", "", "limits: expected 'key: value' lines, got nothing"),
-        ("reuse", "[a, a]", "reuse[1]: 'a' stands twice"),
+        ("reuse", "[a, a]", "reuse[1]: 'a' is listed twice"),
         ("reuse", "['..']", "reuse[0]: expected a name of letters, digits, '_', '.' and '-', got '..'"),
         (
             "report",

@@ -1,4 +1,4 @@
-"""Where files come from, what is checked on the way, and that the cache stays good."""
+"""Sources of files, their verification, and the cache."""
 
 import bz2
 import gzip
@@ -16,7 +16,7 @@ import pooch
 import pytest
 
 from opauc_bench.data import Sources, availability, find_prepared, prepare, verify
-from opauc_bench.data import download as download_module
+from opauc_bench.data import fetch as fetch_module
 from opauc_bench.data.catalogue import DatasetEntry, FileSpec, Form
 from opauc_bench.errors import ConfigError, DataError, DataUnavailable
 
@@ -56,7 +56,7 @@ def leftovers(sources: Sources) -> list[Path]:
 
 
 class Server:
-    """A web server on this machine: path -> what to answer; counts what it is asked."""
+    """A local web server: answers by path; records the requests."""
 
     def __init__(self):
         self.answers: dict[str, tuple[int, bytes]] = {}
@@ -100,7 +100,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(download_module, "WAIT", 0.0)
+    monkeypatch.setattr(fetch_module, "WAIT", 0.0)
     running = Server()
     yield running
     running.close()
@@ -111,11 +111,11 @@ def cache(tmp_path):
     return tmp_path / "cache"
 
 
-# ------------------------------------------------------------------------------------------ good ways
+# ------------------------------------------------------------------------------------------ success
 
 
 @pytest.mark.parametrize("suffix", list(PACKED))
-def test_mirror_folder_in_each_compression(tmp_path, cache, suffix):
+def test_mirror_folder_accepts_each_compression(tmp_path, cache, suffix):
     sources = Sources(cache, (mirror_of(tmp_path / "m", PACKED[suffix], "toy.txt" + suffix),), offline=True)
     assert availability(entry_of(), sources) == "mirror"
     dataset = prepare(entry_of(), sources)
@@ -126,14 +126,14 @@ def test_mirror_folder_in_each_compression(tmp_path, cache, suffix):
 
 
 @pytest.mark.parametrize("suffix", list(PACKED))
-def test_web_mirror_in_each_compression(cache, server, suffix):
+def test_web_mirror_accepts_each_compression(cache, server, suffix):
     server.answers[f"/data/toy/toy.txt{suffix}"] = (200, PACKED[suffix])
     sources = Sources(cache, (f"{server.url}/data/",))
     assert prepare(entry_of(), sources).manifest["files"][0]["source"] == "mirror"
     assert raw_files(sources) == ["toy.txt" + suffix]
 
 
-def test_compression_is_told_by_content_not_by_name(cache, server):
+def test_compression_is_detected_by_content_not_by_name(cache, server):
     server.answers["/official"] = (200, PACKED[".bz2"])
     sources = Sources(cache)
     dataset = prepare(entry_of(urls=(f"{server.url}/official",)), sources)
@@ -149,7 +149,7 @@ def test_file_address_works_offline(tmp_path, cache):
     assert prepare(entry, sources).manifest["files"][0]["source"] == "file"
 
 
-def test_member_of_an_archive(cache, server):
+def test_member_of_archive_is_extracted(cache, server):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, content in (("cup/readme", b"hello"), ("cup/toy.dat", TEXT)):
@@ -168,7 +168,7 @@ def test_member_of_an_archive(cache, server):
         prepare(entry_of(urls=urls, member="toy.dat"), Sources(cache.with_name("third")))
 
 
-def test_an_archive_with_a_huge_member(cache, server):
+def test_archive_with_huge_member_is_refused(cache, server):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         info = tarfile.TarInfo("toy.dat")
@@ -181,7 +181,7 @@ def test_an_archive_with_a_huge_member(cache, server):
         )
 
 
-def test_a_form_on_this_machine_is_preferred_to_a_download(tmp_path, cache, server):
+def test_local_form_is_preferred_to_download(tmp_path, cache, server):
     server.answers["/toy"] = (200, TEXT)
     other = Form(format="csv", files=(FileSpec(name="toy.csv"),), positive=(1,))
     entry = entry_of(urls=(f"{server.url}/toy",)).model_copy(update={"alternatives": (other,)})
@@ -193,7 +193,7 @@ def test_a_form_on_this_machine_is_preferred_to_a_download(tmp_path, cache, serv
     assert server.asked == ["/toy"]
 
 
-def test_temporary_failures_are_tried_again(cache, server):
+def test_download_retries_temporary_failures(cache, server):
     server.answers["/toy"] = (200, TEXT)
     server.failures = 2
     prepare(entry_of(urls=(f"{server.url}/toy",)), Sources(cache))
@@ -203,7 +203,7 @@ def test_temporary_failures_are_tried_again(cache, server):
 # ------------------------------------------------------------------------------------------ wrong content
 
 
-def test_a_wrong_hash_leads_to_the_next_source(tmp_path, cache, server):
+def test_wrong_hash_leads_to_next_source(tmp_path, cache, server):
     server.answers["/toy"] = (200, TEXT)
     said = []
     sources = Sources(cache, (mirror_of(tmp_path / "m", OTHER),))
@@ -212,7 +212,7 @@ def test_a_wrong_hash_leads_to_the_next_source(tmp_path, cache, server):
     assert any(SHA in line and hashlib.sha256(OTHER).hexdigest() in line for line in said)
 
 
-def test_all_sources_wrong_lists_each_attempt(tmp_path, cache, server):
+def test_error_lists_each_attempt_if_all_sources_are_wrong(tmp_path, cache, server):
     server.answers["/toy"] = (200, TEXT[:-5])
     mirrors = (
         mirror_of(tmp_path / "m", OTHER),
@@ -226,7 +226,7 @@ def test_all_sources_wrong_lists_each_attempt(tmp_path, cache, server):
     assert not isinstance(error, DataUnavailable)
     for part in (
         "toy: toy.txt: no source has the expected content",
-        "cache: not there",
+        "cache: not found",
         f"expected sha256 {SHA}, got {hashlib.sha256(OTHER).hexdigest()}",
         f"mirror {tmp_path / 'absent'}: no such folder",
         f"mirror {tmp_path / 'e'}: no toy/toy.txt",
@@ -238,7 +238,7 @@ def test_all_sources_wrong_lists_each_attempt(tmp_path, cache, server):
     assert not leftovers(sources)
 
 
-def test_an_unconfirmed_hash_that_differs_is_told_and_recorded(tmp_path, cache):
+def test_different_unconfirmed_hash_is_reported_and_recorded(tmp_path, cache):
     said = []
     sources = Sources(cache, (mirror_of(tmp_path / "m", OTHER),))
     (file,) = prepare(entry_of(confirmed=False), sources, said.append).manifest["files"]
@@ -251,7 +251,7 @@ def test_an_unconfirmed_hash_that_differs_is_told_and_recorded(tmp_path, cache):
     assert any(SHA in line and file["sha256"] in line for line in said)
 
 
-def test_an_unconfirmed_file_that_breaks_the_counts_does_not_stay(tmp_path, cache):
+def test_unconfirmed_file_with_wrong_counts_is_removed(tmp_path, cache):
     bad = Sources(cache, (mirror_of(tmp_path / "bad", TEXT[:20]),))
     with pytest.raises(DataError, match="expected 4 rows"):
         prepare(entry_of(confirmed=False), bad)
@@ -260,7 +260,7 @@ def test_an_unconfirmed_file_that_breaks_the_counts_does_not_stay(tmp_path, cach
     assert prepare(entry_of(confirmed=False), good).X.shape == (4, 2)
 
 
-def test_an_unconfirmed_hash_that_agrees_is_still_unconfirmed(tmp_path, cache):
+def test_equal_unconfirmed_hash_stays_unconfirmed(tmp_path, cache):
     said = []
     sources = Sources(cache, (mirror_of(tmp_path / "m", TEXT),))
     assert prepare(entry_of(confirmed=False), sources, said.append).manifest["files"][0]["confirmed"] is False
@@ -269,7 +269,7 @@ def test_an_unconfirmed_hash_that_agrees_is_still_unconfirmed(tmp_path, cache):
 
 @pytest.mark.parametrize("suffix", [".xz", ".bz2", ".gz"])
 @pytest.mark.parametrize("damage", ["truncated", "changed"])
-def test_damaged_archives(tmp_path, cache, suffix, damage):
+def test_damaged_archive_is_refused(tmp_path, cache, suffix, damage):
     content = bytearray(PACKED[suffix])
     if damage == "truncated":
         del content[-12:]
@@ -282,7 +282,7 @@ def test_damaged_archives(tmp_path, cache, suffix, damage):
     assert raw_files(sources) == []
 
 
-def test_an_html_page_is_not_data(cache, server):
+def test_html_page_is_refused(cache, server):
     server.answers["/toy"] = (200, b"\n <!DOCTYPE HTML><html><body>Moved</body></html>")
     sources = Sources(cache)
     with pytest.raises(DataError, match=r"/toy: expected data, got an HTML page"):
@@ -290,12 +290,12 @@ def test_an_html_page_is_not_data(cache, server):
     assert raw_files(sources) == []
 
 
-def test_an_empty_file_is_not_data(tmp_path, cache):
+def test_empty_file_is_refused(tmp_path, cache):
     with pytest.raises(DataError, match="expected data, got an empty file"):
         prepare(entry_of(confirmed=False), Sources(cache, (mirror_of(tmp_path / "m", b""),)))
 
 
-def test_a_small_file_that_unpacks_into_a_huge_one(tmp_path, cache):
+def test_small_file_with_huge_content_is_refused(tmp_path, cache):
     bomb = gzip.compress(bytes(3 << 20))
     sources = Sources(cache, (mirror_of(tmp_path / "m", bomb, "toy.txt.gz"),))
     with pytest.raises(DataError, match=r"expected at most 1,050,880 bytes of uncompressed content, got more"):
@@ -304,16 +304,16 @@ def test_a_small_file_that_unpacks_into_a_huge_one(tmp_path, cache):
         prepare(entry_of(confirmed=False, sha256=None, bytes=100), sources)
 
 
-def test_a_download_that_does_not_end(cache, server):
+def test_download_above_limit_is_aborted(cache, server):
     server.answers["/toy"] = (200, bytes(3 << 20))
     with pytest.raises(DataError, match=r"expected a download of at most 400 bytes, got more"):
         prepare(entry_of(urls=(f"{server.url}/toy",), bytes=100), Sources(cache))
 
 
-# ------------------------------------------------------------------------------------------ not to be had
+# ------------------------------------------------------------------------------------------ unavailable
 
 
-def test_missing_everywhere(cache, server):
+def test_missing_file_lists_all_sources(cache, server):
     with pytest.raises(DataUnavailable) as caught:
         prepare(entry_of(urls=(f"{server.url}/toy",)), Sources(cache, (f"{server.url}/mirror",)))
     assert f"mirror {server.url}/mirror: HTTP status 404" in caught.value.message
@@ -322,9 +322,9 @@ def test_missing_everywhere(cache, server):
     assert len(server.asked) == 5  # four spellings at the mirror, no second tries
 
 
-def test_a_server_that_never_answers(cache, server, monkeypatch):
-    monkeypatch.setattr(download_module, "TIMEOUT", 0.1)
-    monkeypatch.setattr(download_module, "TRIES", 2)
+def test_server_without_answer_times_out(cache, server, monkeypatch):
+    monkeypatch.setattr(fetch_module, "TIMEOUT", 0.1)
+    monkeypatch.setattr(fetch_module, "TRIES", 2)
     server.hang = True
     start = time.monotonic()
     with pytest.raises(DataUnavailable, match=r"no answer in 0.1 s"):
@@ -333,26 +333,26 @@ def test_a_server_that_never_answers(cache, server, monkeypatch):
     assert len(server.asked) == 4  # two tries each; the mirror is not asked for other spellings
 
 
-def test_a_transfer_that_breaks_off(cache, server):
+def test_incomplete_transfer_is_refused(cache, server):
     server.answers["/toy"] = (200, TEXT)
     server.claim = 10
     with pytest.raises(DataUnavailable, match="the transfer broke off"):
         prepare(entry_of(confirmed=False, urls=(f"{server.url}/toy",)), Sources(cache))
 
 
-def test_server_that_does_not_listen_is_an_error(cache, monkeypatch):
+def test_closed_port_is_reported_as_no_connection(cache, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(download_module, "WAIT", 0.0)
+    monkeypatch.setattr(fetch_module, "WAIT", 0.0)
     with pytest.raises(DataUnavailable, match=r"http://127.0.0.1:9/toy: no connection"):
         prepare(entry_of(urls=("http://127.0.0.1:9/toy",)), Sources(cache))
 
 
-def test_offline_asks_no_server(tmp_path, cache, server):
+def test_offline_makes_no_request(tmp_path, cache, server):
     server.answers["/toy"] = server.answers["/toy/toy.txt"] = (200, TEXT)
     entry = entry_of(urls=(f"{server.url}/toy",))
     with pytest.raises(DataUnavailable) as caught:
         prepare(entry, Sources(cache, (server.url,), offline=True))
-    assert caught.value.message.count("not asked, offline") == 2
+    assert caught.value.message.count("not tried, offline") == 2
     assert "--offline" in caught.value.hint
     assert availability(entry, Sources(cache, (server.url,), offline=True)) == "unavailable"
     assert availability(entry, Sources(cache, (server.url,))) == "download"
@@ -360,13 +360,13 @@ def test_offline_asks_no_server(tmp_path, cache, server):
     assert server.asked == []
 
 
-def test_no_address_is_known(cache):
+def test_missing_address_is_reported(cache):
     assert availability(entry_of(), Sources(cache)) == "unavailable"
     with pytest.raises(DataUnavailable, match="no official address is known"):
         prepare(entry_of(), Sources(cache))
 
 
-def test_a_cache_that_cannot_be_written(tmp_path):
+def test_unwritable_cache_is_reported(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     sources = Sources(tmp_path / "file", (mirror_of(tmp_path / "m", TEXT),))
     with pytest.raises(DataError, match=r"the cache .* cannot be used") as caught:
@@ -377,9 +377,9 @@ def test_a_cache_that_cannot_be_written(tmp_path):
 # ------------------------------------------------------------------------------------------ the cache
 
 
-def test_a_damaged_cached_file_is_reported_and_replaced(tmp_path, cache):
+def test_damaged_cached_file_is_reported_and_replaced(tmp_path, cache):
     sources = Sources(cache, (mirror_of(tmp_path / "m", TEXT),))
-    entry = entry_of(confirmed=False, sha256=None)  # only the hash noted at the time of fetching can tell
+    entry = entry_of(confirmed=False, sha256=None)  # only the noted hash of the fetched file shows it
     prepare(entry, sources)
     assert all(check.ok for check in verify(entry, sources))
     (cache / "toy" / "raw" / "toy.txt").write_bytes(OTHER)
@@ -390,11 +390,11 @@ def test_a_damaged_cached_file_is_reported_and_replaced(tmp_path, cache):
     said = []
     changed = entry.model_copy(update={"range": (-2.0, 2.0)})  # makes it read the raw file again
     assert prepare(changed, sources, said.append).manifest["files"][0]["sha256"] == SHA
-    assert any("looking further" in line for line in said)
+    assert any("trying the next source" in line for line in said)
     assert (cache / "toy" / "raw" / "toy.txt").read_bytes() == TEXT
 
 
-def test_fresh_fetches_again_and_failing_leaves_the_old(tmp_path, cache):
+def test_fresh_fetches_again_and_failure_keeps_old_file(tmp_path, cache):
     folder = tmp_path / "m"
     sources = Sources(cache, (mirror_of(folder, TEXT),))
     entry = entry_of(confirmed=False)
@@ -412,7 +412,7 @@ def test_fresh_fetches_again_and_failing_leaves_the_old(tmp_path, cache):
     assert raw_files(sources) == ["toy.txt.gz"]
 
 
-def test_leftovers_of_a_killed_process_are_removed(tmp_path, cache):
+def test_leftovers_of_killed_process_are_removed(tmp_path, cache):
     sources = Sources(cache, (mirror_of(tmp_path / "m", TEXT),))
     (cache / "toy" / "raw").mkdir(parents=True)
     (cache / "toy" / "raw" / ".part-abc").write_bytes(b"half")
@@ -440,40 +440,40 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path, cache):
         ("/a::/a", ("/a",)),
     ],
 )
-def test_mirrors_of_the_environment(monkeypatch, tmp_path, value, mirrors):
+def test_mirrors_are_read_from_environment(monkeypatch, tmp_path, value, mirrors):
     monkeypatch.setenv("OPAUC_BENCH_MIRROR", value)
     monkeypatch.setenv("OPAUC_BENCH_CACHE", str(tmp_path))
     assert Sources.from_environment() == Sources(tmp_path, mirrors)
     assert Sources.from_environment(("/first",), offline=True) == Sources(tmp_path, ("/first", *mirrors), True)
 
 
-def test_a_mirror_of_an_unknown_kind(monkeypatch):
+def test_mirror_with_unknown_scheme_is_refused(monkeypatch):
     monkeypatch.delenv("OPAUC_BENCH_MIRROR", raising=False)
     with pytest.raises(ConfigError, match="ftp://x"):
         Sources.from_environment(("ftp://x",))
 
 
-def test_the_cache_of_a_checkout_is_inside_it(monkeypatch):
+def test_cache_of_checkout_is_inside_it(monkeypatch):
     monkeypatch.delenv("OPAUC_BENCH_CACHE", raising=False)
     monkeypatch.delenv("OPAUC_BENCH_MIRROR", raising=False)
     checkout = Path(__file__).resolve().parents[1]
     assert Sources.from_environment().cache == checkout / "datasets" / "cache"
 
 
-def test_the_cache_of_an_installation_is_the_users(monkeypatch, tmp_path):
+def test_cache_of_installation_is_user_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("OPAUC_BENCH_CACHE", raising=False)
     monkeypatch.setattr("opauc_bench.data.sources.__file__", str(tmp_path / "a" / "b" / "c" / "sources.py"))
     assert Sources.from_environment().cache == Path(pooch.os_cache("opauc-bench"))
 
 
-# ---------------------------------------------------------------------- files of one's own
+# ---------------------------------------------------------------------- local files
 
 
 def at_address(path):
     return entry_of(urls=[path.as_uri()], sha256=None, confirmed=False)
 
 
-def test_a_file_of_ones_own_is_read_again_when_it_has_changed(tmp_path, cache):
+def test_local_file_is_read_again_after_change(tmp_path, cache):
     path, sources = tmp_path / "mine.txt", Sources(cache)
     path.write_bytes(TEXT)
     first = prepare(at_address(path), sources)
@@ -486,7 +486,7 @@ def test_a_file_of_ones_own_is_read_again_when_it_has_changed(tmp_path, cache):
     assert find_prepared(at_address(path), sources).fingerprint == second.fingerprint
 
 
-def test_a_file_of_ones_own_that_was_only_touched_or_removed_is_known(tmp_path, cache):
+def test_touched_or_removed_local_file_is_not_read_again(tmp_path, cache):
     path, sources = tmp_path / "mine.txt", Sources(cache)
     path.write_bytes(TEXT)
     first = prepare(at_address(path), sources)
@@ -496,21 +496,23 @@ def test_a_file_of_ones_own_that_was_only_touched_or_removed_is_known(tmp_path, 
     assert find_prepared(at_address(path), sources).folder == first.folder
 
 
-def test_another_catalogues_file_of_the_same_name_is_not_taken_for_ones_own(tmp_path, cache):
-    """Two projects may call their data the same; a slip in the address of one must not give it the other's rows."""
+def test_local_file_of_other_catalogue_with_same_name_is_not_used(tmp_path, cache):
+    """Two projects may use the same dataset name; a wrong path in one must not give it the rows of the other."""
     path, sources = tmp_path / "mine.txt", Sources(cache)
     path.write_bytes(TEXT)
     first = prepare(at_address(path), sources)
     assert availability(at_address(tmp_path / "else" / "mine.txt"), sources) == "unavailable"
-    with pytest.raises(DataUnavailable, match=r"from another place(.|\n)*else/mine.txt: no such file"):
+    with pytest.raises(DataUnavailable, match=r"from another address(.|\n)*else/mine.txt: no such file"):
         prepare(at_address(tmp_path / "else" / "mine.txt"), sources)
     moved = tmp_path / "moved.txt"
     path.rename(moved)
     assert find_prepared(at_address(moved), sources).folder == first.folder, "the content decides, not the path"
-    assert find_prepared(at_address(path), sources).folder == first.folder, "a file may go once it has been read"
+    assert find_prepared(at_address(path), sources).folder == first.folder, (
+        "a file may be removed after it has been read"
+    )
 
 
-def test_a_broken_file_of_ones_own_is_named_and_mended_in_place(tmp_path, cache):
+def test_error_in_local_file_names_original_not_cached_copy(tmp_path, cache):
     path, sources = tmp_path / "mine.txt", Sources(cache)
     path.write_bytes(TEXT)
     prepare(at_address(path), sources)
@@ -520,7 +522,7 @@ def test_a_broken_file_of_ones_own_is_named_and_mended_in_place(tmp_path, cache)
     path.write_bytes(TEXT + b"1 1:x\n")
     with pytest.raises(DataError, match=rf"^toy: {path}:\d+: expected the value of feature 1 to be a number") as caught:
         prepare(at_address(path), sources)
-    assert str(cache) not in caught.value.message, "the copy in the cache is nothing to mend"
+    assert str(cache) not in caught.value.message, "users cannot correct the copy in the cache"
     assert "correct the file" in caught.value.hint
     path.write_bytes(OTHER)
     assert prepare(at_address(path), sources).X.shape[0] > 0

@@ -1,4 +1,4 @@
-"""Readers: what they accept, what they refuse, and that they say where."""
+"""Readers of text and idx files: accepted input, and errors with file and line."""
 
 import io
 import struct
@@ -37,7 +37,7 @@ def read(tmp_path: Path, content: bytes, kind: Form, n_features: int) -> tuple[n
 # ------------------------------------------------------------------------------------------ svmlight
 
 
-def test_svmlight_reads_what_the_published_files_contain(tmp_path):
+def test_svmlight_reads_variants_of_published_files(tmp_path):
     text = b"+1 1:0.5 3:-2e-1 \r\n-1\n\n-1.0 2:1 # a comment\n2  1:-1\t2:.5"
     X, labels = read(tmp_path, text, form("svmlight"), 3)
     assert X.tolist() == [[0.5, 0, -0.2], [0, 0, 0], [0, 1, 0], [-1, 0.5, 0]]
@@ -70,7 +70,7 @@ def test_svmlight_reads_what_the_published_files_contain(tmp_path):
         (b"\xff\xfe 1:1", "expected the label to be a number"),
     ],
 )
-def test_svmlight_names_the_line(tmp_path, line, problem):
+def test_svmlight_error_names_line(tmp_path, line, problem):
     text = b"-1 1:1\n-1\n\n" + line + b"\n1 2:1\n"
     with pytest.raises(DataError) as caught:
         read(tmp_path, text, form("svmlight"), 3)
@@ -78,7 +78,7 @@ def test_svmlight_names_the_line(tmp_path, line, problem):
     assert problem in caught.value.message
 
 
-def test_line_numbers_and_rows_survive_the_cut_into_blocks(tmp_path, monkeypatch):
+def test_blocks_keep_rows_and_line_numbers(tmp_path, monkeypatch):
     lines = [f"{i % 2} 1:{i} 2:{i * 0.5}".encode() for i in range(1, 400)]
     whole = read(tmp_path, b"\n".join(lines), form("svmlight"), 2)
     monkeypatch.setattr(formats, "BLOCK", 64)
@@ -100,7 +100,7 @@ finite = st.floats(-1e300, 1e300)  # the largest doubles round up to infinity in
     block=st.sampled_from([1, 40, 1 << 20]),
     data=st.data(),
 )
-def test_svmlight_round_trip(tmp_path_factory, X, block, data):
+def test_svmlight_reads_what_scikit_learn_writes(tmp_path_factory, X, block, data):
     labels = data.draw(hnp.arrays(np.int64, len(X), elements=st.integers(-3, 30)))
     buffer = io.BytesIO()
     dump_svmlight_file(X, labels, buffer, zero_based=False)
@@ -117,13 +117,13 @@ def test_svmlight_round_trip(tmp_path_factory, X, block, data):
 # ------------------------------------------------------------------------------------------ tables
 
 
-def test_csv_with_class_names(tmp_path):
+def test_csv_reads_class_names(tmp_path):
     X, labels = read(tmp_path, b"1.5, 2,g\r\n-3,4e1,h\n\n", form("csv", positive=("g",)), 2)
     assert X.tolist() == [[1.5, 2], [-3, 40]]
     assert labels.tolist() == ["g", "h"]
 
 
-def test_table_with_a_label_column_and_dropped_columns(tmp_path):
+def test_table_reads_label_column_and_drops_columns(tmp_path):
     kind = form("table", label_column=2, drop_columns=(1, 4))
     X, labels = read(tmp_path, b"7\t1\t.5\t999\t2\n8 0  .25 999 3\n", kind, 2)
     assert X.tolist() == [[0.5, 2], [0.25, 3]]
@@ -143,36 +143,40 @@ def test_table_with_a_label_column_and_dropped_columns(tmp_path):
         (b"1,2,g\n1,2,\n", ":2: expected a label, got nothing"),
         (
             b"a,b,class\n1,2,g\n",
-            ":1: expected column 1 to be a number, got 'a'; if this is a header line, leave it out",
+            ":1: expected column 1 to be a number, got 'a'; if this is a header line, remove it",
         ),
-        (b"a,b,c,class\n1,2,g\n", ":1: expected 3 columns, got 4; if this is a header line, leave it out"),
-        (b"1;2;g\n", ":1: expected 3 columns, got 1; numbers between semicolons are not understood"),
-        (b"1\t2\tg\n", ":1: expected 3 columns, got 1; for numbers between blanks or tabs there is 'format: table'"),
-        (b"1,2,g,\n", ":1: expected 3 columns, got 4; leave out the comma at the end of lines (sed 's/,\\r\\?$//')"),
-        (b'"1","2","g"\n', ":1: expected column 1 to be a number, got '\"1\"'; quotes are not understood"),
+        (
+            b'"a","b","class"\n1,2,g\n',
+            ":1: expected column 1 to be a number, got '\"a\"'; if this is a header line, remove it",
+        ),
+        (b"a,b,c,class\n1,2,g\n", ":1: expected 3 columns, got 4; if this is a header line, remove it"),
+        (b"1;2;g\n", ":1: expected 3 columns, got 1; values separated by semicolons are not supported"),
+        (b"1\t2\tg\n", ":1: expected 3 columns, got 1; for numbers separated by blanks or tabs use 'format: table'"),
+        (b"1,2,g,\n", ":1: expected 3 columns, got 4; remove the comma at the end of lines (sed 's/,\\r\\?$//')"),
+        (b'"1","2","g"\n', ":1: expected column 1 to be a number, got '\"1\"'; quotes are not supported"),
         (
             b"\xef\xbb\xbf1,2,g\n",
-            ":1: expected column 1 to be a number, got '\\ufeff1'; the file begins with a byte order mark: leave it",
+            ":1: expected column 1 to be a number, got '\\ufeff1'; the file begins with a byte order mark: remove it",
         ),
     ],
 )
-def test_csv_names_the_line(tmp_path, content, problem):
+def test_csv_error_names_line(tmp_path, content, problem):
     with pytest.raises(DataError) as caught:
         read(tmp_path, content, form("csv", positive=("g",)), 2)
     assert str(tmp_path / "file") + problem in caught.value.message
 
 
-def test_only_the_first_line_is_taken_for_a_header(tmp_path):
+def test_header_hint_is_given_for_first_line_only(tmp_path):
     with pytest.raises(DataError, match=r":2: expected column 1 to be a number, got 'a'$"):
         read(tmp_path, b"1,2,g\na,b,g\n", form("csv", positive=("g",)), 2)
 
 
-def test_a_table_with_commas_is_told_its_format(tmp_path):
+def test_table_with_commas_suggests_csv(tmp_path):
     with pytest.raises(DataError, match=r":1: expected 3 columns, got 1; .*'format: csv'"):
         read(tmp_path, b"1,2,1\n", form("table"), 2)
 
 
-def test_svmlight_says_what_a_csv_file_is(tmp_path):
+def test_svmlight_suggests_csv(tmp_path):
     with pytest.raises(DataError, match=r":1: .* such as '1 1:0.5 7:2', got '1,2,3'; is this a csv file\?"):
         read(tmp_path, b"1,2,3\n", form("svmlight"), 2)
 
@@ -189,7 +193,7 @@ def test_tokens_become_one_hot(tmp_path):
     assert labels.tolist() == ["loss", "win"]
 
 
-def test_unknown_token_is_named(tmp_path):
+def test_unknown_token_is_reported(tmp_path):
     kind = form("csv_tokens", tokens=("b", "o", "x"), positive=("loss",))
     with pytest.raises(DataError, match=r"file:2: expected column 2 to be one of b, o, x, got 'q'"):
         read(tmp_path, b"b,x,loss\no,q,win\n", kind, 6)
@@ -210,7 +214,7 @@ def read_idx(tmp_path: Path, images: bytes, labels: bytes, **options) -> list[fo
     return list(read_blocks(files, kind, 4 - len(kind.drop_columns)))
 
 
-def test_idx_pair(tmp_path):
+def test_idx_reads_pair_of_files(tmp_path):
     (block,) = read_idx(
         tmp_path, idx((2, 2, 2), bytes([0, 1, 2, 3, 4, 5, 6, 255])), idx((2,), b"\x07\x01"), drop_columns=(1,)
     )
@@ -221,7 +225,7 @@ def test_idx_pair(tmp_path):
 @pytest.mark.parametrize(
     ("images", "labels", "problem"),
     [
-        (idx((1, 2, 2), b"1234"), idx((2,), b"12"), "labels: expected 1 labels, one an image, got 2"),
+        (idx((1, 2, 2), b"1234"), idx((2,), b"12"), "labels: expected 1 labels, one per image, got 2"),
         (
             idx((2, 2, 2), b"1234"),
             idx((2,), b"12"),
@@ -236,6 +240,6 @@ def test_idx_pair(tmp_path):
         ),
     ],
 )
-def test_idx_errors(tmp_path, images, labels, problem):
+def test_idx_error_names_file(tmp_path, images, labels, problem):
     with pytest.raises(DataError, match=problem):
         read_idx(tmp_path, images, labels)

@@ -1,4 +1,4 @@
-"""Random Fourier features: what they are, that they are made when read, and that learners take them for a matrix."""
+"""Random Fourier features: definition, access by rows, use by learners, and preparation."""
 
 import tracemalloc
 
@@ -30,7 +30,7 @@ def plainly(rows: RandomFourierRows) -> np.ndarray:
 
 
 @given(seed=st.integers(0, 1000), d=st.integers(1, 6), n=st.integers(1, 40), bandwidth=st.floats(0.01, 100))
-def test_they_are_the_cosines_of_the_definition(seed, d, n, bandwidth):
+def test_features_equal_cosines_of_definition(seed, d, n, bandwidth):
     rows = rows_of(17, d, n, seed, bandwidth)
     largest = np.abs(rows.X @ rows.omega).max() + 1
     np.testing.assert_allclose(rows[:], plainly(rows), rtol=0, atol=1e-14 * largest)
@@ -43,7 +43,7 @@ def test_inner_products_approximate_the_gaussian_kernel():
     np.testing.assert_allclose(np.linalg.norm(cosines, axis=1), 1, atol=0.02)
 
 
-def test_the_median_heuristic():
+def test_median_bandwidth_is_median_distance():
     X = np.random.default_rng(0).standard_normal((500, 3))
     differences = X[:, None] - X[None, :]
     due = np.median(np.sqrt((differences**2).sum(axis=2))[np.triu_indices(500, 1)])
@@ -51,7 +51,7 @@ def test_the_median_heuristic():
     assert draw_frequencies(np.ones((5, 2)), 10, "median", 0)[2] == 1.0  # all rows are equal
 
 
-def test_a_seed_gives_the_same_frequencies_again():
+def test_frequencies_depend_on_seed_only():
     X = np.random.default_rng(0).standard_normal((50, 3))
     for one, other in zip(draw_frequencies(X, 10, "median", 1), draw_frequencies(X, 10, "median", 1)):
         np.testing.assert_array_equal(one, other)
@@ -74,7 +74,7 @@ def test_a_seed_gives_the_same_frequencies_again():
         -1,
     ],
 )
-def test_rows_are_those_of_the_matrix(rows):
+def test_rows_equal_rows_of_matrix(rows):
     lazy = rows_of()
     np.testing.assert_allclose(lazy[rows], plainly(lazy)[rows], atol=1e-14)
     assert lazy.shape == plainly(lazy).shape
@@ -82,14 +82,14 @@ def test_rows_are_those_of_the_matrix(rows):
     np.testing.assert_allclose(np.asarray(lazy), plainly(lazy), atol=1e-14)
 
 
-def test_columns_cannot_be_asked_for():
+def test_column_index_is_refused():
     with pytest.raises(IndexError, match=r"columns of X\[rows\]"):
         rows_of()[:, 1]
     with pytest.raises(IndexError):
         rows_of()[[40]]
 
 
-def test_the_whole_of_a_large_one_is_refused():
+def test_whole_large_matrix_is_refused():
     rows = RandomFourierRows(np.zeros((200_000, 2)), np.zeros((2, 50_000)), np.zeros(50_000))
     with pytest.raises(MemoryError, match=r"200,000 rows of 50,002 features would take 80.0 GB"):
         rows[:]
@@ -101,7 +101,7 @@ def test_the_whole_of_a_large_one_is_refused():
 @pytest.mark.parametrize(
     "name", ["opauc", "opauc_fd", "opauc_s", "opauc_pca", "uni_squ", "oam_seq", "ftrl_auc", "batch_uni_squ"]
 )
-def test_learners_take_them_for_the_matrix(name):
+def test_learners_give_same_weights_as_on_matrix(name):
     lazy = rows_of(120, 3, 30)
     y = np.where(lazy.X[:, 0] + 0.3 * np.random.default_rng(1).standard_normal(120) > 0, 1, -1)
     learner = get_learner(name)()
@@ -115,7 +115,7 @@ def test_learners_take_them_for_the_matrix(name):
     np.testing.assert_array_equal(aucs, score_columns(plainly(lazy), y[held_out], held_out, coef))
 
 
-def test_a_pass_holds_a_chunk_of_them_and_no_more():
+def test_pass_keeps_one_chunk_in_memory():
     lazy = rows_of(4000, 2, 20_000)  # 640 MB as a matrix
     y = np.where(lazy.X[:, 0] > 0, 1, -1)
     learner = get_learner("uni_squ")()
@@ -129,7 +129,7 @@ def test_a_pass_holds_a_chunk_of_them_and_no_more():
     assert peak < 250e6
 
 
-# ------------------------------------------------------------------------------------------ a dataset with them
+# ------------------------------------------------------------------------------------------ preparation
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def prepared(tmp_path):
     return entry, sources, prepare(entry, sources)
 
 
-def test_they_are_prepared_checked_and_opened_like_any_dataset(prepared):
+def test_dataset_with_fourier_features_is_prepared_and_verified(prepared):
     entry, sources, dataset = prepared
     assert dataset.X.shape == (25, 203) == (25, entry.width)
     assert dataset.manifest["n_features"] == 203
@@ -165,7 +165,7 @@ def test_they_are_prepared_checked_and_opened_like_any_dataset(prepared):
     assert not all(check.ok for check in verify(entry, sources))
 
 
-def test_other_cosines_are_other_data(prepared):
+def test_other_frequencies_change_fingerprint(prepared):
     entry, sources, dataset = prepared
     for change in ({"seed": 4}, {"n": 201}, {"bandwidth": 2.0}):
         other = entry.model_copy(update={"fourier": entry.fourier.model_copy(update=change)})

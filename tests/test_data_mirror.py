@@ -1,4 +1,4 @@
-"""The real datasets, where a mirror has them: counts that were known before we read them."""
+"""The published datasets, if a mirror has them: counts that are known from other sources."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ MIRROR = os.environ.get("OPAUC_BENCH_MIRROR")
 
 pytestmark = pytest.mark.skipif(not MIRROR, reason="OPAUC_BENCH_MIRROR names no mirror of the real datasets")
 
-# rows, features, positive rows, nonzero values (None where nobody published them), first digits of the fingerprint
+# rows, features, positive rows, nonzero values (None if not published), first digits of the fingerprint
 # (a change means other numbers: raise PREPARE_VERSION)
 KNOWN = {
     "diabetes": (768, 8, 500, None, "011a11bf"),
@@ -55,7 +55,7 @@ def available(name: str, sources: Sources):
 
 
 @pytest.mark.parametrize("name", list(KNOWN))
-def test_known_counts(name, sources):
+def test_dataset_has_known_counts(name, sources):
     n_samples, n_features, n_positive, nonzero, fingerprint = KNOWN[name]
     said = []
     dataset = prepare(available(name, sources), sources, said.append)
@@ -74,7 +74,7 @@ def test_rows_without_features_are_kept(sources):
     assert int((np.diff(X.indptr) == 0).sum()) == 4203
 
 
-def test_the_largest_value_of_each_count_is_one(sources):
+def test_scaled_counts_have_largest_value_one(sources):
     X = prepare(available("news20", sources), sources).X
     largest = X.max(axis=0).toarray().ravel()
     assert set(largest.tolist()) == {0.0, 1.0}
@@ -87,13 +87,13 @@ def test_rows_have_unit_length(name, sources):
     np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0, rtol=1e-12)
 
 
-def test_reviews_come_as_all_positive_ones_and_then_all_negative_ones(sources):
+def test_reviews_are_sorted_by_class(sources):
     y = prepare(available("reviews", sources), sources).y
     assert (y[:4000] == 1).all()
     assert (y[4000:] == -1).all()
 
 
-def test_random_features_are_as_many_as_published(sources):
+def test_number_of_random_features_is_as_published(sources):
     for name, width in (("fourclass.rff", 50_002), ("letter.rff", 50_016)):
         dataset = prepare(available(name, sources), sources)
         assert dataset.X.shape[1] == width == load_catalogue()[name].width
@@ -107,7 +107,7 @@ def test_one_hot_rows_have_one_token_per_square(sources):
     assert (squares.sum(axis=1) == [34, 4, 4]).all()  # b, o, x: eight moves were made
 
 
-def test_digits_of_mnist(sources):
+def test_mnist_has_known_digits(sources):
     _, labels = read_original(available("mnist", sources), sources)
     assert np.bincount(labels.astype(int)).tolist() == [
         5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949,

@@ -1,4 +1,4 @@
-"""From entries to arrays: the catalogue, binary labels, scaling, what is asserted, and the prepared cache."""
+"""From entries to arrays: the catalogue, binary labels, scaling, checks, and prepared arrays."""
 
 import fcntl
 import io
@@ -127,7 +127,7 @@ def test_several_files_are_concatenated_in_order(sources, tmp_path):
     assert [file["name"] for file in dataset.manifest["files"]] == ["toy.t", "toy.txt", "toy.u"]
 
 
-def test_fingerprint_is_that_of_the_content(sources, tmp_path):
+def test_fingerprint_depends_on_content_only(sources, tmp_path):
     first = prepare(entry_of(), sources).fingerprint
     assert re.fullmatch("[0-9a-f]{64}", first)
     elsewhere = Sources(tmp_path / "elsewhere", sources.mirrors)
@@ -138,7 +138,7 @@ def test_fingerprint_is_that_of_the_content(sources, tmp_path):
     assert prepare(entry_of(n_positive=3), Sources(tmp_path / "4th", sources.mirrors)).fingerprint != first
 
 
-def test_scikit_learn_carries_the_quickstart(tmp_path):
+def test_quickstart_datasets_come_from_scikit_learn(tmp_path):
     catalogue, sources = load_catalogue(), Sources(tmp_path, offline=True)
     for name in ("breast_cancer", "wine", "digits"):
         assert availability(catalogue[name], sources) == "cached"
@@ -148,7 +148,30 @@ def test_scikit_learn_carries_the_quickstart(tmp_path):
         assert availability(catalogue[name], sources) == "prepared"
 
 
-# ------------------------------------------------------------------------------------------ what is asserted
+def test_scikit_learn_source_takes_class_names_and_numbers(tmp_path):
+    counts = {"n_samples": 569, "n_features": 30, "scaling": "minmax", "n_positive": 212}
+    entries = {
+        f"toy{key}": entry_of(
+            name=f"toy{key}",
+            format=None,
+            files=[],
+            source={"sklearn": "load_breast_cancer"},
+            positive=[label],
+            **counts,
+        )
+        for key, label in enumerate(("malignant", 0))
+    }
+    named, numbered = (prepare(entry, Sources(tmp_path, offline=True)) for entry in entries.values())
+    assert named.fingerprint == numbered.fingerprint
+    assert (named.manifest["binary"], numbered.manifest["binary"]) == ({"positive": ["malignant"]}, {"positive": ["0"]})
+    wrong = entry_of(format=None, files=[], source={"sklearn": "load_iris"}, positive=["rose"])
+    with pytest.raises(
+        DataError, match="expected the positive labels rose, got the labels setosa, versicolor, virginica"
+    ):
+        prepare(wrong, Sources(tmp_path, offline=True))
+
+
+# ------------------------------------------------------------------------------------------ checks
 
 
 @pytest.mark.parametrize(
@@ -164,7 +187,7 @@ def test_scikit_learn_carries_the_quickstart(tmp_path):
         ({"positive": [1, 2, 3]}, "expected two classes, got one: labels 1, 2, 3, positive 1, 2, 3"),
     ],
 )
-def test_broken_promises(sources, changes, problem):
+def test_data_that_differ_from_entry_are_refused(sources, changes, problem):
     with pytest.raises(DataError) as caught:
         prepare(entry_of(**changes), sources)
     assert problem in caught.value.message
@@ -174,13 +197,13 @@ def test_broken_promises(sources, changes, problem):
     assert prepare(entry_of(), sources).manifest["n_samples"] == 4
 
 
-def test_one_class_in_the_file(sources, tmp_path):
+def test_one_class_is_refused(sources, tmp_path):
     put(tmp_path, b"1 2:1\n1 2:2\n")
     with pytest.raises(DataError, match="expected two classes, got one: labels 1, positive 1"):
         prepare(entry_of(), sources)
 
 
-def test_a_file_of_blank_lines(sources, tmp_path):
+def test_file_of_blank_lines_is_refused(sources, tmp_path):
     put(tmp_path, b"\n \n\n")
     with pytest.raises(DataError, match="expected rows of data, got none"):
         prepare(entry_of(), sources)
@@ -189,21 +212,22 @@ def test_a_file_of_blank_lines(sources, tmp_path):
 # ------------------------------------------------------------------------------------------ labels, scaling
 
 
-def test_text_labels(sources):
+def test_text_labels_become_binary(sources):
     form = entry_of(format="csv", positive=["g"])
-    assert binary_labels(np.array(["h", "g", "i"]), form).tolist() == [-1, 1, -1]
+    assert binary_labels(np.array(["h", "g", "i"]), form)[0].tolist() == [-1, 1, -1]
 
 
-def test_numbers_are_compared_as_numbers(sources):
-    assert binary_labels(np.array([1.0, -1.0]), entry_of(format="csv", positive=[1])).tolist() == [1, -1]
+def test_numeric_labels_are_compared_as_numbers(sources):
+    assert binary_labels(np.array([1.0, -1.0]), entry_of(format="csv", positive=[1]))[0].tolist() == [1, -1]
 
 
 def test_random_half_is_seeded_balanced_and_the_same_everywhere():
     labels = np.repeat(np.arange(10.0), 3)
-    halves = [tuple(binary_labels(labels, entry_of(positive=None, random_half={"seed": seed}))) for seed in range(20)]
+    entries = [entry_of(positive=None, random_half={"seed": seed}) for seed in range(20)]
+    halves = [tuple(binary_labels(labels, entry)[0]) for entry in entries]
     assert all(sum(half) == 0 for half in halves)
     assert len(set(halves)) > 15
-    first = binary_labels(np.arange(10.0), entry_of(positive=None, random_half={"seed": 0}))
+    first = binary_labels(np.arange(10.0), entry_of(positive=None, random_half={"seed": 0}))[0]
     # sorted(sorted(range(10), key=lambda k: sha256(f"0:{k}".encode()).digest())[:5])
     assert np.flatnonzero(first == 1).tolist() == [3, 4, 7, 8, 9]
 
@@ -234,7 +258,7 @@ def test_minmax_reaches_both_ends_and_keeps_the_order(X, cut, sparse):
             assert (np.diff(after[order]) >= 0).all()
 
 
-def test_minmax_of_an_overflowing_range():
+def test_minmax_refuses_overflowing_range():
     with pytest.raises(DataError, match=r"expected feature 2 to have a finite range, got -1e\+308 to 1e\+308"):
         minmax([np.array([[0.0, -1e308], [1.0, 1e308]])])
 
@@ -270,7 +294,7 @@ def test_prepared_data_needs_neither_files_nor_sources(sources, tmp_path):
     "changes",
     [{"positive": [2], "n_positive": 1}, {"scaling": "minmax"}, {"n_positive": None}, {"range": (-2, 2)}],
 )
-def test_a_changed_entry_is_prepared_again(sources, changes):
+def test_changed_entry_is_prepared_again(sources, changes):
     first = prepare(entry_of(), sources)
     assert find_prepared(entry_of(**changes), sources) is None
     said = []
@@ -281,11 +305,11 @@ def test_a_changed_entry_is_prepared_again(sources, changes):
 
 
 @pytest.mark.parametrize("changes", [{"title": "Other"}, {"origin": "Elsewhere"}, {"licence": "Free"}])
-def test_words_do_not_matter(sources, changes):
+def test_titles_do_not_change_key(sources, changes):
     assert prepare(entry_of(), sources).folder == find_prepared(entry_of(**changes), sources).folder
 
 
-def test_open_prepared(sources):
+def test_open_prepared_maps_same_arrays(sources):
     dataset = prepare(entry_of(), sources)
     again = open_prepared(dataset.folder, dataset.fingerprint)
     np.testing.assert_array_equal(again.X, dataset.X)
@@ -305,7 +329,7 @@ def test_open_prepared(sources):
         ("meta.json", None, r"meta\.json cannot be read"),
     ],
 )
-def test_damaged_arrays(sources, file, content, problem):
+def test_damaged_arrays_are_refused(sources, file, content, problem):
     dataset = prepare(entry_of(), sources)
     path = dataset.folder / file
     path.unlink()
@@ -316,13 +340,13 @@ def test_damaged_arrays(sources, file, content, problem):
     assert caught.value.hint == "opauc-bench data fetch toy --fresh"
     assert not all(check.ok for check in verify(entry_of(), sources))
     assert find_prepared(entry_of(), sources) is None
-    mended = prepare(entry_of(), sources)
-    assert mended.fingerprint == dataset.fingerprint
+    repaired = prepare(entry_of(), sources)
+    assert repaired.fingerprint == dataset.fingerprint
     assert all(check.ok for check in verify(entry_of(), sources))
 
 
 @pytest.mark.parametrize(("content", "changes", "array"), [(DENSE, {}, "X"), (SPARSE, SPARSE_ENTRY, "indices")])
-def test_verify_sees_a_flipped_bit(sources, tmp_path, content, changes, array):
+def test_verify_detects_flipped_bit(sources, tmp_path, content, changes, array):
     put(tmp_path, content)
     entry = entry_of(**changes)
     dataset = prepare(entry, sources)
@@ -342,24 +366,24 @@ def test_verify_sees_a_flipped_bit(sources, tmp_path, content, changes, array):
     ("content", "changes", "array"),
     [(DENSE, {}, "X"), (DENSE, {}, "y"), (SPARSE, SPARSE_ENTRY, "indices"), (SPARSE, SPARSE_ENTRY, "data")],
 )
-def test_arrays_that_changed_on_disk_are_made_again(sources, tmp_path, content, changes, array):
+def test_changed_arrays_are_prepared_again(sources, tmp_path, content, changes, array):
     put(tmp_path, content)
     entry, said = entry_of(**changes), []
     dataset = prepare(entry, sources)
     good = flip(dataset.folder / f"{array}.npy")
-    assert prepare(entry, sources, said.append).folder == dataset.folder, "sizes alone tell nothing"
+    assert prepare(entry, sources, said.append).folder == dataset.folder, "sizes are unchanged"
     assert said == []
-    mended = prepare(entry, sources, said.append, hashed=True)
+    repaired = prepare(entry, sources, said.append, hashed=True)
     assert said[0] == f"toy: the prepared arrays in {dataset.folder} have changed on disk; preparing them again"
-    assert mended.fingerprint == dataset.fingerprint
-    assert (mended.folder / f"{array}.npy").read_bytes() == good
+    assert repaired.fingerprint == dataset.fingerprint
+    assert (repaired.folder / f"{array}.npy").read_bytes() == good
     said.clear()
     prepare(entry, sources, said.append, hashed=True)
     assert said == []
 
 
 def flip(path: Path, position: int = -1) -> bytes:
-    """Change one bit of a file, and return what it was."""
+    """Change one bit of a file; return its previous content."""
     good = path.read_bytes()
     damaged = bytearray(good)
     damaged[position] ^= 1
@@ -367,7 +391,7 @@ def flip(path: Path, position: int = -1) -> bytes:
     return good
 
 
-def test_arrays_that_changed_and_cannot_be_made_again(sources, tmp_path):
+def test_changed_arrays_without_source_are_reported(sources, tmp_path):
     dataset = prepare(entry_of(), sources)
     flip(dataset.folder / "X.npy")
     shutil.rmtree(tmp_path / "mirror")
@@ -376,7 +400,7 @@ def test_arrays_that_changed_and_cannot_be_made_again(sources, tmp_path):
         prepare(entry_of(), sources, hashed=True)
 
 
-def test_arrays_that_take_long_to_hash_are_announced(sources, monkeypatch):
+def test_hashing_of_large_arrays_is_announced(sources, monkeypatch):
     said = []
     prepare(entry_of(), sources)
     monkeypatch.setattr("opauc_bench.data.store._LARGE", 10)
@@ -384,23 +408,23 @@ def test_arrays_that_take_long_to_hash_are_announced(sources, monkeypatch):
     assert said == ["toy: checking 0 GB of arrays"]
 
 
-def test_the_one_who_waited_finds_mended_arrays(sources):
+def test_waiting_process_finds_repaired_arrays(sources):
     dataset, said = prepare(entry_of(), sources), []
     good = flip(dataset.folder / "X.npy")
 
-    def mend(text):
+    def repair(text):
         said.append(text)
         (dataset.folder / "X.npy").write_bytes(good)
         lock.close()
 
     with (dataset.folder.parent.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        prepare(entry_of(), sources, mend, hashed=True)
+        prepare(entry_of(), sources, repair, hashed=True)
     assert said == ["toy: waiting for another process that prepares it"]
 
 
 @pytest.mark.parametrize(("content", "changes"), [(DENSE, {}), (SPARSE, SPARSE_ENTRY)])
-def test_no_bit_of_the_description_or_of_a_header_may_flip(sources, tmp_path, content, changes):
+def test_flipped_bit_in_meta_or_header_is_detected_or_harmless(sources, tmp_path, content, changes):
     put(tmp_path, content)
     entry = entry_of(**changes)
     dataset = prepare(entry, sources)
@@ -421,7 +445,7 @@ def test_no_bit_of_the_description_or_of_a_header_may_flip(sources, tmp_path, co
         path.write_bytes(good)
 
 
-def test_descriptions_of_earlier_versions_are_read(sources):
+def test_meta_without_seal_is_read(sources):
     dataset = prepare(entry_of(), sources)
     path = dataset.folder / "meta.json"
     meta = json.loads(path.read_text())
@@ -454,11 +478,11 @@ def pickled(array: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def test_verify_of_nothing(sources):
+def test_verify_of_empty_cache_is_empty(sources):
     assert verify(entry_of(), sources) == []
 
 
-def test_download_size(tmp_path):
+def test_download_size_sums_known_sizes(tmp_path):
     sources = Sources(tmp_path)
     file = {"name": "toy.txt", "urls": ["https://example.org/toy.txt"]}
     assert download_size(entry_of(files=[file | {"bytes": 70}]), sources) == 70
@@ -477,7 +501,7 @@ def two_forms() -> DatasetEntry:
     return entry_of(**LOSS, alternatives=[other], n_samples=3, n_positive=1, range=(0, 1))
 
 
-def test_the_form_that_is_at_hand_is_taken(sources, tmp_path):
+def test_local_form_is_used(sources, tmp_path):
     put(tmp_path, b"-1 1:1\n0 2:1\n1 2:1\n", "game")
     assert availability(two_forms(), sources) == "mirror"
     from_second = prepare(two_forms(), sources)
@@ -489,11 +513,11 @@ def test_the_form_that_is_at_hand_is_taken(sources, tmp_path):
     np.testing.assert_array_equal(from_first.X, [[1, 0], [0, 1], [0, 1]])
 
 
-def test_no_form_is_at_hand(sources):
+def test_error_lists_all_unavailable_forms(sources):
     with pytest.raises(DataError) as caught:
         prepare(two_forms(), sources)
-    assert "game.csv: not to be had" in caught.value.message
-    assert "toy: game: not to be had" in caught.value.message
+    assert "game.csv: unavailable" in caught.value.message
+    assert "toy: game: unavailable" in caught.value.message
 
 
 # ------------------------------------------------------------------------------------------ several processes
@@ -509,7 +533,7 @@ print("done", dataset.fingerprint, dataset.X.shape, flush=True)
 """
 
 
-def test_processes_at_once_do_the_work_once(sources, tmp_path):
+def test_concurrent_processes_prepare_once(sources, tmp_path):
     rows = 20_000
     put(tmp_path, b"".join(b"%d 1:%d 2:1\n" % (row % 2, row) for row in range(rows)))
     catalogue = tmp_path / "own.yaml"
@@ -526,7 +550,7 @@ def test_processes_at_once_do_the_work_once(sources, tmp_path):
     assert len(list((sources.cache / "toy" / "prepared").iterdir())) == 1
 
 
-def test_the_one_who_waits_says_so_and_finds_the_work_done(sources):
+def test_waiting_process_says_so_and_uses_finished_arrays(sources):
     first = prepare(entry_of(), sources)
     hidden = first.folder.rename(first.folder.with_name(".hidden"))
     said, found = [], []
@@ -569,7 +593,7 @@ TABLE1 = {  # AIJ 2016, Table 1
 }
 
 
-def test_the_catalogue_has_table_1():
+def test_catalogue_has_table_1():
     catalogue = load_catalogue()
     assert {name: (catalogue[name].n_samples, catalogue[name].n_features) for name in TABLE1} == TABLE1
     assert {name: entry.name for name, entry in catalogue.items()} == {name: name for name in catalogue}
@@ -578,7 +602,7 @@ def test_the_catalogue_has_table_1():
         assert any(all(file.urls for file in form.files) for form in forms), f"{name} has no official address"
 
 
-def test_multi_class_halves_have_equally_many_classes():
+def test_multi_class_halves_have_equal_number_of_classes():
     catalogue = load_catalogue()
     assert {name: len(catalogue[name].positive) for name in ("usps", "mnist", "letter")} == {
         "usps": 5,
@@ -607,14 +631,14 @@ datasets:
 """
 
 
-def test_an_own_catalogue_is_added(tmp_path):
+def test_extra_catalogue_is_added(tmp_path):
     catalogue = load_catalogue(own_catalogue(tmp_path, OWN))
     assert list(catalogue)[-1] == "mine"
     assert catalogue["mine"].positive == ("yes",)
     assert "german" in catalogue
 
 
-def test_a_path_starts_at_the_folder_of_its_catalogue(tmp_path, monkeypatch):
+def test_path_is_relative_to_folder_of_catalogue(tmp_path, monkeypatch):
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "my own.csv").write_text("0,1,yes\n1,0,no\n1,1,yes\n0,0,no\n")
     text = OWN.replace("{name: mine.csv}", "{name: mine.csv, urls: ['rows/my own.csv']}")
@@ -630,14 +654,14 @@ def test_a_path_starts_at_the_folder_of_its_catalogue(tmp_path, monkeypatch):
         assert prepare(catalogue[name], sources).X.min() == least
 
 
-def test_a_path_may_begin_at_home(tmp_path, monkeypatch):
+def test_path_may_start_with_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     text = OWN.replace("{name: mine.csv}", "{name: mine.csv, urls: [~/a.csv]}")
     (url,) = load_catalogue(own_catalogue(tmp_path, text))["mine"].files[0].urls
     assert url == (tmp_path / "home" / "a.csv").as_uri()
 
 
-def test_a_path_that_leads_nowhere_is_not_a_matter_of_mirrors(tmp_path):
+def test_missing_path_gives_hint_without_mirrors(tmp_path):
     path = own_catalogue(tmp_path, OWN.replace("{name: mine.csv}", "{name: mine.csv, urls: [example.org/mine.csv]}"))
     with pytest.raises(DataError) as caught:
         prepare(load_catalogue(path)["mine"], Sources(cache=tmp_path / "cache"))
@@ -645,7 +669,7 @@ def test_a_path_that_leads_nowhere_is_not_a_matter_of_mirrors(tmp_path):
     assert caught.value.hint == f"put the file there, or correct its address in {path}"
 
 
-def test_an_own_entry_must_not_hide_ours(tmp_path):
+def test_extra_entry_with_packaged_name_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="already has german"):
         load_catalogue(own_catalogue(tmp_path, OWN.replace("mine:", "german:")))
 
@@ -666,7 +690,7 @@ def test_an_own_entry_must_not_hide_ours(tmp_path):
         ("name: mine.csv", "name: a, urls: ['ftp://x']", "5:30", "or the path of a file, got 'ftp://x'"),
         ("name: mine.csv", "name: a, urls: ['file:a.csv']", "5:30", "or the path of a file, got 'file:a.csv'"),
         ("name: mine.csv", "name: a, urls: ['']", "5:30", "or the path of a file, got ''"),
-        ("name: mine.csv", "name: a, urls: ['file://a.csv']", "5:30", "a path without file:// starts at this file's"),
+        ("name: mine.csv", "name: a, urls: ['file://a.csv']", "5:30", "relative paths are without file://"),
         ("{name: mine.csv}", "{name: a}, {name: a}", "5:31", "'a' is listed twice"),
         ("  mine:", "  ../mine:", "2:3", "letters, digits"),
         ("format: csv", "format: svmlight", "6:15", "labels of this format are numbers"),
@@ -685,7 +709,7 @@ def test_an_own_entry_must_not_hide_ours(tmp_path):
         ("format: csv", "label_column: 0", "4:19", "expected a column from 1"),
     ],
 )
-def test_catalogue_errors_say_where(tmp_path, before, after, where, problem):
+def test_catalogue_error_has_position(tmp_path, before, after, where, problem):
     assert before in OWN
     path = own_catalogue(tmp_path, OWN.replace(before, after))
     with pytest.raises(ConfigError) as caught:
@@ -694,12 +718,12 @@ def test_catalogue_errors_say_where(tmp_path, before, after, where, problem):
     assert f"{path}:{where}:" in caught.value.message
 
 
-def test_the_packaged_catalogue_is_found():
+def test_packaged_catalogue_exists():
     assert packaged_catalogue().name == "catalogue.yaml"
     assert packaged_catalogue().exists()
 
 
-def test_importing_the_data_room_is_cheap():
+def test_import_of_data_loads_no_heavy_module():
     code = (
         "import sys, opauc_bench.data; heavy = {'numpy', 'scipy', 'sklearn', 'pooch', 'pydantic', 'pandas'}; "
         "print(sorted(heavy & set(sys.modules)))"

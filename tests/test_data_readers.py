@@ -1,4 +1,4 @@
-"""Readers of the high-dimensional sets: several labels, named counts, zero-based indices; and their small catalogue."""
+"""Readers of the high-dimensional sets: several labels, named counts, zero-based indices; and a small catalogue."""
 
 import io
 import re
@@ -32,18 +32,18 @@ def read_text(tmp_path: Path, text: bytes, n_features: int, **options):
 # ------------------------------------------------------------------------------------------ zero-based indices
 
 
-def test_indices_from_zero():
+def test_first_index_zero_is_read():
     X, labels = read(FIXTURES / "labeledBow.feat", 5, format="svmlight", first_index=0)
     assert X.tolist() == [[9, 1, 0, 0, 2], [0, 0, 0, 4, 0], [1, 0, 0, 0, 0], [0, 0, 3, 0, 0]]
     assert labels.tolist() == [9, 7, 1, 4]
 
 
-def test_a_zero_based_file_is_not_taken_for_a_one_based_one():
+def test_zero_based_file_is_refused_by_default():
     with pytest.raises(DataError, match=r"labeledBow.feat:1: expected indices from 1, got '0:9'; is the file zero-ba"):
         read(FIXTURES / "labeledBow.feat", 5, format="svmlight")
 
 
-def test_the_last_index_of_a_zero_based_file(tmp_path):
+def test_last_index_of_zero_based_file_is_checked(tmp_path):
     with pytest.raises(DataError, match=r"file:2: expected indices up to 4, got 5"):
         read_text(tmp_path, b"1 4:1\n1 5:1\n", 5, format="svmlight", first_index=0)
 
@@ -53,7 +53,7 @@ def test_the_last_index_of_a_zero_based_file(tmp_path):
 MULTI = {"format": "svmlight_multilabel", "largest_class": True, "positive": None}
 
 
-def test_several_labels():
+def test_several_labels_are_read():
     X, labels = read(FIXTURES / "topics.svm", 4, **MULTI)
     assert labels.tolist() == ["3,17", "17", "", "5", "545,32", "32"]
     assert X.tolist() == [[0.5, 0, 0, 0], [0, 1, 0, 0], [0, 0, 2, 0], [0, 0, 0, 0], [1, 2, 0, 0], [0, 0, 0, 7]]
@@ -74,7 +74,7 @@ def test_several_labels():
         (b"3 5:1", "expected indices up to 4, got 5"),
     ],
 )
-def test_several_labels_name_the_line(tmp_path, line, problem):
+def test_several_labels_error_names_line(tmp_path, line, problem):
     text = b"1 1:1\n\n" + line + b"\n2 2:1\n"
     if problem is None:
         assert read_text(tmp_path, text, 4, **MULTI)[1].tolist() == ["1", "3,5", "2"]
@@ -88,7 +88,7 @@ def test_several_labels_name_the_line(tmp_path, line, problem):
 COUNTS = {"format": "token_counts", "positive": ("positive",)}
 
 
-def test_words_are_numbered_as_they_appear():
+def test_words_are_numbered_by_first_occurrence():
     X, labels = read(FIXTURES / "books.review", 5, **COUNTS)
     assert X.tolist() == [[1, 2, 0, 0, 0], [0, 1, 1, 3, 0], [0, 0, 0, 0, 1]]
     assert labels.tolist() == ["positive", "negative", "negative"]
@@ -109,13 +109,13 @@ def test_words_are_numbered_as_they_appear():
         (b"a:1 b:1 c:1 d:1 e:1 f:1 #label#:positive", "expected at most 5 different words, got more"),
     ],
 )
-def test_named_counts_name_the_line(tmp_path, line, problem):
+def test_named_counts_error_names_line(tmp_path, line, problem):
     text = b"good:1 #label#:positive\n\n" + line + b"\n"
     with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'file'}:3: {problem}")):
         read_text(tmp_path, text, 5, **COUNTS)
 
 
-def test_a_word_may_contain_a_colon(tmp_path):
+def test_word_may_contain_colon(tmp_path):
     X, _ = read_text(tmp_path, b"10:30:2 #label#:positive\n10:30:1 #label#:negative\n", 1, **COUNTS)
     assert X.tolist() == [[2], [1]]
 
@@ -161,7 +161,7 @@ datasets:
 
 @pytest.fixture
 def small(tmp_path):
-    """Return the entries of a catalogue of our own, and sources with a mirror that has the fixtures."""
+    """Return the entries of `CATALOGUE`, and sources with a mirror of the fixtures."""
     path = tmp_path / "own.yaml"
     path.write_text(CATALOGUE)
     for folder, name, fixture in [
@@ -178,7 +178,7 @@ def dense(dataset) -> np.ndarray:
     return np.asarray(dataset.X[:] if isinstance(dataset.X, np.ndarray) else dataset.X.toarray())
 
 
-def test_the_largest_label_of_several_is_positive(small):
+def test_most_frequent_label_is_positive(small):
     entries, sources = small
     dataset = prepare(entries["topics"], sources)
     assert dataset.y.tolist() == [1, 1, -1, -1, -1, -1]  # 17 and 32 twice each: the first in the order of names
@@ -186,7 +186,7 @@ def test_the_largest_label_of_several_is_positive(small):
     np.testing.assert_array_equal(dense(dataset).max(axis=0), [1, 1, 1, 1])
 
 
-def test_rows_of_unit_length(small):
+def test_unit_rows_have_unit_length(small):
     entries, sources = small
     for name in ("film", "film.wide"):
         dataset = prepare(entries[name], sources)
@@ -202,7 +202,7 @@ def test_named_counts_become_a_dataset(small):
     np.testing.assert_allclose(dense(dataset)[0], np.array([1, 2, 0, 0, 0]) / np.sqrt(5))
 
 
-def test_derived_entries_share_the_files_and_say_what_differs(small, tmp_path):
+def test_derived_entries_share_files_of_base(small, tmp_path):
     entries, sources = small
     assert prepare(entries["film.counts"], sources).manifest["value_range"] == [0, 9]
     other = prepare(entries["film.other"], sources)
@@ -213,14 +213,14 @@ def test_derived_entries_share_the_files_and_say_what_differs(small, tmp_path):
     assert availability(entries["film"], sources) == "cached"
 
 
-def test_features_that_never_occur_close_up(small, tmp_path):
+def test_drop_empty_numbers_features_consecutively(small, tmp_path):
     entries, sources = small
     (tmp_path / "mirror/film/aclImdb/train/labeledBow.feat").write_bytes(b"9 0:9 30:2\n7 7:4\n1 0:1\n4 1000:5 2000:1\n")
     X = dense(prepare(entries["film.close"], sources))
     assert X.tolist() == [[1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [1 / 9, 0, 0, 0, 0], [0, 0, 0, 1, 1]]
 
 
-def test_the_wrong_number_of_features_is_an_error(small, tmp_path):
+def test_wrong_number_of_features_is_refused(small, tmp_path):
     entries, sources = small
     feat = tmp_path / "mirror/film/aclImdb/train/labeledBow.feat"
     feat.write_bytes(b"9 0:9 2:2\n7 1:4\n1 0:1\n4 1000:5\n")
@@ -231,7 +231,7 @@ def test_the_wrong_number_of_features_is_an_error(small, tmp_path):
         prepare(entries["film.wide"], sources, fresh=True)
 
 
-def test_nothing_but_zeros_is_an_error(small, tmp_path):
+def test_data_of_zeros_are_refused(small, tmp_path):
     entries, sources = small
     (tmp_path / "mirror/film/aclImdb/train/labeledBow.feat").write_bytes(b"9 0:0\n7\n1 1:0\n4\n")
     with pytest.raises(DataError, match="expected values, got none but zeros"):
@@ -252,7 +252,7 @@ def test_members_of_one_archive_are_downloaded_once(small, tmp_path, monkeypatch
         asked.append(address)
         target.write_bytes(archive.read_bytes())
 
-    monkeypatch.setattr("opauc_bench.data.fetch.download", download)
+    monkeypatch.setattr("opauc_bench.data.fetch._download", download)
     files = [
         {
             "name": f"{folder}.{sign}",
@@ -273,7 +273,7 @@ def test_members_of_one_archive_are_downloaded_once(small, tmp_path, monkeypatch
     assert not list((tmp_path / "cache/acl/raw").glob(".part-*"))
 
 
-# ------------------------------------------------------------------------------------------ what the catalogue refuses
+# ------------------------------------------------------------------------------------------ mistakes in a catalogue
 
 
 @pytest.mark.parametrize(
@@ -291,13 +291,13 @@ def test_members_of_one_archive_are_downloaded_once(small, tmp_path, monkeypatch
         ),
         ("aclImdb/train", "../train", "is not a relative path"),
         ("aclImdb/train", "/train", "is not a relative path"),
-        ("largest_class: true", "random_half: {seed: 1}", "rows with several labels cannot be parted"),
+        ("largest_class: true", "random_half: {seed: 1}", "rows with several labels cannot be split"),
         ("positive: [positive]", "positive: [positive]\n    first_index: 0", "'first_index' belongs to svmlight files"),
         ("positive: [positive]", "positive: [positive]\n    drop_columns: [1]", "token_counts files have no columns"),
         ("first_index: 0", "first_index: 2", "expected 0 or 1, got 2"),
     ],
 )
-def test_mistakes_in_a_catalogue(tmp_path, before, after, problem):
+def test_catalogue_mistake_has_position(tmp_path, before, after, problem):
     assert before in CATALOGUE
     path = tmp_path / "own.yaml"
     path.write_text(CATALOGUE.replace(before, after, 1))
@@ -307,9 +307,9 @@ def test_mistakes_in_a_catalogue(tmp_path, before, after, problem):
     assert re.match(rf"{re.escape(str(path))}:\d+:\d+: ", caught.value.message)
 
 
-def test_an_entry_may_derive_from_a_packaged_one(tmp_path):
+def test_entry_may_derive_from_packaged_entry(tmp_path):
     path = tmp_path / "own.yaml"
     path.write_text("datasets:\n  mine: {base: news20, title: Mine, positive: [1, 2]}\n")
-    mine, theirs = (load_catalogue(path)[name] for name in ("mine", "news20"))
-    assert (mine.home, mine.files, mine.scaling, mine.n_samples) == ("news20", theirs.files, "maxabs", 15935)
+    mine, base = (load_catalogue(path)[name] for name in ("mine", "news20"))
+    assert (mine.home, mine.files, mine.scaling, mine.n_samples) == ("news20", base.files, "maxabs", 15935)
     assert (mine.positive, mine.n_positive) == ((1, 2), None)

@@ -1,4 +1,4 @@
-"""svmlight text of any length: what the stream yields, in constant memory, and what it refuses."""
+"""svmlight text of any length: chunks in constant memory, and errors with file and line."""
 
 import bz2
 import gzip
@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix, vstack
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from opauc_bench.data import stream, stream_svmlight
-from opauc_bench.data.lines import LineProblem
+from opauc_bench.data.content import LineProblem
 from opauc_bench.data.svmlight import _strict, parse_svmlight
 from opauc_bench.errors import DataError
 
@@ -36,11 +36,11 @@ def assert_equal(came: csr_matrix, due: csr_matrix):
         np.testing.assert_array_equal(getattr(came, array), getattr(due, array))
 
 
-# ------------------------------------------------------------------------------------------ what it yields
+# ------------------------------------------------------------------------------------------ chunks
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_a_file_comes_in_chunks_whatever_its_compression(tmp_path, monkeypatch, suffix):
+def test_chunks_equal_whole_file_in_each_compression(tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(stream, "BLOCK", 10_000)
     monkeypatch.setattr("opauc_bench.data.content.CHUNK", 5_000)
     path = tmp_path / f"rows.svm{suffix}"
@@ -55,7 +55,7 @@ def test_a_file_comes_in_chunks_whatever_its_compression(tmp_path, monkeypatch, 
     assert [chunk.first_line for chunk in chunks] == starts.tolist()
 
 
-def test_an_open_file_and_a_pipe_are_read_and_left_open():
+def test_open_file_and_pipe_are_read_and_left_open():
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as sink:
         writer = threading.Thread(target=lambda: (sink.write(gzip.compress(ROWS)), sink.close()))
@@ -67,19 +67,19 @@ def test_an_open_file_and_a_pipe_are_read_and_left_open():
     assert joined(stream_svmlight(io.BytesIO(ROWS)))[0].shape == (10_000, 90)
 
 
-def test_without_a_width_chunks_grow_and_never_shrink():
+def test_chunks_without_width_never_become_narrower():
     chunks = list(stream_svmlight(io.BytesIO(b"1 2:1\n-1\n1 7:1\n-1 1:1\n"), chunk_rows=1))
     assert [chunk.X.shape for chunk in chunks] == [(1, 2), (1, 2), (1, 7), (1, 7)]
 
 
-def test_lines_without_rows_count_as_lines():
+def test_first_line_counts_lines_without_rows():
     text = b"# a header\n\n1 1:1\n\n\n# two rows\n-1 1:2\n\n"
     chunks = list(stream_svmlight(io.BytesIO(text), chunk_rows=2))
     assert [(chunk.first_line, chunk.labels.tolist()) for chunk in chunks] == [(3, [1]), (7, [-1])]
 
 
 @pytest.mark.parametrize("text", [b"", b"\n\n", b"# nothing\n"])
-def test_nothing_in_nothing_out(text):
+def test_empty_input_gives_no_chunks(text):
     assert list(stream_svmlight(io.BytesIO(text))) == []
 
 
@@ -93,12 +93,12 @@ def test_nothing_in_nothing_out(text):
         (b"1\n1\n", "auto", []),
     ],
 )
-def test_the_first_index(text, zero_based, columns):
+def test_zero_based_sets_first_index(text, zero_based, columns):
     X, _ = joined(stream_svmlight(io.BytesIO(text), zero_based=zero_based))
     assert X.indices.tolist() == columns
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path):
+def test_memory_does_not_depend_on_file_size(tmp_path):
     def peak(copies: int) -> int:
         path = tmp_path / "rows.svm"
         path.write_bytes(ROWS * copies)
@@ -114,10 +114,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert peak(400) < 1.1 * peak(40)
 
 
-# ------------------------------------------------------------------------------------------ what it refuses
+# ------------------------------------------------------------------------------------------ errors
 
 
-def test_the_line_is_that_of_the_file(tmp_path, monkeypatch):
+def test_error_names_line_of_file(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "BLOCK", 2_000)
     monkeypatch.setattr("opauc_bench.data.content.CHUNK", 1_000)
     lines = ROWS.splitlines()
@@ -142,30 +142,30 @@ def test_the_line_is_that_of_the_file(tmp_path, monkeypatch):
         (bz2.compress(ROWS)[:200] + b"x" * 200, {}, "<stream>: the compressed file is truncated or damaged"),
     ],
 )
-def test_refusals(text, options, problem):
+def test_invalid_text_is_refused(text, options, problem):
     with pytest.raises(DataError, match=re.escape(problem)):
         joined(stream_svmlight(io.BytesIO(text), **options))
 
 
-def test_a_zero_after_the_first_block_is_no_guess(monkeypatch):
+def test_auto_index_base_refuses_zero_after_first_block(monkeypatch):
     monkeypatch.setattr(stream, "BLOCK", 4)
     monkeypatch.setattr("opauc_bench.data.content.CHUNK", 6)
     with pytest.raises(DataError, match=r":3: expected indices from 1, got '0:1'"):
         joined(stream_svmlight(io.BytesIO(b"1 1:1\n1 2:1\n1 0:1\n"), zero_based="auto"))
 
 
-def test_binary_files_do_not_fill_the_memory(monkeypatch):
+def test_line_without_end_does_not_fill_memory(monkeypatch):
     monkeypatch.setattr("opauc_bench.data.content._LONGEST_LINE", 5_000_000)
     with pytest.raises(DataError, match=r"<stream>:1: expected a line end within 5,000,000 bytes"):
         joined(stream_svmlight(io.BytesIO(b"1" * 20_000_000)))
 
 
-def test_no_such_file(tmp_path):
+def test_missing_file_is_reported(tmp_path):
     with pytest.raises(DataError, match=r"none.svm: cannot be read \(No such file or directory\)"):
         joined(stream_svmlight(tmp_path / "none.svm"))
 
 
-def test_arguments():
+def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
         stream_svmlight(io.BytesIO(b""), chunk_rows=0)
     with pytest.raises(TypeError, match="binary mode"):
@@ -213,7 +213,7 @@ def test_compiled_and_strict_reader_agree_on_any_text(symbols):
 
 
 @given(st.integers(0, 2**32))
-def test_files_of_scikit_learn_are_read(seed):
+def test_stream_reads_what_scikit_learn_writes(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((6, 5)) * (rng.random((6, 5)) < 0.5)
     buffer = io.BytesIO()

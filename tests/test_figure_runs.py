@@ -180,7 +180,7 @@ def test_kinds_are_told_apart_and_each_has_a_measure(tmp_path):
         (("x_scale: log2", "x_scale: log"), "x_scale"),
         (("x: eta", "z: eta"), "unknown key"),
         (("figures: [{name: influence, x: eta, y: auc, x_scale: log2}]", ""), "kind sweep fills no table"),
-        (("[{name: influence", "[{x: lam, y: auc, name: influence}, {name: influence"), "stands twice"),
+        (("[{name: influence", "[{x: lam, y: auc, name: influence}, {name: influence"), "is listed twice"),
         (("kind: sweep", "kind: sweeep"), "got 'sweeep' (did you mean 'sweep'?)"),
         (("splits: {", "splits: {kind: timing, "), "splits.kind"),
         (("splits: {trials", "splits: {trails"), "splits.trails"),

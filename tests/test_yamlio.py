@@ -1,4 +1,4 @@
-"""Strict YAML: what scalars mean, where things stand, and how mistakes are told."""
+"""Strict YAML: scalars, positions, and messages for mistakes."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from opauc_bench.errors import ConfigError
 from opauc_bench.yamlio import Problem, Problems, read_model, read_yaml, show, suggest
@@ -83,19 +83,19 @@ def outcome(call, *arguments) -> ConfigError | None:
         ("caf\u00e9 \U0001f600", "caf\u00e9 \U0001f600"),
     ],
 )
-def test_scalar_means_what_json_would_mean_or_text(write, text, value):
+def test_scalar_is_json_value_or_text(write, text, value):
     read = read_yaml(write(f"a: {text}\n")).data["a"]
     assert read == value
     assert type(read) is type(value)
 
 
-def test_nan_is_a_number(write):
+def test_nan_is_read_as_number(write):
     assert math.isnan(read_yaml(write("a: .nan")).data["a"])
 
 
 @settings(deadline=None)
 @given(st.floats(allow_nan=False) | st.integers(-(10**30), 10**30))
-def test_every_number_that_python_prints_is_read_back(write, number):
+def test_printed_numbers_are_read_back(write, number):
     text = {"inf": ".inf", "-inf": "-.inf"}.get(repr(number), repr(number))
     read = read_yaml(write(f"a: {text}")).data["a"]
     assert (read, type(read)) == (number, type(number))
@@ -118,19 +118,19 @@ json_values = st.recursive(
 
 @settings(deadline=None)
 @given(st.dictionaries(plain_text, json_values, min_size=1, max_size=4), st.sampled_from([None, 1]))
-def test_json_documents_read_as_json_reads_them(write, document, indent):
+def test_json_documents_equal_json_loads(write, document, indent):
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     assert json.dumps(read_yaml(write(text)).data) == json.dumps(json.loads(text))
 
 
-def test_byte_order_mark_and_windows_line_ends(write):
+def test_byte_order_mark_and_windows_line_ends_are_read(write):
     document = read_yaml(write("\ufeffa: 1\r\nb:\r\n  c: 2\r\n"))
     assert document.data == {"a": 1, "b": {"c": 2}}
     assert document.locate(("a",)) == (1, 4)
     assert document.locate(("b", "c")) == (3, 6)
 
 
-def test_anchors_and_merge_keys(write):
+def test_anchors_and_merge_keys_are_expanded(write):
     document = read_yaml(write("base: &b {x: 1, y: 2}\nc:\n  <<: *b\n  y: 3\nd: *b\n"))
     assert document.data == {"base": {"x": 1, "y": 2}, "c": {"x": 1, "y": 3}, "d": {"x": 1, "y": 2}}
     assert document.locate(("c", "y")) == (4, 6)
@@ -147,23 +147,23 @@ def test_anchors_and_merge_keys(write):
         ("# only a comment\n", "x.yaml:1:1: this file is empty; expected 'key: value' lines"),
         ("# list\n- a\n", "x.yaml:2:1: expected 'key: value' lines at the top level, got a list"),
         ("five\n", "x.yaml:1:1: expected 'key: value' lines at the top level, got 'five'"),
-        ("a: 1\nb: 2\na: 3\n", "x.yaml:3:1: a: this key stands twice, first at 1:1"),
-        ("a: {b: 1, 'b': 2}\n", "x.yaml:1:11: a.b: this key stands twice, first at 1:5"),
-        ("a: {1: x, '1': y}\n", "x.yaml:1:11: a.1: this key stands twice, first at 1:5"),
-        ("a:\n\tb: 1\n", "x.yaml:2:1: a tab cannot stand here; indent with spaces"),
-        ("a:\n  b: 1\n\tc: 2\n", "x.yaml:3:1: a tab cannot stand here; indent with spaces"),
+        ("a: 1\nb: 2\na: 3\n", "x.yaml:3:1: a: duplicate key, first at 1:1"),
+        ("a: {b: 1, 'b': 2}\n", "x.yaml:1:11: a.b: duplicate key, first at 1:5"),
+        ("a: {1: x, '1': y}\n", "x.yaml:1:11: a.1: duplicate key, first at 1:5"),
+        ("a:\n\tb: 1\n", "x.yaml:2:1: tabs are not allowed here; indent with spaces"),
+        ("a:\n  b: 1\n\tc: 2\n", "x.yaml:3:1: tabs are not allowed here; indent with spaces"),
         (
             "a: b: c\n",
-            "x.yaml:1:5: a ':' cannot stand here; check the indentation, and quote text that contains ': '",
+            "x.yaml:1:5: unexpected ':'; check the indentation, and quote text with ': '",
         ),
         ("a: 1\nb\nc: 2\n", "x.yaml:2:1: expected 'key: value', found no ':'"),
         ("a: 1\nb: 'x\nc: 2\n", "x.yaml:2:4: this quoted text is never closed"),
         (
             "a: [1, 2\nb: 3\n",
-            "x.yaml:1:4: a bracket is opened here and no ',' or ']' follows where it should",
+            "x.yaml:1:4: after this opening bracket, ',' or ']' is missing",
         ),
-        ("a: {b: 1", "x.yaml:1:4: a bracket is opened here and no ',' or '}' follows where it should"),
-        ("{a: 1}}\n", "x.yaml:1:7: did not expect } here"),
+        ("a: {b: 1", "x.yaml:1:4: after this opening bracket, ',' or '}' is missing"),
+        ("{a: 1}}\n", "x.yaml:1:7: unexpected }"),
         (
             "a:\n  - x\n b: 1\n",
             "x.yaml:3:2: wrong indentation, or '- item' lines mixed with 'key: value' lines",
@@ -172,20 +172,20 @@ def test_anchors_and_merge_keys(write):
         ("a: &x 1\nb: &x 2\n", "x.yaml:2:4: the anchor &x is defined twice"),
         ("a: &x [1, *x]\n", "x.yaml:1:4: a[1]: an alias here contains itself"),
         ("a: &x {<<: *x}\n", "x.yaml:1:4: a.<<: an alias here contains itself"),
-        ("---\na: 1\n---\nb: 1\n", "x.yaml:3:1: a second document begins here; expected one document a file"),
+        ("---\na: 1\n---\nb: 1\n", "x.yaml:3:1: a second document begins here; expected one document per file"),
         ("a: @x\n", "x.yaml:1:4: a value cannot begin with @; put it in quotes"),
         (
             "a: !!python/object:os.system x\n",
-            "x.yaml:1:4: a: the tag !!python/object:os.system has no meaning here",
+            "x.yaml:1:4: a: the tag !!python/object:os.system is not supported",
         ),
-        ("a: !!set {x}\n", "x.yaml:1:4: a: the tag !!set has no meaning here"),
+        ("a: !!set {x}\n", "x.yaml:1:4: a: the tag !!set is not supported"),
         ("a: !!int five\n", "x.yaml:1:4: a: 'five' cannot be read as !!int"),
         ("a: !!bool on\n", "x.yaml:1:4: a: 'on' cannot be read as !!bool"),
         ("? [a]\n: b\n", "x.yaml:1:3: a key must be text or a whole number; put it in quotes"),
         ("true: 1\n", "x.yaml:1:1: a key must be text or a whole number; put it in quotes"),
         (
             'a: "\\ud800"\n',
-            "x.yaml:1:4: a: half a character (\\ud800 to \\udfff); write the character itself",
+            "x.yaml:1:4: a: half a character (\\ud800 to \\udfff); write the character instead",
         ),
         (b"a: 1\nb: caf\xe9\n", "x.yaml:2:7: this file is not UTF-8 text (byte 0xe9)"),
         (b"\xff\xfea\x00", "x.yaml:1:1: this file is not UTF-8 text (byte 0xff)"),
@@ -194,19 +194,19 @@ def test_anchors_and_merge_keys(write):
         ("a: " + "[" * 5000, "x.yaml:1:1: this is nested too deeply"),
     ],
 )
-def test_one_mistake_one_sentence_with_its_position(write, text, complaint):
+def test_mistake_gives_one_message_with_position(write, text, complaint):
     assert complaints(read_yaml, write(text)) == [complaint]
 
 
-def test_all_repeated_keys_are_reported_at_once(write):
+def test_all_duplicate_keys_are_reported(write):
     assert complaints(read_yaml, write("a: 1\na: 2\nb:\n  - c: 1\n    c: 2\na: 3\n")) == [
-        "x.yaml:2:1: a: this key stands twice, first at 1:1",
-        "x.yaml:5:5: b[0].c: this key stands twice, first at 4:5",
-        "x.yaml:6:1: a: this key stands twice, first at 1:1",
+        "x.yaml:2:1: a: duplicate key, first at 1:1",
+        "x.yaml:5:5: b[0].c: duplicate key, first at 4:5",
+        "x.yaml:6:1: a: duplicate key, first at 1:1",
     ]
 
 
-def test_exponential_aliases_end_quickly(write):
+def test_exponential_aliases_are_refused(write):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 30)]
     assert complaints(read_yaml, write("\n".join(lines))) == [
@@ -214,12 +214,12 @@ def test_exponential_aliases_end_quickly(write):
     ]
 
 
-def test_number_too_long_to_read(write):
+def test_very_long_number_is_refused(write):
     (complaint,) = complaints(read_yaml, write("a: " + "9" * 5000))
     assert complaint == f"x.yaml:1:4: a: '{'9' * 57}...' cannot be read as !!int"
 
 
-def test_files_that_are_none(tmp_path):
+def test_unreadable_files_are_reported(tmp_path):
     big = tmp_path / "big.csv"
     big.write_bytes(b"0," * 600_000)
     assert complaints(read_yaml, tmp_path / "no.yaml") == ["no.yaml: no such file; expected a YAML file"]
@@ -253,7 +253,7 @@ def test_any_bytes_are_read_or_refused(write, raw):
 # ------------------------------------------------------------------ positions
 
 
-def test_locate_keys_values_and_parents(write):
+def test_locate_finds_keys_values_and_parents(write):
     document = read_yaml(write("a: 1\nlist:\n  - x\n  - y: {z: 5}\n    'q r': 6\nempty:\n"))
     assert document.locate(("a",)) == (1, 4)
     assert document.locate(("a",), key=True) == (1, 1)
@@ -276,7 +276,7 @@ def test_locate_keys_values_and_parents(write):
         max_leaves=10,
     )
 )
-def test_locate_finds_every_value_where_it_was_written(write, value):
+def test_locate_finds_every_value(write, value):
     text = json.dumps({"top": value}, indent=2)
     document = read_yaml(write(text))
     lines = text.split("\n")
@@ -299,7 +299,7 @@ class Inner(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     width: int
-    lam: float = Field(1.0, validation_alias=AliasChoices("lam", "lambda"))
+    lam: float = 1.0
 
 
 class Cat(BaseModel):
@@ -342,8 +342,8 @@ class Outer(BaseModel):
         return numbers
 
 
-def test_model_from_a_good_file(write):
-    text = "sizes: [1, 2]\ninner: {width: 3, lambda: 1e-3}\nlabels: {1: 2}\nmixed: [x, {width: 1}]\n"
+def test_valid_file_gives_model(write):
+    text = "sizes: [1, 2]\ninner: {width: 3, lam: 1e-3}\nlabels: {1: 2}\nmixed: [x, {width: 1}]\n"
     text += "pet: {kind: dog}\n"
     model = read_model(write(text), Outer)
     assert model.sizes == (1, 2)
@@ -364,15 +364,11 @@ def test_model_from_a_good_file(write):
         ("flag: 1", "1:7: flag: expected true or false, got 1"),
         ("kind: bigg", "1:7: kind: expected 'big' or 'small', got 'bigg' (did you mean 'big'?)"),
         ("kind: true", "1:7: kind: expected 'big' or 'small', got true"),
-        ("inner: {width: 3, lambda: x}", "1:27: inner.lambda: expected a number, got 'x'"),
-        (
-            "inner: {width: 3, lam: 1, lambda: 2}",
-            "1:27: inner.lambda: this key stands twice: it is another spelling of a key that is here already",
-        ),
+        ("inner: {width: 3, lam: x}", "1:24: inner.lam: expected a number, got 'x'"),
         ("inner: {}", "1:8: inner.width: this key is required and missing"),
         (
-            "inner: {width: 3, lambd: 2}",
-            "1:19: inner.lambd: unknown key (did you mean 'lambda'?); allowed: width, lam",
+            "inner: {width: 3, lamb: 2}",
+            "1:19: inner.lamb: unknown key (did you mean 'lam'?); allowed: width, lam",
         ),
         (
             "table: {k: {width: 3, widht: 2}}",
@@ -397,12 +393,12 @@ def test_model_from_a_good_file(write):
         ("code: A1", "1:7: code: expected text that matches ^[a-z]+$, got 'A1'"),
     ],
 )
-def test_model_mistake(write, text, complaint):
+def test_model_mistake_gives_message_with_position(write, text, complaint):
     assert complaints(read_model, write(text), Outer) == [f"x.yaml:{complaint}"]
 
 
-def test_all_model_mistakes_come_in_the_order_of_the_file(write):
-    text = "even: [1, 2, 3]\ncount: five\ninner:\n  lambda: 2\nsizs: [1]\nsizes: [a]\n"
+def test_model_mistakes_are_listed_in_order_of_file(write):
+    text = "even: [1, 2, 3]\ncount: five\ninner:\n  lam: 2\nsizs: [1]\nsizes: [a]\n"
     names = "sizes, inner, flag, kind, table, labels, either, mixed, pet, count, names, code, even"
     assert complaints(read_model, write(text), Outer) == [
         "x.yaml:1:8: even[0]: 1 is odd",
@@ -414,7 +410,7 @@ def test_all_model_mistakes_come_in_the_order_of_the_file(write):
     ]
 
 
-def test_document_error_points_at_keys_and_values(write):
+def test_document_error_has_positions_of_keys_and_values(write):
     document = read_yaml(write("a: {b: 1}\n"))
     error = document.error([Problem(("a", "b"), "bad value"), Problem(("a", "b"), "bad key", True)], "do this")
     assert error.message.split("\n") == [
@@ -426,7 +422,7 @@ def test_document_error_points_at_keys_and_values(write):
 
 @settings(deadline=None)
 @given(json_values)
-def test_any_value_for_any_field_is_accepted_or_explained(write, value):
+def test_any_value_of_any_field_is_accepted_or_refused_with_position(write, value):
     for name in Outer.model_fields:
         path = write(json.dumps({name: value}, ensure_ascii=False))
         error = outcome(read_model, path, Outer)
@@ -434,14 +430,14 @@ def test_any_value_for_any_field_is_accepted_or_explained(write, value):
         assert all(line.startswith(f"{path}:1:") for line in lines)
 
 
-def test_suggest():
+def test_suggest_returns_most_similar_name():
     assert suggest("wieghts", ["weights", "eta"]) == " (did you mean 'weights'?)"
     assert suggest("OPAUC", ["opauc", "opauc_fd"]) == " (did you mean 'opauc'?)"
     assert suggest("xyz", ["weights", "eta"]) == ""
     assert suggest("x", []) == ""
 
 
-def test_show():
+def test_show_describes_values():
     shown = [show(value) for value in (None, True, 1.5, "a'b", [], [1], {}, {"a": 1})]
     assert shown == [
         "nothing",

@@ -1,53 +1,37 @@
-"""Data: what the datasets are, where their bytes come from, and how they become arrays.
+"""Datasets: their catalogue, the sources of their files, and their arrays.
 
-The names below are imported when they are first used: scikit-learn, SciPy and pooch are slow to import, and a
-command that only prints help needs none of them.
+The names below are imported on first use: scikit-learn, SciPy and pooch are slow to import, and a command that only
+prints help needs none of them.
 """
 
 from importlib import import_module
 from typing import Any
 
-_HOMES = {
-    "DatasetEntry": "catalogue",
-    "load_catalogue": "catalogue",
-    "Sources": "sources",
+_MODULES = {
+    "Check": "checks",
     "Dataset": "store",
+    "DatasetEntry": "catalogue",
+    "Sources": "sources",
+    "SvmlightChunk": "stream",
+    "availability": "checks",
+    "download_size": "checks",
     "find_prepared": "store",
     "has_changed_files": "checks",
+    "load_catalogue": "catalogue",
     "open_prepared": "store",
     "prepare": "build",
     "read_original": "build",
-    "Check": "checks",
-    "availability": "checks",
-    "download_size": "checks",
-    "verify": "checks",
-    "SvmlightChunk": "stream",
     "stream_svmlight": "stream",
+    "verify": "checks",
 }
 
-__all__ = [
-    "Check",
-    "Dataset",
-    "DatasetEntry",
-    "Sources",
-    "SvmlightChunk",
-    "availability",
-    "download_size",
-    "find_prepared",
-    "has_changed_files",
-    "load_catalogue",
-    "open_prepared",
-    "prepare",
-    "read_original",
-    "stream_svmlight",
-    "verify",
-]
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
     globals()[name] = value
     return value
 

@@ -1,124 +1,101 @@
-"""From blocks of rows to finished arrays in a folder: labels, scaling, what the catalogue asserts, dense or sparse."""
+"""From blocks of rows to finished arrays in a folder: labels, scaling, checks, dense or sparse."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
-from .catalogue import WIDE, DatasetEntry
-from .forms import Form
+from .catalogue import WIDE, DatasetEntry, Form
+from .content import Block
 from .fourier import draw_frequencies
-from .lines import Block
-from .spool import Spool
 from .store import DTYPES
 from .transform import binary_labels, scale, unit_rows
 
-__all__ = ["Arranged", "arrange", "collect"]
+__all__ = ["arrange", "collect"]
 
-DENSE_ABOVE = 0.2  # density from which rows are stored dense
+DENSE_ABOVE = 0.2  # density above which rows are stored dense
 _ROWS = 4096  # rows that are made dense at a time
+_PIECE = 1 << 22  # values on disk that are processed at a time
+_MOST_VALUES = 2**31 - 1  # positions are stored in 32 bits
 
 
-@dataclass(frozen=True)
-class Arranged:
-    """What `arrange` has written, and what it found.
+def arrange(
+    entry: DatasetEntry, form: Form, source: Iterator[Block], folder: Path
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Write all arrays but y to a folder; wide sparse rows are collected on disk, others in memory.
 
-    Attributes
-    ----------
-    kind : str
-        One of `store.ARRAYS`.
-    labels : ndarray of shape (n_samples,)
-        As in the files.
+    Returns
+    -------
     y : ndarray of shape (n_samples,), int8
-    n_features : int
-    density, low, high : float
-        Share of values that are not zero; smallest and largest value, zeros included.
-    fourier : dict or None
-        Number, bandwidth and seed of random features.
-    """
-
-    kind: str
-    labels: np.ndarray
-    y: np.ndarray
-    n_features: int
-    density: float
-    low: float
-    high: float
-    fourier: dict[str, Any] | None = None
-
-
-def arrange(entry: DatasetEntry, form: Form, source: Iterator[Block], folder: Path) -> Arranged:
-    """Write all arrays but y to a folder.
-
-    Wide sparse rows go to disk as they come; others are collected in memory.
+    facts : dict
+        Entries of the manifest: counts, density, value range, positive classes, scaling and kind of `store.ARRAYS`.
 
     Raises
     ------
     DataError
-        The data are not what the catalogue promises.
+        The data do not agree with the catalogue.
     """
     wide = form.drop_empty or (entry.n_features >= WIDE and entry.scaling != "minmax")
     return (_on_disk if wide else _in_memory)(entry, form, source, folder)
 
 
-def _in_memory(entry: DatasetEntry, form: Form, source: Iterator[Block], folder: Path) -> Arranged:
+def _in_memory(entry, form, source, folder):
     blocks, labels = collect(source)
     numbered = form.has_indices or form.format == "token_counts"
     width = max(_width(block) if numbered else block.shape[1] for block in blocks)
-    y = _checked_labels(entry, form, labels, width)
+    y, binary = _checked_labels(entry, form, labels, width)
     scale(blocks, entry.scaling)
-    density, low, high = _summary(blocks, entry.n_features)
-    _check_range(entry, low, high)
-    kind = "dense" if density > DENSE_ABOVE or entry.fourier else "csr"
-    shape = (len(y), entry.n_features)
-    (_write_dense if kind == "dense" else _write_csr)(folder, blocks, shape)
-    arranged = Arranged(kind, labels, y, entry.n_features, density, low, high)
-    return _with_fourier(entry, arranged, folder) if entry.fourier else arranged
+    nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
+    density = nonzero / (len(y) * entry.n_features)
+    low, high = min(float(block.min()) for block in blocks), max(float(block.max()) for block in blocks)
+    facts = _facts(entry, y, binary, density, low, high)
+    if density > DENSE_ABOVE or entry.fourier:
+        _write_dense(folder, (len(y), entry.n_features), _drain(blocks))
+        return y, facts | ({"storage": "dense"} if entry.fourier is None else _add_fourier(entry, facts, folder))
+    _write_csr(folder, blocks)
+    return y, facts | {"storage": "csr"}
 
 
-def _on_disk(entry: DatasetEntry, form: Form, source: Iterator[Block], folder: Path) -> Arranged:
-    from scipy.sparse import csr_matrix
-
-    spool, labels = Spool(folder), []
-    for block in source:
-        X = csr_matrix(block.X, dtype=np.float64)
-        spool.add(unit_rows(X) if entry.scaling == "unit_rows" else X)
-        labels.append(block.labels)
-    spool.close()
-    if spool.n_values == 0:
+def _on_disk(entry, form, source, folder):
+    n_values, labels = _write_csr_by_block(folder, source, unit_rows if entry.scaling == "unit_rows" else None)
+    if n_values == 0:
         raise DataError("expected values, got none but zeros")
-    largest = spool.largest_values()
+    values, indices = (np.load(folder / f"{array}.npy", mmap_mode="r+") for array in ("data", "indices"))
+    pieces = [slice(start, start + _PIECE) for start in range(0, n_values, _PIECE)]
+    largest = np.zeros(max(int(indices[piece].max()) for piece in pieces) + 1)
+    for piece in pieces:
+        np.maximum.at(largest, indices[piece], np.abs(values[piece]))
     if form.drop_empty:
         used = largest > 0
-        spool.renumber((np.cumsum(used) - 1).astype(np.int32))
+        numbers = (np.cumsum(used) - 1).astype(np.int32)
+        for piece in pieces:
+            indices[piece] = numbers[indices[piece]]
         largest = largest[used]
-    joined = np.concatenate(labels)
-    y = _checked_labels(entry, form, joined, len(largest))
+    y, binary = _checked_labels(entry, form, labels, len(largest))
     if entry.scaling == "maxabs":
-        spool.divide(largest)
-    n_cells = len(y) * entry.n_features
-    low, high = spool.extremes()
-    if spool.n_values < n_cells:
+        for piece in pieces:
+            values[piece] /= largest[indices[piece]]
+    density = n_values / (len(y) * entry.n_features)
+    low, high = min(float(values[piece].min()) for piece in pieces), max(float(values[piece].max()) for piece in pieces)
+    if density < 1:
         low, high = min(low, 0.0), max(high, 0.0)
-    _check_range(entry, low, high)
-    kind, density = "csr", spool.n_values / n_cells
-    if density > DENSE_ABOVE:
-        kind = "dense"
-        _make_dense(folder, (len(y), entry.n_features))
-    return Arranged(kind, joined, y, entry.n_features, density, low, high)
+    facts = _facts(entry, y, binary, density, low, high)
+    if density <= DENSE_ABOVE:
+        return y, facts | {"storage": "csr"}
+    from scipy.sparse import csr_matrix
+
+    shape = (len(y), entry.n_features)
+    X = csr_matrix((values, indices, np.load(folder / "indptr.npy")), shape=shape, copy=False)
+    _write_dense(folder, shape, ((start, X[start : start + _ROWS]) for start in range(0, len(y), _ROWS)))
+    for array in ("data", "indices", "indptr"):
+        (folder / f"{array}.npy").unlink()
+    return y, facts | {"storage": "dense"}
 
 
 def collect(source: Iterator[Block]) -> tuple[list[Any], np.ndarray]:
-    """Keep all blocks, each in the smaller of its two forms.
-
-    Raises
-    ------
-    DataError
-        There are none.
-    """
+    """Return all blocks, each in the smaller of its two forms, and the labels; DataError if there are no rows."""
     blocks, labels = [], []
     for block in source:
         X = block.X
@@ -131,59 +108,57 @@ def collect(source: Iterator[Block]) -> tuple[list[Any], np.ndarray]:
     return blocks, np.concatenate(labels)
 
 
-# ------------------------------------------------------------------------------------------ what is asserted
-
-
-def _checked_labels(entry: DatasetEntry, form: Form, labels: np.ndarray, width: int) -> np.ndarray:
-    y = binary_labels(labels, form)
+def _checked_labels(
+    entry: DatasetEntry, form: Form, labels: np.ndarray, width: int
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return y, and the manifest's entry on the positive classes."""
+    y, binary = binary_labels(labels, form)
     counts = [("rows", entry.n_samples, len(y))]
     if not (entry.n_features_at_most and width <= entry.n_features):
         counts.append(("features", entry.n_features, width))
     if entry.n_positive is not None:
         counts.append(("positive rows", entry.n_positive, int((y == 1).sum())))
-    wrong = [f"expected {due:,} {what}, got {came:,}" for what, due, came in counts if due != came]
+    wrong = [f"expected {expected:,} {what}, got {found:,}" for what, expected, found in counts if expected != found]
     if wrong:
         raise DataError("; ".join(wrong))
-    return y
+    return y, binary
 
 
 def _width(block: Any) -> int:
-    """Return the largest feature (from 1) that is anywhere nonzero."""
+    """Return the largest feature (from 1) that is nonzero in any row."""
     used = block.any(axis=0).nonzero()[0] if isinstance(block, np.ndarray) else block.indices
     return int(used.max(initial=-1)) + 1
 
 
-def _summary(blocks: list[Any], n_features: int) -> tuple[float, float, float]:
-    """Return density, smallest and largest value, the implicit zeros of sparse blocks included."""
-    nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
-    rows = sum(block.shape[0] for block in blocks)
-    low = min(float(block.min()) for block in blocks)
-    high = max(float(block.max()) for block in blocks)
-    return nonzero / (rows * n_features), low, high
-
-
-def _check_range(entry: DatasetEntry, low: float, high: float) -> None:
+def _facts(
+    entry: DatasetEntry, y: np.ndarray, binary: dict[str, Any], density: float, low: float, high: float
+) -> dict[str, Any]:
     if not entry.range[0] <= low <= high <= entry.range[1]:
         raise DataError(
-            f"expected values within {list(entry.range)}, got {[low, high]}; if they are right as they are, "
-            "say so with 'range:' in the entry, or scale them with 'scaling:'"
+            f"expected values within {list(entry.range)}, got {[low, high]}; if they are correct, "
+            "set 'range:' in the entry, or scale them with 'scaling:'"
         )
+    return {
+        "n_samples": len(y),
+        "n_features": entry.n_features,
+        "n_positive": int((y == 1).sum()),
+        "density": density,
+        "value_range": [low, high],
+        "binary": binary,
+        "scaling": entry.scaling,
+    }
 
 
-# ------------------------------------------------------------------------------------------ writing
-
-
-def _write_dense(folder: Path, blocks: list[Any], shape: tuple[int, int]) -> None:
+def _write_dense(folder: Path, shape: tuple[int, int], blocks: Iterator[tuple[int, Any]]) -> None:
     X = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype=DTYPES["X"], shape=shape)
-    for start, block in _drain(blocks):
+    for start, block in blocks:
         X[start : start + block.shape[0]] = block if isinstance(block, np.ndarray) else block.toarray()
     X.flush()
 
 
-def _write_csr(folder: Path, blocks: list[Any], shape: tuple[int, int]) -> None:
+def _write_csr(folder: Path, blocks: list[Any]) -> None:
     from scipy.sparse import csr_matrix, vstack
 
-    del shape
     X = vstack([csr_matrix(block) for _, block in _drain(blocks)], format="csr", dtype=np.float64)
     X.eliminate_zeros()
     for array, values in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr)):
@@ -200,33 +175,55 @@ def _drain(blocks: list[Any]) -> Iterator[tuple[int, Any]]:
         start += block.shape[0]
 
 
-def _make_dense(folder: Path, shape: tuple[int, int]) -> None:
-    """Turn the sparse arrays of a folder into a dense one."""
+def _write_csr_by_block(
+    folder: Path, source: Iterator[Block], change: Callable[[Any], Any] | None
+) -> tuple[int, np.ndarray]:
+    """Write the arrays of a CSR matrix without explicit zeros, with one block in memory; return its size and labels."""
     from scipy.sparse import csr_matrix
 
-    paths = [folder / f"{array}.npy" for array in ("data", "indices", "indptr")]
-    sparse = csr_matrix(tuple(np.load(path, mmap_mode="r") for path in paths), shape=shape, copy=False)
-    X = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype=DTYPES["X"], shape=shape)
-    for start in range(0, shape[0], _ROWS):
-        X[start : start + _ROWS] = sparse[start : start + _ROWS].toarray()
-    X.flush()
-    for path in paths:
-        path.unlink()
+    n_values, lengths, labels = 0, [np.zeros(1, np.int32)], []
+    paths = {array: folder / f"{array}.npy" for array in ("data", "indices")}
+    with paths["data"].open("wb") as data, paths["indices"].open("wb") as indices:
+        files = {"data": data, "indices": indices}
+        starts = {array: _write_header(file, DTYPES[array], 0) for array, file in files.items()}
+        for block in source:
+            X = csr_matrix(block.X, dtype=np.float64)
+            X = change(X) if change else X
+            X.eliminate_zeros()
+            n_values += X.nnz
+            if n_values > _MOST_VALUES:
+                raise DataError(f"expected at most {_MOST_VALUES:,} nonzero values, got more")
+            for array, file in files.items():
+                file.write(np.ascontiguousarray(getattr(X, array), dtype=DTYPES[array]).data)
+            lengths.append(np.diff(X.indptr).astype(np.int32))
+            labels.append(block.labels)
+        for array, file in files.items():
+            file.seek(0)
+            if _write_header(file, DTYPES[array], n_values) != starts[array]:
+                raise RuntimeError("numpy wrote two headers of different sizes")
+    np.save(folder / "indptr.npy", np.cumsum(np.concatenate(lengths), dtype=DTYPES["indptr"]))
+    return n_values, np.concatenate(labels) if labels else np.empty(0)
 
 
-def _with_fourier(entry: DatasetEntry, arranged: Arranged, folder: Path) -> Arranged:
+def _write_header(file: Any, dtype: str, size: int) -> int:
+    """Write the header of a one-dimensional ``.npy`` file, in which NumPy leaves room for the size to grow."""
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": (size,)})
+    return file.tell()
+
+
+def _add_fourier(entry: DatasetEntry, facts: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Write the frequencies and phases of random features; return the entries of the manifest that change."""
     n = entry.fourier.n
     X = np.load(folder / "X.npy", mmap_mode="r")
     omega, phase, bandwidth = draw_frequencies(X, n, entry.fourier.bandwidth, entry.fourier.seed)
     np.save(folder / "omega.npy", omega)
     np.save(folder / "phase.npy", phase)
     largest = float(np.sqrt(2.0 / n))
-    return replace(
-        arranged,
-        kind="fourier",
-        n_features=entry.width,
-        density=(arranged.density * entry.n_features + n) / entry.width,
-        low=min(arranged.low, -largest),
-        high=max(arranged.high, largest),
-        fourier={"n": n, "bandwidth": bandwidth, "seed": entry.fourier.seed},
-    )
+    low, high = facts["value_range"]
+    return {
+        "n_features": entry.width,
+        "density": (facts["density"] * entry.n_features + n) / entry.width,
+        "value_range": [min(low, -largest), max(high, largest)],
+        "storage": "fourier",
+        "fourier": {"n": n, "bandwidth": bandwidth, "seed": entry.fourier.seed},
+    }

@@ -1,37 +1,162 @@
-"""The catalogue: one YAML entry per dataset says what its files are and what must come out of them."""
+"""The catalogue: one YAML entry per dataset describes its files and the arrays that they must give."""
 
 import functools
+import os.path
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlparse
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from ..errors import ConfigError
 from ..yamlio import Problem, Problems, read_yaml, suggest
-from .forms import NAME, Count, FileSpec, Form, RandomHalf, SklearnSource, Strict, as_address
 
 __all__ = ["DatasetEntry", "FileSpec", "Form", "Fourier", "RandomHalf", "SklearnSource", "load_catalogue"]
 
-WIDE = 10_000  # features from which rows are taken to be sparse
+WIDE = 10_000  # number of features from which rows are expected to be sparse
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_RULES = ("positive", "random_half", "largest_class")
+_SVMLIGHT = ("svmlight", "svmlight_multilabel")
+
+Label = int | float | str
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(gt=0)]
+Seed = Annotated[int, Field(ge=0)]
+Format = Literal["svmlight", "svmlight_multilabel", "token_counts", "csv", "csv_tokens", "table", "mnist_idx"]
 
 
-class Fourier(Strict):
-    """Random cosine features that are appended to the finished ones; see `fourier.RandomFourierRows`.
+class _Strict(BaseModel):
+    """No unknown keys, no changes, finite numbers."""
 
-    Attributes
-    ----------
-    n : int
-        How many.
-    bandwidth : float or "median"
-        Of the Gaussian kernel that they approximate; ``median`` is the median distance of two rows.
-    seed : int
-    """
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if problems := self._problems():
+            raise Problems(problems)
+        return self
+
+    def _problems(self) -> list[Problem]:
+        return []
+
+
+class FileSpec(_Strict):
+    """One file of a dataset."""
+
+    name: str  # without a compression suffix; sources may have it as it is or as .xz, .bz2 or .gz
+    sha256: Sha256 | None = None  # of the uncompressed content, if known
+    # Whether sha256 is that of the official file. Then a file with another hash is an error; else it is read with a
+    # notice, and its hash goes into the manifest.
+    confirmed: bool = False
+    bytes: Count | None = None  # size of the uncompressed content
+    urls: tuple[str, ...] = ()  # official addresses, tried in order, or paths relative to the catalogue's folder
+    member: str | None = None  # path inside the .tar archive at the addresses; a mirror may have the file there too
+
+    def _problems(self) -> list[Problem]:
+        problems = []
+        if not _NAME.match(self.name):
+            expected = "expected letters, digits, '.', '_' and '-', no folders and no leading dot"
+            problems.append(Problem(("name",), f"{self.name!r} is not a plain file name; {expected}"))
+        if self.member is not None and not all(map(_NAME.match, self.member.split("/"))):
+            problems.append(Problem(("member",), f"{self.member!r} is not a relative path, such as 'folder/file.txt'"))
+        for position, url in enumerate(self.urls):
+            if not url.startswith(("http://", "https://", "file://")):
+                expected = f"an http or https address, or the path of a file, got {url!r}"
+            elif url.startswith("file://") and urlparse(url).netloc not in ("", "localhost"):
+                expected = f"file:/// and an absolute path, got {url!r}; relative paths are without file://"
+            else:
+                continue
+            problems.append(Problem(("urls", position), f"expected {expected}"))
+        if self.confirmed and self.sha256 is None:
+            problems.append(Problem(("confirmed",), "a file without sha256 cannot be confirmed"))
+        return problems
+
+
+class RandomHalf(_Strict):
+    """Half of the classes, selected by a seed, become positive."""
+
+    seed: Seed
+
+
+class SklearnSource(_Strict):
+    """A dataset that is part of scikit-learn."""
+
+    sklearn: Literal["load_breast_cancer", "load_digits", "load_iris", "load_wine"]
+
+
+class Form(_Strict):
+    """One form in which a dataset is published; docs/datasets.md describes the formats and all keys."""
+
+    format: Format | None = None  # None with source
+    files: tuple[FileSpec, ...] = ()  # concatenated in this order
+    source: SklearnSource | None = None  # instead of format and files
+    label_column: int = -1  # from 1, or -1 for the last one
+    drop_columns: tuple[Count, ...] = ()  # from 1, the label's column included
+    tokens: tuple[str, ...] = ()  # column j with token k becomes feature j * len(tokens) + k
+    first_index: Literal[0, 1] = 1
+    drop_empty: bool = False  # remove features that are zero in every row
+    # A row with several labels is positive if any of them is. Exactly one of these three is given.
+    positive: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
+    random_half: RandomHalf | None = None
+    largest_class: bool = False
+
+    def _problems(self) -> list[Problem]:
+        problems = []
+        if self.source is None and (self.format is None or not self.files):
+            problems.append(Problem((), "expected 'format' and 'files', or 'source: {sklearn: ...}'"))
+        if self.source is not None and (self.format is not None or self.files):
+            problems.append(Problem(("source",), "either 'source', or 'format' and 'files', not both"))
+        if (self.positive is not None) + (self.random_half is not None) + self.largest_class != 1:
+            problems.append(Problem((), "expected one of 'positive', 'random_half' and 'largest_class: true'"))
+        if (self.format == "csv_tokens") != bool(self.tokens):
+            problems.append(Problem(("tokens",), "'tokens' belongs to format csv_tokens, which needs it"))
+        if self.format == "mnist_idx" and len(self.files) != 2:
+            problems.append(Problem(("files",), "mnist_idx needs two files: images, then labels"))
+        if self.drop_columns and self.format in (*_SVMLIGHT, "token_counts"):
+            problems.append(Problem(("drop_columns",), f"{self.format} files have no columns"))
+        for key in ("first_index", "drop_empty"):
+            if not self.has_indices and getattr(self, key) != Form.model_fields[key].default:
+                problems.append(Problem((key,), f"'{key}' belongs to svmlight files"))
+        if self.random_half is not None and self.format == "svmlight_multilabel":
+            problems.append(Problem(("random_half",), "rows with several labels cannot be split by their class"))
+        if self.label_column == 0 or self.label_column < -1:
+            problems.append(Problem(("label_column",), "expected a column from 1, or -1 for the last one"))
+        if not self.numeric_labels and self.format in ("svmlight", "mnist_idx"):
+            problems.append(Problem(("positive",), "the labels of this format are numbers"))
+        names = [file.name for file in self.files]
+        return problems + [
+            Problem(("files", position, "name"), f"{name!r} is listed twice")
+            for position, name in enumerate(names)
+            if name in names[:position]
+        ]
+
+    @property
+    def has_indices(self) -> bool:
+        """Whether the files have indices of features, so that the largest one is the width."""
+        return self.format in _SVMLIGHT
+
+    @property
+    def numeric_labels(self) -> bool:
+        """Whether labels are compared as numbers (``1``, ``+1`` and ``1.0`` are one class)."""
+        if self.format in ("svmlight_multilabel", "token_counts"):
+            return False
+        if self.positive is None:
+            return self.format not in ("csv", "csv_tokens", "table")
+        return not any(isinstance(label, str) for label in self.positive)
+
+
+class Fourier(_Strict):
+    """Random cosine features that are appended to the finished ones; see `fourier.RandomFourierRows`."""
 
     n: Count
+    # Of the Gaussian kernel that they approximate; median: the median distance of two rows.
     bandwidth: Annotated[float, Field(gt=0)] | Literal["median"] = "median"
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
 
 
 class DatasetEntry(Form):
@@ -40,28 +165,28 @@ class DatasetEntry(Form):
     Attributes
     ----------
     name : str
-        The entry's key; filled in on loading.
+        The entry's key; set on loading.
     base : str or None
-        Another entry, whose files are used, and from which all that is not said here is taken.
+        Another entry, whose files are used, and whose settings are the defaults of this entry.
     title, origin, licence : str
-        For people.
+        Descriptions.
     n_samples, n_features : int
-        Asserted when the files are read.
+        Checked when the files are read.
     n_features_at_most : bool
         Whether the largest index of the files may be less than ``n_features``.
     n_positive : int or None
-        Asserted when it is known.
+        Checked if it is given.
     nonzero_per_row : float or None
-        Nonzero features of an average row, which `plan` goes by until the files have been read; not asserted.
+        Mean number of nonzero features per row, for the estimates of `plan` until the files have been read.
     scaling : {"minmax", "maxabs", "unit_rows", "none"}
         ``minmax`` maps each feature to [-1, 1] (a constant one to 0); ``maxabs`` divides each feature by its largest
         absolute value; ``unit_rows`` divides each row by its Euclidean length (a row of zeros stays).
     range : tuple of float
-        All values of the finished arrays lie inside; asserted.
+        Smallest and largest allowed value of the finished arrays; checked.
     fourier : Fourier or None
         Random features to append.
     alternatives : tuple of Form
-        Other published forms of the same data, for when the first is not to be had.
+        Other published forms of the same data, used if the first one is unavailable.
     """
 
     name: str = ""
@@ -82,44 +207,41 @@ class DatasetEntry(Form):
     _file: Path | None = PrivateAttr(default=None)
     _home: str | None = PrivateAttr(default=None)
 
-    @model_validator(mode="after")
-    def _check_entry(self) -> Self:
-        problems = []
+    def _problems(self) -> list[Problem]:
+        problems = super()._problems()
         if self.n_features_at_most and not self.has_indices:
             problems.append(Problem(("n_features_at_most",), "'n_features_at_most' belongs to svmlight files"))
         if self.drop_empty and self.scaling == "minmax":
             problems.append(Problem(("scaling",), "with 'drop_empty', expected maxabs, unit_rows or none, got minmax"))
         if self.fourier and (self.n_features >= WIDE or self.drop_empty):
             problems.append(Problem(("fourier",), f"random features are for data of fewer than {WIDE:,} features"))
-        if problems:
-            raise Problems(problems)
-        return self
+        return problems
 
     @property
     def home(self) -> str:
-        """The dataset among whose files those of this entry are kept: its own name, or that of its base."""
+        """The dataset in whose folder the files are kept: its own name, or that of its base."""
         return self._home or self.name
 
     @property
     def width(self) -> int:
-        """Features of the finished data."""
+        """Number of features of the finished data."""
         return self.n_features + (self.fourier.n if self.fourier else 0)
 
     @property
     def density(self) -> float:
-        """Share of nonzero entries that is to be expected of the finished data; 1 where nobody has said."""
+        """Expected share of nonzero values of the finished data; 1 if unknown."""
         if self.nonzero_per_row is None or self.fourier:
             return 1.0
         return min(1.0, self.nonzero_per_row / self.width)
 
     @property
     def catalogue(self) -> Path:
-        """The file that has the entry."""
+        """The file of the entry."""
         return self._file or packaged_catalogue()
 
     @property
     def fetch_command(self) -> str:
-        """The command that fetches and prepares the dataset anew."""
+        """The command that fetches and prepares the dataset again."""
         place = () if self._file is None else ("--catalogue", str(self._file))
         return shlex.join(["opauc-bench", "data", "fetch", self.name, "--fresh", *place])
 
@@ -129,100 +251,41 @@ class DatasetEntry(Form):
         return (self, *self.alternatives)
 
 
-class _Catalogue(Strict):
+class _Catalogue(_Strict):
     datasets: dict[str, DatasetEntry]
 
-    @model_validator(mode="after")
-    def _check_names(self) -> Self:
+    def _problems(self) -> list[Problem]:
         problems = []
         for key, entry in self.datasets.items():
-            if not NAME.match(key):
+            if not _NAME.match(key):
                 problems.append(Problem(("datasets", key), "expected letters, digits, '.', '_' and '-'", at_key=True))
             if entry.name:
                 problems.append(Problem(("datasets", key, "name"), "the key above is the name", at_key=True))
-        if problems:
-            raise Problems(problems)
-        return self
-
-
-_RULES = ("positive", "random_half", "largest_class")
-
-
-def _derived(name: str, known: dict[str, Any]) -> Any:
-    """Give an entry with a base what it does not say itself."""
-    entry = known[name]
-    base = entry.get("base") if isinstance(entry, dict) else None
-    if not isinstance(base, str):
-        return entry
-    here = ("datasets", name, "base")
-    if not isinstance(known.get(base), dict):
-        raise Problems([Problem(here, f"no entry is called {base!r}{suggest(base, set(known) - {name})}")])
-    if "base" in known[base]:
-        raise Problems([Problem(here, f"{base!r} has a base itself; name that one")])
-    taken = dict(known[base])
-    # What the base asserts holds for its own choices only.
-    if any(rule in entry for rule in _RULES):
-        taken = {key: value for key, value in taken.items() if key not in (*_RULES, "n_positive", "alternatives")}
-    if "files" in entry or "format" in entry:
-        taken = {key: value for key, value in taken.items() if key not in ("n_positive", "alternatives")}
-    if "scaling" in entry:
-        taken.pop("range", None)
-    return taken | entry
-
-
-def _placed(entry: Any, folder: Path) -> Any:
-    """Replace the addresses of an entry's files that are paths by ``file://`` addresses; paths start at `folder`."""
-    if not isinstance(entry, dict):
-        return entry
-    placed = dict(entry)
-    if isinstance(entry.get("alternatives"), list):
-        placed["alternatives"] = [_placed(form, folder) for form in entry["alternatives"]]
-    if isinstance(entry.get("files"), list):
-        placed["files"] = [_placed_file(file, folder) for file in entry["files"]]
-    return placed
-
-
-def _placed_file(file: Any, folder: Path) -> Any:
-    if not isinstance(file, dict) or not isinstance(file.get("urls"), list):
-        return file
-    return file | {"urls": [as_address(url, folder) if isinstance(url, str) else url for url in file["urls"]]}
+        return problems
 
 
 def packaged_catalogue() -> Path:
-    """Return the catalogue that came with this installation (in a checkout: ``datasets/catalogue.yaml``)."""
+    """Return the catalogue of this installation (in a checkout: ``datasets/catalogue.yaml``)."""
     here = Path(__file__).resolve()
     installed = here.with_name("catalogue.yaml")
     return installed if installed.exists() else here.parents[2] / "datasets" / "catalogue.yaml"
 
 
 def load_catalogue(extra: Path | None = None) -> dict[str, DatasetEntry]:
-    """Read the packaged catalogue, and a user's file of the same schema beside it.
-
-    Parameters
-    ----------
-    extra : Path, optional
-        YAML file with ``datasets: {name: entry}``.
-
-    Returns
-    -------
-    dict of str to DatasetEntry
-        In the order of the files.
+    """Read the packaged catalogue, and optionally a user's YAML file with the same schema.
 
     Raises
     ------
     ConfigError
-        With file, line and column: a mistake in a catalogue. Also a name that the packaged catalogue has.
+        With file, line and column: a mistake in a catalogue. Also a name of the packaged catalogue.
     """
     packaged = packaged_catalogue()
     entries = dict(_read_packaged(packaged, packaged.stat().st_mtime_ns))
     if extra is not None:
         own = _read(Path(extra), entries)
-        taken = sorted(set(entries) & set(own))
-        if taken:
-            raise ConfigError(
-                f"{extra}: the packaged catalogue already has {', '.join(taken)}",
-                "give your entry another name",
-            )
+        if taken := sorted(set(entries) & set(own)):
+            message = f"{extra}: the packaged catalogue already has {', '.join(taken)}"
+            raise ConfigError(message, "give your entry another name")
         for entry in own.values():
             entry._file = Path(extra)
         entries |= own
@@ -231,7 +294,6 @@ def load_catalogue(extra: Path | None = None) -> dict[str, DatasetEntry]:
 
 @functools.lru_cache(maxsize=1)
 def _read_packaged(path: Path, changed: int) -> dict[str, DatasetEntry]:
-    """Read once what the checks of an experiment and its session both ask for."""
     return _read(path, {})
 
 
@@ -253,3 +315,42 @@ def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry
         entries[name] = entry.model_copy(update={"name": name})
         entries[name]._home = entry.base or name
     return entries
+
+
+def _derived(name: str, known: dict[str, Any]) -> Any:
+    """Return an entry with the settings of its base."""
+    entry = known[name]
+    base = entry.get("base") if isinstance(entry, dict) else None
+    if not isinstance(base, str):
+        return entry
+    here = ("datasets", name, "base")
+    if not isinstance(known.get(base), dict):
+        raise Problems([Problem(here, f"no entry is called {base!r}{suggest(base, set(known) - {name})}")])
+    if "base" in known[base]:
+        raise Problems([Problem(here, f"{base!r} has a base itself; name that one")])
+    # Counts and ranges of the base hold for its own settings only.
+    own: set[str] = {"range"} if "scaling" in entry else set()
+    if any(rule in entry for rule in _RULES):
+        own |= {*_RULES, "n_positive", "alternatives"}
+    if "files" in entry or "format" in entry:
+        own |= {"n_positive", "alternatives"}
+    return {key: value for key, value in known[base].items() if key not in own} | entry
+
+
+def _placed(entry: Any, folder: Path) -> Any:
+    """Replace the paths in ``urls`` of an entry, its alternatives and their files by ``file://`` addresses."""
+    if not isinstance(entry, dict):
+        return entry
+    placed = dict(entry)
+    for key in ("alternatives", "files"):
+        if isinstance(entry.get(key), list):
+            placed[key] = [_placed(below, folder) for below in entry[key]]
+    if isinstance(entry.get("urls"), list):
+        placed["urls"] = [_address(url, folder) for url in entry["urls"]]
+    return placed
+
+
+def _address(url: Any, folder: Path) -> Any:
+    if not isinstance(url, str) or not url or _SCHEME.match(url):
+        return url
+    return Path(os.path.abspath(folder / os.path.expanduser(url))).as_uri()

@@ -1,113 +1,91 @@
-"""What is at hand, without the network; and whether what is at hand is still good."""
+"""Which datasets are available without the network; whether files and arrays in the cache are unchanged."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataError
-from .build import at_hand
-from .cache import cached_file, changed_at_origin, check_cached, kept_file, local_file, local_origin
-from .catalogue import DatasetEntry, Form
+from .cache import is_local, local_files
+from .catalogue import DatasetEntry
 from .sources import Sources, is_remote
-from .store import find_prepared, fingerprint_of, open_folder, prepared_folder
+from .store import find_prepared, fingerprint_of, open_prepared, prepared_folder
 
 __all__ = ["Check", "availability", "download_size", "has_changed_files", "verify"]
 
 
 def availability(entry: DatasetEntry, sources: Sources) -> str:
-    """Say how a dataset can be had, without asking the network.
+    """Return how a dataset is available; no http request is made.
 
     Returns
     -------
     {"prepared", "cached", "mirror", "local", "download", "unavailable"}
-        The arrays are ready; the files are in the cache (or inside scikit-learn); they are in mirror folders
-        (or partly in the cache); all are files of the user's own; some must come over the network; nobody is known to
-        have some of them.
+        The arrays are ready; the files are in the cache (or part of scikit-learn); they are in mirror folders (or
+        partly in the cache); all are the user's own files; some must be downloaded; some have no known source.
     """
     if find_prepared(entry, sources):
         return "prepared"
     best = "unavailable"
     for form in entry.forms:
-        if all(kept_file(entry, file, sources) for file in form.files):
+        files = local_files(entry, form, sources)
+        if all(file.current for file in files):
             return "cached"
-        if at_hand(entry, form, sources):
-            best = "local" if form.files and all(map(local_origin, form.files)) else "mirror"
-        elif best not in ("mirror", "local") and not sources.offline and _addressed(entry, form, sources):
-            best = "download"
+        if is_local(entry, form, sources):
+            best = "local" if all(file.origin for file in files) else "mirror"
+        elif best not in ("mirror", "local") and not sources.offline:
+            # A remote mirror may have any file.
+            remote = any(map(is_remote, sources.mirrors)) or all(
+                file.current or file.elsewhere or any(map(is_remote, file.file.urls)) for file in files
+            )
+            best = "download" if remote else best
     return best
 
 
 def has_changed_files(entry: DatasetEntry, sources: Sources) -> bool:
-    """Whether a file of the user's own is not what it was when it was copied into the cache."""
-    return any(changed_at_origin(entry, file, sources) for form in entry.forms for file in form.files)
+    """Whether one of the user's own files has changed since it was copied into the cache."""
+    return any(file.has_changed for form in entry.forms for file in local_files(entry, form, sources))
 
 
 def download_size(entry: DatasetEntry, sources: Sources) -> int | None:
-    """Return how many bytes a download moves at most (if nothing is compressed), or None if unknown."""
+    """Return the largest number of bytes that a download takes (without compression), or None if unknown."""
     if availability(entry, sources) != "download":
         return 0
-    sizes = [file.bytes for file in entry.files if not kept_file(entry, file, sources)]
+    sizes = [file.file.bytes for file in local_files(entry, entry, sources) if not file.current]
     return None if None in sizes else sum(sizes)
-
-
-def _addressed(entry: DatasetEntry, form: Form, sources: Sources) -> bool:
-    """Whether each file that is not here has an address to ask (a remote mirror may have anything)."""
-    remote_mirror = any(is_remote(mirror) for mirror in sources.mirrors)
-    return remote_mirror or all(
-        kept_file(entry, file, sources) or local_file(entry, file, sources) or any(map(is_remote, file.urls))
-        for file in form.files
-    )
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was verified.
+    """Result of the verification of one item."""
 
-    Attributes
-    ----------
-    item : str
-        A file name, or ``"arrays"``.
-    ok : bool
-        Whether it is what it should be.
-    detail : str
-        The hash, or what is wrong.
-    hint : str
-        The command that mends it.
-    """
-
-    item: str
+    item: str  # a file name, or "arrays"
     ok: bool
-    detail: str
-    hint: str = ""
+    detail: str  # the hash, or an error message
+    hint: str = ""  # the command that fetches the item again
 
 
 def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
-    """Hash all that the cache holds of a dataset again.
+    """Hash everything in the cache that belongs to a dataset again.
 
     Returns
     -------
     list of Check
-        One for each file and each set of prepared arrays; empty if the cache has nothing.
+        One per file and per set of prepared arrays; empty if nothing is in the cache.
     """
-    mend = entry.fetch_command
+    files = [file for form in entry.forms for file in local_files(entry, form, sources) if file.cached]
+    items = [(file.file.name, lambda file=file: f"sha256 {file.check_cached(file.cached).sha256}") for file in files]
+    folders = sorted(prepared_folder(entry, sources).glob("[!.]*"))
+    items += [("arrays", lambda folder=folder: f"fingerprint {_checked_arrays(folder)}") for folder in folders]
     checks = []
-    for file in [file for form in entry.forms for file in form.files]:
-        path = cached_file(entry, file, sources)
-        if path is not None:
-            try:
-                checks.append(Check(file.name, True, f"sha256 {check_cached(entry, file, path).sha256}"))
-            except DataError as error:
-                checks.append(Check(file.name, False, error.message, mend))
-    for folder in sorted(prepared_folder(entry, sources).glob("[!.]*")):
-        checks.append(_check_arrays(folder, mend))
+    for item, check in items:
+        try:
+            checks.append(Check(item, True, check()))
+        except DataError as error:
+            checks.append(Check(item, False, error.message, entry.fetch_command))
     return checks
 
 
-def _check_arrays(folder: Path, mend: str) -> Check:
-    try:
-        dataset = open_folder(folder)
-        came = fingerprint_of(folder, dataset.manifest["storage"], dataset.X.shape)
-    except DataError as error:
-        return Check("arrays", False, error.message, mend)
-    if came != dataset.fingerprint:
-        return Check("arrays", False, f"{folder}: expected {dataset.fingerprint}, got {came}", mend)
-    return Check("arrays", True, f"fingerprint {came}")
+def _checked_arrays(folder: Path) -> str:
+    dataset = open_prepared(folder)
+    found = fingerprint_of(folder, dataset.manifest["storage"], dataset.X.shape)
+    if found != dataset.fingerprint:
+        raise DataError(f"{folder}: expected {dataset.fingerprint}, got {found}")
+    return found

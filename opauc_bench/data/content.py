@@ -1,90 +1,204 @@
-"""The uncompressed content of a file, read in pieces, never trusted."""
+"""The uncompressed content of files, read in pieces and never trusted; and what the readers of text share.
 
+Python's readers of bzip2 and xz end where a second member is damaged, as if the file ended there. Here it is an error.
+"""
+
+import bz2
+import codecs
+import contextlib
+import gzip
 import hashlib
+import io
+import lzma
+import math
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
 
 from ..errors import DataError
-from . import compression
-from .compression import DAMAGED, decompressed
 
-__all__ = ["SUFFIXES", "chunks", "digest", "pieces", "suffix_of", "text_blocks"]
+__all__ = [
+    "DAMAGED",
+    "SUFFIXES",
+    "Block",
+    "LineProblem",
+    "chunks",
+    "compression_of",
+    "decompressed",
+    "digest",
+    "finite_number",
+    "opened",
+    "pieces",
+    "shown",
+    "suffix_of",
+    "text_blocks",
+]
 
 SUFFIXES = ("", ".xz", ".bz2", ".gz")
 CHUNK = 1 << 20
+DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)  # and an OSError without errno, of bz2
 
+_MOST_MEMORY = 1 << 29  # bytes for xz: its strongest setting takes 65 MiB, a hostile file could ask for 4 GiB
+_READ = 1 << 16
 _LONGEST_LINE = 1 << 28  # bytes
 _HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|\?xml)\b", re.IGNORECASE)
+_MAGIC = (
+    (re.compile(rb"\xfd7zXZ\x00"), ".xz"),
+    (re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL), ".bz2"),
+    (re.compile(rb"\x1f\x8b\x08"), ".gz"),
+)
+
+
+def compression_of(head: bytes) -> str:
+    """Return the suffix of the compression of content that begins with these 16 bytes, or an empty text."""
+    return next((suffix for magic, suffix in _MAGIC if magic.match(head)), "")
 
 
 def suffix_of(path: Path) -> str:
-    """Return the compression suffix that fits a file's first bytes (servers and users rename files)."""
+    """Return the suffix of a file's compression, whatever its name."""
     with path.open("rb") as stream:
-        return compression.suffix_of(stream.read(16))
+        return compression_of(stream.read(16))
+
+
+def decompressed(stream: BinaryIO) -> BinaryIO:
+    """Return the uncompressed content of a binary stream, for reading; its first bytes decide about the compression."""
+    if not hasattr(stream, "peek"):
+        stream = io.BufferedReader(stream)
+    suffix = compression_of(stream.peek(16)[:16])
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=stream)
+    return _Members(stream, suffix) if suffix else stream
+
+
+class _Members(io.RawIOBase):
+    """Consecutive members of bzip2 or xz as one stream."""
+
+    def __init__(self, stream: BinaryIO, suffix: str):
+        super().__init__()
+        self._stream, self._is_xz = stream, suffix == ".xz"
+        self._decoder, self._rest = self._new_decoder(), b""
+
+    def _new_decoder(self) -> Any:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY) if self._is_xz else bz2.BZ2Decompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most ``size`` bytes; no bytes mean the end of the stream."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_READ), b""))
+        while size:
+            if self._decoder.eof and not self._next_member():
+                return b""
+            data = b""
+            if self._decoder.needs_input:
+                data, self._rest = self._rest or self._stream.read(_READ), b""
+                if not data:
+                    raise EOFError("it ends too soon")
+            if content := self._decoder.decompress(data, size):
+                return content
+        return b""
+
+    def _next_member(self) -> bool:
+        """Begin with what follows the end of a member; return whether there is anything."""
+        left = self._decoder.unused_data
+        while True:
+            left = left.lstrip(b"\0") if self._is_xz else left  # zeros may follow a member of xz
+            if left:
+                break
+            if not (left := self._stream.read(_READ)):
+                return False
+        self._decoder, self._rest = self._new_decoder(), left
+        return True
+
+
+@contextlib.contextmanager
+def opened(path_or_file: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a path, or take an open binary file and leave it open; yield the uncompressed content and a name."""
+    if not isinstance(path_or_file, (str, Path)):
+        name = str(getattr(path_or_file, "name", "<stream>"))
+        if isinstance(path_or_file, io.TextIOBase):
+            raise TypeError(f"{name}: expected a file opened in binary mode")
+        yield decompressed(path_or_file), name
+        return
+    try:
+        stream = open(path_or_file, "rb")  # noqa: SIM115 - closed below; errors of the reader are not those of opening
+    except OSError as error:
+        raise DataError(f"{path_or_file}: cannot be read ({error.strerror or error})") from None
+    with stream:
+        yield decompressed(stream), str(path_or_file)
 
 
 def chunks(path: Path, limit: int) -> Iterator[bytes]:
     """Yield the uncompressed content of a file, at most 1 MiB at a time.
 
-    Parameters
-    ----------
-    path : Path
-        Plain, xz, bzip2 or gzip; the first bytes decide.
-    limit : int
-        More bytes than this are refused: a small file can decompress into something that fills the disk.
-
-    Raises
-    ------
-    DataError
-        The file is truncated or damaged, larger than the limit, or cannot be read.
+    DataError if it is damaged or unreadable, or has more than ``limit`` bytes (small files may decompress into huge
+    ones).
     """
     total = 0
-    try:
-        stream = path.open("rb")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
-    with stream:
-        for piece in pieces(decompressed(stream), str(path)):
+    with opened(path) as (stream, name):
+        for piece in pieces(stream, name):
             total += len(piece)
             if total > limit:
                 raise DataError(
                     f"{path}: expected at most {limit:,} bytes of uncompressed content, got more; if that is right, "
-                    "say how many with 'bytes:' for this file in the catalogue"
+                    "set 'bytes:' of this file in the catalogue"
                 )
             yield piece
 
 
 def pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yield what a stream of `decompressed` has, at most 1 MiB at a time.
-
-    Raises
-    ------
-    DataError
-        The stream is truncated or damaged, or cannot be read.
-    """
+    """Yield the content of a stream, at most 1 MiB at a time; DataError if it is damaged or unreadable."""
     while True:
         try:
             piece = stream.read(CHUNK)
-        except DAMAGED as error:
-            raise DataError(f"{name}: the compressed file is truncated or damaged ({error})") from None
-        except OSError as error:
-            damaged = error.errno is None  # bz2 reports a damaged stream as a bare OSError
-            what = "the compressed file is truncated or damaged" if damaged else "cannot be read"
-            raise DataError(f"{name}: {what} ({error.strerror or error})") from None
+        except (OSError, *DAMAGED) as error:
+            if getattr(error, "errno", None) is None:
+                raise DataError(f"{name}: the compressed file is truncated or damaged ({error})") from None
+            raise DataError(f"{name}: cannot be read ({error.strerror or error})") from None
         if not piece:
             return
         yield piece
 
 
+def digest(path: Path, limit: int) -> tuple[str, int]:
+    """Return SHA-256 (hex) and size of the content; DataError as `chunks`, or if it is empty or an HTML page."""
+    sha256, size, head = hashlib.sha256(), 0, b""
+    for piece in chunks(path, limit):
+        head = head or piece[:512]
+        sha256.update(piece)
+        size += len(piece)
+    if size == 0:
+        raise DataError(f"{path}: expected data, got an empty file")
+    if _HTML.match(head):
+        raise DataError(f"{path}: expected data, got an HTML page (an error page or a moved address?)")
+    return sha256.hexdigest(), size
+
+
+class Block(NamedTuple):
+    """Consecutive rows: ``X`` of shape (rows, n_features), dense or CSR, and their labels."""
+
+    X: Any
+    labels: np.ndarray
+
+
+class LineProblem(Exception):
+    """A line that cannot be read: its number, what is wrong with it, and the class of the error to raise."""
+
+    def __init__(self, number: int, problem: str, kind: type[DataError] = DataError):
+        super().__init__(number, problem, kind)
+        self.number, self.problem, self.kind = number, problem, kind
+
+
 def text_blocks(source: Iterator[bytes], size: int, name: str) -> Iterator[tuple[int, bytes]]:
     """Yield pieces of at least ``size`` bytes that end with a line, each with the number of its first line.
 
-    Raises
-    ------
-    DataError
-        The content is no text: it has a NUL byte, or a line that is longer than any data and must not fill the memory.
+    DataError if the content has a NUL byte, or a line that is longer than any line of data.
     """
     first_line, pending, held = 1, [], 0
     for piece in source:
@@ -104,21 +218,22 @@ def text_blocks(source: Iterator[bytes], size: int, name: str) -> Iterator[tuple
         yield first_line, text
 
 
-def digest(path: Path, limit: int) -> tuple[str, int]:
-    """Return the SHA-256 (hex) and the size in bytes of the uncompressed content.
+def shown(token: bytes) -> str:
+    """Quote a token for a message; long ones are shortened."""
+    text = token.decode("utf-8", "replace")
+    return repr(text if len(text) <= 40 else text[:37] + "...")
 
-    Raises
-    ------
-    DataError
-        As `chunks`; also if the content is empty, or an HTML page where data should be.
-    """
-    sha256, size, head = hashlib.sha256(), 0, b""
-    for piece in chunks(path, limit):
-        head = head or piece[:512]
-        sha256.update(piece)
-        size += len(piece)
-    if size == 0:
-        raise DataError(f"{path}: expected data, got an empty file")
-    if _HTML.match(head):
-        raise DataError(f"{path}: expected data, got an HTML page (an error page or a moved address?)")
-    return sha256.hexdigest(), size
+
+def finite_number(token: bytes, line: int, what: str) -> float:
+    """Return a finite number, or raise LineProblem with ``what``."""
+    try:
+        value = float(token) if b"_" not in token else None
+    except ValueError:
+        value = None
+    if value is None:
+        mark = token.startswith(codecs.BOM_UTF8)
+        why = "; the file begins with a byte order mark: remove it (tail -c +4)" if mark else ""
+        raise LineProblem(line, f"expected {what} to be a number, got {shown(token)}{why}")
+    if not math.isfinite(value):
+        raise LineProblem(line, f"expected {what} to be finite, got {shown(token)}")
+    return value

@@ -1,12 +1,13 @@
 """Readers: from the bytes of a file to blocks of features and labels.
 
-Each reader takes checked files and yields blocks in the order of the rows, so that only one block of text
-is in memory at a time. They refuse what they do not understand, with file and line; nothing is guessed, and
-nothing skipped but blank lines.
+Readers yield blocks in the order of the rows, so that only one block of text is in memory at a time. They raise an
+error with file and line for anything that the format does not allow; only blank lines are skipped.
 """
 
 import math
+import re
 import struct
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,46 +16,25 @@ import numpy as np
 from ..errors import DataError
 from .cache import RawFile
 from .catalogue import Form
-from .content import chunks, text_blocks
-from .lines import Block, LineProblem, finite_number, shown
+from .content import Block, LineProblem, chunks, finite_number, shown, text_blocks
 from .svmlight import parse_svmlight
-from .token_counts import TokenCounts
 
 __all__ = ["Block", "read_blocks"]
 
 BLOCK = 8 << 20  # bytes of text parsed at once
 _LONGEST_CELL = 256  # bytes
 _TABLES = ("csv", "table", "csv_tokens")
-# Where features that never occur are left out, nobody knows the largest index before. Memory is taken up to there.
-_LARGEST_WITH_GAPS = (1 << 26) - 1
+_LARGEST_WITH_GAPS = (1 << 26) - 1  # with drop_empty, n_features does not bound the indices, but memory does
+_LABEL = b"#label#"
+_LONG = 300  # digits from which a number may overflow
 
 
 def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[Block]:
-    """Read the files of one form, one after the other.
-
-    Parameters
-    ----------
-    files : list of RawFile
-        Checked files, in the order of the form.
-    form : Form
-        Says which format, which column is the label, what to drop.
-    n_features : int
-        Declared width of the finished data.
-
-    Yields
-    ------
-    Block
-        Never empty. Features are finite.
-
-    Raises
-    ------
-    DataError
-        With file, line, what was expected and what came.
-    """
+    """Yield non-empty blocks of the files of one form, in order; DataError with file and line."""
     if form.format == "mnist_idx":
         yield from _read_idx(*files, form, n_features)
         return
-    parse = TokenCounts().parse if form.format == "token_counts" else _PARSERS[form.format]
+    parse = _token_counts_parser() if form.format == "token_counts" else _PARSERS[form.format]
     for file in files:
         for first_line, text in text_blocks(chunks(file.path, file.limit), BLOCK, str(file.place)):
             try:
@@ -67,21 +47,22 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
 
 
 def _cause(line: bytes, form: Form) -> str:
-    """Say what is most likely the matter with a file whose first line cannot be read."""
+    """Return the most likely reason why the first line of a file cannot be read."""
     if form.format not in _TABLES:
         return ""
-    if b'"' in line:
-        return "; quotes are not understood: leave them out (tr -d '\"')"
+    tokens = {token.encode() for token in form.tokens}
     if b";" in line:
-        return "; numbers between semicolons are not understood"
+        return "; values separated by semicolons are not supported"
     if form.format == "table" and b"," in line:
-        return "; for numbers between commas there is 'format: csv'"
+        return "; for numbers separated by commas use 'format: csv'"
     if form.format != "table" and b"," not in line and len(line.split()) > 1:
-        return "; for numbers between blanks or tabs there is 'format: table'"
-    if form.format != "csv_tokens" and not any(map(_is_number, line.replace(b",", b" ").split())):
-        return "; if this is a header line, leave it out (tail -n +2)"
+        return "; for numbers separated by blanks or tabs use 'format: table'"
+    if not any(cell in tokens or _is_number(cell) for cell in re.split(rb'[\s,"]+', line) if cell):
+        return "; if this is a header line, remove it (tail -n +2)"
+    if b'"' in line:
+        return "; quotes are not supported: remove them (tr -d '\"')"
     if form.format == "csv" and line.rstrip().endswith(b","):
-        return "; leave out the comma at the end of lines (sed 's/,\\r\\?$//')"
+        return "; remove the comma at the end of lines (sed 's/,\\r\\?$//')"
     return ""
 
 
@@ -94,18 +75,12 @@ def _is_number(cell: bytes) -> bool:
 
 
 def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
-    return Block(*_parse_features(text, first_line, form, n_features))
-
-
-def _parse_features(text: bytes, first_line: int, form: Form, n_features: int) -> tuple[Any, np.ndarray]:
-    width = None if form.drop_empty else n_features
-    return parse_svmlight(
-        text, first_line, width, first_index=form.first_index, largest=_LARGEST_WITH_GAPS - form.first_index
-    )
+    width, first = None if form.drop_empty else n_features, form.first_index
+    return Block(*parse_svmlight(text, first_line, width, first_index=first, largest=_LARGEST_WITH_GAPS - first))
 
 
 def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
-    """Whole numbers between commas, then features; a row may have no labels, or no features."""
+    """Whole numbers separated by commas, then features; a row may have no labels, or no features."""
     labels, lines = [], []
     for number, line in enumerate(text.split(b"\n"), first_line):
         head, colon, rest = line.partition(b"#")[0].partition(b":")
@@ -120,15 +95,60 @@ def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int)
             raise LineProblem(number, f"expected labels such as 3,17 first, got {shown(before)}")
         labels.append(",".join(label.lstrip(b"0").decode() or "0" for label in found))
         lines.append(b"0 " + index + colon + rest)
-    X, _ = _parse_features(b"\n".join(lines), first_line, form, n_features)
-    return Block(X, np.array(labels, dtype=np.str_))
+    return Block(_parse_svmlight(b"\n".join(lines), first_line, form, n_features).X, np.array(labels, dtype=np.str_))
+
+
+def _token_counts_parser() -> Callable[[bytes, int, Form, int], Block]:
+    """Return a parser of ``word:count ... #label#:class`` that numbers words by their first occurrence in all files."""
+    from scipy.sparse import csr_matrix
+
+    numbers: dict[bytes, int] = {}
+
+    def parse(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+        labels: list[str] = []
+        indptr, indices, data = array("i", [0]), array("i"), array("d")
+        for line_number, line in enumerate(text.split(b"\n"), first_line):
+            tokens = line.split()
+            if not tokens:
+                continue
+            word, _, label = tokens[-1].rpartition(b":")
+            if word != _LABEL or not label:
+                found = f"got {shown(tokens[-1])}"
+                raise LineProblem(line_number, f"expected {_LABEL.decode()}:class at the end of the line, {found}")
+            labels.append(label.decode("utf-8", "replace"))
+            row: dict[int, float] = {}
+            for token in tokens[:-1]:
+                word, _, count = token.rpartition(b":")
+                if not word:
+                    raise LineProblem(line_number, f"expected word:count, got {shown(token)}")
+                index = numbers.setdefault(word, len(numbers))
+                if index in row:
+                    raise LineProblem(line_number, f"expected each word once in a line, got {shown(word)} again")
+                plain = count.isdigit() and len(count) < _LONG
+                row[index] = float(count) if plain else finite_number(count, line_number, f"the count of {shown(word)}")
+            if len(numbers) > n_features:
+                raise LineProblem(line_number, f"expected at most {n_features:,} different words, got more")
+            indices.extend(sorted(row))
+            data.extend(row[index] for index in sorted(row))
+            indptr.append(len(indices))
+        arrays = np.array(data), np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
+        return Block(csr_matrix(arrays, shape=(len(labels), n_features)), np.array(labels, dtype=np.str_))
+
+    return parse
 
 
 # ------------------------------------------------------------------------------------ tables
 
 
-def _cells(text: bytes, first_line: int, separator: bytes | None, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Split lines into byte strings of shape (rows, width), and say which line each row was."""
+def _cells(text: bytes, first_line: int, form: Form, n_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return byte strings of shape (rows, columns), the line of each row, and the columns (from 0) of features."""
+    aside = set(form.drop_columns)
+    aside.add(n_features + len(aside) + 1 if form.label_column == -1 else form.label_column)
+    width = n_features + len(aside)
+    if max(aside) > width:
+        message = f"expected {n_features} features and the column {max(aside)}, got {width} columns"
+        raise LineProblem(first_line, message)
+    separator = None if form.format == "table" else b","
     rows, numbers = [], []
     for number, line in enumerate(text.split(b"\n"), first_line):
         if line.strip():
@@ -137,23 +157,11 @@ def _cells(text: bytes, first_line: int, separator: bytes | None, width: int) ->
     for number, row in zip(numbers, rows):
         if len(row) != width:
             raise LineProblem(number, f"expected {width} columns, got {len(row)}")
-        # All cells take as much room as the longest.
+        # All cells take as much memory as the longest.
         if len(longest := max(row, key=len)) > _LONGEST_CELL:
-            raise LineProblem(number, f"expected at most {_LONGEST_CELL} bytes a column, got {shown(longest)}")
-    cells = np.array(rows, dtype=np.bytes_)
-    return (np.char.strip(cells) if separator and len(cells) else cells), np.array(numbers)
-
-
-def _columns(form: Form, n_features: int, first_line: int) -> tuple[int, np.ndarray]:
-    """Return how many columns there have to be, and which of them (from 0) are features."""
-    aside = set(form.drop_columns)
-    aside.add(n_features + len(aside) + 1 if form.label_column == -1 else form.label_column)
-    width = n_features + len(aside)
-    if max(aside) > width:
-        raise LineProblem(
-            first_line, f"expected {n_features} features and the column {max(aside)}, got {width} columns"
-        )
-    return width, np.array([column for column in range(width) if column + 1 not in aside], dtype=int)
+            raise LineProblem(number, f"expected at most {_LONGEST_CELL} bytes per column, got {shown(longest)}")
+    cells = np.char.strip(np.array(rows, dtype=np.bytes_).reshape(len(rows), width))
+    return cells, np.array(numbers), np.array([j for j in range(width) if j + 1 not in aside], dtype=int)
 
 
 def _labels(cells: np.ndarray, numbers: np.ndarray, form: Form) -> np.ndarray:
@@ -166,7 +174,7 @@ def _labels(cells: np.ndarray, numbers: np.ndarray, form: Form) -> np.ndarray:
     try:
         return _floats(column[:, None], numbers, np.array([form.label_column]), "the label")[:, 0]
     except LineProblem as error:
-        raise LineProblem(error.number, f"{error.problem}; labels in words are named under positive") from None
+        raise LineProblem(error.number, f"{error.problem}; text labels must be listed under 'positive'") from None
 
 
 def _floats(cells: np.ndarray, numbers: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:
@@ -184,30 +192,19 @@ def _floats(cells: np.ndarray, numbers: np.ndarray, columns: np.ndarray, what: s
 
 
 def _parse_numbers(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
-    width, keep = _columns(form, n_features, first_line)
-    cells, numbers = _cells(text, first_line, b"," if form.format == "csv" else None, width)
-    if not len(cells):
-        return Block(np.empty((0, n_features)), np.empty(0))
+    cells, numbers, keep = _cells(text, first_line, form, n_features)
     return Block(_floats(cells[:, keep], numbers, keep, ""), _labels(cells, numbers, form))
 
 
 def _parse_tokens(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
     """One-hot: column j with the k-th token becomes feature j * len(tokens) + k."""
-    width, keep = _columns(form, n_features // len(form.tokens), first_line)
-    cells, numbers = _cells(text, first_line, b",", width)
-    if not len(cells):
-        return Block(np.empty((0, n_features), dtype=np.uint8), np.empty(0))
-    tokens = np.array([token.encode() for token in form.tokens])
-    hot = cells[:, keep, None] == tokens
-    unknown = np.argwhere(~hot.any(axis=2))
-    if len(unknown):
-        row, column = unknown[0]
-        raise LineProblem(
-            int(numbers[row]),
-            f"expected column {keep[column] + 1} to be one of {', '.join(form.tokens)}, "
-            f"got {shown(bytes(cells[row, keep[column]]))}",
-        )
-    return Block(hot.reshape(len(cells), -1).astype(np.uint8), _labels(cells, numbers, form))
+    cells, numbers, keep = _cells(text, first_line, form, n_features // len(form.tokens))
+    hot = cells[:, keep, None] == np.array([token.encode() for token in form.tokens])
+    for row, column in np.argwhere(~hot.any(axis=2)):
+        expected = f"expected column {keep[column] + 1} to be one of {', '.join(form.tokens)}"
+        raise LineProblem(int(numbers[row]), f"{expected}, got {shown(bytes(cells[row, keep[column]]))}")
+    X = hot.reshape(len(cells), len(keep) * len(form.tokens)).astype(np.uint8)
+    return Block(X, _labels(cells, numbers, form))
 
 
 _PARSERS: dict[str, Callable[[bytes, int, Form, int], Block]] = {
@@ -230,7 +227,7 @@ def _read_idx(images: RawFile, labels: RawFile, form: Form, n_features: int) -> 
         raise DataError(f"{images.place}: expected images of {expected} pixels, got {rows} x {columns}")
     n_labels, classes = _idx(labels, 1)
     if n_images != n_labels:
-        raise DataError(f"{labels.place}: expected {n_images} labels, one an image, got {n_labels}")
+        raise DataError(f"{labels.place}: expected {n_images} labels, one per image, got {n_labels}")
     X = np.frombuffer(pixels, dtype=np.uint8).reshape(n_images, rows * columns)
     X = np.delete(X, [column - 1 for column in form.drop_columns], axis=1)
     y = np.frombuffer(classes, dtype=np.uint8).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Random Fourier features (Rahimi and Recht, 2007), made when they are read and never kept as a matrix."""
+"""Random Fourier features (Rahimi and Recht, 2007), computed when they are read and never stored as a matrix."""
 
 import math
 from typing import Any
@@ -9,13 +9,13 @@ from ..kernels import njit
 
 __all__ = ["RandomFourierRows", "draw_frequencies"]
 
-_MOST_BYTES = 4 << 30  # of features made at once
+_MOST_BYTES = 4 << 30  # of features computed at once
 _ROWS = 8
 _PAIRS = 20_000
 
 
 class RandomFourierRows:
-    """A matrix whose rows are made when they are asked for: the rows of ``X``, then cosine features of them.
+    """A matrix whose rows are computed on access: the rows of ``X``, followed by cosine features of them.
 
     Feature j is ``sqrt(2 / n) cos(2 pi (x . omega_j + phase_j))``: the inner product of the cosine features of two rows
     approximates a Gaussian kernel, ``exp(-|x - x'|^2 / (2 bandwidth^2))``, and their length is about 1.
@@ -40,26 +40,12 @@ class RandomFourierRows:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> np.ndarray:
-        """Make some rows.
+        """Return rows, float64 of shape (len(rows), d + n), or (d + n,) for one row; indexed as an ndarray.
 
-        Parameters
-        ----------
-        rows : int, slice, or array of int or bool
-            As for an ndarray.
-
-        Returns
-        -------
-        ndarray of shape (len(rows), d + n), or (d + n,) for one row; float64
-
-        Raises
-        ------
-        MemoryError
-            The rows would take more than 4 GiB: whoever asks wants the whole matrix.
-        IndexError
-            As for an ndarray; also for anything but rows.
+        MemoryError if they would take more than 4 GiB, IndexError for columns.
         """
         if isinstance(rows, tuple):
-            raise IndexError("these features are made a row at a time; take columns of X[rows]")
+            raise IndexError("these features are computed by row; index the columns of X[rows]")
         own = np.asarray(self.X[rows], dtype=np.float64)
         if own.ndim == 1:
             return self[[rows]][0]
@@ -68,7 +54,7 @@ class RandomFourierRows:
             gigabytes = 8 * len(own) * self.shape[1] / 1e9
             raise MemoryError(
                 f"{len(own):,} rows of {self.shape[1]:,} features would take {gigabytes:,.1f} GB: these features are "
-                "made in chunks of rows, for learners that read a chunk at a time"
+                "computed in chunks of rows, for learners that read one chunk at a time"
             )
         made = np.empty((len(own), self.shape[1]))
         made[:, :d] = own
@@ -79,28 +65,14 @@ class RandomFourierRows:
         return made
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Make all rows, for small data."""
-        del copy
+        """Compute all rows, for small data."""
         return np.asarray(self[:], dtype=dtype)
 
 
 def draw_frequencies(X: np.ndarray, n: int, bandwidth: float | str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Draw what `RandomFourierRows` needs; the same on every machine with the same NumPy.
+    """Draw omega, phase and bandwidth of `RandomFourierRows`; the same on every machine with the same NumPy.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, d)
-    n : int
-        Number of cosine features.
-    bandwidth : float or "median"
-        ``"median"`` is the median Euclidean distance of 20,000 random pairs of rows that differ.
-    seed : int
-
-    Returns
-    -------
-    omega : ndarray of shape (d, n)
-    phase : ndarray of shape (n,)
-    bandwidth : float
+    A bandwidth of ``"median"`` is the median Euclidean distance of 20,000 random pairs of different rows.
     """
     rng = np.random.default_rng(seed)
     if bandwidth == "median":
@@ -112,7 +84,7 @@ def draw_frequencies(X: np.ndarray, n: int, bandwidth: float | str, seed: int) -
 
 def _median_distance(X: np.ndarray, rng: np.random.Generator) -> float:
     squares = []
-    for _ in range(max(1, -(-_PAIRS // 1000))):
+    for _ in range(_PAIRS // 1000):
         one, other = rng.integers(0, len(X), (2, 1000))
         squares.append(np.square(np.asarray(X[one]) - np.asarray(X[other])).sum(axis=1))
     found = np.concatenate(squares)
@@ -128,7 +100,7 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9 = (
 
 @njit()
 def _cosines(made, d, phase, scale):
-    """Replace ``made[:, d:]``, in turns, by scaled cosines; 20 times as fast as NumPy's, and right to 1e-15."""
+    """Replace ``made[:, d:]``, in turns, by scaled cosines, with errors up to 1e-15; 20 times as fast as NumPy."""
     for i in range(made.shape[0]):
         for j in range(len(phase)):
             turns = made[i, d + j] + phase[j]

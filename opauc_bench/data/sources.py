@@ -2,30 +2,35 @@
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+import platformdirs
+
 from ..errors import ConfigError
 
-__all__ = ["Sources"]
+__all__ = ["Notify", "Sources"]
 
-# A path separator that is ':' also stands inside addresses, behind the scheme and before the port.
+Notify = Callable[[str], None]
+
+# Where the path separator is ':', it also occurs in addresses: after the scheme and before the port.
 _MIRRORS = re.compile(rf"(?:https?|file)://[^/{os.pathsep}]*(?::\d+)?[^{os.pathsep}]*|[^{os.pathsep}]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The cache, the mirrors in the order in which they are asked, and whether the network may be used.
+    """The cache, the mirrors, and whether the network may be used.
 
     Attributes
     ----------
     cache : Path
         Folder of downloaded files and prepared arrays; created when needed.
     mirrors : tuple of str
-        Folders, ``file://`` or ``http(s)://`` addresses, laid out ``<mirror>/<dataset>/<file>``.
+        Folders, ``file://`` or ``http(s)://`` addresses, tried in this order; files are ``<mirror>/<dataset>/<file>``.
     offline : bool
-        If True, nothing is asked for over http.
+        If True, no http request is made.
     """
 
     cache: Path
@@ -34,19 +39,12 @@ class Sources:
 
     @classmethod
     def from_environment(cls, mirrors: tuple[str, ...] = (), offline: bool = False) -> "Sources":
-        """Add the mirrors of ``OPAUC_BENCH_MIRROR`` and the cache of ``OPAUC_BENCH_CACHE``.
-
-        Parameters
-        ----------
-        mirrors : tuple of str
-            Asked before those of the environment.
-        offline : bool
-            See `Sources`.
+        """Add the mirrors of ``OPAUC_BENCH_MIRROR``, which are tried last, and the cache of ``OPAUC_BENCH_CACHE``.
 
         Raises
         ------
         ConfigError
-            A mirror that is an address of another kind than http, https and file.
+            A mirror is an address with another scheme than http, https and file.
         """
         found = [*mirrors, *_MIRRORS.findall(os.environ.get("OPAUC_BENCH_MIRROR", ""))]
         for mirror in found:
@@ -54,20 +52,15 @@ class Sources:
             if scheme and scheme[1].lower() not in ("http", "https", "file"):
                 raise ConfigError(f"mirror {mirror!r}: expected a folder, or an http, https or file address")
         cache = os.environ.get("OPAUC_BENCH_CACHE")
-        return cls(
-            cache=Path(cache).expanduser().absolute() if cache else _default_cache(),
-            mirrors=tuple(dict.fromkeys(found)),
-            offline=offline,
-        )
+        folder = Path(cache).expanduser().absolute() if cache else _default_cache()
+        return cls(folder, tuple(dict.fromkeys(found)), offline)
 
 
 def _default_cache() -> Path:
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").exists() and (checkout / "datasets" / "catalogue.yaml").exists():
         return checkout / "datasets" / "cache"
-    import pooch
-
-    return Path(pooch.os_cache("opauc-bench"))
+    return platformdirs.user_cache_path("opauc-bench")
 
 
 def is_remote(address: str) -> bool:
@@ -76,7 +69,7 @@ def is_remote(address: str) -> bool:
 
 
 def local_path(address: str) -> Path:
-    """Return the path that a folder name or a ``file://`` address means."""
+    """Return the path of a folder name or a ``file://`` address."""
     if address.lower().startswith("file://"):
         return Path(unquote(urlparse(address).path))
     return Path(address).expanduser()

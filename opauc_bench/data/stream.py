@@ -1,17 +1,12 @@
-"""An svmlight file of any length as a stream of chunks of rows, in constant memory."""
+"""An svmlight file of any length as chunks of rows, in constant memory."""
 
-import contextlib
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
-from ..errors import DataError
-from .compression import decompressed
-from .content import pieces, text_blocks
-from .lines import LineProblem
+from .content import LineProblem, opened, pieces, text_blocks
 from .svmlight import parse_svmlight
 
 __all__ = ["SvmlightChunk", "stream_svmlight"]
@@ -25,13 +20,12 @@ class SvmlightChunk(NamedTuple):
     Attributes
     ----------
     X : csr_matrix of shape (rows, n_features), float64
-        Never without rows. Explicit zeros of the file are kept.
+        At least one row. Explicit zeros of the file are kept.
     labels : ndarray of shape (rows,), float64
-        As in the file.
     first_line : int
-        Number (from 1) of the line with which the text of the chunk begins.
+        Number (from 1) of the first line of the chunk.
     text : bytes
-        The lines themselves.
+        The lines.
     """
 
     X: Any
@@ -40,7 +34,7 @@ class SvmlightChunk(NamedTuple):
     text: bytes
 
     def line_of(self, row: int) -> int:
-        """Number of the line of a row: blank lines and comments are lines, and no rows."""
+        """Return the number of the line of a row; blank lines and comments are lines, but not rows."""
         lines = self.text.split(b"\n")
         return [self.first_line + k for k, line in enumerate(lines) if line.partition(b"#")[0].strip()][row]
 
@@ -52,20 +46,19 @@ def stream_svmlight(
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = False,
 ) -> Iterator[SvmlightChunk]:
-    """Read rows of ``label index:value ...`` one after the other.
+    """Read rows of ``label index:value ...`` in chunks.
 
     Parameters
     ----------
     path_or_file : str, Path or binary file
-        Plain, xz, bzip2 or gzip: the first bytes decide, whatever the name. ``sys.stdin.buffer`` will do.
+        Plain, xz, bzip2 or gzip: the first bytes decide, whatever the name; for example ``sys.stdin.buffer``.
     chunk_rows : int
-        A chunk has at most so many rows; where lines are long, fewer: about 1 MiB of text is held at a time.
+        Largest number of rows of a chunk; fewer if lines are long, since about 1 MiB of text is read at a time.
     n_features : int, optional
-        Width of the chunks; a larger index is an error. By default a chunk is as wide as the largest index so far,
-        so that chunks may become wider, never narrower.
+        Width of the chunks; a larger index is an error. By default a chunk is as wide as the largest index so far.
     zero_based : bool or "auto"
-        Whether feature 0 is the first one. ``"auto"``: if and only if index 0 occurs in the first MiB of text; where it
-        occurs only later, that is an error and not a guess.
+        Whether indices begin with 0. ``"auto"``: if index 0 occurs in the first MiB of text; if it occurs only later,
+        that is an error.
 
     Yields
     ------
@@ -74,7 +67,7 @@ def stream_svmlight(
     Raises
     ------
     DataError
-        With file and line: what was expected and what came. Also where the file cannot be read or is damaged.
+        With file and line; also if the file cannot be read or is damaged.
     ValueError
         If ``chunk_rows`` or ``n_features`` is less than 1.
     """
@@ -86,7 +79,7 @@ def stream_svmlight(
 def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based) -> Iterator[SvmlightChunk]:
     first_index = None if zero_based == "auto" else 0 if zero_based else 1
     width = 0
-    with _opened(path_or_file) as (stream, name):
+    with opened(path_or_file) as (stream, name):
         for first_line, text in text_blocks(pieces(stream, name), BLOCK, name):
             try:
                 if first_index is None:
@@ -109,20 +102,3 @@ def _pieces_of(text: bytes, first_line: int, n_lines: int) -> Iterator[tuple[int
         if end > start:
             yield first_line + position * n_lines, text[start:end]
         start = end
-
-
-@contextlib.contextmanager
-def _opened(path_or_file: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a path, or take an open binary file and leave it open; uncompressed."""
-    if not isinstance(path_or_file, (str, Path)):
-        name = str(getattr(path_or_file, "name", "<stream>"))
-        if isinstance(path_or_file, io.TextIOBase):
-            raise TypeError(f"{name}: expected a file opened in binary mode")
-        yield decompressed(path_or_file), name
-        return
-    try:
-        stream = open(path_or_file, "rb")  # noqa: SIM115 - closed below; errors of the reader are not those of opening
-    except OSError as error:
-        raise DataError(f"{path_or_file}: cannot be read ({error.strerror or error})") from None
-    with stream:
-        yield decompressed(stream), str(path_or_file)

@@ -1,8 +1,7 @@
 """The svmlight text format, ``label index:value ...``: a compiled reader, and a strict one that finds mistakes.
 
-The compiled loop accepts plain numbers only and gives up on anything else; the strict one then either names the line
-and what is wrong with it, or reads what is unusual but right. Both round decimals correctly, so their results are
-equal to the last bit.
+The compiled loop stops at anything but plain numbers; the strict one then either names the line and the mistake, or
+reads unusual but correct text. Both round decimals correctly, so their results are equal to the last bit.
 """
 
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError, ZeroIndexError
 from ..kernels import njit
-from .lines import LineProblem, finite_number, shown
+from .content import LineProblem, finite_number, shown
 
 __all__ = ["LARGEST_INDEX", "parse_svmlight"]
 
@@ -27,32 +26,10 @@ def parse_svmlight(
     at_least: int = 0,
     largest: int = LARGEST_INDEX,
 ) -> tuple[Any, np.ndarray]:
-    """Parse whole lines.
+    """Parse lines into a CSR matrix (rows, width) of float64 and labels (rows,), all finite; LineProblem if invalid.
 
-    Parameters
-    ----------
-    text : bytes
-    first_line : int
-        Number of its first line, for messages.
-    n_features : int or None
-        Larger indices are refused; None takes what comes, up to ``largest``.
-    first_index : int
-        Index of the first feature, which becomes column 0.
-    at_least : int
-        Smallest width of the result where ``n_features`` is None.
-    largest : int
-        Last column where ``n_features`` is None.
-
-    Returns
-    -------
-    X : csr_matrix of shape (rows, width), float64
-        Indices ascend within a row; width is ``n_features``, or the largest index that occurs.
-    labels : ndarray of shape (rows,), float64
-        Finite, as are the values.
-
-    Raises
-    ------
-    LineProblem
+    The width is ``n_features``, or if that is None, the largest index, at least ``at_least`` and at most ``largest`` +
+    1. ``first_index`` is the index of the first feature; ``first_line`` is the number of the first line, for messages.
     """
     from scipy.sparse import csr_matrix
 
@@ -62,8 +39,7 @@ def parse_svmlight(
     indices, data = np.empty(room, dtype=np.int32), np.empty(room)
     hard = np.empty((room + rows, 3), dtype=np.int64)
     codes = np.frombuffer(text, dtype=np.uint8)
-    found = _scan(codes, first_index, last_index, labels, indptr, indices, data, hard)
-    rows, entries, n_hard, plain = found
+    rows, entries, n_hard, plain = _scan(codes, first_index, last_index, labels, indptr, indices, data, hard)
     if plain:
         labels, indptr, indices, data = labels[:rows], indptr[: rows + 1], indices[:entries], data[:entries]
         if n_hard:
@@ -74,9 +50,7 @@ def parse_svmlight(
         plain = n_hard == 0 or bool(np.isfinite(data).all() and np.isfinite(labels).all())  # 1e999 is written plainly
     if not plain:
         labels, indptr, indices, data = _strict(text, first_line, first_index, last_index)
-    width = n_features
-    if width is None:
-        width = max(at_least, int(indices.max(initial=-1)) + 1)
+    width = max(at_least, int(indices.max(initial=-1)) + 1) if n_features is None else n_features
     X = csr_matrix((data, indices, indptr), shape=(len(labels), width))
     X.has_canonical_format = True
     return X, labels
@@ -126,7 +100,7 @@ _OK, _HARD, _BAD = 0, 1, 2
 
 @njit()
 def _decimal(text, at):
-    """Value of the decimal at ``at``, the position after it, and whether it is exact, left to Python, or none."""
+    """Return the decimal at ``at``, the position after it, and whether it is exact, left to Python, or invalid."""
     end = len(text)
     negative = False
     if at < end and (text[at] == 43 or text[at] == 45):
@@ -171,10 +145,10 @@ def _decimal(text, at):
 
 @njit()
 def _times_ten(mantissa, exponent):
-    """``mantissa * 10**exponent`` correctly rounded, and whether that is sure; the exponent is within -22 to 22.
+    """Return ``mantissa * 10**exponent`` (exponent within -22 to 22), and whether the rounding is known to be correct.
 
-    One operation on exact doubles where the mantissa is one (Clinger, 1990). Else the product or quotient of the
-    nearest double and its error (Dekker, 1971), unless their sum is too near to a tie to tell.
+    One operation on exact doubles if the mantissa is one (Clinger, 1990). Otherwise the product or quotient of the
+    nearest double and its error (Dekker, 1971); their sum may be too near to a tie.
     """
     power = _TENS[abs(exponent)]
     if mantissa <= _EXACT:
@@ -194,7 +168,7 @@ def _times_ten(mantissa, exponent):
 
 @njit()
 def _product(a, b):
-    """The rounded product of two doubles, and what was rounded off."""
+    """Return the rounded product of two doubles, and its rounding error."""
     product = a * b
     scaled = _SPLITTER * a
     a_high = scaled - (scaled - a)
@@ -207,7 +181,7 @@ def _product(a, b):
 
 @njit()
 def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
-    """Fill the arrays; return numbers of rows, entries and hard decimals, and whether all of it was plain.
+    """Fill the arrays; return numbers of rows, entries and hard decimals, and whether all text was plain.
 
     A row of ``hard`` is a decimal's start and end, and its place in ``data``, or -1 - its row.
     """

@@ -1,6 +1,7 @@
-"""Pure steps from what the files say to what learners see: binary labels, features in [-1, 1]."""
+"""From the values of the files to those of the arrays: binary labels, scaled features."""
 
 import hashlib
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -8,63 +9,46 @@ import numpy as np
 from ..errors import DataError
 from .catalogue import Form
 
-__all__ = ["binary_labels", "minmax", "positive_classes", "scale", "spelled", "unit_rows"]
+__all__ = ["binary_labels", "minmax", "scale", "unit_rows"]
 
 _MANY_LABELS = 20
 
 
-def binary_labels(labels: np.ndarray, form: Form) -> np.ndarray:
-    """Turn labels into -1 and +1 by the form's rule.
+def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str, Any]]:
+    """Turn labels into y of -1 and +1 (int8) by the form's rule; also return the manifest's entry on the rule.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n_samples,)
-        Numbers or text, finite. Where rows have several labels, text with commas between them.
-    form : Form
-        ``positive`` lists the classes that become +1; ``random_half`` orders the classes by the SHA-256 of
-        ``"<seed>:<label>"`` and takes the first half (rounded down), the same on every machine; ``largest_class``
-        takes the label of most rows (of equally large ones, the first in the order of their names).
+    ``positive`` lists the classes that become +1; ``random_half`` orders the classes by the SHA-256 of
+    ``"<seed>:<label>"`` and takes the first half (rounded down), the same on every machine; ``largest_class`` takes
+    the most frequent label (of equally frequent ones, the first by name). Several labels of one row are text with
+    commas.
 
-    Returns
-    -------
-    ndarray of shape (n_samples,), int8
-
-    Raises
-    ------
-    DataError
-        A positive label does not occur, or only one class remains.
+    DataError if a positive label does not occur, or if there is only one class.
     """
     counts = _counts(labels, form)
     positive = _positive(counts, form)
     absent = [label for label in positive if label not in counts]
     if absent:
+        hint = ""
+        if form.format in ("csv", "table") and len(counts) >= _MANY_LABELS:
+            hint = f". These look like features: set 'label_column' (1 is the first column; now {form.label_column})"
         raise DataError(
             f"expected the positive labels {_listing(positive)}, got the labels {_listing(list(counts))}; "
-            f"{_listing(absent)} does not occur{_other_column(counts, form)}"
+            f"{_listing(absent)} does not occur{hint}"
         )
     if form.format == "svmlight_multilabel":
         combinations, inverse = np.unique(labels, return_inverse=True)
-        hit = np.array([not set(positive).isdisjoint(labels.split(",")) for labels in combinations.tolist()])[inverse]
+        hit = np.array([not set(positive).isdisjoint(found.split(",")) for found in combinations.tolist()])[inverse]
     else:
         hit = np.isin(labels, positive)
     if hit.all() or not hit.any():
-        came = f"labels {_listing(list(counts))}, positive {_listing(positive)}"
-        raise DataError(f"expected two classes, got one: {came}")
-    return np.where(hit, 1, -1).astype(np.int8)
-
-
-def _other_column(counts: dict[Any, int], form: Form) -> str:
-    """Point at the key for the label's column where what was read does not look like labels."""
-    if form.format not in ("csv", "table") or len(counts) < _MANY_LABELS:
-        return ""
-    return (
-        f". So many labels are seldom ones: 'label_column: 1' takes them from column 1, now it is {form.label_column}"
-    )
-
-
-def positive_classes(labels: np.ndarray, form: Form) -> list[Any]:
-    """Return the labels that become +1, in the type of the labels; see `binary_labels`."""
-    return _positive(_counts(labels, form), form)
+        found = f"labels {_listing(list(counts))}, positive {_listing(positive)}"
+        raise DataError(f"expected two classes, got one: {found}")
+    binary: dict[str, Any] = {"positive": [_spelled(label) for label in positive]}
+    if form.random_half is not None:
+        binary["random_half_seed"] = form.random_half.seed
+    if form.largest_class:
+        binary["largest_class"] = True
+    return np.where(hit, 1, -1).astype(np.int8), binary
 
 
 def _positive(counts: dict[Any, int], form: Form) -> list[Any]:
@@ -73,41 +57,31 @@ def _positive(counts: dict[Any, int], form: Form) -> list[Any]:
     if form.largest_class:
         return [max(counts, key=counts.__getitem__)] if counts else []
     seed = form.random_half.seed
-    ordered = sorted(counts, key=lambda label: hashlib.sha256(f"{seed}:{spelled(label)}".encode()).digest())
+    ordered = sorted(counts, key=lambda label: hashlib.sha256(f"{seed}:{_spelled(label)}".encode()).digest())
     return sorted(ordered[: len(counts) // 2])
 
 
 def _counts(labels: np.ndarray, form: Form) -> dict[Any, int]:
-    """Return how many rows have each label, in the order of the labels."""
-    values, counts = np.unique(labels, return_counts=True)
-    if form.format != "svmlight_multilabel":
-        return dict(zip(values.tolist(), counts.tolist()))
-    found: dict[str, int] = {}
-    for combination, count in zip(values.tolist(), counts.tolist()):
-        for label in filter(None, set(combination.split(","))):
-            found[label] = found.get(label, 0) + count
+    """Return the number of rows with each label, in the order of the labels."""
+    found: Counter[Any] = Counter()
+    for value, count in zip(*(array.tolist() for array in np.unique(labels, return_counts=True))):
+        for label in filter(None, set(value.split(","))) if form.format == "svmlight_multilabel" else [value]:
+            found[label] += count
     return dict(sorted(found.items()))
 
 
-def spelled(label: Any) -> str:
-    """Write a label as a person would: 3 and not 3.0."""
+def _spelled(label: Any) -> str:
+    """Format a label: 3, not 3.0."""
     return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _listing(labels: Any) -> str:
-    texts = [spelled(label) for label in np.asarray(labels).tolist()]
+    texts = [_spelled(label) for label in np.asarray(labels).tolist()]
     return ", ".join(texts if len(texts) <= 30 else [*texts[:30], "..."])
 
 
 def scale(blocks: list[Any], scaling: str) -> None:
-    """Apply one of the catalogue's scalings to rows that are in memory, in place.
-
-    Parameters
-    ----------
-    blocks : list of ndarray or csr_matrix
-        All rows, in pieces.
-    scaling : {"minmax", "maxabs", "unit_rows", "none"}
-    """
+    """Apply one of the catalogue's scalings to all rows, in place; see `DatasetEntry.scaling`."""
     if scaling == "minmax":
         minmax(blocks)
     elif scaling == "maxabs":
@@ -124,18 +98,12 @@ def scale(blocks: list[Any], scaling: str) -> None:
 
 
 def unit_rows(block: Any) -> Any:
-    """Divide each row by its Euclidean length; rows of zeros stay as they are.
-
-    Raises
-    ------
-    DataError
-        A length overflows.
-    """
+    """Divide rows of an array or CSR matrix by their Euclidean lengths, if not 0; DataError if a length overflows."""
     dense = isinstance(block, np.ndarray)
     data = np.asarray(block if dense else block.data, dtype=np.float64)
     with np.errstate(over="ignore"):
         squares = data * data
-        # A running sum over all rows would lose digits; each row is summed on its own.
+        # Each row is summed separately: a cumulative sum over all rows would lose digits.
         lengths = np.sqrt(squares.sum(axis=1) if dense else _row_sums(squares, block.indptr))
     if not np.isfinite(lengths).all():
         raise DataError("expected rows of finite length, got one whose sum of squares overflows")
@@ -155,17 +123,9 @@ def _row_sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 
 
 def minmax(blocks: list[Any]) -> None:
-    """Map each feature to [-1, 1] by its smallest and largest value; a constant one becomes 0.
+    """Map each feature to [-1, 1] by its smallest and largest value, constant ones to 0; blocks become dense.
 
-    Parameters
-    ----------
-    blocks : list of ndarray or csr_matrix
-        All rows, in pieces; each piece is replaced by a dense float64 array.
-
-    Raises
-    ------
-    DataError
-        The range of a feature overflows.
+    DataError if the range of a feature overflows.
     """
     low = np.min([_extreme(block, "min") for block in blocks], axis=0)
     high = np.max([_extreme(block, "max") for block in blocks], axis=0)
@@ -174,8 +134,8 @@ def minmax(blocks: list[Any]) -> None:
         span = np.where(constant, 1.0, high - low)
     if not np.isfinite(span).all():
         feature = int(np.argmin(np.isfinite(span)))
-        came = f"{low[feature]:g} to {high[feature]:g}"
-        raise DataError(f"expected feature {feature + 1} to have a finite range, got {came}")
+        found = f"{low[feature]:g} to {high[feature]:g}"
+        raise DataError(f"expected feature {feature + 1} to have a finite range, got {found}")
     for position, block in enumerate(blocks):
         dense = np.array(block if isinstance(block, np.ndarray) else block.toarray(), dtype=np.float64)
         dense -= low

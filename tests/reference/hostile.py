@@ -1,4 +1,4 @@
-"""What any bytes at all may do to a reader: give the rows of the slow reference, or be refused with file and line.
+"""Check a reader on any bytes: it gives the rows of the slow reference, or an error with file and line.
 
 `examine` takes one input; its first bytes choose the reader and how the rest reaches it, so that a fuzzer can steer all
 of that. Anything but "accepted" and "refused" is an exception.
@@ -33,7 +33,7 @@ LIMIT = 1 << 22  # bytes of uncompressed content
 
 
 class Finding(AssertionError):
-    """A reader has done what it must not do."""
+    """A reader has not behaved as specified."""
 
 
 def require(condition: bool, what: str) -> None:
@@ -83,7 +83,7 @@ def _raw(path: Path, data: bytes) -> RawFile:
 
 
 def _compare(blocks: Callable[[], Iterator], due: Read | None, name: str, n_features: int | None) -> str:
-    """Hold what a reader says against the reference."""
+    """Compare the blocks of a reader with the reference."""
     try:
         blocks = list(blocks())
     except DataError as error:
@@ -101,7 +101,7 @@ def _compare(blocks: Callable[[], Iterator], due: Read | None, name: str, n_feat
 
 
 def _rows_of(X, n_features: int | None) -> Iterator[dict[int, float]]:
-    """Rows without zeros, after a look at what every array has to be like."""
+    """Rows without zeros; the arrays are checked first."""
     require(n_features is None or X.shape[1] == n_features, f"{X.shape[1]} features")
     if isinstance(X, np.ndarray):
         require(X.ndim == 2 and np.isfinite(X).all(), "values that are not finite")
@@ -178,7 +178,7 @@ def _idx(text: bytes, option: int, folder: Path) -> str:
 def _stream(text: bytes, option: int, folder: Path) -> str:
     first, rows = option & 1, (4096, 1, 3, 17)[(option >> 1) % 4]
     width = None if option & 8 else N_FEATURES
-    if content.compression.suffix_of(text[:16]):
+    if content.compression_of(text[:16]):
         return "refused"
     due = readers.svmlight(text, (1 << 31) - 1 if width is None else width, first)
 
@@ -195,7 +195,7 @@ _COMPRESS = (gzip.compress, bz2.compress, lzma.compress)
 
 
 def _compressed(text: bytes, option: int, folder: Path) -> str:
-    """Two members one after the other; they come whole, cut off, or with a changed byte."""
+    """Two consecutive members: complete, truncated, or with a changed byte."""
     compress, how = _COMPRESS[option % 3], (option // 3) % 4
     at, text = int.from_bytes(text[:2], "little"), text[2:]
     middle = len(text) // 2
@@ -225,7 +225,7 @@ def _compressed(text: bytes, option: int, folder: Path) -> str:
 
 
 def _raw_compressed(text: bytes, option: int, folder: Path) -> str:
-    """Bytes that only begin like something compressed."""
+    """Bytes that only begin like a compressed file."""
     path = folder / "packed"
     path.write_bytes((b"\x1f\x8b\x08", b"BZh91AY&SY", b"\xfd7zXZ\x00")[option % 3] + text)
     try:
@@ -237,7 +237,7 @@ def _raw_compressed(text: bytes, option: int, folder: Path) -> str:
     return "accepted"
 
 
-# ---------------------------------------------------------------------------------------------- files of our own
+# ---------------------------------------------------------------------------------------------- files of the package
 
 
 def _archive(text: bytes, option: int, folder: Path) -> str:
@@ -282,7 +282,7 @@ def _model(text: bytes, option: int, folder: Path) -> str:
 
 
 def _prepared(text: bytes, option: int, folder: Path) -> str:
-    """A prepared folder of which one file is something else."""
+    """A prepared folder with one changed file."""
     arrays = {"data": np.arange(1.0, 6.0), "indices": np.array([0, 2, 1, 0, 1], "<i4")}
     arrays |= {"indptr": np.array([0, 2, 3, 5], "<i4"), "y": np.array([1, -1, 1], "|i1")}
     place = folder / "prepared"
@@ -302,7 +302,7 @@ def _prepared(text: bytes, option: int, folder: Path) -> str:
         whole = json.dumps(meta).encode()
         (place / "meta.json").write_bytes(text if option & 128 else _changed(whole, text))
     try:
-        dataset = store.open_folder(place)
+        dataset = store.open_prepared(place)
         if not store.is_intact(dataset, lambda _: None):
             return "refused"
     except DataError as error:
@@ -353,7 +353,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs from which a fuzzer finds its way to all readers and options."""
+    """Inputs that reach all readers and options, as a start for the fuzzer."""
     for number, name in enumerate(READERS):
         for text in SEEDS[name]:
             for option in (0, 1, 2, 3, 4, 5, 8, 9, 128, 132):

@@ -1,4 +1,4 @@
-"""Readers as slow as they are plain: a line at a time, a token at a time, written from the description of each format.
+"""Slow and simple readers: one line and one token at a time, written from the description of each format.
 
 Each returns rows and labels, or the lines on which something is wrong.
 """
@@ -26,7 +26,7 @@ class Wrong(Exception):
 
 
 def read_lines(text: bytes, row_of) -> Read:
-    """Read each line by ``row_of(line)``, which gives (row, label), or None for a line that is no row."""
+    """Read each line by ``row_of(line)``, which gives (row, label), or None for a line that is not a row."""
     read = Read()
     for number, line in enumerate(text.split(b"\n"), 1):
         try:
@@ -119,7 +119,7 @@ LONGEST_CELL = 256  # bytes, blanks around it among them
 
 
 def cells_of(line: bytes, separator: bytes | None, width: int) -> list[bytes] | None:
-    """The cells of a line, blanks around them gone; None for a blank line."""
+    """The cells of a line without surrounding blanks; None for a blank line."""
     if not words(line):
         return None
     cells = words(line) if separator is None else line.rstrip(b"\r").split(separator)
