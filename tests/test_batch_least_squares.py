@@ -74,10 +74,3 @@ def test_a_trained_intercept_is_used_by_predict():
     assert np.mean(model.predict(X + 0.5) == y) > 0.6
     scores = model.decision_function(X + 0.5)
     assert abs(np.mean(scores - y)) < 1e-12
-
-
-@pytest.mark.parametrize("parameters", [{"weights": "equal"}, {"loss_scale": "median"}])
-def test_parameters_that_make_no_sense(parameters):
-    X, y = examples(20, 2)
-    with pytest.raises(ValueError, match=r"(weights|loss_scale) is one of .*; got '(equal|median)'"):
-        BatchUniSqu(**parameters).fit(X, y)

@@ -46,7 +46,7 @@ def test_the_objective_is_flat_at_the_solution(intercept):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_conjugate_gradients_find_the_same(monkeypatch, form, intercept):
+def test_conjugate_gradients_find_the_same_solution(monkeypatch, form, intercept):
     X, y = examples(50, 80, "sparse")
     learner = BatchUniLog(intercept=intercept, weights="balanced")
     want = learner.fit_grid(form(X), y, {"lam": LAMBDAS})
@@ -67,11 +67,11 @@ def test_separable_rows_with_hardly_any_regularisation():
     assert len(ticks) < 300
 
 
-def test_a_start_far_from_the_solution_is_mended_by_shorter_steps():
+def test_start_far_from_the_solution_takes_shorter_steps():
     X, y = examples(100, 3)
     problem = logistic._Problem(X, y.astype(float), np.full(100, 0.01), np.ones(3))
     far = np.array([300.0, -500.0, 200.0])
-    problem.look_again(X @ far)
+    problem.update_curvature(X @ far)
     found = logistic._minimise(problem, far, 1e-3, lambda: None)
     want = BatchUniLog(lam=1e-3).fit(X, y).coef_[0]
     assert_close(found, want, 1e-6)

@@ -106,7 +106,7 @@ def test_planes_serve_all_lambdas():
     assert hinge_path(X, y, PROGRAM).n_planes < 0.5 * alone
 
 
-def test_forgetting_planes_only_costs_time(monkeypatch):
+def test_dropping_planes_changes_no_result(monkeypatch):
     X, y = examples(200, 30)
     want = hinge_path(X, y, PROGRAM, gap=1e-5)
     monkeypatch.setattr(cutting_plane, "_CAPACITY", 32)
@@ -116,13 +116,13 @@ def test_forgetting_planes_only_costs_time(monkeypatch):
     assert len(solver.planes.b) <= 128 < want.n_planes / 4
 
 
-def test_a_lambda_that_no_bound_can_be_had_for_is_nan():
+def test_lambda_without_a_certified_gap_is_nan():
     X, y = examples(50, 3)
     path = hinge_path(X, y, np.array([1e-300, 0.1, 1e-30]))
     np.testing.assert_array_equal(np.isnan(path.coef).any(axis=0), [True, False, True])
 
 
-def test_it_stops_between_planes():
+def test_tick_stops_between_planes():
     X, y = examples(300, 10)
     done = []
 

@@ -129,7 +129,7 @@ def test_features_of_zeros_are_not_passed_on(stand_in):
 # ---------------------------------------------------------------------- finding it
 
 
-def test_where_the_program_is_looked_for(stand_in, tmp_path, monkeypatch):
+def test_search_path_of_the_program(stand_in, tmp_path, monkeypatch):
     named = stand_in().program
     other = tmp_path / "bin" / PROGRAM
     other.parent.mkdir()
@@ -185,7 +185,7 @@ def test_usage_errors_wait_for_a_key_and_end_with_0(stand_in):
     assert time.monotonic() - start < 20
 
 
-def test_failures_are_told_with_what_the_program_said(stand_in):
+def test_failures_include_the_output_of_the_program(stand_in):
     fails(
         stand_in('print("Parsing error in line 3!"); sys.exit(1)'),
         r"ended with exit code 1: Parsing error in line 3!(.|\n)*called as: .*svm_perf_learn -v 0 -l 10",
@@ -223,11 +223,11 @@ def test_the_model_of_the_value_before_is_not_taken_for_a_new_one(stand_in):
         ("body = '1 1:3 2:-4 #\\n'", r"objective lies \S+ above a minimum of \S+, where its tolerance allows 0.0021"),
     ],
 )
-def test_models_that_are_none(stand_in, behaviour, match):
+def test_invalid_models_are_errors(stand_in, behaviour, match):
     fails(stand_in(behaviour), match)
 
 
-def test_vectors_are_added_up(tmp_path):
+def test_support_vectors_are_summed(tmp_path):
     """The general form of a linear model file: a sum of vectors with their factors."""
     path = tmp_path / "model"
     header = HEADER.replace("2 # number of support", "3 # number of support")
@@ -236,7 +236,7 @@ def test_vectors_are_added_up(tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e35])
-def test_data_that_the_program_misreads_is_not_given_to_it(stand_in, value, tmp_path):
+def test_data_that_the_program_misreads_is_refused(stand_in, value, tmp_path):
     bad = X.copy()
     bad[3, 2] = value
     with pytest.raises(LearnerError, match="needs finite features below 1e\\+30"):
@@ -269,7 +269,7 @@ def wait_until(condition, seconds=20):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at processes through /proc")
 @pytest.mark.parametrize("hangs", [True, False])
-def test_nothing_that_it_started_stays_behind(stand_in, tmp_path, hangs):
+def test_no_process_is_left_behind(stand_in, tmp_path, hangs):
     learner = stand_in(CHILD + ("time.sleep(60)" if hangs else ""))
 
     def time_is_up(_):
@@ -287,7 +287,7 @@ def test_nothing_that_it_started_stays_behind(stand_in, tmp_path, hangs):
     assert not os.path.exists(folder)
 
 
-# ---------------------------------------------------------------------- who is told
+# ---------------------------------------------------------------------- doctor and reports
 
 
 def test_doctor_says_which_engine_there_is(stand_in, tmp_path, monkeypatch):
@@ -309,7 +309,7 @@ def test_doctor_says_which_engine_there_is(stand_in, tmp_path, monkeypatch):
     assert not good
 
 
-def test_the_footnote_tells_engines_apart():
+def test_footnote_names_the_engines():
     native, program = "our own solver", "the program svm_perf_learn"
     assert origin_notes([]) == []
     assert origin_notes([native] * 25) == ["our own solver."]

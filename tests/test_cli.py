@@ -750,7 +750,7 @@ def test_packages_that_offer_names_already_taken_are_named(command, tmp_path, mo
     monkeypatch.syspath_prepend(tmp_path)
     for command_line in (["learners", "list"], ["doctor"]):
         told = command(*command_line, cwd=tmp_path).stdout
-        assert "opauc is the built-in learner; one:A cannot be had by that name" in told
+        assert "opauc is the built-in learner; one:A are not available by that name" in told
         assert "mine could be one:B or two:C, of different packages" in told
     assert get_learner("opauc").__module__ == "opauc_bench.learners.opauc.full"
     refused = command("learners", "show", "mine", cwd=tmp_path)

@@ -209,11 +209,11 @@ def test_dev_null_stays_what_it_is(command, desk, tmp_path):
     assert not os.path.isfile(os.devnull)
 
 
-def test_learners_that_have_to_know_are_told(command, desk, tmp_path):
+def test_learners_that_need_sizes_count_them_first(command, desk, tmp_path):
     done = command("train", desk / "data.svm", "-l", "fsauc", "--out", "m.npz", cwd=tmp_path)
-    assert done.stderr == "counting rows first: fsauc has to know\n"
+    assert done.stderr == "counting rows first: fsauc needs them\n"
     done = command("train", desk / "data.svm", "-l", "solam", "--out", "n.npz", cwd=tmp_path)
-    assert done.stderr == "counting features first: solam has to know\n"
+    assert done.stderr == "counting features first: solam needs them\n"
     options = ("-l", "fsauc", "--rows", 10_000, "--out", "o.npz")
     done = command("train", desk / "data.svm", *options, cwd=tmp_path)
     assert done.stderr == "note: expected 10,000 rows, got 9,000\n"
@@ -222,7 +222,7 @@ def test_learners_that_have_to_know_are_told(command, desk, tmp_path):
 def test_a_pipe_cannot_be_counted(environment, desk):
     done = piped(environment, desk, "cat data.svm | $OB train - -l solam --out s.npz")
     assert done.returncode == 1
-    assert "solam has to know the number of features before the first row" in done.stderr
+    assert "solam needs the number of features before the first row" in done.stderr
     assert "try: --features N" in done.stderr
     done = piped(environment, desk, "cat data.svm | $OB train - -l fsauc --rows 9000 --out f.npz -q")
     assert done.returncode == 0
@@ -306,9 +306,9 @@ OF_LEARNERS = {
     "unknown": (["-l", "ftrl_auk"], ["no learner is called 'ftrl_auk' (did you mean 'ftrl_auc'?)"]),
     "batch": (
         ["-l", "svm_perf"],
-        ["svm_perf needs the whole training set at hand: it cannot learn from a stream", "try: one of ", "opauc, "],
+        ["svm_perf needs the whole training set: it cannot learn from a stream", "try: one of ", "opauc, "],
     ),
-    "one that looks at all rows first": (["-l", "opauc_pca"], ["opauc_pca needs the whole training set at hand"]),
+    "one that looks at all rows first": (["-l", "opauc_pca"], ["opauc_pca needs the whole training set"]),
     "another's parameter": (["-l", "opauc", "--l1", "1"], ["opauc has no parameter l1", "it has eta=0.015625, lam="]),
     "a misspelt parameter": (["--set", "gama=1"], ["ftrl_auc has no parameter gama (did you mean gamma?)"]),
     "no assignment": (["--set", "gamma"], ["--set: expected name=value, got 'gamma'", "try: --set gamma=0.1"]),
@@ -318,8 +318,8 @@ OF_LEARNERS = {
     "too large a power": (["--eta", "10^999"], ["expected a number such as"]),
     "no whole number": (["-l", "oam_seq", "--set", "buffer_size=1.5"], ["expected a whole number, got '1.5'"]),
     "no boolean": (["--set", "lazy=1"], ["lazy of ftrl_auc: expected true or false, got '1'"]),
-    "a value that the learner refuses": (["--eta", "-1"], ["FTRLAUC: gamma has to be greater than 0; got -1"]),
-    "a word that it refuses": (["--set", "variant=new"], ["variant is one of paper, released; got 'new'"]),
+    "a value that the learner refuses": (["--eta", "-1"], ["FTRLAUC: gamma has to be a number > 0, got -1.0"]),
+    "a word that it refuses": (["--set", "variant=new"], ["variant has to be one of paper, released, got 'new'"]),
 }
 
 

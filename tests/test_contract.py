@@ -1,4 +1,4 @@
-"""Every registered learner keeps the contract, and a learner that breaks it is told how."""
+"""Every registered learner keeps the contract, and a learner that breaks it gets the reason."""
 
 import re
 import tracemalloc
@@ -40,7 +40,7 @@ ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLe
 
 
 @pytest.mark.parametrize(("name", "parameters"), VARIANTS, ids=lambda value: str(value or "default"))
-def test_registered_learners_keep_the_contract(name, parameters, monkeypatch):
+def test_registered_learners_pass_the_contract(name, parameters, monkeypatch):
     if parameters:  # scikit-learn's checks, the slowest, are run once per class
         monkeypatch.setattr("opauc_bench.testing.contract.scikit_learn_says", lambda learner, declared: ("", ""))
     results = check_learner(partial(get_learner(name), **parameters))
@@ -280,9 +280,13 @@ class DeclaresAnException(SetsMoreThanParameters):
 BROKEN = [
     (SetsMoreThanParameters, "scikit-learn's checks", r"failed:\n  check_\w+: .*ready"),
     (TurnsLabelsAround, "positives rank higher", r"AUC above 0\.9 .* got 0\.0"),
-    (ReturnsNothing, "rows may go", r"expected _begin to return a State, with settings and W; got NoneType"),
-    (HasOneColumn, "rows may go", r"expected W of shape \(n_features, n_settings\), here \(7, 3\); got \(7,\)"),
-    (RaisesBelow, "rows may go", r"raised LinAlgError: Singular matrix \(.*test_contract\.py:\d+\)"),
+    (ReturnsNothing, "rows are not kept", r"expected _begin to return a State, with settings and W; got NoneType"),
+    (
+        HasOneColumn,
+        "rows are not kept",
+        r"expected W of shape \(n_features, n_settings\), here \(7, 3\); got \(7,\)",
+    ),
+    (RaisesBelow, "rows are not kept", r"raised LinAlgError: Singular matrix \(.*test_contract\.py:\d+\)"),
     (RaisesBelow, "scikit-learn's checks", r"failed:\n  check_\w+, check_\w+ and \d+ more: Singular matrix\n"),
     (HasNoAxis, "grid == loop of single fits", "grid_axes to name at least one"),
     (GridIsOff, "grid == loop of single fits", r"fit_grid: .* 3 of 3 columns differ\. Worst, by 1\.0e-09"),
@@ -298,8 +302,8 @@ BROKEN = [
     (SortsTheOrder, "really one pass", r"expected the rows to be read in the order .* got \[0, 1, 3, 4, 5\]"),
     (IgnoresTheOrder, "really one pass", "50 rows were not: row .* to be read never and was read 1 times"),
     (IgnoresTheOrder, "order == permuted rows", "order=some of the rows: expected"),
-    (KeepsRows, "rows may go", "memory of the learner not to depend on the number of rows; it grew by 22"),
-    (GoesBackToRows, "rows may go", "rows that are overwritten afterwards: expected what fit gives"),
+    (KeepsRows, "rows are not kept", "memory of the learner not to depend on the number of rows; it grew by 22"),
+    (GoesBackToRows, "rows are not kept", "rows that are overwritten afterwards: expected what fit gives"),
     (
         DependsOnChunks,
         "chunking changes nothing",
@@ -312,29 +316,33 @@ BROKEN = [
     (WeighsAbsentFeatures, "constant features", "weight 0 for a feature of zeros in dense rows"),
     (ScalesTheChunk, "input untouched", "expected _consume to leave the rows and labels"),
     (ScalesTheSparseChunk, "input untouched", "expected _consume to leave the rows and labels"),
-    (RemembersTheLastRow, "rows may go", "fit_grid with such rows: expected what rows that stay gives"),
-    (ForgetsItsLimits, "settings may go", "other settings are dropped in the middle of the pass: expected"),
+    (RemembersTheLastRow, "rows are not kept", "fit_grid with such rows: expected what rows that stay gives"),
+    (ForgetsItsLimits, "dropped settings", "other settings are dropped in the middle of the pass: expected"),
     (IgnoresAnAxis, "axes matter", r"expected lam to change the weights; from .* to 10\.24 it does not"),
-    (DividesByNothing, "costs are told", "raised ZeroDivisionError"),
-    (TakesLessThanNoMemory, "costs are told", r"for 1 rows, 1 features, .* got .*, -1\.0"),
-    (TakesNoTime, "costs are told", "expected seconds_per_row above 0 for 1 features, 0 nonzero a row and 1 settings"),
+    (DividesByNothing, "cost estimates", "raised ZeroDivisionError"),
+    (TakesLessThanNoMemory, "cost estimates", r"for 1 rows, 1 features, .* got .*, -1\.0"),
+    (
+        TakesNoTime,
+        "cost estimates",
+        "seconds_per_row above 0 for 1 features, 0 nonzero per row and 1 settings",
+    ),
     (NeverTicks, "on_chunk ends the pass", r"expected _fit_path to call tick\(\)"),
     (ForgetsWhenPickled, "pickles midway", "a learner that was pickled midway: expected"),
 ]
 
 
-def test_the_learner_that_the_broken_ones_derive_from_is_whole():
+def test_base_of_the_broken_learners_passes_the_contract():
     assert not [f"{result.name}: {result.detail}" for result in check_learner(Hebb) if not result.passed]
 
 
 @pytest.mark.parametrize(("learner", "check", "says"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
-def test_broken_learners_are_told(learner, check, says):
+def test_broken_learners_fail_with_the_reason(learner, check, says):
     result = next(result for result in check_learner(learner) if result.name == check)
     assert not result.passed
     assert re.search(says, result.detail, re.DOTALL), result.detail
 
 
-def test_declared_exceptions_are_allowed_and_named():
+def test_declared_exceptions_pass_and_are_named():
     result = check_learner(DeclaresAnException)[0]
     assert result.passed
     assert "not check_no_attributes_set_in_init: for this test" in result.detail
@@ -345,7 +353,7 @@ class WeighsAbsentFeaturesAndSaysSo(WeighsAbsentFeatures):
     contract_exceptions: ClassVar = {"constant features": "for this test", "really one pass": "which passes"}
 
 
-def test_declared_exceptions_to_the_contract_have_to_be_true():
+def test_declared_exceptions_to_the_contract_have_to_fail():
     results = {result.name: result for result in check_learner(WeighsAbsentFeaturesAndSaysSo)}
     assert results["constant features"].passed
     assert results["constant features"].detail == "not, as declared: for this test"
@@ -362,13 +370,13 @@ def test_declared_exceptions_to_the_contract_have_to_be_true():
         ({"eta": [0.1], "gamma": [1.0]}, "OPAUC.fit_grid has the axes eta, lam; got gamma"),
         (
             {"eta": [0.1, 0.2], "lam": [1.0]},
-            r"one value a setting on each axis; got lengths \{'eta': 2, 'lam': 1\}",
+            r"one value per setting on each axis; got lengths \{'eta': 2, 'lam': 1\}",
         ),
         ({"eta": []}, r"got lengths \{'eta': 0\}"),
         ({}, r"got lengths \{\}"),
     ],
 )
-def test_grids_that_make_no_sense(grid, message):
+def test_fit_grid_refuses_invalid_grids(grid, message):
     X, y = examples(20, 2)
     with pytest.raises(ValueError, match=message):
         OPAUC().fit_grid(X, y, grid)
@@ -380,12 +388,12 @@ def test_divergence_names_the_setting():
         OPAUC(eta=1e100, lam=0.5).fit(X, y)
 
 
-def test_a_grid_that_diverges_as_a_whole_is_nan():
+def test_grid_that_diverges_as_a_whole_is_nan():
     X, y = examples(200, 3)
     assert np.isnan(OPAUC().fit_grid(X, y, {"eta": [1e100, 1e200]})).all()
 
 
-def test_the_greater_label_is_positive_whatever_the_labels():
+def test_greater_label_is_positive_for_numbers_and_text():
     X, y = examples(100, 3)
     by_number = UniLog().fit(X, y)
     by_name = UniLog().fit(X, np.where(y > 0, "rain", "fog"))
@@ -394,17 +402,17 @@ def test_the_greater_label_is_positive_whatever_the_labels():
     assert set(by_name.predict(X)) == {"fog", "rain"}
 
 
-def test_labels_that_partial_fit_was_not_told_of():
+def test_partial_fit_refuses_unknown_labels():
     X, y = examples(100, 3)
     learner = UniLog().partial_fit(X, y)
     with pytest.raises(ValueError, match=r"y has the labels \[0, 2\]; the classes are \[-1, 1\]"):
         learner.partial_fit(X[:3], [0, 1, 2])
-    with pytest.raises(ValueError, match=r"got 1 class: .*name both with classes="):
+    with pytest.raises(ValueError, match=r"got 1 class: 1\. In partial_fit, name both with classes="):
         UniLog().partial_fit(X[:3], [1, 1, 1])
 
 
 @pytest.mark.parametrize("name", ONE_PASS)
-def test_memory_of_a_pass_does_not_grow_with_the_rows(name):
+def test_memory_of_a_pass_does_not_grow_with_rows(name):
     """O(d^2 + d n_settings), beside a chunk of rows and their order."""
     X, y = examples(32768, 20)
     peaks = []
@@ -419,7 +427,7 @@ def test_memory_of_a_pass_does_not_grow_with_the_rows(name):
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
-def test_rows_of_other_types_are_the_same_rows(name, dtype):
+def test_rows_of_other_dtypes_give_equal_weights(name, dtype):
     X, y = examples(40, 6)
     rows = np.round(2 * X).astype(dtype)
     learner = get_learner(name)()
@@ -433,7 +441,7 @@ def test_rows_of_other_types_are_the_same_rows(name, dtype):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_sparse_rows_of_other_formats_are_the_same_rows(name):
+def test_sparse_rows_of_other_formats_give_equal_weights(name):
     """Kernels that took the columns of CSC for rows read beyond their arrays."""
     X, y = examples(30, 12, "sparse")
     learner = get_learner(name)()

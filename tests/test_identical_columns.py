@@ -69,7 +69,7 @@ def test_groups_are_those_of_equal_columns(example, n_rows):
 
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(example=rows_with_copies())
-def test_columns_with_equal_hashes_are_told_apart(example):
+def test_columns_with_equal_hashes_are_compared_by_value(example):
     """Whatever the hashes, no column is in the group of another one that differs from it."""
     X, _, order = example
     with pytest.MonkeyPatch.context() as patch:
@@ -132,8 +132,8 @@ def test_stops_get_weights_of_all_features(case):
 
 
 @ALL
-def test_rows_as_they_may_be_stored(case):
-    """Entries stored twice, in any order, or as zero, narrow numbers, and rows nobody may write to."""
+def test_rows_in_any_storage_give_equal_groups(case):
+    """Entries stored twice, in any order, or as zero, narrow numbers, and read-only rows."""
     X, y = examples(50, 4, "sparse")
     X = X.astype(np.float32)[:, [0, 1, 1, 2, 3, 3]]
     want = trained(case, sparse.csr_matrix(X.astype(float)), y, False)
@@ -153,7 +153,7 @@ def test_rows_as_they_may_be_stored(case):
 
 
 @ALL
-def test_what_overflows_does_so_with_merging_too(case):
+def test_overflow_is_the_same_with_merging(case):
     X, y = examples(300, 5, "sparse")
     X = sparse.csr_matrix(X[:, [0, 0, 1, 2, 3, 4, 4]])
     grid = {axis: np.repeat(values[:1], 3) for axis, values in CASES[case][1].items()}

@@ -45,7 +45,7 @@ def call(tmp_path):
     return call
 
 
-def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(call):
+def test_kernel_is_recompiled_when_one_that_it_calls_changes(call):
     value, kept = call(3.0)
     assert value == 6.0
     assert kept
@@ -53,7 +53,7 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(call):
     assert call(5.0)[0] == 10.0
 
 
-def test_damaged_machine_code_is_compiled_anew(call, tmp_path):
+def test_damaged_machine_code_is_recompiled(call, tmp_path):
     """Empty, as a power cut leaves what was not on the disk yet; and with a bit flipped, which would be run."""
     call(3.0)
     for suffix, flipped in (("nbi", False), ("nbc", False), ("nbc", True)):
@@ -93,7 +93,7 @@ print(outer.twice_the_inner(x).dtype)
 """
 
 
-def test_processes_that_compile_at_once_do_not_mix_up_their_machine_code(call, tmp_path):
+def test_processes_that_compile_at_once_keep_their_machine_code_apart(call, tmp_path):
     """All find nothing compiled, and each compiles for another type."""
     call(3.0)
     shutil.rmtree(tmp_path / "kept")
@@ -123,7 +123,7 @@ def test_folders_of_versions_unused_for_a_month_are_removed(call, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
-def test_machine_code_that_cannot_be_kept_is_run_all_the_same(tmp_path):
+def test_kernels_run_where_nothing_can_be_written(tmp_path):
     """The file is opened, and writing it fails, as on a full disk."""
     program = (
         "import contextlib, numba.core.caching as c\n"

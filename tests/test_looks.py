@@ -1,4 +1,4 @@
-"""Settings that overflow are found at the same chunk, looked for everywhere or at the features of its rows only."""
+"""Settings that overflow are found at the same chunk, whether all weights are checked or only those of its rows."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_the_same_settings_are_dropped_at_the_same_chunk(name, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_ordinary_settings_are_looked_at_where_rows_are(name):
+def test_ordinary_settings_are_checked_at_features_of_rows_only(name):
     learner = get_learner(name)()
     X, y = rows(3)
     grid = {axis: np.full(3, getattr(learner, axis)) * [1.0, 0.5, 2.0] for axis in learner.grid_axes}
@@ -86,7 +86,7 @@ def test_ordinary_settings_are_looked_at_where_rows_are(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_some_settings_go_on_the_way(name):
+def test_some_settings_are_dropped_midway(name):
     """Settings that overflow late, beside others that stay."""
     axis = get_learner(name).grid_axes[0]
     X, y = rows(5, density=0.3)

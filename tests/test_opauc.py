@@ -28,7 +28,7 @@ def by_the_paper(X, y, grid):
 
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 @pytest.mark.parametrize("d", DIMENSIONS)
-def test_grid_pass_is_the_papers_algorithm(d, arrangement):
+def test_grid_pass_equals_the_papers_algorithm(d, arrangement):
     X, y = examples(350, d, arrangement)
     grid = grid_for(d, 11)
     assert_close(OPAUC().fit_grid(X, y, grid), by_the_paper(X, y, grid))
@@ -36,14 +36,14 @@ def test_grid_pass_is_the_papers_algorithm(d, arrangement):
 
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 @pytest.mark.parametrize("d", DIMENSIONS)
-def test_single_setting_is_the_papers_algorithm(d, arrangement):
+def test_single_setting_equals_the_papers_algorithm(d, arrangement):
     X, y = examples(350, d, arrangement)
     eta, lam = 0.3 / d, 2.0**-4
     assert_close(OPAUC(eta=eta, lam=lam).fit(X, y).coef_[0], paper.opauc(X, y, eta, lam))
 
 
 @pytest.mark.parametrize("n_settings", [1, 2, 7, 8, 9, 299])
-def test_any_number_of_settings(n_settings):
+def test_grids_of_any_size_equal_single_fits(n_settings):
     X, y = examples(120, 6)
     grid = grid_for(6, n_settings)
     assert_close(OPAUC().fit_grid(X, y, grid), by_the_paper(X, y, grid))
@@ -67,7 +67,7 @@ def test_one_class_alone_leaves_the_weights_at_zero():
 
 
 @pytest.mark.parametrize("label", [-1, 1])
-def test_gradient_is_that_of_the_pairwise_loss(label):
+def test_gradient_equals_that_of_the_pairwise_loss(label):
     """Eqs. 7 and 8 against finite differences of Eq. 5, which names every pair."""
     rng = np.random.default_rng(0)
     opponents, x, w = rng.uniform(-1, 1, (30, 5)), rng.uniform(-1, 1, 5), rng.standard_normal(5)
@@ -128,6 +128,6 @@ def test_scaling_rows_is_scaling_eta_and_lam(seed, scale):
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=SEEDS)
-def test_swapping_classes_turns_weights_around(seed):
+def test_swapping_classes_negates_weights(seed):
     X, y = examples(60, 5, seed=seed)
     assert_close(OPAUC().fit_grid(X, -y, GRID), -OPAUC().fit_grid(X, y, GRID))

@@ -45,7 +45,7 @@ def decaying(n, d, seed=0):
 
 
 @DRAWN
-def test_training_is_opauc_on_projected_rows(Learner):
+def test_training_equals_opauc_on_projected_rows(Learner):
     X, y = examples(250, 30, "sparse")
     P = matrix_of(Learner, 30, 7)
     want = np.column_stack([P @ opauc(X @ P, y, eta, lam) for eta, lam in zip(GRID["eta"], GRID["lam"])])
@@ -56,7 +56,7 @@ def test_training_is_opauc_on_projected_rows(Learner):
     assert_close(alone.fit(X, y).coef_[0], want[:, 1])
 
 
-def test_training_is_opauc_on_principal_components():
+def test_training_equals_opauc_on_principal_components():
     X, y = examples(250, 30)
     order = np.random.default_rng(0).permutation(250)[:200]
     pca = PCA(7).fit(X[order])
@@ -68,7 +68,7 @@ def test_training_is_opauc_on_principal_components():
 
 @ALL
 @pytest.mark.parametrize("n_components", [9, 10, 1000])
-def test_with_room_for_all_features_it_is_opauc(n_components, Learner):
+def test_with_room_for_all_features_equals_opauc(n_components, Learner):
     X, y = examples(200, 9, "sparse")
     tolerance = 1e-10 if Learner is OPAUCPCA else 0.0
     got = Learner(n_components=n_components, random_state=3).fit_grid(X, y, GRID)
@@ -81,7 +81,7 @@ def test_components_of_fewer_rows_than_dimensions_lose_nothing():
 
 
 @DRAWN
-def test_cuts_change_no_bit(Learner):
+def test_pieces_of_any_length_give_equal_bits(Learner):
     X, y = examples(120, 3000, "sparse")
     X[:, ::2] = 0.0
     X[::11] = 0.0
@@ -107,7 +107,7 @@ def test_seeds(Learner):
 
 @ALL
 @pytest.mark.parametrize("arrangement", ["late", "sparse"])
-def test_corners_of_the_rows(arrangement, Learner):
+def test_rows_with_few_values(arrangement, Learner):
     X, y = examples(150, 20, arrangement)
     X[:7] = 0.0
     X[:, 4] = 0.0
@@ -130,14 +130,6 @@ def test_the_contract_holds_but_for_features_of_zeros(Learner):
 def test_the_contract_of_components():
     results = check_learner(partial(OPAUCPCA, n_components=4))
     assert not [f"{result.name}: {result.detail}" for result in results if not result.passed]
-
-
-@ALL
-@pytest.mark.parametrize("n_components", [0, 2.0, "10"])
-def test_numbers_of_components_that_make_no_sense(n_components, Learner):
-    X, y = examples(20, 3)
-    with pytest.raises(ValueError, match="n_components is a whole number from 1 on; got"):
-        Learner(n_components=n_components).fit(X, y)
 
 
 def test_components_need_all_rows():
@@ -164,12 +156,12 @@ def test_every_feature_is_as_likely_to_be_selected():
 
 def test_gaussian_entries_are_distributed_as_scikit_learns():
     d, p = 400, 50
-    ours = matrix_of(OPAUCRP, d, p)
-    theirs = GaussianRandomProjection(p, random_state=0).fit(np.zeros((1, d))).components_.T
-    assert ours.shape == theirs.shape
-    assert stats.ks_2samp(ours.ravel(), theirs.ravel()).pvalue > 1e-3
-    assert stats.kstest(np.sqrt(p) * ours.ravel(), "norm").pvalue > 1e-3
-    correlations = np.corrcoef(ours)[np.triu_indices(d, 1)]
+    got = matrix_of(OPAUCRP, d, p)
+    expected = GaussianRandomProjection(p, random_state=0).fit(np.zeros((1, d))).components_.T
+    assert got.shape == expected.shape
+    assert stats.ks_2samp(got.ravel(), expected.ravel()).pvalue > 1e-3
+    assert stats.kstest(np.sqrt(p) * got.ravel(), "norm").pvalue > 1e-3
+    correlations = np.corrcoef(got)[np.triu_indices(d, 1)]
     assert np.abs(correlations).max() < 5.5 / np.sqrt(p)
     assert abs(correlations.mean()) < 0.005
 
@@ -181,10 +173,10 @@ def test_random_projection_keeps_lengths_and_ranks_as_scikit_learns():
     assert abs(ratio.mean() - 1) < 0.02
     assert ratio.std() < 1.5 / np.sqrt(2 * 200)
     train, test = slice(None, 300), slice(300, None)
-    ours = OPAUCRP(eta=2**-9, n_components=200, random_state=0).fit(X[train], y[train]).decision_function(X[test])
+    got = OPAUCRP(eta=2**-9, n_components=200, random_state=0).fit(X[train], y[train]).decision_function(X[test])
     Z = GaussianRandomProjection(200, random_state=0).fit_transform(X)
-    theirs = OPAUC(eta=2**-9).fit(Z[train], y[train]).decision_function(Z[test])
-    assert abs(roc_auc_score(y[test], ours) - roc_auc_score(y[test], theirs)) < 0.06
+    expected = OPAUC(eta=2**-9).fit(Z[train], y[train]).decision_function(Z[test])
+    assert abs(roc_auc_score(y[test], got) - roc_auc_score(y[test], expected)) < 0.06
 
 
 @pytest.mark.parametrize(("n", "d", "p"), [(300, 20, 5), (300, 20, 20), (40, 120, 7), (40, 120, 60), (2, 9, 3)])
@@ -203,18 +195,18 @@ def test_approximate_components_explain_what_scikit_learns_do(monkeypatch):
     X = decaying(300, 200)
     centred = X - X.mean(axis=0)
     best = (np.linalg.svd(centred, compute_uv=False)[:10] ** 2).sum()
-    theirs = PCA(10, svd_solver="randomized", random_state=0).fit(X).components_.T
+    expected = PCA(10, svd_solver="randomized", random_state=0).fit(X).components_.T
     for rows in (X, sparse.csr_matrix(X)):
         P = principal_components(rows, np.arange(300), 10, 0)
         np.testing.assert_allclose(P.T @ P, np.eye(10), atol=1e-10)
-        explained, explained_theirs = (((centred @ Q) ** 2).sum() / best for Q in (P, theirs))
+        explained, explained_expected = (((centred @ Q) ** 2).sum() / best for Q in (P, expected))
         assert explained > 0.999
-        assert explained > explained_theirs - 1e-3
+        assert explained > explained_expected - 1e-3
         full = principal_components(rows, np.arange(300), 1000, 0)
         np.testing.assert_allclose(span(full), np.eye(200), atol=1e-8)
 
 
-def test_components_of_chosen_rows_read_in_chunks(monkeypatch):
+def test_components_of_selected_rows_read_in_chunks(monkeypatch):
     X, order = decaying(100, 12), np.random.default_rng(1).permutation(100)[:70]
     want = span(PCA(4).fit(X[order]).components_.T)
     for chunk in (1, 7, 1024):

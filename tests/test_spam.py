@@ -40,7 +40,7 @@ def check_grid_and_fits(X, y, case, tolerance=1e-10, **options):
 @ALL
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 @pytest.mark.parametrize("d", [1, 3, 17])
-def test_passes_are_steps_on_dense_vectors(d, arrangement, case):
+def test_passes_equal_steps_on_dense_vectors(d, arrangement, case):
     check_grid_and_fits(*examples(200, d, arrangement), case)
 
 
@@ -62,14 +62,14 @@ def test_thresholds_make_zeros(case):
     assert kept[-1] == 0
 
 
-def test_scale_that_would_underflow():
+def test_scale_that_would_underflow_is_multiplied_into_v():
     """With eta l2 in the thousands, the scale of SPAM-l2 falls below 1e-300 within a hundred rows."""
     X, y = examples(300, 9, "sparse")
     learner = SPAML2(xi=1e3, l2=5.0)
     scales = []
     for start in range(0, 300, 10):
         learner.partial_fit(X[start : start + 10], y[start : start + 10], classes=[-1, 1])
-        scales.append(learner._state.model[0, 0])
+        scales.append(learner._state.models["scale"][0])
     assert min(scales) < 1e-30
     assert_close(learner.coef_[0], paper.spam(X, y, 1e3, l2=5.0), tolerance=1e-9)
 
@@ -94,21 +94,6 @@ def test_the_ftrl_auc_program():
 @pytest.mark.skipif("OPAUC_BENCH_GOLDEN" not in os.environ, reason="OPAUC_BENCH_GOLDEN names no folder")
 def test_the_ftrl_auc_program_on_the_way():
     assert sum(check_run(run) for run in golden_runs("spam", "spauc")) == 56
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: SPAML1(xi=0.0), "xi has to be greater than 0; got 0"),
-        (lambda: SPAML2(xi=-1.0), "xi has to be greater than 0; got -1"),
-        (lambda: SPAMElastic(variant="both"), "variant is one of paper, released; got 'both'"),
-        (lambda: SPAUC(mu=-1.0), "mu has to be at least 0; got -1"),
-    ],
-)
-def test_parameters_that_make_no_sense(make, message):
-    X, y = examples(20, 2)
-    with pytest.raises(ValueError, match=message):
-        make().fit(X, y)
 
 
 @pytest.mark.parametrize("name", ["spam_l1", "spam_elastic", "spauc"])

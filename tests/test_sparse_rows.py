@@ -13,8 +13,8 @@ values = st.one_of(st.sampled_from([0.0, -0.0, np.nan, np.inf]), st.floats(width
 
 @given(hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=6), elements=values))
 def test_csr_of_is_what_scipy_makes_of_dense_rows(rows):
-    ours, theirs = csr_of(rows), sparse.csr_matrix(rows)
-    assert ours.shape == theirs.shape
-    np.testing.assert_array_equal(ours.indptr, theirs.indptr)
-    np.testing.assert_array_equal(ours.indices, theirs.indices)
-    np.testing.assert_array_equal(ours.data.view(np.int64), theirs.data.view(np.int64))
+    got, expected = csr_of(rows), sparse.csr_matrix(rows)
+    assert got.shape == expected.shape
+    np.testing.assert_array_equal(got.indptr, expected.indptr)
+    np.testing.assert_array_equal(got.indices, expected.indices)
+    np.testing.assert_array_equal(got.data.view(np.int64), expected.data.view(np.int64))

@@ -1,10 +1,12 @@
 """Training and scoring as a stream: the same model as in memory, whatever the file; files of models; samples."""
 
+import ast
 import bz2
 import gzip
 import json
 import lzma
 import pickle
+import re
 import zipfile
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +20,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
+import opauc_bench
 from opauc_bench.errors import DataError, LearnerError
 from opauc_bench.learners import LEARNERS, DivergenceError, OnePassLearner, get_learner
 from opauc_bench.learners.online import OnlineModel
@@ -211,11 +214,11 @@ def test_which_learners_take_on_features_midway():
     fixed = {name for name in ONE_PASS if not OnlineModel.can_widen(estimator(name))}
     assert fixed == {"solam", "opauc_s", "opauc_feat", "opauc_rp"}
     page = (Path(__file__).parents[1] / "docs/streaming.md").read_text(encoding="utf-8")
-    told = page[page.index("**What a learner has to know.**") :].partition("\n\n")[0]
-    assert all(f"`{name}`" in told for name in fixed)
+    text = page[page.index("**Sizes that a learner needs.**") :].partition("\n\n")[0]
+    assert all(f"`{name}`" in text for name in fixed)
 
 
-def test_a_state_that_cannot_grow_says_so():
+def test_state_that_cannot_widen_is_an_error():
     X, y = rows(100)
     model = OnlineModel(estimator("solam"))
     model.learn(X[:50, :4], y[:50] > 0)
@@ -223,14 +226,14 @@ def test_a_state_that_cannot_grow_says_so():
         model.learn(X[50:], y[50:] > 0)
 
 
-def test_memory_that_is_not_there_is_refused():
+def test_width_beyond_memory_is_refused():
     model = OnlineModel(estimator("opauc"))
     far = sparse.csr_matrix((np.ones(2), [0, 1_999_999], [0, 2]), shape=(1, 2_000_000))
     with pytest.raises(LearnerError, match=r"would need .* GB for 2,000,000 features"):
         model.learn(far, np.array([True]))
 
 
-def test_room_doubles_where_it_is_free_and_the_model_has_none_of_it():
+def test_room_doubles_where_width_costs_memory_only():
     X, y = rows(400, 300)
     model = OnlineModel(estimator("ftrl_auc"))
     widths = set()
@@ -331,7 +334,7 @@ def a_model(weights, **changes):
 
 
 @pytest.mark.parametrize("weights", [[1.0, -2.0, 3.0], [0.0] * 50 + [0.1 + 0.2], [0.0]])
-def test_a_model_comes_back_as_it_was(tmp_path, weights):
+def test_saved_model_loads_unchanged(tmp_path, weights):
     model = a_model(weights)
     model.save(tmp_path / "m.npz")
     back = LinearModel.load(tmp_path / "m.npz")
@@ -346,7 +349,7 @@ def test_mostly_zeros_take_little_room(tmp_path):
         assert sorted(archive.files) == ["about", "indices", "values"]
 
 
-def test_features_that_a_model_does_not_know_count_nothing():
+def test_features_unknown_to_a_model_are_ignored():
     X = sparse.csr_matrix([[1.0, 2.0, 0.0, 4.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     scores, strange = a_model([1.0, 10.0]).scores(X)
     assert scores.tolist() == [20.5, 0.5, -0.5, -0.5]
@@ -396,7 +399,7 @@ TAMPERED = {
     "a description as a pickled object": ({"about": np.array(Bomb(), dtype=object)}, "damaged"),
     "rows as text": ({"n_rows": "7"}, "expected n_rows to be int, got '7'"),
     "three classes": ({"classes": [0.0, 1.0, 2.0]}, "expected two labels"),
-    "no features": ({"n_features": 0}, "makes no sense"),
+    "no features": ({"n_features": 0}, "is not valid"),
     "an index beyond": (
         {"weights": None, "indices": np.array([2]), "values": np.ones(1)},
         "expected a value for each index",
@@ -413,7 +416,7 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_a_file_that_was_tampered_with_is_refused(tmp_path, what):
+def test_invalid_models_are_refused(tmp_path, what):
     changes, message = TAMPERED[what]
     path = tampered(tmp_path / "m.npz", **changes)
     with pytest.raises(DataError) as raised:
@@ -423,7 +426,7 @@ def test_a_file_that_was_tampered_with_is_refused(tmp_path, what):
     assert "opauc-bench train" in raised.value.hint
 
 
-def test_other_files_are_no_models(tmp_path):
+def test_files_of_other_kinds_are_refused(tmp_path):
     path = tmp_path / "m.npz"
     a_model(np.arange(1000.0)).save(path)
     whole = path.read_bytes()
@@ -438,7 +441,7 @@ def test_other_files_are_no_models(tmp_path):
             LinearModel.load(tmp_path / other)
 
 
-def test_an_archive_of_something_else_is_no_model(tmp_path):
+def test_archives_of_other_kinds_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
         archive.writestr("about", "text")
     with pytest.raises(DataError, match="no model"):
@@ -477,3 +480,33 @@ def test_a_bit_that_has_flipped_is_found(tmp_path):
     path.write_bytes(content)
     with pytest.raises(DataError, match="damaged"):
         LinearModel.load(path)
+
+
+def private_names(source: str) -> list[str]:
+    """Names with a leading underscore that are read or set on anything but ``self`` or ``cls``."""
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute)
+        and re.match(r"_(?!_)", node.attr)
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+    ]
+
+
+def test_private_names_are_found():
+    assert private_names("learner._state\nself._rows._begin(1)\nself._rows") == [
+        "line 1: learner._state",
+        "line 2: self._rows._begin",
+    ]
+
+
+PACKAGE = Path(opauc_bench.__file__).parent
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*PACKAGE.joinpath("streaming").glob("*.py"), PACKAGE / "learners" / "online.py"],
+    ids=lambda path: path.name,
+)
+def test_streaming_uses_public_members_of_learners_only(path):
+    assert not private_names(path.read_text())

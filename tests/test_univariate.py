@@ -22,7 +22,7 @@ def by_the_paper(X, y, loss, **options):
 @ALL
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 17, 33])
-def test_grid_pass_is_gradient_descent(d, arrangement, loss):
+def test_grid_pass_equals_gradient_descent(d, arrangement, loss):
     X, y = examples(250, d, arrangement)
     assert_close(LEARNERS[loss]().fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, loss))
 
@@ -50,7 +50,7 @@ def test_sparse_rows(loss):
 
 
 @ALL
-def test_derivative_is_that_of_the_loss(loss):
+def test_derivative_equals_that_of_the_loss(loss):
     margins = np.linspace(-3, 3, 25)
     h = 1e-5
     slopes = (paper.LOSSES[loss](margins + h) - paper.LOSSES[loss](margins - h)) / (2 * h)
@@ -81,21 +81,15 @@ def test_rotating_rows_rotates_weights(loss, seed, d):
 @ALL
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), scale=st.floats(0.1, 10.0))
-def test_scaling_rows_is_scaling_the_step(loss, seed, scale):
+def test_scaling_rows_equals_scaling_the_step(loss, seed, scale):
     """With rows s x and step eta / s^2, the weights are w / s."""
     X, y = examples(80, 5, seed=seed)
     scaled = LEARNERS[loss]().fit_grid(scale * X, y, {"eta": ETA / scale**2})
     assert_close(scaled * scale, LEARNERS[loss]().fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)
 
 
-def test_weights_that_make_no_sense():
-    X, y = examples(20, 2)
-    with pytest.raises(ValueError, match="weights is one of none, balanced, prior; got 'equal'"):
-        UniLog(weights="equal").fit(X, y)
-
-
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_an_intercept_that_overflows_is_divergence(form):
+def test_intercept_that_overflows_is_divergence(form):
     """In rows without features nothing else moves."""
     X, y = np.zeros((10, 3)), np.resize([1, -1], 10)
     learner = UniExp(eta=1024.0, intercept=True)

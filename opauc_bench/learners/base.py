@@ -7,7 +7,7 @@ A learner is two methods on top of this class:
 ``_consume(state, X, y)``
     reads a few rows and changes the state in place.
 
-What comes for free: ``fit``, ``partial_fit``, ``fit_grid``, prediction, progress and time limits between chunks of
+Inherited are ``fit``, ``partial_fit``, ``fit_grid``, prediction, progress and time limits between chunks of
 rows, and the removal of settings that overflow. ``fit`` is the case of a single setting.
 """
 
@@ -27,28 +27,29 @@ from .rows import by_rows, csr_of
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
-# A chunk is about this long, so that limits and progress are looked at often enough.
+# A chunk takes about this long, so that limits and progress are checked often enough.
 _CHUNK_SECONDS = 0.25
 # Most settings that overflow do so at once: short first chunks get rid of them early.
 _FIRST_CHUNK = 16
 _LONGEST_CHUNK = 4096
-_SECONDS_A_LOOK = 2.5e-9  # a weight
-_WEIGHTS_AT_ONCE = 1 << 18  # that are gathered for a look
-_SECONDS_TO_COMPARE = 7e-8  # a nonzero, and a feature
+_SECONDS_PER_CHECK = 2.5e-9  # of a weight, whether it is finite
+_WEIGHTS_AT_ONCE = 1 << 18  # that are gathered for a check
+_SECONDS_TO_COMPARE = 7e-8  # per nonzero, and per feature
 # Wide rows that are made dense, or made when they are read, come in fewer.
 _CHUNK_BYTES = 1 << 26
+_DENSE_VALUES = 1 << 21
 
 
 @dataclass
 class State:
-    """What a learner remembers between rows, for several settings at once.
+    """The state of a learner between rows, for several settings at once.
 
     Attributes
     ----------
     settings : dict of str to ndarray of shape (n_live,)
         Hyper-parameters of the settings that are still finite.
     W : ndarray of shape (>= n_features, >= n_live)
-        One model a column. Kernels may pad both axes with zeros.
+        One model per column. Kernels may pad both axes with zeros.
     """
 
     settings: dict[str, np.ndarray]
@@ -59,12 +60,12 @@ class State:
         return len(next(iter(self.settings.values())))
 
     def expect(self, n_rows: int | None) -> None:
-        """Be told how many rows will come in all, before the first one does; None if nobody knows."""
+        """Receive the number of rows to come, before the first one; None if it is not known."""
 
     def stand_for(self, sizes: np.ndarray) -> None:
-        """Be told how many identical features each one stands for, shape (n_features,), before the first row.
+        """Receive the number of identical features that each one stands for, shape (n_features,), before the first row.
 
-        Of the states of learners with ``_merges_identical_columns``.
+        Only called where the learner has ``_merges_identical_columns``.
         """
         raise TypeError(f"{type(self).__name__} has to define stand_for(sizes)")
 
@@ -73,7 +74,7 @@ class State:
         return self.W[:n_features, : self.n_live]
 
     def finite(self, n_features: int) -> np.ndarray:
-        """Which live settings have finite weights, shape (n_live,); looked at between chunks of rows."""
+        """Which live settings have finite weights, shape (n_live,); checked between chunks of rows."""
         return np.isfinite(self.coef(n_features)).all(axis=0)
 
     def finite_at(self, features: np.ndarray) -> np.ndarray:
@@ -84,9 +85,9 @@ class State:
         return finite
 
     def finite_elsewhere(self) -> bool:
-        """Whether the weights of all features but those of the last rows are finite for certain, if they were before.
+        """Whether all weights but those of the last rows' features are certainly finite, if they were before.
 
-        Asked of the states of learners with ``_moves_own_features``, after each chunk of rows.
+        Only called where the learner has ``_moves_own_features``, after each chunk of rows.
         """
         return True
 
@@ -100,21 +101,20 @@ class State:
         self.W = np.ascontiguousarray(self.W[:, columns])
 
     def widened(self, fresh: State) -> State:
-        """Move what has been learnt into a new state that has room for more features, and return that one.
+        """Move the state into ``fresh``, which has room for more features, and return it.
 
-        Arrays are copied into the leading corner of the new ones, which is right where every axis that goes by features
-        begins with the first one, and where a feature that no row has had yet leaves nothing but zeros.
+        Arrays are copied into the leading corner of the new ones, which is right where every axis over features begins
+        with the first one, and where a feature that no row has had yet leaves nothing but zeros.
 
         Parameters
         ----------
         fresh : State
-            As ``_begin`` makes it for the same settings and more features. It is written to.
+            From ``_begin``, for the same settings and more features. It is written to.
 
         Raises
         ------
         ValueError
-            If the state cannot be widened, because something else than zeros belongs to a new feature, or because it
-            keeps what is no array.
+            If a new feature would need values other than zeros, or the state has attributes that are not arrays.
         """
         for name, old in vars(self).items():
             new = getattr(fresh, name, None)
@@ -125,24 +125,35 @@ class State:
             elif isinstance(old, np.random.Generator):
                 setattr(fresh, name, old)
             elif name != "settings" and old != new:
-                raise ValueError(f"{name} is no array")
+                raise ValueError(f"{name} is not an array")
         return fresh
 
 
 class OnePassLearner(LinearRanker):
     """Base class of linear learners that see every example once.
 
-    Subclasses store hyper-parameters in ``__init__`` and implement ``_begin`` and ``_consume``.
+    Subclasses store hyper-parameters in ``__init__`` and implement ``_begin`` and ``_consume``. To train on rows of a
+    stream without scikit-learn's checks: ``start_pass``, then ``learn_rows``, ``current_weights`` and ``widen`` in
+    any order, at last ``finish_pass``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        The last iterate.
+    n_samples_seen_ : int
+        Rows learnt since ``start_pass`` or the beginning of ``fit``.
+    class_counts_ : ndarray of shape (2,)
+        How many of them were positive and negative.
     """
 
     # Whether rows may come one after the other, none of them known beforehand.
     streams = True
     _sparse_chunks = False
-    # Whether a dense X is looked through first, so that features that are zero in every row need not be carried.
+    # Whether features of a dense X that are zero in every row are found first and left out.
     _skips_zero_features = False
-    # Whether rows change what is stored of their own features only, so that nothing else need be looked at after them.
+    # Whether rows change what is stored of their own features only, so that only these are checked for overflow.
     _moves_own_features = False
-    # Whether the rows of a sparse X are looked through first, so that identical features are carried as one.
+    # Whether identical features of a sparse X are found first and trained as one.
     _merges_identical_columns = False
 
     def _begin(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
@@ -157,7 +168,7 @@ class OnePassLearner(LinearRanker):
         raise TypeError(f"{type(self).__name__} has to define _consume(state, X, y)")
 
     def seconds_per_row(self, n_features: int, n_nonzero: float, n_settings: int) -> float:
-        """Rough CPU time of one row on one core, which ``plan`` and the length of chunks go by.
+        """Rough CPU time of one row on one core, which ``plan`` and the length of chunks depend on.
 
         Parameters
         ----------
@@ -173,14 +184,14 @@ class OnePassLearner(LinearRanker):
         return 8.0 * n_features * n_settings * 2
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        # Weights are looked at after each chunk and copied at the end: with many features that is most of the work.
-        looks = math.log2(max(2.0, n_rows / _FIRST_CHUNK)) + n_rows / _LONGEST_CHUNK
-        looked_at = looks * n_features
+        # Weights are checked after each chunk and copied at the end: with many features that is most of the work.
+        checks = math.log2(max(2.0, n_rows / _FIRST_CHUNK)) + n_rows / _LONGEST_CHUNK
+        checked = checks * n_features
         if self._moves_own_features:
-            looked_at = min(looked_at, n_rows * n_nonzero)
+            checked = min(checked, n_rows * n_nonzero)
         seconds = n_rows * self.seconds_per_row(n_features, n_nonzero, n_settings)
-        seconds += _SECONDS_A_LOOK * (looked_at + 2 * n_features) * n_settings
-        if self._merges_identical_columns:  # how many there are nobody knows: the rest is what it takes without any
+        seconds += _SECONDS_PER_CHECK * (checked + 2 * n_features) * n_settings
+        if self._merges_identical_columns:  # their number is not known: the estimate is for none
             seconds += _SECONDS_TO_COMPARE * (n_rows * n_nonzero + n_features)
         return seconds, self.memory_bytes(n_features, n_settings)
 
@@ -197,36 +208,18 @@ class OnePassLearner(LinearRanker):
         stops: Collection[int] = (),
         on_stop: Callable[[int, Callable[[], np.ndarray]], None] | None = None,
     ) -> np.ndarray:
-        """Train every setting of a grid in one pass over the rows.
+        """Train every setting of a grid in one pass, as :meth:`LinearRanker.fit_grid`.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
             Read in chunks, as ``X[rows]``: it may be memory-mapped and larger than memory, or make its rows when they
             are asked for.
-        y : ndarray of shape (n_samples,)
-            Labels, -1 or +1.
-        grid : mapping of axis name to array of shape (n_settings,)
-            One value a setting for each name in ``grid_axes`` that should differ from this estimator's own value.
-        order : ndarray of int, optional
-            Rows to visit, in this order; by default all of them from first to last.
-        on_chunk : callable, optional
-            Called with the number of rows consumed so far after each chunk; what it raises ends the pass.
         stops : collection of int
             Numbers of rows after which to call ``on_stop``.
         on_stop : callable, optional
             Called with the number of rows consumed so far and a function that returns the weights at that point, in
             the form of this method's result. Not called any more once every setting has overflowed.
-
-        Returns
-        -------
-        coef : ndarray of shape (n_features, n_settings)
-            One model a column. Columns of settings that overflowed are NaN.
-
-        Raises
-        ------
-        ValueError
-            If ``grid`` is empty, has an unknown axis or axes of different lengths.
         """
         settings, X = self._settings(grid), by_rows(X)
         n_settings = len(next(iter(settings.values())))
@@ -318,32 +311,114 @@ class OnePassLearner(LinearRanker):
         chunk = np.ascontiguousarray(chunk, dtype=np.float64)
         return csr_of(chunk) if self._sparse_chunks else chunk
 
-    # ------------------------------------------------------------------ scikit-learn
+    # ------------------------------------------------------------------ rows of a stream
 
-    def fit(self, X, y):
-        """Train on the rows of ``X`` from first to last, forgetting everything before.
+    def start_pass(self, n_features: int, n_rows: int | None = None) -> None:
+        """Forget everything and begin a pass with the estimator's own setting.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes; ``classes_[1]``, the greater label, is the positive one.
-
-        Returns
-        -------
-        self
+        n_features : int
+        n_rows : int, optional
+            How many rows will come, if that is known.
 
         Raises
         ------
         ValueError
-            If there are not exactly two classes.
-        DivergenceError
-            If the weights overflow.
+            If a parameter has a value that its constraint does not accept.
         """
+        self.check_params()
+        self._state = self._begin(n_features, self._own_setting())
+        self._state.expect(n_rows)
+        self._width, self._n_rows_expected = n_features, n_rows
+        self._class_sums = np.zeros((2, n_features))
+        self.class_counts_ = np.zeros(2)
+        self.n_samples_seen_ = 0
+
+    def learn_rows(self, X, positive: np.ndarray) -> None:
+        """Learn rows; with sparse rows, only the learner's own work depends on the number of features.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n, n_features)
+            As many features as given to ``start_pass`` or ``widen``, finite values.
+        positive : ndarray of bool, shape (n,)
+        """
+        signs = np.where(positive, 1, -1).astype(np.int8)
+        length = _LONGEST_CHUNK
+        if sparse.issparse(X) and not self._sparse_chunks:
+            length = min(length, max(1, _DENSE_VALUES // X.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, X.shape[0], length):
+                rows = np.arange(first, min(first + length, X.shape[0]))
+                self._consume(self._state, self._chunk(X, rows, None), signs[rows])
+        for k, members in enumerate((positive, ~positive)):
+            self.class_counts_[k] += np.count_nonzero(members)
+            if sparse.issparse(X):
+                # One entry after the other: the same sums, however the rows are cut into pieces.
+                stored = np.repeat(members, np.diff(X.indptr))
+                np.add.at(self._class_sums[k], X.indices[stored], X.data[stored])
+            else:
+                self._class_sums[k] += X[members].sum(axis=0)
+        self.n_samples_seen_ += X.shape[0]
+
+    def current_weights(self, features: np.ndarray | None = None) -> np.ndarray:
+        """Weights as they are now, finite or not, of all features or at some ``features``, which may repeat."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if features is None:
+                return self._state.coef(self._width)[:, 0].copy()
+            return self._state.coef_at(features)[:, 0]
+
+    def widen(self, n_features: int) -> None:
+        """Make room for more features, which have weight 0 until a row has them.
+
+        Raises
+        ------
+        ValueError
+            If the state cannot be widened, as that of SOLAM, whose first weights depend on the number of features.
+        """
+        fresh = self._begin(n_features, self._own_setting())
+        if self.n_samples_seen_:
+            fresh = self._state.widened(fresh)
+        else:
+            fresh.expect(self._n_rows_expected)
+        self._state, self._width = fresh, n_features
+        self._class_sums = np.pad(self._class_sums, ((0, 0), (0, n_features - self._class_sums.shape[1])))
+
+    def finish_pass(self, n_features: int | None = None):
+        """Set ``coef_`` and ``intercept_`` from the rows so far; more rows may follow.
+
+        Parameters
+        ----------
+        n_features : int, optional
+            The first features, if there is room for more.
+
+        Raises
+        ------
+        DivergenceError
+            If a weight is not finite.
+        """
+        n_features = n_features or self._class_sums.shape[1]
+        self._class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
+        weights = self.current_weights()[:n_features]
+        if not np.isfinite(weights).all():
+            raise DivergenceError(
+                f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
+                f"({', '.join(f'{axis}={getattr(self, axis):g}' for axis in self.grid_axes)}): "
+                "take smaller steps, or scale the features to [-1, 1]"
+            )
+        self.coef_ = weights[None, :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.intercept_ = np.array([self._intercept(weights)])
+        return self
+
+    # ------------------------------------------------------------------ scikit-learn
+
+    def fit(self, X, y):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self._set_classes(y)
-        self._forget(X.shape[1], X.shape[0])
-        return self._learn(X, y)
+        self.start_pass(X.shape[1], X.shape[0])
+        return self._learn_labelled(X, y)
 
     def partial_fit(self, X, y, classes=None):
         """Go on training with more rows.
@@ -362,7 +437,7 @@ class OnePassLearner(LinearRanker):
         Raises
         ------
         ValueError
-            If there are not exactly two classes, or a label that is neither.
+            As ``fit``, or if there is a label that is neither class.
         DivergenceError
             If the weights overflow.
         """
@@ -370,67 +445,25 @@ class OnePassLearner(LinearRanker):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first)
         if first:
             self._set_classes(y if classes is None else np.asarray(classes))
-            self._forget(X.shape[1], None)
-        return self._learn(X, y)
+            self.start_pass(X.shape[1])
+        else:
+            self.check_params()
+        return self._learn_labelled(X, y)
 
-    def _forget(self, n_features: int, n_rows: int | None) -> None:
-        self._state = self._new_state(n_features)
-        self._state.expect(n_rows)
-        self._class_counts = np.zeros(2)
-        self._class_sums = np.zeros((2, n_features))
-        self.n_samples_seen_ = 0
-
-    def _new_state(self, n_features: int) -> State:
-        """A state for the estimator's own setting."""
-        self.check_params()
-        return self._begin(n_features, {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes})
-
-    def _learn(self, X, y):
-        if strangers := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
-            raise ValueError(f"y has the labels {strangers}; the classes are {self.classes_.tolist()}")
-        self._take_in(X, y == self.classes_[1])
-        with np.errstate(over="ignore", invalid="ignore"):
-            weights = self._state.coef(X.shape[1])[:, 0].copy()
-        return self._present(weights)
-
-    def _take_in(self, X, positive: np.ndarray) -> None:
-        """Consume checked rows; no work but the learner's own goes by the number of features if ``X`` is sparse."""
-        signs = np.where(positive, 1, -1).astype(np.int8)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, X.shape[0], _LONGEST_CHUNK):
-                rows = np.arange(start, min(start + _LONGEST_CHUNK, X.shape[0]))
-                self._consume(self._state, self._chunk(X, rows, None), signs[rows])
-        for k, members in enumerate((positive, ~positive)):
-            self._class_counts[k] += np.count_nonzero(members)
-            if sparse.issparse(X):
-                # One entry after the other: the same sums, however the rows are cut into pieces.
-                stored = np.repeat(members, np.diff(X.indptr))
-                np.add.at(self._class_sums[k], X.indices[stored], X.data[stored])
-            else:
-                self._class_sums[k] += X[members].sum(axis=0)
-        self.n_samples_seen_ += X.shape[0]
-
-    def _present(self, weights: np.ndarray):
-        """Set what a trained estimator shows; divergence is found here."""
-        if not np.isfinite(weights).all():
-            raise DivergenceError(
-                f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
-                f"({', '.join(f'{axis}={getattr(self, axis):g}' for axis in self.grid_axes)}): "
-                "take smaller steps, or scale the features to [-1, 1]"
-            )
-        self.coef_ = weights[None, :]
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.intercept_ = np.array([self._intercept(weights)])
-        return self
+    def _learn_labelled(self, X, y):
+        if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
+            raise ValueError(f"y has the labels {unknown}; the classes are {self.classes_.tolist()}")
+        self.learn_rows(X, y == self.classes_[1])
+        return self.finish_pass()
 
     def _intercept(self, weights: np.ndarray) -> float:
-        return self._threshold(weights, self._class_sums, self._class_counts)
+        return self._threshold(weights, self._class_sums, self.class_counts_)
 
 
 def _features_in_use(X) -> np.ndarray | None:
     """Columns of a dense ``X`` with any nonzero entry, or None if that is all of them (or ``X`` is no array).
 
-    Where a feature that is zero in every row keeps a zero weight, leaving it out changes nothing: with O(d^2) a step,
+    Where a feature that is zero in every row keeps a zero weight, leaving it out changes nothing: with O(d^2) per step,
     on mnist it saves a seventh of the work.
     """
     if not isinstance(X, np.ndarray):

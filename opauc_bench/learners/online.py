@@ -1,4 +1,4 @@
-"""One model on rows that come piece by piece, with features that nobody has counted beforehand."""
+"""One model on rows that come piece by piece, with a number of features that is not known beforehand."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ __all__ = ["OnlineModel"]
 # Indices are 32-bit in the kernels, and a state may have one coordinate more than there are features.
 _MOST_FEATURES = 2**31 - 2
 # Overflow shows in the scores of the next rows, unless they have none of the features concerned.
-_CHUNKS_BETWEEN_LOOKS = 64
-_DENSE_VALUES = 1 << 21  # of a piece of rows that a learner takes as a dense array
+_PIECES_BETWEEN_CHECKS = 64
 
 
 class OnlineModel:
@@ -34,14 +33,12 @@ class OnlineModel:
     n_features : int, optional
         Width from the beginning; wider rows widen it.
     n_rows : int, optional
-        How many rows will come, for learners that want to know.
+        How many rows will come, for learners that need the number.
 
     Attributes
     ----------
     n_features : int
         Given, or one more than the largest index so far.
-    n_rows : int
-        Rows learnt so far.
 
     Raises
     ------
@@ -52,40 +49,40 @@ class OnlineModel:
     def __init__(self, learner: OnePassLearner, *, n_features: int | None = None, n_rows: int | None = None):
         self.learner = learner
         self.n_features = 0
-        self._width = 0
-        self._n_chunks = 0
+        self._room = 0
+        self._n_pieces = 0
         try:
-            learner.check_params()
-            learner._forget(1, n_rows)
+            learner.start_pass(1, n_rows)
         except (ValueError, TypeError) as error:
-            raise LearnerError(f"{type(learner).__name__}: {error}") from error
-        self._expected = n_rows
+            name = type(learner).__name__
+            raise LearnerError(str(error) if str(error).startswith(f"{name}: ") else f"{name}: {error}") from error
         if n_features:
             self._widen(n_features)
 
     @staticmethod
     def can_widen(learner: OnePassLearner) -> bool:
-        """Whether the learner's state can take on features midway, found out by a rehearsal on a few made-up rows.
+        """Whether the learner's state can take on features midway: tried on a few made-up rows.
 
-        It gives the same weights as one that had the room from the beginning, or it cannot: SOLAM's first weights, for
-        one, depend on the number of features.
+        It can if the weights are those of a state that had room from the beginning. Those of SOLAM are not: its first
+        weights depend on the number of features.
         """
         seed = {"random_state": 0} if "random_state" in learner.get_params() else {}
-        wide, grown = (OnlineModel(clone(learner).set_params(**seed), n_rows=40) for _ in range(2))
         rng = np.random.default_rng(0)
         X, positive = rng.uniform(-1, 1, (40, 7)), np.arange(40) % 3 == 0
         X[:20, 3:] = 0.0
         try:
-            wide._widen(7)
+            wide, grown = (OnlineModel(clone(learner).set_params(**seed), n_features=n, n_rows=40) for n in (7, None))
             for model in (wide, grown):
                 model.learn(sparse.csr_matrix(X[:20, : model.n_features or 3]), positive[:20])
                 model.learn(sparse.csr_matrix(X[20:]), positive[20:])
         except LearnerError:
             return False
-        return np.allclose(grown._weights(), wide._weights(), rtol=1e-9, atol=1e-12, equal_nan=True)
+        weights, expected = grown.learner.current_weights()[:7], wide.learner.current_weights()[:7]
+        return np.allclose(weights, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
 
     @property
     def n_rows(self) -> int:
+        """Rows learnt so far."""
         return self.learner.n_samples_seen_
 
     def scores(self, X: sparse.csr_matrix) -> np.ndarray:
@@ -99,13 +96,13 @@ class OnlineModel:
         if not self.n_rows:
             return np.zeros(X.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):
-            known = X.indices < self._width
+            known = X.indices < self._room
             products = np.zeros(X.nnz)
-            products[known] = self.learner._state.coef_at(X.indices[known])[:, 0] * X.data[known]
+            products[known] = self.learner.current_weights(X.indices[known]) * X.data[known]
             rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
             scores = np.bincount(rows, weights=products, minlength=X.shape[0])
         if not np.isfinite(scores).all():
-            self._look_for_overflow()
+            self._check_overflow()
         return scores
 
     def learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
@@ -118,16 +115,13 @@ class OnlineModel:
         LearnerError
             If a new feature needs more memory than there is, or the learner cannot take it on.
         """
-        if X.shape[1] > self.n_features or not self._width:
+        if X.shape[1] > self.n_features or not self._room:
             self._widen(max(X.shape[1], 1))
-        step = max(1, X.shape[0] if self.learner._sparse_chunks else _DENSE_VALUES // self._width)
-        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._width))
-        for start in range(0, X.shape[0], step):
-            piece = X if step >= X.shape[0] else X[start : start + step]
-            self.learner._take_in(piece, positive[start : start + step])
-        self._n_chunks += 1
-        if self._n_chunks % _CHUNKS_BETWEEN_LOOKS == 0:
-            self._look_for_overflow()
+        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._room))
+        self.learner.learn_rows(X, positive)
+        self._n_pieces += 1
+        if self._n_pieces % _PIECES_BETWEEN_CHECKS == 0:
+            self._check_overflow()
 
     def finish(self, classes: np.ndarray) -> OnePassLearner:
         """Return the learner as a fitted estimator for ``n_features`` features and ``classes`` (the positive last).
@@ -137,56 +131,40 @@ class OnlineModel:
         DivergenceError
             If the weights have overflowed.
         """
-        learner, weights = self.learner, self._weights()
-        learner.classes_ = np.asarray(classes)
-        learner.n_features_in_ = self.n_features
-        learner._class_sums = np.ascontiguousarray(learner._class_sums[:, : self.n_features])
-        return learner._present(weights)
+        self.learner.classes_ = np.asarray(classes)
+        self.learner.n_features_in_ = self.n_features
+        return self.learner.finish_pass(self.n_features)
 
-    def _weights(self) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return np.array(self.learner._state.coef(self._width)[: self.n_features, 0])
-
-    def _look_for_overflow(self) -> None:
-        weights = self._weights()
-        if not np.isfinite(weights).all():
-            self.learner._present(weights)
+    def _check_overflow(self) -> None:
+        if not np.isfinite(self.learner.current_weights()[: self.n_features]).all():
+            self.learner.finish_pass(self.n_features)
 
     def _widen(self, n_features: int) -> None:
         """Make room for ``n_features`` and count them."""
-        learner = self.learner
-        if n_features > self._width:
-            width = self._room_for(n_features)
+        if n_features > self._room:
+            room = self._room_for(n_features)
             try:
-                fresh = learner._new_state(width)
-                if self.n_rows:
-                    fresh = learner._state.widened(fresh)
-                else:
-                    fresh.expect(self._expected)
+                self.learner.widen(room)
             except MemoryError:
-                raise _too_much(learner, width) from None
+                raise _exceeds_memory(self.learner, room) from None
             except ValueError as error:
                 raise LearnerError(
-                    f"{type(learner).__name__} cannot take on new features midway: it began with {self.n_features:,}, "
-                    f"and then came feature {n_features:,} ({error})",
+                    f"{type(self.learner).__name__} cannot take on new features midway: it began with "
+                    f"{self.n_features:,}, and then came feature {n_features:,} ({error})",
                     "--features N  # the largest index in the data",
                 ) from error
-            sums = np.zeros((2, width))
-            if self.n_rows:
-                sums[:, : self._width] = learner._class_sums
-            learner._state, learner._class_sums, self._width = fresh, sums, width
+            self._room = room
         self.n_features = n_features
 
     def _room_for(self, n_features: int) -> int:
-        """A width that is not too small again soon, where width costs memory only; otherwise as much as needed."""
+        """A width that leaves room for more, where width costs memory only; otherwise as much as needed."""
         learner = self.learner
         if n_features > _MOST_FEATURES or _bytes(learner, n_features) > _memory():
-            raise _too_much(learner, n_features)
+            raise _exceeds_memory(learner, n_features)
         narrow, wide = (learner.seconds_per_row(width, 1.0, 1) for width in (n_features, 4 * n_features))
-        ample = min(2 * self._width, _MOST_FEATURES)
-        return (
-            ample if ample > n_features and wide < 1.5 * narrow and _bytes(learner, ample) <= _memory() else n_features
-        )
+        ample = min(2 * self._room, _MOST_FEATURES)
+        costs_memory_only = wide < 1.5 * narrow and _bytes(learner, ample) <= _memory()
+        return ample if ample > n_features and costs_memory_only else n_features
 
 
 def _bytes(learner: OnePassLearner, width: int) -> float:
@@ -199,9 +177,9 @@ def _memory() -> float:
     return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
 
 
-def _too_much(learner: OnePassLearner, width: int) -> LearnerError:
+def _exceeds_memory(learner: OnePassLearner, width: int) -> LearnerError:
     return LearnerError(
         f"{type(learner).__name__} would need {_bytes(learner, width) / 2**30:,.1f} GB for {width:,} features; "
         f"this machine has {_memory() / 2**30:,.1f} GB",
-        "number the features without gaps, or take a learner with less memory a feature, such as ftrl_auc",
+        "number the features without gaps, or use a learner with less memory per feature, such as ftrl_auc",
     )

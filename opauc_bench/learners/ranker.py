@@ -1,7 +1,7 @@
-"""What all learners share: linear scores, checked settings and classes, scikit-learn's conventions.
+"""Base class of all learners: linear scores, checked settings and classes, scikit-learn's conventions.
 
 :class:`opauc_bench.learners.OnePassLearner` sees every example once; :class:`opauc_bench.learners.BatchLearner` has the
-whole training set at hand. Everything else in the project only knows what is declared here.
+whole training set. Everything else in the project only knows what is declared here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .docs import complete_docstring
+from .parameters import Constraint, Real, require
 
 __all__ = ["DivergenceError", "LinearRanker"]
 
@@ -31,23 +34,33 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     version : int
         Part of the identity of every recorded number: raise it when the learner's results change.
     grid_axes : tuple of str
-        Names of the hyper-parameters that ``fit_grid`` accepts one value a setting for.
-    zero_axes : tuple of str
-        Those of them that a grid may set to 0.
+        Names of the hyper-parameters that ``fit_grid`` accepts one value per setting for.
+    parameter_constraints : dict of str to Constraint
+        What each parameter may be, see :mod:`.parameters`; a grid axis without one is a finite number.
     rotation_invariant : bool
         Whether rotating all rows leaves the scores as they are.
     not_identity : tuple of str
         Parameters that say how or where a number is computed, not which: they are no part of its identity.
+    coef_ : ndarray of shape (1, n_features)
+    intercept_ : ndarray of shape (1,)
+        Threshold midway between the class means' scores; AUC does not depend on it.
+    classes_ : ndarray of shape (2,)
+        Both labels, the positive one last.
     """
 
     version = 1
     grid_axes: tuple[str, ...] = ()
-    zero_axes: ClassVar[tuple[str, ...]] = ()
+    parameter_constraints: ClassVar[dict[str, Constraint]] = {}
+    axis_constraint: ClassVar[Constraint] = Real()  # of grid axes that have none of their own
     # Whether scores stay the same, but for rounding, when all rows are rotated: few wide rows can be narrowed first.
     rotation_invariant: ClassVar[bool] = False
     # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        complete_docstring(cls)
 
     def fit_grid(
         self,
@@ -58,8 +71,55 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         order: np.ndarray | None = None,
         on_chunk: Callable[[int], None] | None = None,
     ) -> np.ndarray:
-        """Train every setting of a grid on the rows ``order``; weights of shape (n_features, n_settings)."""
+        """Train every setting of a grid on the rows ``order``.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+            Labels, -1 or +1.
+        grid : mapping of axis name to array of shape (n_settings,)
+            One value per setting for each name in ``grid_axes`` that should differ from this estimator's own value.
+        order : ndarray of int, optional
+            Rows to visit, in this order; by default all of them from first to last.
+        on_chunk : callable, optional
+            Called with the number of rows consumed so far after each chunk (by a batch learner, with the number of
+            planes or Newton steps after each of them); what it raises ends the training.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_features, n_settings)
+            One model per column. Columns of settings that overflowed are NaN.
+
+        Raises
+        ------
+        ValueError
+            If ``grid`` is empty, has an unknown axis, axes of different lengths or a value that its constraint does not
+            accept; from a batch learner also if one of the classes is missing among the rows.
+        """
         raise TypeError(f"{type(self).__name__} has to define fit_grid")
+
+    def fit(self, X, y):
+        """Train on the rows of ``X``, from first to last, forgetting everything before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes; ``classes_[1]``, the greater label, is the positive one.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are not exactly two classes, or a parameter has a value that its constraint does not accept.
+        DivergenceError
+            If the weights overflow.
+        """
+        raise TypeError(f"{type(self).__name__} has to define fit")
 
     def cost(self, n_rows: int, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
         """Rough CPU seconds of ``fit_grid`` on one core, and the bytes it needs beside the data, for ``plan``.
@@ -92,17 +152,23 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             return 1
         return next(n_passes for n_passes in range(1, n_settings + 1) if fits(n_passes))
 
+    @classmethod
+    def _constraints(cls) -> dict[str, Constraint]:
+        return dict.fromkeys(cls.grid_axes, cls.axis_constraint) | cls.parameter_constraints
+
     def check_params(self) -> None:
-        """Look at the parameters that are not tuned; called before any work.
+        """Check all parameters against their constraints; called before any work.
 
         Raises
         ------
         ValueError
-            If one has a value that the learner does not know.
+            If one has a value that its constraint does not accept.
         """
+        for name, constraint in self._constraints().items():
+            require(type(self).__name__, name, constraint, getattr(self, name))
 
     def provenance(self) -> dict[str, Any]:
-        """What a record should tell about the last training beside the parameters; JSON-ready, by default nothing."""
+        """What a record contains about the last training beside the parameters; JSON-ready, by default nothing."""
         return {}
 
     def _settings(self, grid: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -112,12 +178,21 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__}.fit_grid has the axes {', '.join(self.grid_axes)}; got {', '.join(unknown)}"
             )
-        given = {axis: np.atleast_1d(np.asarray(values, dtype=float)) for axis, values in grid.items()}
+        # As objects: an array of numbers would hide that a value was text or True.
+        given = {axis: np.atleast_1d(np.asarray(values, dtype=object)) for axis, values in grid.items()}
         lengths = {axis: len(values) for axis, values in given.items()}
         if not given or len(set(lengths.values())) != 1 or 0 in lengths.values():
-            raise ValueError(f"fit_grid needs one value a setting on each axis; got lengths {lengths}")
+            raise ValueError(f"fit_grid needs one value per setting on each axis; got lengths {lengths}")
+        constraints = self._constraints()
+        for axis, values in given.items():
+            for value in values:
+                require(type(self).__name__, axis, constraints[axis], value)
         n_settings = next(iter(lengths.values()))
-        return {axis: given.get(axis, np.full(n_settings, float(getattr(self, axis)))) for axis in self.grid_axes}
+        own = {axis: np.full(n_settings, value[0]) for axis, value in self._own_setting().items()}
+        return own | {axis: values.astype(float) for axis, values in given.items()}
+
+    def _own_setting(self) -> dict[str, np.ndarray]:
+        return {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes}
 
     def _set_classes(self, y) -> None:
         check_classification_targets(y)
@@ -129,7 +204,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             advice = ". In partial_fit, name both with classes=..." if hasattr(self, "partial_fit") else ""
             raise ValueError(
                 f"{type(self).__name__} needs two classes to rank one above the other; "
-                f"got 1 class: {classes[0]!r}{advice}"
+                f"got 1 class: {classes.tolist()[0]!r}{advice}"
             )
         self.classes_ = classes
 

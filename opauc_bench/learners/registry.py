@@ -1,4 +1,4 @@
-"""Where learners are found: by name, through entry points, or as ``path/to/file.py:Class``."""
+"""Find learners: by name, through entry points, or as ``path/to/file.py:Class``."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def learner_names() -> dict[str, str]:
 
 
 def contested_names() -> list[str]:
-    """A sentence for each name that means several learners, because packages offer what is there already."""
+    """A sentence for each name that means several learners, because packages offer the same one."""
     sentences = []
     for name, (first, *others) in _offers().items():
         if name in LEARNERS and others:
-            sentences.append(f"{name} is the built-in learner; {' and '.join(others)} cannot be had by that name")
+            sentences.append(f"{name} is the built-in learner; {' and '.join(others)} are not available by that name")
         elif others:
             sentences.append(f"{name} could be {' or '.join([first, *others])}, of different packages")
     return sentences
@@ -82,7 +82,7 @@ def get_learner(name: str, folder: Path | None = None) -> type:
     name : str
         A name, or ``path/to/file.py:Class``.
     folder : Path, optional
-        What a relative path starts from; by default the working directory.
+        Base of a relative path; by default the working directory.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def get_learner(name: str, folder: Path | None = None) -> type:
         raise LearnerError(
             f"no learner is called {name!r}{f' (did you mean {close[0]!r}?)' if close else ''}; "
             f"known: {', '.join(sorted(known))}",
-            "path/to/file.py:Class for one of your own",
+            "path/to/file.py:Class for a learner in a file",
         )
     address, *others = known[name]
     if others and name not in LEARNERS:
@@ -139,7 +139,9 @@ def zero_axes(name: str, folder: Path | None = None) -> tuple[str, ...]:
     LearnerError
         If there is no such learner.
     """
-    return tuple(get_learner(name, folder).zero_axes)
+    learner = get_learner(name, folder)
+    constraints = learner.parameter_constraints
+    return tuple(axis for axis in learner.grid_axes if axis in constraints and constraints[axis].accepts(0.0))
 
 
 def _module_from_file(path: Path):
@@ -180,14 +182,14 @@ def _class_in(module, class_name: str, name: str) -> type:
             "see docs/learners.md, or copy opauc_bench/learners/univariate.py",
         )
     try:
-        trouble = _trouble_with(learner)
+        problem = _validation_error(learner)
     except (Exception, SystemExit) as error:
         place = place_of(error, module.__file__)
         raise LearnerError(
             f"learner {name!r}: {class_name}() raised {type(error).__name__}: {error} ({place})"
         ) from error
-    if trouble:
-        raise LearnerError(f"learner {name!r}: {class_name} {trouble}", "docs/learners.md has a complete example")
+    if problem:
+        raise LearnerError(f"learner {name!r}: {class_name} {problem}", "docs/learners.md has a complete example")
     return learner
 
 
@@ -197,8 +199,8 @@ def _parameters(learner: type) -> list[inspect.Parameter]:
     return list(inspect.signature(learner.__init__).parameters.values())[1:]
 
 
-def _trouble_with(learner: type) -> str:
-    """What keeps a class from being built and tuned by others, or nothing."""
+def _validation_error(learner: type) -> str:
+    """Why a class cannot be built and tuned, or an empty text."""
     parameters = _parameters(learner)
     if loose := [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]:
         return f"has {loose[0]!s} in __init__: scikit-learn needs every parameter by its name"
@@ -209,11 +211,11 @@ def _trouble_with(learner: type) -> str:
         return f"needs a tuple of names as grid_axes, such as ({axes!r},); got {axes!r}"
     if not axes:
         return 'has no grid_axes: name at least one parameter to tune, such as grid_axes = ("eta",)'
-    if strange := [axis for axis in axes if axis not in names]:
-        return f"has {strange[0]!r} in grid_axes, but the parameters of __init__ are {', '.join(names) or 'none'}"
+    if unknown := [axis for axis in axes if axis not in names]:
+        return f"has {unknown[0]!r} in grid_axes, but the parameters of __init__ are {', '.join(names) or 'none'}"
     made = learner()
-    if lost := [n for n in names if not hasattr(made, n)]:
-        return f"has to keep its parameters under their names: write self.{lost[0]} = {lost[0]} in __init__"
+    if missing := [n for n in names if not hasattr(made, n)]:
+        return f"has to keep its parameters under their names: write self.{missing[0]} = {missing[0]} in __init__"
     for axis in axes:
         if isinstance(value := getattr(made, axis), str) or not isinstance(value, Real):
             return f"needs a number as default of {axis}, which is tuned; got {value!r}"

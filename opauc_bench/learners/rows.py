@@ -1,18 +1,15 @@
-"""What the learners for sparse rows share: checked parameters, aligned state, CSR rows as a kernel takes them."""
+"""Helpers of the learners for sparse rows: aligned state, CSR rows as a kernel takes them."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 from scipy import sparse
 
 from ..kernels import njit
 
-__all__ = ["aligned_zeros", "by_rows", "csr_of", "require_positive", "require_variant", "rows_of"]
+__all__ = ["aligned_zeros", "by_rows", "csr_of", "rows_of"]
 
 _CACHE_LINE = 64
-_VARIANTS = ("paper", "released")
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
@@ -31,20 +28,6 @@ def by_rows(X):
 def rows_of(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``indptr`` (int64), ``indices`` (int32) and ``data`` of CSR rows."""
     return X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data
-
-
-def require_positive(settings: Mapping[str, np.ndarray], *axes: str) -> None:
-    """Refuse settings whose ``axes`` are not all greater than 0."""
-    for axis in axes:
-        if not (settings[axis] > 0).all():
-            raise ValueError(f"{axis} has to be greater than 0; got {settings[axis].min():g}")
-
-
-def require_variant(variant) -> bool:
-    """Whether ``variant`` is 'released'; it has to be that or 'paper'."""
-    if variant not in _VARIANTS:
-        raise ValueError(f"variant is one of {', '.join(_VARIANTS)}; got {variant!r}")
-    return variant == "released"
 
 
 def csr_of(rows: np.ndarray) -> sparse.csr_matrix:

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..kernels import njit
 from .base import OnePassLearner, State
+from .parameters import POSITIVE, Boolean, Options
 
 __all__ = ["UniExp", "UniLog", "UniSqu"]
 
@@ -43,7 +44,33 @@ class _Univariate(State):
 
 
 class _UnivariateLearner(OnePassLearner):
+    """Base class of the online univariate losses.
+
+    Parameters
+    ----------
+    eta : float, default=2**-6
+        Constant step size.
+    weights : {'none', 'balanced', 'prior'}, default='none'
+        Class weights from the class frequencies so far (the example itself included): 'none' gives 1, 'balanced'
+        n / (2 n_y), so that both classes weigh the same (Kotlowski et al. 2011), 'prior' 2 n_y / n. The published
+        values of Gao et al. 2016 are those of 'none', although the text describes weighted losses.
+    intercept : bool, default=False
+        Whether to train an intercept.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of shape (1,)
+        The trained intercept, or else a threshold midway between the class means' scores.
+
+    References
+    ----------
+    W. Kotlowski, K. Dembczynski, E. Huellermeier: Bipartite ranking through minimization of univariate loss.
+    ICML 2011. As a baseline of one-pass AUC optimisation: W. Gao et al., Artificial Intelligence 236 (2016),
+    section 7.1.
+    """
+
     grid_axes = ("eta",)
+    parameter_constraints: ClassVar = {"eta": POSITIVE, "weights": Options(*_WEIGHTS), "intercept": Boolean()}
     rotation_invariant = True
     _sparse_chunks = True
     _moves_own_features = True
@@ -53,10 +80,6 @@ class _UnivariateLearner(OnePassLearner):
         self.eta = eta
         self.weights = weights
         self.intercept = intercept
-
-    def check_params(self):
-        if self.weights not in _WEIGHTS:
-            raise ValueError(f"weights is one of {', '.join(_WEIGHTS)}; got {self.weights!r}")
 
     def _begin(self, n_features, settings):
         n_settings = len(settings["eta"])
@@ -83,37 +106,9 @@ class _UnivariateLearner(OnePassLearner):
         return 8.0 * n_features * n_settings
 
 
-_PARAMETERS = """
-
-    Parameters
-    ----------
-    eta : float, default=2**-6
-        Constant step size.
-    weights : {'none', 'balanced', 'prior'}, default='none'
-        Class weights from the class frequencies so far (the example itself included): 'none' gives 1, 'balanced'
-        n / (2 n_y), so that both classes weigh the same (Kotlowski et al. 2011), 'prior' 2 n_y / n. The published
-        values of Gao et al. 2016 are those of 'none', although the text describes weighted losses.
-    intercept : bool, default=False
-        Whether to train an intercept.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate.
-    intercept_ : ndarray of shape (1,)
-        The trained intercept, or else a threshold midway between the class means' scores.
-    classes_ : ndarray of shape (2,)
-
-    References
-    ----------
-    W. Kotlowski, K. Dembczynski, E. Huellermeier: Bipartite ranking through minimization of univariate loss.
-    ICML 2011. As a baseline of one-pass AUC optimisation: W. Gao et al., Artificial Intelligence 236 (2016),
-    section 7.1.
-    """
-
-
 class UniExp(_UnivariateLearner):
-    __doc__ = "Online gradient descent on the univariate exponential loss." + _PARAMETERS
+    """Online gradient descent on the univariate exponential loss."""
+
     _loss = _EXPONENTIAL
     expected_failed_checks: ClassVar = dict.fromkeys(
         ("check_fit_idempotent", "check_fit_check_is_fitted", "check_n_features_in"),
@@ -122,12 +117,14 @@ class UniExp(_UnivariateLearner):
 
 
 class UniLog(_UnivariateLearner):
-    __doc__ = "Online gradient descent on the univariate logistic loss." + _PARAMETERS
+    """Online gradient descent on the univariate logistic loss."""
+
     _loss = _LOGISTIC
 
 
 class UniSqu(_UnivariateLearner):
-    __doc__ = "Online gradient descent on the univariate squared loss, (1 - m)^2 / 2." + _PARAMETERS
+    """Online gradient descent on the univariate squared loss, (1 - m)^2 / 2."""
+
     _loss = _SQUARED
 
 

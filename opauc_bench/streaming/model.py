@@ -45,7 +45,7 @@ _FORMAT, _FORMAT_VERSION = "opauc-bench linear model", 1
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Weights, and what is needed to score the rows of another file in the same way.
+    """Weights, and how rows of another file are scored with them.
 
     Attributes
     ----------
@@ -164,12 +164,12 @@ class LinearModel:
         if not (isinstance(classes, list) and len(classes) == 2 and all(type(label) is float for label in classes)):
             raise _NotAModel(f"expected two labels, got {classes!r}")
         if type(n_features) is not int or n_features < 1 or not np.isfinite([about["intercept"], *classes]).all():
-            raise _NotAModel("the number of features, the intercept or a label makes no sense")
+            raise _NotAModel("the number of features, the intercept or a label is not valid")
         return cls(weights=_weights_of(arrays, n_features), classes=tuple(classes), **about)
 
 
 class _NotAModel(Exception):
-    """What is wrong with a file that was to be a model."""
+    """Why a file is not a model."""
 
 
 def _arrays_of(file: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -142,7 +142,7 @@ class LabelledRows:
         """
         waiting, n_rows, n_values = [], 0, 0
         for chunk in self._chunks():
-            self._look_at_labels(chunk)
+            self._check_labels(chunk)
             X = normalize(chunk.X, copy=False) if self._unit_length else chunk.X
             if self._positive is None and len(self.labels) < 2:
                 waiting.append((X, chunk.labels))
@@ -161,8 +161,8 @@ class LabelledRows:
         except ZeroIndexError as error:
             raise DataError(error.message, "--zero-based, if 0 is the first feature") from None
 
-    def _look_at_labels(self, chunk: SvmlightChunk) -> None:
-        for row in _strangers(chunk.labels, self.labels):
+    def _check_labels(self, chunk: SvmlightChunk) -> None:
+        for row in _new_labels(chunk.labels, self.labels):
             label, place = float(chunk.labels[row]), f"{self._source.name}:{chunk.line_of(row)}"
             if len(self.labels) == 2:
                 both = " and ".join(map(shown_label, self.labels))
@@ -187,7 +187,7 @@ class LabelledRows:
         )
 
 
-def _strangers(labels: np.ndarray, known: list[float]) -> list[int]:
+def _new_labels(labels: np.ndarray, known: list[float]) -> list[int]:
     """The first row of each label that is not ``known``, from first to last."""
     rows = np.flatnonzero(~np.isin(labels, known))
     _, first = np.unique(labels[rows], return_index=True)

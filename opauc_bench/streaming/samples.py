@@ -77,8 +77,8 @@ class ClassSamples:
             turn = self.seen[k] + 1 + np.arange(len(values))
             size = self._kept.shape[1]
             slots = np.where(turn <= size, turn - 1, (self._rng.random(len(values)) * turn).astype(np.int64))
-            chosen = slots < size
-            self._kept[k, slots[chosen]] = values[chosen]  # of several for one slot, the last stays
+            kept = slots < size
+            self._kept[k, slots[kept]] = values[kept]  # of several for one slot, the last stays
             self.seen[k] += len(values)
 
     def auc(self) -> float | None:

@@ -53,10 +53,10 @@ def score_file(model_file: Path, file: str, out: Path | None, overwrite: bool, q
         meter = Meter(source, quiet or (out is None and sys.stdout.isatty()))
         try:
             for chunk in source.chunks(zero_based=model.zero_based):
-                scores, n_strange = model.scores(chunk.X)
+                scores, n_unknown = model.scores(chunk.X)
                 sink.write(("\n".join(map(repr, scores.tolist())) + "\n").encode())
                 sink.flush()
-                tally.add(chunk, scores, n_strange)
+                tally.add(chunk, scores, n_unknown)
                 meter.tick(tally.n_rows)
         finally:
             meter.clear()
@@ -76,17 +76,17 @@ def _opened(out: Path | None) -> Iterator[BinaryIO]:
 
 
 class _Tally:
-    """What is to be said about the rows that were scored."""
+    """The summary of the rows that were scored."""
 
     def __init__(self, model: LinearModel):
         self._model = model
         self._samples = ClassSamples(_KEPT)
-        self._n_strange = self._n_other = 0
+        self._n_unknown = self._n_other = 0
         self._first_other = ""
         self.n_rows = 0
 
-    def add(self, chunk: SvmlightChunk, scores: np.ndarray, n_strange: int) -> None:
-        """Take note of a chunk, its scores and how many of its rows have features unknown to the model."""
+    def add(self, chunk: SvmlightChunk, scores: np.ndarray, n_unknown: int) -> None:
+        """Add a chunk, its scores and how many of its rows have features unknown to the model."""
         negative, positive = (chunk.labels == label for label in self._model.classes)
         known = negative | positive
         if not known.all() and not self._n_other:
@@ -94,7 +94,7 @@ class _Tally:
             self._first_other = f"{shown_label(chunk.labels[row])} in line {chunk.line_of(row)}"
         self._samples.add(scores[known], positive[known])
         self._n_other += int(np.count_nonzero(~known))
-        self._n_strange += n_strange
+        self._n_unknown += n_unknown
         self.n_rows += len(scores)
 
     def lines(self, name: str) -> list[str]:
@@ -103,9 +103,9 @@ class _Tally:
         lines = [f"{self.n_rows:,} rows of {name} scored"]
         if not self._model.complete:
             lines.append(f"note: the training of this model was interrupted after {self._model.n_rows:,} rows")
-        if self._n_strange:
+        if self._n_unknown:
             lines.append(
-                f"note: {self._n_strange:,} rows have features above {len(self._model.weights):,}, which the model has "
+                f"note: {self._n_unknown:,} rows have features above {len(self._model.weights):,}, which the model has "
                 "not seen: they count nothing"
             )
         if self._n_other:

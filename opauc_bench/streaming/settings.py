@@ -1,4 +1,4 @@
-"""A learner from what was typed: its name, ``--eta 0.1``, ``--set name=value``."""
+"""A learner from the command line: its name, ``--eta 0.1``, ``--set name=value``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..learners import OnePassLearner, get_learner, learner_names
 
 __all__ = ["make_learner", "step_option"]
 
-# What --eta means where a learner calls its step size otherwise.
+# The parameter that --eta sets where a learner calls its step size otherwise.
 _STEP_SIZES = {"ftrl_auc": "gamma", "ftrl_proximal": "gamma", "solam": "xi"} | dict.fromkeys(
     ("spam_l1", "spam_l2", "spam_elastic"), "xi"
 )
@@ -40,7 +40,7 @@ def make_learner(name: str, given: dict[str, str | None], assignments: list[str]
     kind = get_learner(name)
     if not _streams(kind):
         raise LearnerError(
-            f"{name} needs the whole training set at hand: it cannot learn from a stream",
+            f"{name} needs the whole training set: it cannot learn from a stream",
             f"one of {', '.join(_one_pass_learners())}",
         )
     known = inspect.signature(kind).parameters
@@ -66,7 +66,7 @@ def make_learner(name: str, given: dict[str, str | None], assignments: list[str]
 
 
 def step_option(name: str, learner: OnePassLearner) -> str:
-    """What to turn down, or up, where a learner's steps are too large."""
+    """The options to change where a learner's steps are too large."""
     has_eta = name in _STEP_SIZES or "eta" in learner.get_params()
     return "a smaller --eta" if has_eta else f"other values of {', '.join(learner.grid_axes)}, with --set"
 

@@ -26,7 +26,7 @@ _FIRST_ROWS = 64  # learnt at once, without a score
 
 @dataclass(frozen=True)
 class Training:
-    """What to train on what.
+    """The options of one training.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def _train(what: Training) -> int:
     if what.out.exists() and what.file != "-" and Path(what.file).exists() and what.out.samefile(what.file):
         raise ResultsError(f"{what.out} is the file to learn from", "another name for the model, with --out")
     learner = make_learner(what.learner, what.given, what.assignments)
-    n_features, n_rows = _known_beforehand(what, learner)
+    n_features, n_rows = _required_sizes(what, learner)
     with contextlib.closing(Source(what.file)) as source:
         rows = LabelledRows(
             source,
@@ -125,7 +125,7 @@ def _train(what: Training) -> int:
         finally:
             meter.clear()
     _write(what, trained, model, complete)
-    _tell(what, trained, model, recent, meter, complete, n_rows)
+    _print_summary(what, trained, model, recent, meter, complete, n_rows)
     return 0 if complete else 130
 
 
@@ -139,7 +139,7 @@ def _pass(rows: LabelledRows, model: OnlineModel, recent: RecentScores, meter: M
         try:
             for X, positive in rows:
                 for part in _doubling(len(positive), model.n_rows):
-                    with interruption.put_off():
+                    with interruption.delayed():
                         if model.n_rows:  # before, every score is 0
                             recent.add(model.scores(X[part]), positive[part])
                         model.learn(X[part], positive[part])
@@ -168,7 +168,7 @@ class _Interruption:
         self._busy = self._asked = False
 
     def __enter__(self) -> _Interruption:
-        # A shell starts a job in the background with Ctrl-C ignored, and that is not ours to change.
+        # A shell starts a job in the background with Ctrl-C ignored, and that has to stay.
         watched = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
         self._before = {number: signal.signal(number, self._ask) for number in watched}
         return self
@@ -183,7 +183,7 @@ class _Interruption:
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
-    def put_off(self) -> Iterator[None]:
+    def delayed(self) -> Iterator[None]:
         self._busy = True
         yield
         self._busy = False
@@ -191,33 +191,33 @@ class _Interruption:
             raise KeyboardInterrupt
 
 
-def _known_beforehand(what: Training, learner: OnePassLearner) -> tuple[int | None, int | None]:
+def _required_sizes(what: Training, learner: OnePassLearner) -> tuple[int | None, int | None]:
     """Numbers of features and rows: as given, or counted where the learner cannot begin without them."""
-    wanting = []
+    missing = []
     if what.n_rows is None and not hasattr(learner, "partial_fit"):
-        wanting.append("rows")
+        missing.append("rows")
     if what.n_features is None and not OnlineModel.can_widen(learner):
-        wanting.append("features")
-    if not wanting:
+        missing.append("features")
+    if not missing:
         return what.n_features, what.n_rows
     with contextlib.closing(Source(what.file)) as source:
         if not source.again:
-            options = " and ".join(f"--{one} N" for one in wanting)
+            options = " and ".join(f"--{one} N" for one in missing)
             raise LearnerError(
-                f"{what.learner} has to know the number of {' and '.join(wanting)} before the first row, "
+                f"{what.learner} needs the number of {' and '.join(missing)} before the first row, "
                 f"and {source.name} can be read only once",
-                options + ("  # the largest index will do" if "features" in wanting else ""),
+                options + ("  # the largest index will do" if "features" in missing else ""),
             )
         if not what.quiet:
-            print(f"counting {' and '.join(wanting)} first: {what.learner} has to know", file=sys.stderr)
+            print(f"counting {' and '.join(missing)} first: {what.learner} needs them", file=sys.stderr)
         n_rows, n_features, meter = 0, 0, Meter(source, what.quiet)
         for chunk in source.chunks(n_features=what.n_features, zero_based=what.zero_based):
             n_rows, n_features = n_rows + chunk.X.shape[0], max(n_features, chunk.X.shape[1])
             meter.tick(n_rows)
         meter.clear()
     return (
-        (n_features or None) if "features" in wanting else what.n_features,
-        n_rows if "rows" in wanting else what.n_rows,
+        (n_features or None) if "features" in missing else what.n_features,
+        n_rows if "rows" in missing else what.n_rows,
     )
 
 
@@ -251,8 +251,8 @@ def _taken_over(recent: RecentScores) -> str:
     return f"with {_FIRST_ROWS} rows or fewer, none is scored before learnt"
 
 
-def _tell(what, trained, model, recent, meter, complete, n_rows) -> None:
-    """Say what has been trained and how well it ranks."""
+def _print_summary(what, trained, model, recent, meter, complete, n_rows) -> None:
+    """Print what has been trained and how well it ranks."""
     if not complete:
         print(f"interrupted: the model of the first {model.n_rows:,} rows is written", file=sys.stderr)
     elif n_rows is not None and n_rows != model.n_rows:
@@ -261,7 +261,7 @@ def _tell(what, trained, model, recent, meter, complete, n_rows) -> None:
         return
     settings = ", ".join(f"{name}={value}" for name, value in trained.get_params().items())
     negative, positive = map(shown_label, trained.classes_)
-    share = trained._class_counts[0] / model.n_rows
+    share = trained.class_counts_[0] / model.n_rows
     weights = trained.coef_[0]
     print(f"{what.learner} ({settings})")
     print(f"rows      {model.n_rows:,} in {meter.seconds:.1f} s ({model.n_rows / meter.seconds:,.0f} rows/s)")

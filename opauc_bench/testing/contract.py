@@ -64,12 +64,12 @@ def check_learner(make: Callable[[], LinearRanker]) -> list[CheckResult]:
     Parameters
     ----------
     make : callable
-        Returns a new learner at each call, with the parameters to be checked; the checks set its
-        ``random_state`` if it has one. A class attribute ``expected_failed_checks``, a dict of check name to
-        reason, declares the checks of scikit-learn that the learner cannot pass. Batch learners are spared the checks
-        on passes over the rows, and compared within their ``path_tolerance``, with their ``exact_params``; learners
-        without ``partial_fit`` are spared those that need it. A class attribute ``contract_exceptions`` declares
-        checks of this contract that the learner cannot pass, as a dict of check name to reason: they have to fail.
+        Returns a new learner at each call, with the parameters to be checked; the checks set its ``random_state`` if it
+        has one. Batch learners are not checked for passes over the rows, and are compared within their
+        ``path_tolerance``, with their ``exact_params``; learners without ``partial_fit`` skip the checks that need it.
+        Two class attributes, dicts of check name to reason, declare what the learner cannot pass:
+        ``expected_failed_checks`` checks of scikit-learn, ``contract_exceptions`` checks of this contract, which have
+        to fail.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def _file_of(make) -> str | None:
 
 def _skipped(make) -> tuple[str, ...]:
     """Checks that make no sense for a learner of this kind."""
-    with contextlib.suppress(Exception):  # a learner that cannot be made is told so by the checks
+    with contextlib.suppress(Exception):  # a learner that cannot be made fails the checks
         learner = make()
         if isinstance(learner, BatchLearner):
             return _PASSES
@@ -278,11 +278,11 @@ def _axes_matter(trial: Trial) -> None:
         require(not same, f"expected {axis} to change the weights; from {values[0]:g} to {values[-1]:g} it does not")
 
 
-def _costs_are_told(trial: Trial) -> None:
-    """``cost``, which ``plan`` asks, is two numbers for data of any size; a row takes some time."""
+def _cost_estimates(trial: Trial) -> None:
+    """``cost``, which ``plan`` calls, is two numbers for data of any size; a row takes some time."""
     learner = trial.learner()
     for shape in product((1, 2, 10**7), (1, 2, 10**6), (0.0, 1.0), (1, 299)):
-        asked = f"{shape[0]} rows, {shape[1]} features, {shape[2]:g} nonzero a row and {shape[3]} settings"
+        asked = f"{shape[0]} rows, {shape[1]} features, {shape[2]:g} nonzero per row and {shape[3]} settings"
         seconds, size = learner.cost(*shape)
         require(
             bool(np.isfinite([seconds, size]).all()) and seconds >= 0 and size >= 0,
@@ -295,10 +295,10 @@ def _costs_are_told(trial: Trial) -> None:
 
 def _on_chunk_ends_the_pass(trial: Trial) -> None:
     """What ``on_chunk`` raises ends the pass: time limits and Ctrl-C depend on it."""
-    told = []
-    trial.fit_grid(on_chunk=told.append)
+    counts = []
+    trial.fit_grid(on_chunk=counts.append)
     if isinstance(trial.learner(), BatchLearner):
-        require(len(told) > 1, "expected _fit_path to call tick() between units of work; it never did")
+        require(len(counts) > 1, "expected _fit_path to call tick() between units of work; it never did")
 
     def stop(_):
         raise InterruptedError
@@ -353,11 +353,11 @@ def _constant_features(trial: Trial) -> None:
 
 
 def _order_is_permutation(trial: Trial) -> None:
-    """``order`` visits the rows as if they had been permuted, or chosen, beforehand."""
+    """``order`` visits the rows as if they had been permuted, or selected, beforehand."""
     order = np.random.default_rng(3).permutation(N_ROWS)
-    for chosen, what in ((order, "a permutation"), (order[:150], "some")):
-        taken = trial.fit_grid(trial.X[chosen], trial.y[chosen])
-        by_order = trial.fit_grid(order=chosen)
+    for selected, what in ((order, "a permutation"), (order[:150], "some")):
+        taken = trial.fit_grid(trial.X[selected], trial.y[selected])
+        by_order = trial.fit_grid(order=selected)
         trial.require_close(by_order, taken, f"order={what} of the rows", "those rows in that order", trial.grid)
 
 
@@ -371,9 +371,15 @@ def _pickles_midway(trial: Trial) -> None:
 
 
 # What makes sense only for learners that go through the rows one after the other.
-_PASSES = ("really one pass", "rows may go", "chunking changes nothing", "settings may go", "pickles midway")
+_PASSES = (
+    "really one pass",
+    "rows are not kept",
+    "chunking changes nothing",
+    "dropped settings",
+    "pickles midway",
+)
 # What needs partial_fit from end to end.
-_IN_PIECES = ("rows may go", "pickles midway")
+_IN_PIECES = ("rows are not kept", "pickles midway")
 
 _CHECKS: dict[str, Callable[[Trial], str | None]] = {
     "scikit-learn's checks": _scikit_learn,
@@ -383,14 +389,14 @@ _CHECKS: dict[str, Callable[[Trial], str | None]] = {
     "same seed, same bits": _same_seed_same_bits,
     "input untouched": _input_untouched,
     "really one pass": _one_pass,
-    "rows may go": _rows_may_go,
+    "rows are not kept": _rows_may_go,
     "chunking changes nothing": _chunks_change_nothing,
-    "settings may go": _settings_may_go,
+    "dropped settings": _settings_may_go,
     "axes matter": _axes_matter,
     "on_chunk ends the pass": _on_chunk_ends_the_pass,
     "overflow is NaN": _overflow_is_nan,
     "constant features": _constant_features,
     "order == permuted rows": _order_is_permutation,
     "pickles midway": _pickles_midway,
-    "costs are told": _costs_are_told,
+    "cost estimates": _cost_estimates,
 }

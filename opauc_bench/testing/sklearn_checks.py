@@ -1,4 +1,4 @@
-"""What scikit-learn's own checks find in a learner, in few words; they are one check of the contract."""
+"""scikit-learn's own checks of a learner, as one check of the contract."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def scikit_learn_says(learner, declared: Mapping[str, str]) -> tuple[str, str]:
     n_passed = sum(r["status"] == "passed" for r in results)
     excepted = [f"not {r['check_name']}: {declared[r['check_name']]}" for r in results if r["status"] == "xfail"]
     failed = [r for r in results if r["status"] == "failed"]
-    failures = f"{len(failed)} failed:\n  {_told_once(failed)}" if failed else ""
+    failures = f"{len(failed)} failed:\n  {_grouped(failed)}" if failed else ""
     return failures, "; ".join([f"{n_passed} checks", *excepted])
 
 
-def _told_once(failed: list[dict[str, Any]]) -> str:
+def _grouped(failed: list[dict[str, Any]]) -> str:
     """One line for each thing that went wrong, however many checks it made fail."""
     causes: dict[str, list[str]] = {}
     for result in failed:
-        causes.setdefault(_said(result["exception"]), []).append(result["check_name"])
+        causes.setdefault(_message(result["exception"]), []).append(result["check_name"])
     return "\n  ".join(
         f"{', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}: {cause}"
         for cause, names in causes.items()
     )
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return str(error).strip() or f"{type(error).__name__} ({place_of(error, None)})"

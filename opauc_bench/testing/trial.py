@@ -1,4 +1,4 @@
-"""What the checks of the contract are made of: a learner on trial, rows and settings for it, and comparisons."""
+"""Building blocks of the contract checks: a learner on trial, rows and settings for it, and comparisons."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Trial:
         self.own = {axis: float(getattr(self.learner(), axis)) or 2.0**-6 for axis in self.axes}
         factors = np.array(list(product((0.5, 1.0, 2.0), repeat=len(self.axes))))
         self.grid = {axis: factors[:, k] * self.own[axis] for k, axis in enumerate(self.axes)}
-        # Learners that look at the rows first may not be able to begin without them.
+        # Learners that need all rows first may not be able to begin without them.
         if isinstance(learner := self.learner(), OnePassLearner) and learner.streams:
             _require_state(learner._begin(N_FEATURES, dict(self.grid)), len(factors))
 
@@ -83,7 +83,7 @@ class Trial:
 
 
 def _require_state(state, n_settings: int) -> None:
-    """What ``_begin`` returns is a state with one model a column."""
+    """``_begin`` has to return a state with one model per column."""
     require(
         isinstance(state, State),
         f"expected _begin to return a State, with settings and W; got {type(state).__name__}",
@@ -127,7 +127,7 @@ def _require_close(got, want, got_is: str, want_is: str, grid: Mapping | None, t
 
 
 def require_same_verdict(trial: Trial, setting: Mapping[str, float], diverged: bool) -> None:
-    """``fit`` raises DivergenceError for a setting exactly if ``fit_grid`` gives NaN for it."""
+    """``fit`` raises DivergenceError for a setting if and only if ``fit_grid`` gives NaN for it."""
     try:
         trial.fit(**setting)
     except DivergenceError as error:
@@ -153,7 +153,7 @@ class CountingRows(sparse.csr_matrix):
 
 @contextlib.contextmanager
 def changed_method(trial: Trial, method: str, change: Callable[[Callable], Callable]):
-    """For a while, learners on trial are of a class with another ``method``; it may be lost in none of their copies."""
+    """While active, learners on trial are of a class with another ``method``, which their copies keep."""
     make = trial.make
 
     def make_changed():
@@ -201,15 +201,15 @@ def overwritten(consume):
 
 
 def dropping(finite):
-    """The first look at the weights finds that the first setting has overflowed, the second look one in the middle."""
-    n_looks = 0
+    """The first check of the weights reports overflow of the first setting, the second check of one in the middle."""
+    n_checks = 0
 
     def dropping_some(self, state, chunk, n_features):
-        nonlocal n_looks
-        n_looks += 1
+        nonlocal n_checks
+        n_checks += 1
         found = finite(self, state, chunk, n_features).copy()
-        if n_looks <= 2:
-            found[0 if n_looks == 1 else len(found) // 2] = False
+        if n_checks <= 2:
+            found[0 if n_checks == 1 else len(found) // 2] = False
         return found
 
     return dropping_some

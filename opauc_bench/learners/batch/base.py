@@ -1,7 +1,7 @@
-"""The contract of batch learners: the whole training set at hand, the whole regularisation path at once.
+"""The contract of batch learners: they have the whole training set, and train the whole regularisation path at once.
 
 A batch learner is one method on top of :class:`BatchLearner`: ``_fit_path`` gets rows, labels and settings, and returns
-a model for each setting. What one setting costs to compute is shared with the others: one eigen-decomposition, cutting
+a model for each setting. Settings share work: one eigen-decomposition, cutting
 planes, a warm start. ``fit`` is the path of a single setting.
 """
 
@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from ..parameters import POSITIVE
 from ..ranker import DivergenceError, LinearRanker
 from ..rows import by_rows
 
@@ -36,6 +37,7 @@ class BatchLearner(LinearRanker):
         Parameters with which those checks are made: they let the iterations go on until the comparison means something.
     """
 
+    axis_constraint = POSITIVE
     path_tolerance = 1e-10
     exact_params: ClassVar[dict[str, Any]] = {}
 
@@ -65,7 +67,7 @@ class BatchLearner(LinearRanker):
         raise TypeError(f"{type(self).__name__} has to define _fit_path(X, y, settings, tick)")
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        # A guess of fifty passes over the rows a setting, for learners that do not know better.
+        # A guess of fifty passes over the rows per setting, for learners without an estimate.
         seconds = 1e-3 + 50 * n_settings * n_rows * (1e-7 + 1e-9 * n_nonzero)
         return seconds, 8.0 * (2 * n_rows * n_nonzero + 2 * n_features * n_settings)
 
@@ -78,41 +80,12 @@ class BatchLearner(LinearRanker):
         order: np.ndarray | None = None,
         on_chunk: Callable[[int], None] | None = None,
     ) -> np.ndarray:
-        """Train the whole regularisation path.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-            Labels, -1 or +1.
-        grid : mapping of axis name to array of shape (n_settings,)
-            One value a setting for each name in ``grid_axes`` that should differ from this estimator's own value.
-        order : ndarray of int, optional
-            The training rows; by default all of them.
-        on_chunk : callable, optional
-            Called with the number of units of work done (planes, Newton steps) after each of them; what it raises ends
-            the training.
-
-        Returns
-        -------
-        coef : ndarray of shape (n_features, n_settings)
-            One model a column. Columns that overflowed are NaN.
-
-        Raises
-        ------
-        ValueError
-            If ``grid`` is empty, has an unknown axis, axes of different lengths or a value that is not positive, or if
-            one of the classes is missing among the training rows.
-        """
         X = by_rows(X)
         rows = slice(None) if order is None else np.asarray(order, dtype=None if len(order) else int)
         return self._path(X[rows], np.asarray(y[rows]), grid, on_chunk)[0]
 
     def _path(self, X, y, grid, on_chunk=None) -> tuple[np.ndarray, np.ndarray | None]:
         settings = self._settings(grid)
-        for axis, values in settings.items():
-            if not (np.isfinite(values) & (values > 0)).all():
-                raise ValueError(f"{type(self).__name__} needs {axis} > 0 and finite; got {values}")
         y = y.astype(np.float64)
         if not (y > 0).any() or (y > 0).all():
             found = f"all have the label {y[0]:g}" if len(y) else "there are no rows"
@@ -144,7 +117,7 @@ class BatchLearner(LinearRanker):
         return coef, intercepts
 
     def _require_path(self, found, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray | None]:
-        """What ``_fit_path`` has returned, if it is what it should be."""
+        """Check and return the result of ``_fit_path``."""
         if isinstance(found, tuple) and len(found) == 2 and np.shape(found[0]) == shape:
             return found
         came = f"({', '.join(map(_described, found))})" if isinstance(found, tuple) else _described(found)
@@ -156,35 +129,17 @@ class BatchLearner(LinearRanker):
     # ------------------------------------------------------------------ scikit-learn
 
     def fit(self, X, y):
-        """Train on all rows of ``X``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes; ``classes_[1]``, the greater label, is the positive one.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If there are not exactly two classes, or a grid axis has a value that is not positive.
-        DivergenceError
-            If the weights overflow.
-        """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self._set_classes(y)
         positive = y == self.classes_[1]
-        own = {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes}
+        self.check_params()
+        own = self._own_setting()
         coef, intercepts = self._path(X, np.where(positive, 1.0, -1.0), own)
         if not np.isfinite(coef).all():
             setting = ", ".join(f"{axis}={values[0]:g}" for axis, values in own.items())
             raise DivergenceError(
                 f"{type(self).__name__} found no finite weights for {setting}: scale the features to [-1, 1], "
-                "or choose a setting nearer to 1"
+                "or select a setting nearer to 1"
             )
         self.coef_ = coef.T.copy()
         if intercepts is None:

@@ -38,8 +38,8 @@ __all__ = ["Path", "hinge_path", "pairwise_hinge"]
 _CAPACITY = 512  # planes that are kept
 _ROUNDS = 10000  # planes for one lambda before it is given up
 _SEARCH_STEPS = 8
-_ROUNDING = 1e-14  # of a gap that cannot be told from zero
-_STALLED = 1e-9  # gap at which it is rounding's fault that nothing moves any more
+_ROUNDING = 1e-14  # of a gap: rounding alone explains it
+_STALLED = 1e-9  # gap at which rounding stops all progress
 _SMALLEST = 1e-22  # lambda, for features of size 1, below which rounding alone keeps the dual from any bound
 
 

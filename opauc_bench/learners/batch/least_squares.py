@@ -20,11 +20,14 @@ Both are (lam I + Z'Z)^-1 v for weighted and centred rows Z, which :func:`ridge_
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy import sparse
 
+from ..parameters import POSITIVE
 from .base import BatchLearner
-from .univariate import PARAMETERS, BatchUnivariate
+from .univariate import BatchUnivariate
 
 __all__ = ["LSSVM", "BatchUniSqu", "ridge_path"]
 
@@ -36,13 +39,6 @@ class LSSVM(BatchLearner):
     ----------
     lam : float, default=2**-7
         Regularisation; multiplies ``|w|^2 / 2`` beside the mean over pairs of half the squared loss.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
 
     References
     ----------
@@ -63,6 +59,7 @@ class LSSVM(BatchLearner):
     """
 
     grid_axes = ("lam",)
+    parameter_constraints: ClassVar = {"lam": POSITIVE}
 
     def __init__(self, lam=2**-7):
         self.lam = lam
@@ -80,7 +77,7 @@ class LSSVM(BatchLearner):
 
 
 class BatchUniSqu(BatchUnivariate):
-    __doc__ = "Batch univariate squared loss, (1 - m)^2 / 2, in closed form." + PARAMETERS
+    """Batch univariate squared loss, (1 - m)^2 / 2, in closed form."""
 
     def _fit_path(self, X, y, settings, tick):
         weights, lam = self._for_the_mean(y, settings["lam"])
@@ -114,7 +111,7 @@ def ridge_path(X, weights: np.ndarray, groups: np.ndarray, v: np.ndarray, lam: n
         Sparse rows stay sparse: they are centred in the products.
     weights : ndarray of shape (n_samples,)
     groups : ndarray of shape (n_samples, n_groups)
-        One 1 a row; without groups (n_groups = 0), rows are not centred.
+        One 1 per row; without groups (n_groups = 0), rows are not centred.
     v : ndarray of shape (n_features,)
     lam : ndarray of shape (n_lam,)
         Positive.

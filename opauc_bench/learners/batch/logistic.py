@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from .base import Tick
-from .univariate import PARAMETERS, BatchUnivariate
+from .univariate import BatchUnivariate
 
 __all__ = ["BatchUniLog", "logistic_path"]
 
@@ -28,7 +28,8 @@ _STEPS = 200
 
 
 class BatchUniLog(BatchUnivariate):
-    __doc__ = "Batch univariate logistic loss, log(1 + exp(-m))." + PARAMETERS
+    """Batch univariate logistic loss, log(1 + exp(-m))."""
+
     path_tolerance = 1e-6
 
     def _fit_path(self, X, y, settings, tick):
@@ -94,7 +95,7 @@ class _Problem:
         # What rounding leaves of a gradient that is zero.
         sizes = np.asarray(abs(X).T @ weights)
         self.noise, self.noise_penalised = 1e-16 * np.sqrt(sizes @ sizes), 1e-16 * np.linalg.norm(penalised * sizes)
-        self.look_again(np.zeros(len(y)))
+        self.update_curvature(np.zeros(len(y)))
 
     def solved(self, gradient) -> bool:
         if not np.linalg.norm(gradient) <= max(_GRADIENT * self.largest, self.noise):
@@ -111,8 +112,8 @@ class _Problem:
         pull = 0.5 * self.weights * self.y * (1.0 - np.tanh(0.5 * self.y * scores))
         return lam * self.penalised * w - np.asarray(self.X.T @ pull)
 
-    def look_again(self, scores) -> None:
-        """Take the curvature at these scores."""
+    def update_curvature(self, scores) -> None:
+        """Compute the curvature at these scores."""
         self._factor = None
         self._curvature = 0.25 * self.weights * (1.0 - np.tanh(0.5 * scores) ** 2)
         if self.X.shape[1] > _EXPLICIT:
@@ -124,7 +125,7 @@ class _Problem:
             self._data_share = root.T @ root
 
     def step(self, gradient, lam) -> np.ndarray:
-        """The solution of H p = gradient with the curvature looked at last."""
+        """The solution of H p = gradient with the curvature of the last update."""
         if self._data_share is None:
             return self._step_by_products(gradient, lam)
         if self._factor is None or self._factor[0] != lam:
@@ -159,7 +160,7 @@ def _minimise(problem: _Problem, w: np.ndarray, lam: float, tick: Tick) -> np.nd
         new_size = np.linalg.norm(new_gradient)
         if not new_size <= _ENOUGH * size:
             if not fresh:
-                problem.look_again(scores)
+                problem.update_curvature(scores)
                 fresh = True
                 continue
             length = _step_length(problem, scores, step_scores, w, step, gradient, lam)

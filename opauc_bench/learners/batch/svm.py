@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..parameters import POSITIVE
 from .base import BatchLearner
 from .cutting_plane import hinge_path
 
@@ -23,13 +24,6 @@ class SVMOR(BatchLearner):
     gap : float, default=1e-3
         Certified gap to the minimum J, relative to min(max(J, 0.1), 1 - J).
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
-
     References
     ----------
     T. Joachims: Training linear SVMs in linear time. KDD 2006. As a baseline of one-pass AUC optimisation: W. Gao et
@@ -37,6 +31,7 @@ class SVMOR(BatchLearner):
     """
 
     grid_axes = ("lam",)
+    parameter_constraints: ClassVar = {"lam": POSITIVE, "gap": POSITIVE}
     path_tolerance = 1e-5
     exact_params: ClassVar[dict[str, Any]] = {"gap": 1e-12}
 

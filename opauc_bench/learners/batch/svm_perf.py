@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import LearnerError
+from ..parameters import POSITIVE, OptionalPath, Options
 from .base import BatchLearner
 from .cutting_plane import hinge_path, pairwise_hinge
 from .svm import hinge_cost
@@ -19,7 +20,6 @@ from .svm_perf_program import describe_program, find_program, run_program
 
 __all__ = ["SVMPerf"]
 
-_ENGINES = ("auto", "native", "program")
 _PER_UNIT = {"percent": 100.0, "mean": 1.0}
 _GAP_OF_CHECK = 1e-4  # of the lower bounds that the program's answers are compared with
 
@@ -44,13 +44,6 @@ class SVMPerf(BatchLearner):
     eps : float, default=0.1
         Of the program: its tolerance ``-e``, in percentage points.
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
-
     Notes
     -----
     The program's answers are checked against a certified lower bound of the minimum: they may exceed it by twice what
@@ -64,6 +57,12 @@ class SVMPerf(BatchLearner):
     """
 
     grid_axes = ("C",)
+    parameter_constraints: ClassVar = {
+        **dict.fromkeys(("C", "gap", "eps"), POSITIVE),
+        "loss_scale": Options(*_PER_UNIT),
+        "engine": Options("auto", "native", "program"),
+        "program": OptionalPath(),
+    }
     not_identity = (*BatchLearner.not_identity, "program")
     path_tolerance = 1e-5
     exact_params: ClassVar[dict[str, Any]] = {"engine": "native", "gap": 1e-12}
@@ -76,12 +75,6 @@ class SVMPerf(BatchLearner):
         self.gap = gap
         self.eps = eps
 
-    def check_params(self):
-        if self.loss_scale not in _PER_UNIT:
-            raise ValueError(f"loss_scale is one of {', '.join(_PER_UNIT)}; got {self.loss_scale!r}")
-        if self.engine not in _ENGINES:
-            raise ValueError(f"engine is one of {', '.join(_ENGINES)}; got {self.engine!r}")
-
     def _fit_path(self, X, y, settings, tick):
         C = settings["C"] * (_PER_UNIT[self.loss_scale] / 100.0)
         lam = 1.0 / (settings["C"] * _PER_UNIT[self.loss_scale])
@@ -93,9 +86,9 @@ class SVMPerf(BatchLearner):
             return path.coef, None
         coef = run_program(program, X, y, C, self.eps, tick)
         excess = self._excess(X, y, coef, lam, path.objective - path.gap)
-        told = describe_program(program)
-        note = f"the program {told['program']} (sha256 {told['sha256'][:12]}...) with -l 10 -w 3 -e {self.eps:g}"
-        self._provenance = {"engine": "program", "note": note, **told, "largest_excess": excess}
+        found = describe_program(program)
+        note = f"the program {found['program']} (sha256 {found['sha256'][:12]}...) with -l 10 -w 3 -e {self.eps:g}"
+        self._provenance = {"engine": "program", "note": note, **found, "largest_excess": excess}
         return coef, None
 
     def _find_engine(self):

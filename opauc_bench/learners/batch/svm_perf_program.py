@@ -1,6 +1,6 @@
 """Running the user's own ``svm_perf_learn``, a program that needs to be watched.
 
-SVM-perf (T. Joachims) may not be redistributed; docs/svm_perf.md tells where it can be had. It fails in ways that look
+SVM-perf (T. Joachims) may not be redistributed; docs/svm_perf.md says where to download it. It fails in ways that look
 like success: usage errors end with exit code 0 after waiting for a key, without ``-l 10`` another loss is trained, bad
 data gives a model of zeros. So nothing is believed but a fresh and complete model file, and the weights in it.
 """
@@ -27,7 +27,7 @@ __all__ = ["ENVIRONMENT", "PROGRAM", "describe_program", "find_program", "read_m
 
 PROGRAM = "svm_perf_learn"
 ENVIRONMENT = "OPAUC_BENCH_SVM_PERF"
-_HOW_TO = f"docs/svm_perf.md tells where {PROGRAM} can be had; engine: native does without it"
+_HOW_TO = f"docs/svm_perf.md says where to download {PROGRAM}; engine: native does not need it"
 _SECONDS_BETWEEN_LOOKS = 0.1
 _LARGEST = 1e30  # features are float32 inside the program
 _SHOWN = 300  # characters of the program's output in a message
@@ -52,7 +52,7 @@ def find_program(named: str | None = None) -> Path | None:
 
 
 def describe_program(program: Path) -> dict[str, str]:
-    """What a record says of the program: its file name and the hash of its contents."""
+    """File name of the program and hash of its contents, for the record."""
     return {"program": program.name, "sha256": hashlib.sha256(program.read_bytes()).hexdigest()}
 
 

@@ -1,4 +1,4 @@
-"""What the batch univariate losses share: class weights, intercept, and what lambda stands beside.
+"""Base of the batch univariate losses: class weights, intercept, and the scale of lambda.
 
     lam/2 |w|^2 + sum_i W_i l(y_i (w'x_i + b)),        W_i = omega(y_i) / n  or  omega(y_i)
 
@@ -8,42 +8,18 @@ penalised. A sum of losses with lam is a mean of losses with lam / n.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
+from ..parameters import POSITIVE, Boolean, Options
 from .base import BatchLearner
 
-__all__ = ["PARAMETERS", "BatchUnivariate"]
-
-_WEIGHTS = ("none", "balanced", "prior")
-_LOSS_SCALES = ("mean", "sum")
+__all__ = ["BatchUnivariate"]
 
 
 class BatchUnivariate(BatchLearner):
-    """Base class of the batch univariate losses."""
-
-    grid_axes = ("lam",)
-
-    def __init__(self, lam=2**-7, weights="none", intercept=False, loss_scale="mean"):
-        self.lam = lam
-        self.weights = weights
-        self.intercept = intercept
-        self.loss_scale = loss_scale
-
-    def check_params(self):
-        if self.weights not in _WEIGHTS:
-            raise ValueError(f"weights is one of {', '.join(_WEIGHTS)}; got {self.weights!r}")
-        if self.loss_scale not in _LOSS_SCALES:
-            raise ValueError(f"loss_scale is one of {', '.join(_LOSS_SCALES)}; got {self.loss_scale!r}")
-
-    def _for_the_mean(self, y: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights W_i of the mean of the losses, and the lam that belongs beside it."""
-        n = len(y)
-        n_own = np.where(y > 0, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
-        omega = {"none": np.ones(n), "balanced": n / (2.0 * n_own), "prior": 2.0 * n_own / n}[self.weights]
-        return omega / n, lam / n if self.loss_scale == "sum" else lam
-
-
-PARAMETERS = """
+    """Base class of the batch univariate losses.
 
     Parameters
     ----------
@@ -60,10 +36,8 @@ PARAMETERS = """
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
     intercept_ : ndarray of shape (1,)
         The trained intercept, or else a threshold midway between the class means' scores.
-    classes_ : ndarray of shape (2,)
 
     References
     ----------
@@ -71,3 +45,24 @@ PARAMETERS = """
     ICML 2011. As a baseline of one-pass AUC optimisation: W. Gao et al., Artificial Intelligence 236 (2016),
     section 7.1 and Table 3.
     """
+
+    grid_axes = ("lam",)
+    parameter_constraints: ClassVar = {
+        "lam": POSITIVE,
+        "weights": Options("none", "balanced", "prior"),
+        "intercept": Boolean(),
+        "loss_scale": Options("mean", "sum"),
+    }
+
+    def __init__(self, lam=2**-7, weights="none", intercept=False, loss_scale="mean"):
+        self.lam = lam
+        self.weights = weights
+        self.intercept = intercept
+        self.loss_scale = loss_scale
+
+    def _for_the_mean(self, y: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights W_i of the mean of the losses, and the lam that belongs beside it."""
+        n = len(y)
+        n_own = np.where(y > 0, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+        omega = {"none": np.ones(n), "balanced": n / (2.0 * n_own), "prior": 2.0 * n_own / n}[self.weights]
+        return omega / n, lam / n if self.loss_scale == "sum" else lam

@@ -1,6 +1,6 @@
 """OAM: online AUC maximisation with a reservoir of examples of each class.
 
-An example (x, y) meets the N_o buffered examples x_j of the opposite class, each of which stands for T_o / N of the
+An example (x, y) meets the N_o buffered examples x_j of the opposite class, each of which counts for T_o / N of the
 T_o seen ones: C_t = C max(1, T_o / N). With the pairwise hinge loss max(0, 1 - y w'(x - x_j)),
 
 * ``oam_gra`` takes one gradient step, all pairs judged with the same w:
@@ -12,7 +12,7 @@ where c is C_t, or C_t / 2 if the objective splits each pair between its two mem
 
 Buffers depend on neither C nor w, so one pass serves all values of C. The scores of x and of the whole buffer under
 all models are one matrix product. ``oam_seq`` then works in the coordinates of the buffer: a step on pair j changes
-the score of x_i by an inner product that stands in the buffer's Gram matrix, which changes one row at a time. A second
+the score of x_i by an entry of the buffer's Gram matrix, which changes one row at a time. A second
 product applies all steps of all models to the weights. Beyond 4,096 features the buffers hold sparse rows instead, see
 :mod:`opauc_bench.learners.oam.sparse_kernels`.
 """
@@ -20,12 +20,14 @@ product applies all steps of all models to the weights. Beyond 4,096 features th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ...kernels import njit
 from ..base import OnePassLearner, State
+from ..parameters import POSITIVE, Integer, Options, Seed
 from .sparse_kernels import SparseBuffers, consume_sparse
 
 __all__ = ["OAMGra", "OAMSeq"]
@@ -38,7 +40,7 @@ _EQUAL = 1e-14  # squared distance, relative to the squared norm, that rounding 
 
 @dataclass
 class _Buffers(State):
-    """``W`` has one model a row here; class 0 is positive, class 1 negative."""
+    """``W`` has one model per row here; class 0 is positive, class 1 negative."""
 
     rng: np.random.Generator
     counts: np.ndarray  # (2,), examples seen
@@ -71,7 +73,31 @@ class _Buffers(State):
 
 
 class _OAM(OnePassLearner):
+    """Base class of online AUC maximisation.
+
+    Parameters
+    ----------
+    eta : float, default=2**-6
+        The paper's C: weight of the hinge losses against the old model, which caps the step of a pair.
+    buffer_size : int, default=100
+        Capacity of the reservoir of each class.
+    step : {'C', 'C/2'}, default='C'
+        Whether a pair's step is capped at C_t or at C_t / 2. The values that Gao et al. 2016 publish are nearer to 'C'.
+    random_state : int, Generator or None, default=None
+        Seed of the reservoir sampling.
+
+    References
+    ----------
+    P. Zhao, S. Hoi, R. Jin, T. Yang: Online AUC maximization. ICML 2011.
+    """
+
     grid_axes = ("eta",)
+    parameter_constraints: ClassVar = {
+        "eta": POSITIVE,
+        "buffer_size": Integer(at_least=1),
+        "step": Options(*_STEPS),
+        "random_state": Seed(),
+    }
     rotation_invariant = True
     _sequential: bool
 
@@ -80,12 +106,6 @@ class _OAM(OnePassLearner):
         self.buffer_size = buffer_size
         self.step = step
         self.random_state = random_state
-
-    def check_params(self):
-        if self.step not in _STEPS:
-            raise ValueError(f"step is one of {', '.join(_STEPS)}; got {self.step!r}")
-        if not (isinstance(self.buffer_size, (int, np.integer)) and self.buffer_size >= 1):
-            raise ValueError(f"buffer_size is a whole number of at least 1; got {self.buffer_size!r}")
 
     def _begin(self, n_features, settings):
         size = int(self.buffer_size)
@@ -130,40 +150,15 @@ class _OAM(OnePassLearner):
         return 8.0 * (2 * self.buffer_size * (n_features + self.buffer_size) + 2 * n_features * n_settings)
 
 
-_PARAMETERS = """
-
-    Parameters
-    ----------
-    eta : float, default=2**-6
-        The paper's C: weight of the hinge losses against the old model, which caps the step of a pair.
-    buffer_size : int, default=100
-        Capacity of the reservoir of each class.
-    step : {'C', 'C/2'}, default='C'
-        Whether a pair's step is capped at C_t or at C_t / 2. The values that Gao et al. 2016 publish are nearer to 'C'.
-    random_state : int, Generator or None, default=None
-        Seed of the reservoir sampling.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
-
-    References
-    ----------
-    P. Zhao, S. Hoi, R. Jin, T. Yang: Online AUC maximization. ICML 2011.
-    """
-
-
 class OAMSeq(_OAM):
-    __doc__ = "Online AUC maximisation with sequential passive-aggressive updates (OAM_seq)." + _PARAMETERS
+    """Online AUC maximisation with sequential passive-aggressive updates (OAM_seq)."""
+
     _sequential = True
 
 
 class OAMGra(_OAM):
-    __doc__ = "Online AUC maximisation with one gradient step an example (OAM_gra)." + _PARAMETERS
+    """Online AUC maximisation with one gradient step per example (OAM_gra)."""
+
     _sequential = False
 
 
@@ -177,7 +172,7 @@ def _reservoir(y, counts, size, uniforms):
         Rows of each class seen before.
     size : int
     uniforms : ndarray of shape (n,)
-        One draw a row, used or not, so that the result does not depend on how the rows are cut into chunks.
+        One draw per row, used or not, so that the result does not depend on how the rows are cut into chunks.
     """
     own = (y < 0).astype(np.int64)
     seen = np.where(own == 0, np.cumsum(own == 0), np.cumsum(own == 1)) + counts[own].astype(np.int64)

@@ -1,8 +1,8 @@
-"""OAM on sparse rows of very many features: buffers of sparse rows, O(N k) a step and setting instead of O(N d).
+"""OAM on sparse rows of very many features: buffers of sparse rows, O(N k) per step and setting instead of O(N d).
 
 The steps are those of :mod:`opauc_bench.learners.oam.oam`. Only the products differ: scores of the buffered rows gather
 the weights at their k nonzero features, all settings side by side, and a step scatters to the same places. The Gram
-matrix of a buffer changes by one sparse product a row.
+matrix of a buffer changes by one sparse product per row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["SparseBuffers", "consume_sparse"]
 
 @dataclass
 class SparseBuffers(State):
-    """``W`` has one model a column; class 0 is positive, class 1 negative."""
+    """``W`` has one model per column; class 0 is positive, class 1 negative."""
 
     rng: np.random.Generator
     counts: np.ndarray  # (2,), examples seen

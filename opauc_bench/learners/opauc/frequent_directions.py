@@ -18,25 +18,27 @@ what counts are differences of squares, and Z'Z has these to full absolute accur
 
 The sketch depends on neither eta nor lam, so that a pass carries it once for all settings. :mod:`.directions` takes
 steps in coordinates, and touches all features once in some hundred or thousand rows. Here is the plain algorithm,
-O(d tau) a step and setting.
+O(d tau) per step and setting.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ...kernels import njit
-from ..base import OnePassLearner, State
-from ..rows import require_variant, rows_of
+from ..base import State
+from ..parameters import VARIANT, Integer, Options
+from ..rows import rows_of
 from . import frequent_directions_state as directions
+from .family import SecondMomentLearner
 from .frequent_directions_kernels import shrink_map
 
 __all__ = ["OPAUCFD", "sketch"]
 
-_ALGORITHMS = ("implicit", "plain")
 _ROWS = 4096
 _BLOCK = 1024  # coordinates of w at a time, so that they stay in the first-level cache
 
@@ -51,15 +53,11 @@ class _Plain(State):
     filled: np.ndarray  # (2,), columns in use
 
 
-class OPAUCFD(OnePassLearner):
+class OPAUCFD(SecondMomentLearner):
     """One-pass AUC optimisation with class covariances sketched by frequent directions.
 
     Parameters
     ----------
-    eta : float, default=2**-6
-        Constant step size.
-    lam : float, default=2**-8
-        Regularisation; multiplies ``|w|^2 / 2``.
     tau : int, default=50
         Columns of each class's sketch, at least 2.
     variant : {'paper', 'released'}, default='paper'
@@ -69,14 +67,6 @@ class OPAUCFD(OnePassLearner):
     algorithm : {'implicit', 'plain'}, default='implicit'
         'plain' takes the O(n_features tau) steps of the paper where a single setting is trained; grids of several
         settings are implicit either way. Weights agree but for rounding.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
 
     Notes
     -----
@@ -89,8 +79,11 @@ class OPAUCFD(OnePassLearner):
     Algorithm 2 and Eqs. 10-15. E. Liberty: Simple and deterministic matrix sketching. KDD 2013.
     """
 
-    grid_axes = ("eta", "lam")
-    rotation_invariant = True
+    parameter_constraints: ClassVar = SecondMomentLearner.parameter_constraints | {
+        "tau": Integer(at_least=2),  # a full sketch loses the square of its singular value number floor(tau / 2)
+        "variant": VARIANT,
+        "algorithm": Options("implicit", "plain"),
+    }
     _sparse_chunks = True
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", algorithm="implicit"):
@@ -99,17 +92,6 @@ class OPAUCFD(OnePassLearner):
         self.tau = tau
         self.variant = variant
         self.algorithm = algorithm
-
-    def check_params(self):
-        require_variant(self.variant)
-        if self.algorithm not in _ALGORITHMS:
-            raise ValueError(f"algorithm is one of {', '.join(_ALGORITHMS)}; got {self.algorithm!r}")
-        whole = isinstance(self.tau, int | np.integer) and not isinstance(self.tau, bool)
-        if not whole or self.tau < 2:
-            raise ValueError(
-                "tau has to be a whole number, at least 2: a full sketch loses the square of its singular value number "
-                f"floor(tau / 2); got {self.tau!r}"
-            )
 
     def _plainly(self, n_settings):
         return self.algorithm == "plain" and n_settings == 1

@@ -15,7 +15,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Shared(NamedTuple):
-    """What all settings share. Class 0 is positive, class 1 negative; R rows may wait."""
+    """State that all settings share. Class 0 is positive, class 1 negative; R rows may wait."""
 
     counts: np.ndarray  # (2,)
     filled: np.ndarray  # (2,), columns of Z in use
@@ -29,7 +29,7 @@ class Shared(NamedTuple):
 
 
 class Models(NamedTuple):
-    """What each setting has for itself, one a column."""
+    """State of each setting, one per column."""
 
     alpha: np.ndarray  # (width,)
     fade: np.ndarray  # (width,)
@@ -113,23 +113,10 @@ def largest_entries(V):
 
 @njit()
 def shrink_map(gram, k):
-    """How a full sketch Z is shrunk by the square of its singular value number ``k``.
+    """How a full sketch Z, with Z'Z = ``gram``, is shrunk by the square of its singular value ``k``, from 1 to tau.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (tau, tau)
-        Z'Z.
-    k : int
-        From 1 to tau.
-
-    Returns
-    -------
-    A : ndarray of shape (tau, tau)
-        Z becomes Z A.
-    squares : ndarray of shape (tau,)
-        The diagonal of A'Z'Z A, all that is left of it.
-    n_left : int
-        How many columns of A are not zero.
+    Returns A of shape (tau, tau), where Z becomes Z A; the diagonal of A'Z'Z A, which has no other entries; and the
+    number of columns of A that are not zero.
     """
     tau = len(gram)
     A, left = np.zeros((tau, tau)), np.zeros(tau)
@@ -153,23 +140,9 @@ def shrink_map(gram, k):
 
 @njit(fastmath={"contract"})
 def take_rows(on_base, on_rows, on_models, squares, y, eta, lam, tau, k, s, m):
-    """One step a row.
+    """One step per row, from its products with the base, [B_+ B_- s_+ s_-]'x, the waiting rows, X'x, V, and itself.
 
-    Parameters
-    ----------
-    on_base : ndarray of shape (n, >= 2 tau + 2)
-        B_+'x, B_-'x, s_+'x and s_-'x, with the sums s as they were when the waiting began.
-    on_rows : ndarray of shape (n, >= rows that wait)
-        X'x, for all rows that wait when its turn comes.
-    on_models : ndarray of shape (n, width)
-        V'x.
-    squares : ndarray of shape (n,)
-        x'x.
-    y : ndarray of shape (n,)
-    eta, lam : ndarray of shape (width,)
-    tau, k : int
-    s : Shared
-    m : Models
+    The sums s are as they were when the waiting began.
     """
     width = len(eta)
     score, push = np.empty(width), np.empty(width)

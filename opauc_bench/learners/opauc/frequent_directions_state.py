@@ -152,7 +152,7 @@ class Implicit(State):
         s.based[:] = s.filled
         s.waiting[:] = 0
 
-    # ------------------------------------------------------------------ what the learner asks
+    # ------------------------------------------------------------------ weights
 
     def coef(self, n_features):
         return self._weights(np.arange(self.n_live))[:n_features]
@@ -177,7 +177,7 @@ class Implicit(State):
         return W
 
     def _coordinates(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What w is on the base and on the rows that wait, in units of alpha and beside V."""
+        """Coordinates of w on the base and on the rows that wait, in units of alpha and beside V."""
         tau, s, m = self.tau, self.shared, self.models
         on_base = np.zeros((self.base.shape[1], len(columns)))
         of_rows = np.zeros((int(s.waiting[2]), len(columns)))

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernels import njit
-from ..base import OnePassLearner, State
+from ..base import State
+from .family import SecondMomentLearner, padded
 
 __all__ = ["OPAUC"]
 
@@ -41,32 +42,17 @@ class Moments(State):
 
     def keep(self, columns: np.ndarray) -> None:
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        W = np.zeros((self.W.shape[0], _padded(len(columns), 8)))
+        W = np.zeros((self.W.shape[0], padded(len(columns), 8)))
         W[:, : len(columns)] = self.W[:, columns]
         self.W = W
 
 
-class OPAUC(OnePassLearner):
+class OPAUC(SecondMomentLearner):
     """One-pass AUC optimisation with full class covariances.
-
-    Parameters
-    ----------
-    eta : float, default=2**-6
-        Constant step size.
-    lam : float, default=2**-8
-        Regularisation; multiplies ``|w|^2 / 2``.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
 
     Notes
     -----
-    Memory is O(d^2 + d n_settings) and a step costs O(d^2) a setting, whatever the number of rows. No update is made
+    Memory is O(d^2 + d n_settings) and a step costs O(d^2) per setting, whatever the number of rows. No update is made
     (not even shrinkage) before both classes have been seen.
 
     References
@@ -87,8 +73,6 @@ class OPAUC(OnePassLearner):
     True
     """
 
-    grid_axes = ("eta", "lam")
-    rotation_invariant = True
     _skips_zero_features = True
 
     def __init__(self, eta=2**-6, lam=2**-8):
@@ -96,11 +80,11 @@ class OPAUC(OnePassLearner):
         self.lam = lam
 
     def _begin(self, n_features, settings):
-        d = _padded(n_features, 4)
+        d = padded(n_features, 4)
         n_settings = len(settings["eta"])
         return Moments(
             settings=settings,
-            W=np.zeros((d, n_settings if n_settings == 1 else _padded(n_settings, 8))),
+            W=np.zeros((d, n_settings if n_settings == 1 else padded(n_settings, 8))),
             counts=np.zeros(2),
             means=np.zeros((2, d)),
             moments=np.zeros((2, d, d)),
@@ -123,16 +107,12 @@ class OPAUC(OnePassLearner):
         _all_settings(rows, y, eta, lam, *statistics, state.W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
-        d = _padded(n_features, 4)
+        d = padded(n_features, 4)
         return 3e-7 + d * d * (2.2e-10 if n_settings == 1 else 1e-9 + 2.2e-11 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
-        d = _padded(n_features, 4)
-        return 8.0 * (2 * d * d + 2 * d * _padded(n_settings, 8) + 2 * _PENDING * d)
-
-
-def _padded(n: int, multiple: int) -> int:
-    return -(-n // multiple) * multiple
+        d = padded(n_features, 4)
+        return 8.0 * (2 * d * d + 2 * d * padded(n_settings, 8) + 2 * _PENDING * d)
 
 
 @njit(fastmath={"contract"})

@@ -51,7 +51,7 @@ class SparseRows:
         return waiting == self.limit or self.used >= most_entries(len(self.place))
 
     def products(self, X, start, stop, base, V, waiting):
-        """What ``take_rows`` wants to know of the rows, which join those that wait."""
+        """The products of the rows that ``take_rows`` needs; the rows join those that wait."""
         indptr, indices, data = rows_of(X)
         indptr = indptr[start : stop + 1]
         self._grow(self.used + int(indptr[-1] - indptr[0]))
@@ -186,8 +186,8 @@ def _join(indptr, indices, data, waiting, starts, kept, values):
 def _overlaps(indptr, indices, data, place, starts, kept, values):
     """Inner products of a few rows with all that wait, shape (n, rows that wait).
 
-    What waits is read once, from front to back. For each of its features there is a list of the few rows that have it,
-    or where these are many, a row with a place for all of them.
+    Waiting rows are read once, from front to back. For each feature there is a list of the few rows that have it, or
+    where these are many, a row with a place for all of them.
     """
     n, first, last = len(indptr) - 1, indptr[0], indptr[len(indptr) - 1]
     ends, row, x = _lists_of_features(indptr, indices, data, place)

@@ -8,7 +8,7 @@ OPAUC^rp and OPAUC^pca of sections 7.2 and 7.3, with p = 1,000.
     opauc_rp     P has independent normal entries of variance 1 / p
     opauc_pca    P has the p leading eigenvectors of the covariance of all training rows
 
-Only ``opauc_pca`` looks at the rows for P; the others need the number of features and the seed. None of them subtracts
+Only ``opauc_pca`` needs the rows for P; the others need the number of features and the seed. None of them subtracts
 a mean from the rows: OPAUC sees only differences of rows and covariances, so it makes no difference.
 """
 
@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.utils.validation import check_X_y
 
 from ...kernels import njit
+from ..parameters import Integer, Seed
 from ..rows import by_rows, rows_of
 from .full import OPAUC, Moments
 from .principal_components import principal_components, seconds_for_components
@@ -61,8 +62,8 @@ class _Selection:
     def forward(self, X):
         Z = np.zeros((X.shape[0], self.n_components))
         row, place = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), self.place[X.indices]
-        chosen = place >= 0
-        Z[row[chosen], place[chosen]] = X.data[chosen]
+        selected = place >= 0
+        Z[row[selected], place[selected]] = X.data[selected]
         return Z
 
     def back(self, V):
@@ -76,7 +77,7 @@ class _Selection:
 
 
 class _Gaussian:
-    """Normal entries that are drawn again whenever they are wanted: a feature is the key of its own numbers."""
+    """Normal entries that are drawn again whenever they are needed, with the feature as key."""
 
     def __init__(self, n_features: int, n_components: int, random_state):
         self.n_features, self.n_components = n_features, n_components
@@ -113,7 +114,7 @@ class _Gaussian:
 
 
 class _Components:
-    """The columns of a matrix at hand."""
+    """The columns of a given matrix."""
 
     def __init__(self, P: np.ndarray):
         self.P, self.n_components = P, P.shape[1]
@@ -148,18 +149,41 @@ class _Projected(Moments):
 
 
 class _ProjectedOPAUC(OPAUC):
+    """Base class of OPAUC after a projection.
+
+    Parameters
+    ----------
+    lam : float, default=2**-8
+        Regularisation; multiplies ``|v|^2 / 2`` for the weights v after the projection.
+    n_components : int, default=1000
+        Dimensions after the projection. If there are no more features than that, rows stay as they are and this is
+        OPAUC.
+    random_state : int, Generator or None, default=None
+        Seed of the projection.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        The last iterate, mapped back to the original features.
+
+    References
+    ----------
+    W. Gao, L. Wang, R. Jin, S. Zhu, Z.-H. Zhou: One-pass AUC optimization. Artificial Intelligence 236 (2016) 1-29,
+    sections 7.2 and 7.3.
+    """
+
     rotation_invariant = False
     _sparse_chunks = True
     _skips_zero_features = False
+    parameter_constraints: ClassVar = OPAUC.parameter_constraints | {
+        "n_components": Integer(at_least=1),
+        "random_state": Seed(),
+    }
 
     def __init__(self, eta=2**-6, lam=2**-8, n_components=1000, random_state=None):
         super().__init__(eta=eta, lam=lam)
         self.n_components = n_components
         self.random_state = random_state
-
-    def check_params(self):
-        if not (isinstance(self.n_components, (int, np.integer)) and self.n_components >= 1):
-            raise ValueError(f"n_components is a whole number from 1 on; got {self.n_components!r}")
 
     def _projection(self, n_features: int) -> _Projection:
         raise TypeError(f"{type(self).__name__} has to define _projection(n_features)")
@@ -185,40 +209,8 @@ class _ProjectedOPAUC(OPAUC):
         return opauc + 8.0 * n_features * (n_settings + 2)
 
 
-_PARAMETERS = """
-
-    Parameters
-    ----------
-    eta : float, default=2**-6
-        Constant step size.
-    lam : float, default=2**-8
-        Regularisation; multiplies ``|v|^2 / 2`` for the weights v after the projection.
-    n_components : int, default=1000
-        Dimensions after the projection. {when_enough}
-    random_state : int, Generator or None, default=None
-        Seed of {random}.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate, mapped back to the original features.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
-{notes}
-    References
-    ----------
-    W. Gao, L. Wang, R. Jin, S. Zhu, Z.-H. Zhou: One-pass AUC optimization. Artificial Intelligence 236 (2016) 1-29,
-    sections 7.2 and 7.3.
-    """
-
-_IDENTITY = "If there are no more features than that, rows stay as they are and this is OPAUC."
-
-
 class OPAUCFeat(_ProjectedOPAUC):
-    __doc__ = "OPAUC on randomly selected features." + _PARAMETERS.format(
-        when_enough=_IDENTITY, random="the selection", notes=""
-    )
+    """OPAUC on randomly selected features."""
 
     def _projection(self, n_features):
         n_components = min(int(self.n_components), n_features)
@@ -226,17 +218,13 @@ class OPAUCFeat(_ProjectedOPAUC):
 
 
 class OPAUCRP(_ProjectedOPAUC):
-    __doc__ = "OPAUC after a Gaussian random projection." + _PARAMETERS.format(
-        when_enough=_IDENTITY,
-        random="the projection",
-        notes="""
+    """OPAUC after a Gaussian random projection.
+
     Notes
     -----
     The projection is not stored: a feature's row of it is drawn again for each chunk of rows that needs it, and once
     more for the weights at the end.
-
-""",
-    )
+    """
 
     def _projection(self, n_features):
         if n_features <= self.n_components:
@@ -248,17 +236,21 @@ class OPAUCRP(_ProjectedOPAUC):
 
 
 class OPAUCPCA(_ProjectedOPAUC):
-    __doc__ = "OPAUC after a projection onto the principal components of the training rows." + _PARAMETERS.format(
-        when_enough="Fewer, if the rows vary in fewer; then nothing is lost.",
-        random="the approximate decomposition of large data",
-        notes="""
+    """OPAUC after a projection onto the principal components of the training rows.
+
+    Parameters
+    ----------
+    n_components : int, default=1000
+        Dimensions after the projection. Fewer, if the rows vary in fewer; then nothing is lost.
+    random_state : int, Generator or None, default=None
+        Seed of the approximate decomposition of large data.
+
     Notes
     -----
     Not a one-pass learner: components come from all training rows, before the pass begins; there is no ``partial_fit``.
-    Limits on time are not looked at while they are computed.
+    Time limits are not checked while they are computed.
+    """
 
-""",
-    )
     # Components differ by rounding between forms and orders of the same rows, the more the closer eigenvalues are.
     path_tolerance = 1e-8
     contract_exceptions: ClassVar[dict[str, str]] = {

@@ -23,7 +23,7 @@ an own example changes its class's columns by x rho'. What is carried along is p
     beta = (-eta p_Z / (f T),  (eta nu alpha c'u / (f alpha) - e) / T)
     alpha *= f,   v += e x,   b_opp += beta,   p += e B'x + (B'B)_opp beta
 
-which are the same weights at O(k tau + tau^2) a step for k nonzero features, and for a grid of settings two small
+which are the same weights at O(k tau + tau^2) per step for k nonzero features, and for a grid of settings two small
 matrix products. Where f = 0 nothing of u survives a step: v is a multiple of the last row, which is kept as such.
 Where alpha leaves [1e-150, 1e150] it is multiplied into u.
 """
@@ -31,16 +31,18 @@ Where alpha leaves [1e-150, 1e150] it is multiplied into u.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from ..base import OnePassLearner, State
+from ..base import State
+from ..parameters import Integer, Options, Seed
 from ..rows import aligned_zeros, rows_of
+from .family import SecondMomentLearner, padded
 from .random_sketch_kernels import LONGEST_RUN, add_product, bring_up_to_date, implicit_steps, pack, plain_steps
 
 __all__ = ["OPAUCh", "OPAUCr"]
 
-_ALGORITHMS = ("implicit", "plain")
 _BLOCK_ROWS = 768
 
 
@@ -133,7 +135,7 @@ class _Implicit(State):
     def _form(self, rows, b, coef):
         """Write some rows of v + B b, without what v has where f = 0."""
         n = len(coef)
-        v, columns = np.zeros((_padded(n, 3), b.shape[1])), np.zeros((_padded(n, 3), len(b)))
+        v, columns = np.zeros((padded(n, 3), b.shape[1])), np.zeros((padded(n, 3), len(b)))
         v[:n], columns[:n] = self.W[rows], self.basis[rows]
         bring_up_to_date(v[:n], self.seen[rows], self.fades)
         add_product(columns, b, v)
@@ -149,7 +151,7 @@ class _Implicit(State):
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        width = _padded(len(columns), 8)
+        width = padded(len(columns), 8)
         kept = self.W.reshape(-1)[: self.W.shape[0] * width].reshape(-1, width)
         pack(self.W, columns, kept)
         self.W = kept
@@ -161,9 +163,25 @@ class _Implicit(State):
         self.alpha[len(columns) :] = 1.0
 
 
-class _SketchedOPAUC(OnePassLearner):
-    grid_axes = ("eta", "lam")
-    rotation_invariant = True
+class _SketchedOPAUC(SecondMomentLearner):
+    """Base class of OPAUC with second moments in a random sketch: memory is O(d tau + d n_settings).
+
+    Parameters
+    ----------
+    tau : int, default=50
+        Columns of the sketch of each class.
+    algorithm : {'implicit', 'plain'}, default='implicit'
+        'plain' takes the O(n_features tau) steps of the paper where a single setting is trained; grids of several
+        settings are implicit either way. Weights agree but for rounding.
+    random_state : int, Generator or None, default=None
+        Seed of the sketch.
+    """
+
+    parameter_constraints: ClassVar = SecondMomentLearner.parameter_constraints | {
+        "tau": Integer(at_least=1),
+        "algorithm": Options("implicit", "plain"),
+        "random_state": Seed(),
+    }
     _sparse_chunks = True
     _draws: type[_Gaussian]
 
@@ -173,12 +191,6 @@ class _SketchedOPAUC(OnePassLearner):
         self.tau = tau
         self.algorithm = algorithm
         self.random_state = random_state
-
-    def check_params(self):
-        if self.algorithm not in _ALGORITHMS:
-            raise ValueError(f"algorithm is one of {', '.join(_ALGORITHMS)}; got {self.algorithm!r}")
-        if not (isinstance(self.tau, (int, np.integer)) and self.tau >= 1):
-            raise ValueError(f"tau is a whole number of at least 1; got {self.tau!r}")
 
     def _plainly(self, n_settings):
         return self.algorithm == "plain" and n_settings == 1
@@ -194,12 +206,12 @@ class _SketchedOPAUC(OnePassLearner):
         if self._plainly(n_settings):
             sketches = aligned_zeros(2, n_features, tau)
             return _Plain(W=np.zeros((n_features, 1)), sums=np.zeros((2, n_features)), sketches=sketches, **common)
-        c, width = tau + 1, _padded(n_settings, 8)
-        half, n_rows, in_run = _padded(c, 8), _padded(c, 3), _padded(c + 2 * LONGEST_RUN, 8)
+        c, width = tau + 1, padded(n_settings, 8)
+        half, n_rows, in_run = padded(c, 8), padded(c, 3), padded(c + 2 * LONGEST_RUN, 8)
         return _Implicit(
             W=aligned_zeros(n_features, width),
             basis=aligned_zeros(n_features, 2 * half),
-            gram=aligned_zeros(2, n_rows, _padded(c + 1, 8)),
+            gram=aligned_zeros(2, n_rows, padded(c + 1, 8)),
             cross=aligned_zeros(2, n_rows, in_run),
             run=np.zeros(4, dtype=np.int64),
             alpha=np.ones(width),
@@ -236,7 +248,7 @@ class _SketchedOPAUC(OnePassLearner):
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         if self._plainly(n_settings):
             return 5e-7 + 4.3e-10 * n_features * self.tau
-        width = _padded(n_settings, 8)
+        width = padded(n_settings, 8)
         far = 1.0 if n_features * (2 * self.tau + width) < 4e6 else 2.0  # whether memory is beyond the caches
         by_feature = far * n_nonzero * (2e-8 + 2.5e-10 * (width + 2 * self.tau))
         return 2e-6 + by_feature + 1e-9 * self.tau**2 + (3.3e-11 * self.tau + 4e-10) * self.tau * width
@@ -244,70 +256,32 @@ class _SketchedOPAUC(OnePassLearner):
     def memory_bytes(self, n_features, n_settings):
         if self._plainly(n_settings):
             return 8.0 * n_features * (2 * self.tau + 4)
-        c, width = self.tau + 1, _padded(n_settings, 8)
-        return 8.0 * (n_features * (2 * _padded(c, 8) + width + n_settings + 1) + 6 * c * (width + c))
-
-
-_PARAMETERS = """
-
-    Parameters
-    ----------
-    eta : float, default=2**-6
-        Constant step size.
-    lam : float, default=2**-8
-        Regularisation; multiplies ``|w|^2 / 2``.
-    tau : int, default=50
-        Columns of the sketch of each class.
-    algorithm : {'implicit', 'plain'}, default='implicit'
-        'plain' takes the O(n_features tau) steps of the paper where a single setting is trained; grids of several
-        settings are implicit either way. Weights agree but for rounding.
-    random_state : int, Generator or None, default=None
-        Seed of the sketch.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
-
-    Notes
-    -----
-    Memory is O(d tau + d n_settings). No update is made (not even shrinkage) before both classes have been seen.
-"""
+        c, width = self.tau + 1, padded(n_settings, 8)
+        return 8.0 * (n_features * (2 * padded(c, 8) + width + n_settings + 1) + 6 * c * (width + c))
 
 
 class OPAUCr(_SketchedOPAUC):
-    __doc__ = (
-        "One-pass AUC optimisation with random low-rank covariances."
-        + _PARAMETERS
-        + """
+    """One-pass AUC optimisation with random low-rank covariances.
+
     References
     ----------
     W. Gao, R. Jin, S. Zhu, Z.-H. Zhou: One-pass AUC optimization. ICML 2013, section 3.2, Eqs. 8-11. The text divides
     r by tau in the definition and by its square root in the recursion; it is the square root here.
     """
-    )
+
     _draws = _Gaussian
     _nu = np.nan  # taken from the draws
 
 
 class OPAUCh(_SketchedOPAUC):
-    __doc__ = (
-        "One-pass AUC optimisation with hashed covariances."
-        + _PARAMETERS
-        + """
+    """One-pass AUC optimisation with hashed covariances.
+
     References
     ----------
     W. Gao, L. Wang, R. Jin, S. Zhu, Z.-H. Zhou: One-pass AUC optimization. Artificial Intelligence 236 (2016) 1-29,
     Eqs. 14-15 and section 7.2, which names hashing without a formula: each example is added with a random sign to a
     random column.
     """
-    )
+
     _draws = _SignedUnit
     _nu = 1.0
-
-
-def _padded(n: int, multiple: int) -> int:
-    return -(-n // multiple) * multiple

@@ -1,6 +1,6 @@
-"""Compiled steps of OPAUC with sketched second moments; :mod:`sketched` has the equations and the names.
+"""Compiled steps of OPAUC with sketched second moments; :mod:`.random_sketch` has the equations and the names.
 
-They stand apart because estimator and kernels are too long for one file. A step of the implicit form needs p = B'u of
+A step of the implicit form needs p = B'u of
 the opposite class only. So while rows of one class come one after the other, a run, p of that class waits: what the run
 adds to b of the other class is summed up in ``delta``, and each step leaves two more columns of the product that p has
 to follow, B'x with e and rho with x'u less what ``delta`` had of it. Where classes alternate at random this saves a
@@ -161,7 +161,7 @@ def implicit_steps(
 
 @njit(fastmath={"contract"})
 def _in_coordinates(z_own, z_opp, r, b_own, b_opp, delta, n, c, forgetful, xu, in_run, push):
-    """What B b has of x'u: apart from the run in ``xu``, by the run in ``in_run``. And r'b of the class in ``push``."""
+    """The share of B b in x'u: without the run in ``xu``, of the run in ``in_run``; r'b of the class in ``push``."""
     every = np.arange(c)
     xu[:] = 0.0
     push[:] = 0.0
@@ -176,7 +176,7 @@ def _in_coordinates(z_own, z_opp, r, b_own, b_opp, delta, n, c, forgetful, xu, i
 
 @njit(fastmath={"contract"})
 def _in_rows(features, x, V, seen, fades, run, xu):
-    """xu += x'v, four rows a time, after bringing them up to date."""
+    """xu += x'v, four rows at a time, after bringing them up to date."""
     for k in range(0, len(x), 4):
         four = features[k : k + 4]
         for i in four:
@@ -244,7 +244,7 @@ def _catch_up(own, n, c, cross_own, delta, forgetful, b, p):
 
 @njit(fastmath={"contract"})
 def _add_to_basis(basis, features, x, own_at, r, z):
-    """z = B'x, then B_own += x r': rows are changed while they are near."""
+    """z = B'x, then B_own += x r': rows are changed while they are in the cache."""
     half = len(r)
     z[:] = 0.0
     for k in range(0, len(x), 4):
@@ -258,7 +258,7 @@ def _add_to_basis(basis, features, x, own_at, r, z):
 
 @njit(fastmath={"contract"})
 def _add_to_gram(x, r, z_own, z_opp, G_own, cross_own, cross_opp):
-    """What B_own += x r' makes of the Gram matrices and of z = B'x."""
+    """Update the Gram matrices and z = B'x for B_own += x r'."""
     half, square = len(r), 0.0
     for value in x:
         square += value * value
@@ -275,7 +275,7 @@ def _add_to_gram(x, r, z_own, z_opp, G_own, cross_own, cross_opp):
 
 @njit(fastmath={"contract"})
 def _add_rows(A, rows, x, total):
-    """total += x'A[rows]: four rows a time, which are fetched from memory side by side."""
+    """total += x'A[rows]: four rows at a time, which are fetched from memory side by side."""
     width, n = total.shape[0], len(rows)
     n_fours = n - n % 4
     for k in range(0, n_fours, 4):
@@ -291,7 +291,7 @@ def _add_rows(A, rows, x, total):
 
 @njit()
 def _fetch(rows, *matrices):
-    """Have rows of large matrices brought near while something else is computed."""
+    """Prefetch rows of large matrices."""
     for A in matrices:
         for i in rows:
             for j in range(0, A.shape[1], 8):

@@ -1,4 +1,4 @@
-"""What the learners for high dimensions keep of a class's second moments, taken out of them to be looked at."""
+"""The approximate second moments of a class that the learners for high dimensions keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS = 4096
 
 
 def second_moment_sketch(learner: OnePassLearner, A):
-    """What a learner has for A'A when it has seen the rows of ``A`` and no others, from first to last.
+    """The approximation of A'A that a learner keeps after the rows of ``A``, from first to last.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ A class's sum of x x' is symmetric, so its upper triangle is stored, row by row,
 values (the arena). A row has room to grow; when that is used up it moves to the end of the arena, and when the arena is
 used up the rows are packed into a larger one. An entry beside the diagonal stands for two, and both stay or both go.
 
-Keeping the largest ``d tau`` after every example is a selection among all entries, yet looking at all of them is not
-needed. The entries of each range of values (256 ranges an octave) are counted as they change, so the range with the
+Keeping the largest ``d tau`` after every example is a selection among all entries, but not all of them have to be
+read. The entries of each range of values (256 ranges per octave) are counted as they change, so the range with the
 cut is known; a lower bound of the entries of each row says which rows reach down to it. While the smallest value that
 is kept stays what it was, as with ties, the counts below it and at it suffice.
 """
@@ -22,13 +22,13 @@ __all__ = ["NNZ", "Index", "SymmetricRows", "add_outer", "keep_above", "keep_lar
 
 # Positions in the counters of a class.
 NNZ, _TOP, _COUNTING, _LOWEST, _LESS, _EQUAL = range(6)
-_SHIFT = 44  # ranges are told apart by the exponent and eight bits of the mantissa
+_SHIFT = 44  # a range is the exponent and eight bits of the mantissa
 _N_RANGES = 1 << 19
 _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
 
 class Index(NamedTuple):
-    """Everything about the matrix of a class but its entries.
+    """The matrix of a class without its entries.
 
     Attributes
     ----------

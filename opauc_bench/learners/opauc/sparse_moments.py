@@ -23,13 +23,15 @@ step, so no product can be carried over to the next one; what can be done:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ...kernels import njit
-from ..base import OnePassLearner, State
-from ..rows import aligned_zeros, require_variant, rows_of
+from ..base import State
+from ..parameters import NOT_NEGATIVE, VARIANT, Integer
+from ..rows import aligned_zeros, rows_of
+from .family import SecondMomentLearner
 from .sparse_matrix_kernels import NNZ, SymmetricRows, add_outer, keep_above, keep_largest
 
 __all__ = ["OPAUCS"]
@@ -74,11 +76,11 @@ class _SparseMoments(State):
                 to[b, ..., g] = of[old_b, ..., old_g]
 
     def models(self) -> tuple[np.ndarray, ...]:
-        """What kernels take that differs from setting to setting, in their order."""
+        """Arguments of the kernels that differ between settings."""
         return self.W, self.products, self.alarm
 
     def statistics(self) -> tuple[np.ndarray, ...]:
-        """What kernels take that does not, in their order."""
+        """Arguments of the kernels that all settings share."""
         return self.counts, self.sums, self.seen, self.n_rows
 
 
@@ -89,15 +91,11 @@ def _models(n_features: int, n_settings: int, *, wide: bool) -> tuple[np.ndarray
     return aligned_zeros(n_blocks, n_features, width), np.zeros((n_blocks, 2, width)), np.zeros((n_blocks, width))
 
 
-class OPAUCS(OnePassLearner):
+class OPAUCS(SecondMomentLearner):
     """One-pass AUC optimisation with sparse second moments of the classes.
 
     Parameters
     ----------
-    eta : float, default=2**-6
-        Constant step size.
-    lam : float, default=2**-8
-        Regularisation; multiplies ``|w|^2 / 2``.
     tau : int, default=50
         The second moments of a class have at most ``n_features * tau`` entries that are not zero.
     variant : {'paper', 'released'}, default='paper'
@@ -107,14 +105,6 @@ class OPAUCS(OnePassLearner):
     slack : float, default=0.0
         Entries are dropped only when there are more than ``(1 + slack) * n_features * tau``. The text has 0. Only for
         the variant 'paper'.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
 
     Notes
     -----
@@ -128,7 +118,12 @@ class OPAUCS(OnePassLearner):
     section 4.2, Algorithm 3 and Eqs. 16 and 17.
     """
 
-    grid_axes = ("eta", "lam")
+    parameter_constraints: ClassVar = SecondMomentLearner.parameter_constraints | {
+        "tau": Integer(at_least=1),
+        "variant": VARIANT,
+        "slack": NOT_NEGATIVE,
+    }
+    rotation_invariant = False
     _sparse_chunks = True
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", slack=0.0):
@@ -139,13 +134,9 @@ class OPAUCS(OnePassLearner):
         self.slack = slack
 
     def check_params(self):
-        released = require_variant(self.variant)
-        if not (np.isfinite(self.tau) and self.tau >= 1 and self.tau == int(self.tau)):
-            raise ValueError(f"tau is a whole number from 1 on; got {self.tau!r}")
-        if not (np.isfinite(self.slack) and self.slack >= 0):
-            raise ValueError(f"slack is a number from 0 on; got {self.slack!r}")
-        if released and self.slack > 0:
-            raise ValueError(f"the variant 'released' has no slack; got slack={self.slack!r}")
+        super().check_params()
+        if self.variant == "released" and self.slack > 0:
+            raise ValueError(f"OPAUCS: slack has to be 0 for the variant 'released', got {self.slack!r}")
 
     def _begin(self, n_features, settings):
         n_settings = len(settings["eta"])
@@ -183,7 +174,7 @@ class OPAUCS(OnePassLearner):
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
         most = float(n_features) * min(self.tau, n_features)
-        grown = 0.5 * n_rows * n_nonzero**2  # entries that a class would come to, if no two rows had two in common
+        grown = 0.5 * n_rows * n_nonzero**2  # entries of a class, if no two rows had two features in common
         on_average = 0.5 * grown if grown < most else most * (1.0 - 0.5 * most / grown)
         seconds = n_rows * _seconds(on_average, n_features, n_nonzero, n_settings)
         return seconds, self._bytes(min(most, grown), n_features, n_nonzero, n_settings)
@@ -208,7 +199,7 @@ def _seconds(size, n_features, n_nonzero, n_settings) -> float:
 
 
 def _make_room(state, own: int, X) -> None:
-    """See that the rows ``X`` of a class can be kept, if they are to be."""
+    """Make room for the rows ``X`` of a class, if its rows are kept."""
     if state.n_rows[own] < 0:
         state.rows[own] = _Rows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
         return

@@ -1,4 +1,4 @@
-"""RDA-l1 and AdaGrad with the logistic loss: weights from the sum of all gradients, at O(k) a row.
+"""RDA-l1 and AdaGrad with the logistic loss: weights from the sum of all gradients, at O(k) per row.
 
 With the gradient g_t = c x_t, c = -y / (1 + exp(y (w'x + b))), let G be the mean of all gradients so far and Q the sum
 of their squares, coordinate by coordinate. After t rows
@@ -17,12 +17,14 @@ again at every row that does not have it. With the number of the row that had it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...kernels import njit
 from ..base import OnePassLearner, State
-from ..rows import aligned_zeros, require_positive, require_variant, rows_of
+from ..parameters import NOT_NEGATIVE, POSITIVE, VARIANT
+from ..rows import aligned_zeros, rows_of
 
 __all__ = ["RDAL1", "AdaGrad"]
 
@@ -84,15 +86,26 @@ class _Sums(State):
 
 
 class _DualAveraging(OnePassLearner):
+    """Base class of dual averaging.
+
+    Parameters
+    ----------
+    l1 : float, default=1e-3
+        Threshold on the mean gradient; multiplies ``|w|_1``, with the mean of all losses.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        The weights after the last row.
+    intercept_ : ndarray of shape (1,)
+        The trained intercept.
+    """
+
     _sparse_chunks = True
     _moves_own_features = True
     _adaptive: bool
 
-    def check_params(self):
-        require_variant(self.variant)
-
     def _begin(self, n_features, settings):
-        require_positive(settings, self.grid_axes[0])
         n_settings = len(settings["l1"])
         if self._adaptive:
             rates = np.array([settings["eta"], np.full(n_settings, float(self.eps))])
@@ -101,7 +114,7 @@ class _DualAveraging(OnePassLearner):
         return _Sums(
             settings=settings,
             W=aligned_zeros(n_features + 1, 3, n_settings),
-            rule=(self._adaptive, require_variant(self.variant)),
+            rule=(self._adaptive, self.variant == "released"),
             rates=rates,
             n_rows=np.zeros(1, dtype=np.int64),
             last_row=np.zeros(n_features, dtype=np.int64),
@@ -132,21 +145,11 @@ class RDAL1(_DualAveraging):
     gamma : float, default=1.0
         Divides every step: the rate after t rows is sqrt(t) / gamma. On farm-ads the published grid (10 and more) is
         too high for the algorithm as its paper has it, whose best values lie below 1.
-    l1 : float, default=1e-3
-        Threshold on the mean gradient; multiplies ``|w|_1``, with the mean of all losses.
     rho : float, default=0.0
         Adds gamma rho / sqrt(t) to the threshold.
     variant : {'paper', 'released'}, default='paper'
         'released' adds the last gradient of a coordinate again at every row that does not have it, and for a mean
         gradient below the threshold takes the weight (sqrt(t) / gamma) (|G_i| + 1), as the FTRL-AUC authors' program.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The weights after the last row.
-    intercept_ : ndarray of shape (1,)
-        The trained intercept.
-    classes_ : ndarray of shape (2,)
 
     References
     ----------
@@ -154,7 +157,7 @@ class RDAL1(_DualAveraging):
     """
 
     grid_axes = ("gamma", "l1", "rho")
-    zero_axes = ("rho",)
+    parameter_constraints: ClassVar = {"gamma": POSITIVE, "l1": NOT_NEGATIVE, "rho": NOT_NEGATIVE, "variant": VARIANT}
     _adaptive = False
 
     def __init__(self, gamma=1.0, l1=1e-3, rho=0.0, variant="paper"):
@@ -178,21 +181,11 @@ class AdaGrad(_DualAveraging):
     ----------
     eta : float, default=0.1
         Multiplies every step: the rate of coordinate i after t rows is eta t / (eps + sqrt(Q_i)).
-    l1 : float, default=1e-3
-        Threshold on the mean gradient; multiplies ``|w|_1``, with the mean of all losses.
     eps : float, default=1e-8
         Added to sqrt(Q_i).
     variant : {'paper', 'released'}, default='paper'
         'released' adds the last gradient of a coordinate again at every row that does not have it (not its square),
         and for a negative mean gradient leaves out the rate, w_i = |G_i| - l1, as the FTRL-AUC authors' program.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The weights after the last row.
-    intercept_ : ndarray of shape (1,)
-        The trained intercept.
-    classes_ : ndarray of shape (2,)
 
     References
     ----------
@@ -201,6 +194,7 @@ class AdaGrad(_DualAveraging):
     """
 
     grid_axes = ("eta", "l1")
+    parameter_constraints: ClassVar = {"eta": POSITIVE, "l1": NOT_NEGATIVE, "eps": NOT_NEGATIVE, "variant": VARIANT}
     _adaptive = True
 
     def __init__(self, eta=0.1, l1=1e-3, eps=1e-8, variant="paper"):

@@ -1,6 +1,6 @@
 """FSAUC: fast stochastic AUC maximisation, in epochs whose steps and search regions shrink.
 
-Primal variables v = (w, a, b) and a dual variable alpha take a step of the size eta a row, with p the share of
+Primal variables v = (w, a, b) and a dual variable alpha take a step of the size eta per row, with p the share of
 positives so far (Liu, Zhang, Chen, Wang and Yang 2018):
 
     y = +1:  g_w = (1 - p) (w'x - a - 1 - alpha) x,   g_a = -(1 - p) (w'x - a),   g_alpha = -(1 - p) (w'x + p alpha)
@@ -22,7 +22,7 @@ Beside the nonzero features of a row, only what projections do may change a weig
     onto the l1 ball      w_i <- sign(w_i) max(|w_i| - theta, 0)
     near the start s      w_i <- s_i + c (w_i - s_i)
 
-Weights that are written down are *listed*; all others are beta s_i with one beta a setting, 1 as an epoch begins. |w|_1
+Weights that are stored are *listed*; all others are beta s_i with one beta per setting, 1 as an epoch begins. |w|_1
 and |w - s|^2 are kept up to date, so that a row that needs no projection costs O(k). The first projection takes theta
 from the listed weights alone, which is right where beta max |s_i| does not exceed it (where it does, all are listed);
 then beta is 0, and weights that have become 0 are listed no more. The second one makes beta 1 - c (1 - beta). Both go
@@ -35,33 +35,43 @@ row if it is listed and else from the sum of the betas. Features get places in t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...kernels import njit
 from ..base import OnePassLearner, State
-from ..rows import require_positive, require_variant, rows_of
+from ..parameters import POSITIVE, VARIANT
+from ..rows import rows_of
 
 __all__ = ["FSAUC"]
 
 _CONFIDENCE = np.log(12.0 / 0.1)  # ln(12 / delta)
 _FIRST_PLACES = 1024
 _EPOCHS_DONE, _ROWS, _PLACES = range(3)
-# Of a weight. The mark is -1 - t where w is listed and in the sum up to before row t of the epoch, else the sum of
-# the betas that are in it.
-_W, _START, _SUM, _MARK = range(4)
-# Of a setting: alpha and where the epoch began it, r, D; a and b, where they began, their sums; beta and its sum; of
-# listed weights their number, |w|_1 and |w - s|^2; |s|_1 and |s|^2 of the others, and of all; the largest |s_i|.
-(_ALPHA, _ALPHA_START, _R, _D, _A, _B, _A_START, _B_START, _A_SUM, _B_SUM, _BETA, _BETA_SUM) = range(12)
-(_N_LISTED, _SIZE, _SQUARE, _SIZE_OF_REST, _SQUARE_OF_REST, _SIZE_OF_START, _SQUARE_OF_START, _LARGEST) = range(12, 20)
+# The mark is -1 - t where w is listed and in the sum up to before row t of the epoch, else the sum of the betas that
+# are in it.
+_WEIGHT = np.dtype([(name, np.float64) for name in ("w", "start", "total", "mark")])
+_MODEL = np.dtype(
+    [
+        (name, np.float64)
+        for name in (
+            *("alpha", "alpha_start", "r", "d"),
+            *("a", "b", "a_start", "b_start", "a_sum", "b_sum", "beta", "beta_sum"),
+            *("n_listed", "size", "square"),  # of listed weights: their number, |w|_1 and |w - s|^2
+            *("size_of_rest", "square_of_rest"),  # |s|_1 and |s|^2 of the others
+            *("size_of_start", "square_of_start", "largest"),  # |s|_1, |s|^2 and the largest |s_i| of all
+        )
+    ]
+)
 
 
 @dataclass
 class _Epochs(State):
-    """``W`` is of shape (n_live, places, 4): weight, where the epoch began it, the sum of iterates, the mark."""
+    """``W`` has a record for each setting and place: weight, where the epoch began it, sum of iterates, mark."""
 
     listed: np.ndarray  # (n_live, places), the places of the listed weights first
-    scalars: np.ndarray  # (n_live, 20)
+    models: np.ndarray  # (n_live,), records
     place: np.ndarray  # (n_features,), -1 where no row has had the feature
     counts: np.ndarray  # (2,), positives and negatives so far
     sums: np.ndarray  # (2, places), of the rows of each class
@@ -75,7 +85,7 @@ class _Epochs(State):
         self.lengths = np.array([m, n_rows // m, n_rows % m])
 
     def finite(self, n_features):
-        return np.isfinite(self.scalars).all(axis=1)
+        return np.isfinite(self.models.view(np.float64).reshape(self.n_live, -1)).all(axis=1)
 
     def coef(self, n_features):
         return self.coef_at(np.arange(n_features))
@@ -84,7 +94,7 @@ class _Epochs(State):
         coef, place = np.zeros((len(features), self.n_live)), self.place[features]
         known = place >= 0
         for g in range(self.n_live):  # one after the other, which takes less memory
-            coef[known, g] = self.W[g, place[known], _START]
+            coef[known, g] = self.W[g, place[known]]["start"]
         coef[:, ~self.finite(len(self.place))] = np.nan  # which shows before an epoch is over
         return coef
 
@@ -92,19 +102,20 @@ class _Epochs(State):
         """Take on places, to twice their number if that is enough."""
         n_old = self.W.shape[1]
         if n_places > n_old:
-            room = (0, min(max(n_places, 2 * n_old), len(self.place)) - n_old)
-            self.W = np.pad(self.W, ((0, 0), room, (0, 0)))
-            self.listed, self.sums = (np.pad(old, ((0, 0), room)) for old in (self.listed, self.sums))
+            n_new = min(max(n_places, 2 * n_old), len(self.place)) - n_old
+            for name in ("W", "listed", "sums"):
+                old = getattr(self, name)
+                setattr(self, name, np.concatenate([old, np.zeros((len(old), n_new), old.dtype)], axis=1))
 
     def widened(self, fresh):
         fresh.place[: len(self.place)] = self.place
-        for name in ("W", "listed", "scalars", "counts", "sums", "step", "clock", "lengths"):
+        for name in ("W", "listed", "models", "counts", "sums", "step", "clock", "lengths"):
             setattr(fresh, name, getattr(self, name))
         return fresh
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        self.W, self.listed, self.scalars = self.W[columns], self.listed[columns], self.scalars[columns]
+        self.W, self.listed, self.models = self.W[columns], self.listed[columns], self.models[columns]
 
 
 class FSAUC(OnePassLearner):
@@ -124,9 +135,6 @@ class FSAUC(OnePassLearner):
     ----------
     coef_ : ndarray of shape (1, n_features)
         The mean of the iterates of the last epoch.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
 
     Notes
     -----
@@ -139,6 +147,7 @@ class FSAUC(OnePassLearner):
     """
 
     grid_axes = ("eta", "radius")
+    parameter_constraints: ClassVar = {"eta": POSITIVE, "radius": POSITIVE, "variant": VARIANT}
     _sparse_chunks = True
 
     def __init__(self, eta=0.5, radius=10.0, variant="paper"):
@@ -151,23 +160,19 @@ class FSAUC(OnePassLearner):
         """Not there: epochs are laid out by the number of all rows."""
         raise AttributeError("FSAUC has no partial_fit: it lays out its epochs by the number of all rows; use fit")
 
-    def check_params(self):
-        require_variant(self.variant)
-
     def _begin(self, n_features, settings):
-        require_positive(settings, "eta", "radius")
         n_settings = len(settings["eta"])
-        scalars = np.zeros((n_settings, 20))
+        models = np.zeros(n_settings, _MODEL)
         with np.errstate(over="ignore"):
-            scalars[:, _R] = 2.0 * np.sqrt(3.0) * settings["radius"]
-            scalars[:, _D] = 2.0 * np.sqrt(2.0) * scalars[:, _R]
-        scalars[:, _BETA] = 1.0
+            models["r"] = 2.0 * np.sqrt(3.0) * settings["radius"]
+            models["d"] = 2.0 * np.sqrt(2.0) * models["r"]
+        models["beta"] = 1.0
         n_places = min(n_features, _FIRST_PLACES)
         return _Epochs(
             settings=settings,
-            W=np.zeros((n_settings, n_places, 4)),
+            W=np.zeros((n_settings, n_places), _WEIGHT),
             listed=np.zeros((n_settings, n_places), dtype=np.int32),
-            scalars=scalars,
+            models=models,
             place=np.full(n_features, -1, dtype=np.int32),
             counts=np.zeros(2),
             sums=np.zeros((2, n_places)),
@@ -182,7 +187,7 @@ class FSAUC(OnePassLearner):
         state.make_room(state.clock[_PLACES])
         how = (state.settings["eta"], state.settings["radius"], self.variant == "released", state.lengths)
         memory = (state.counts, state.sums, state.step, state.clock)
-        _learn(indptr, places, data, y, *how, *memory, state.scalars, state.listed, state.W)
+        _learn(indptr, places, data, y, *how, *memory, state.models, state.listed, state.W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         # Measured over the paper's grid on imdb and reviews. Most settings take the time of the nonzeros; a few, whose
@@ -206,7 +211,7 @@ def _find_places(indices, place, clock, places):
 
 
 @njit(error_model="numpy")
-def _learn(indptr, there, data, y, eta, radius, released, lengths, counts, sums, step, clock, scalars, listed, W):
+def _learn(indptr, there, data, y, eta, radius, released, lengths, counts, sums, step, clock, models, listed, W):
     """Setting by setting, so that one model at a time is in the cache, up to where an epoch ends."""
     scratch = np.empty(W.shape[1])
     t = 0
@@ -217,7 +222,7 @@ def _learn(indptr, there, data, y, eta, radius, released, lengths, counts, sums,
         stop = min(len(y), t + size - clock[_ROWS])
         for g in range(len(eta)):
             rows = (indptr[t : stop + 1], there, data, y[t:stop])
-            _learn_setting(*rows, step[0] * eta[g], radius[g], counts, clock, scalars[g], listed[g], W[g], scratch)
+            _learn_setting(*rows, step[0] * eta[g], radius[g], counts, clock, models[g], listed[g], W[g], scratch)
         for row in range(t, stop):
             own = 0 if y[row] > 0 else 1
             counts[own] += 1.0
@@ -226,7 +231,7 @@ def _learn(indptr, there, data, y, eta, radius, released, lengths, counts, sums,
         clock[_ROWS] += stop - t
         t = stop
         if clock[_ROWS] == size:
-            _next_epoch(size, radius, lengths[1], counts, sums, step, clock, scalars, W)
+            _next_epoch(size, radius, lengths[1], counts, sums, step, clock, models, W)
             clock[_EPOCHS_DONE] += 1
             clock[_ROWS] = 0
 
@@ -240,18 +245,18 @@ def _learn_setting(indptr, there, data, y, eta, radius, counts, clock, own, list
         now = clock[_ROWS] + t
         places, x = there[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
         _primal_and_dual_step(places, x, y[t], n_positives / n_rows, eta, now, own, listed, model)
-        if not own[_SIZE] < np.inf:  # overflowed, for good
+        if not own.size < np.inf:  # overflowed, for good
             return
-        if own[_SIZE] + own[_BETA] * own[_SIZE_OF_REST] > radius:
+        if own.size + own.beta * own.size_of_rest > radius:
             _project_l1(radius, now, clock[_PLACES], own, listed, model, scratch)
-        for v in (_A, _B):
-            own[v] = min(max(own[v], -radius), radius)
+        own.a = min(max(own.a, -radius), radius)
+        own.b = min(max(own.b, -radius), radius)
         _stay_near(now, own, listed, model)
-        alpha = min(max(own[_ALPHA], -2.0 * radius), 2.0 * radius)
-        own[_ALPHA] = min(max(alpha, own[_ALPHA_START] - own[_D]), own[_ALPHA_START] + own[_D])
-        own[_A_SUM] += own[_A]
-        own[_B_SUM] += own[_B]
-        own[_BETA_SUM] += own[_BETA]
+        alpha = min(max(own.alpha, -2.0 * radius), 2.0 * radius)
+        own.alpha = min(max(alpha, own.alpha_start - own.d), own.alpha_start + own.d)
+        own.a_sum += own.a
+        own.b_sum += own.b
+        own.beta_sum += own.beta
 
 
 @njit(error_model="numpy")
@@ -260,91 +265,91 @@ def _primal_and_dual_step(places, x, y, p, eta, now, own, listed, model):
     score = 0.0
     for k in range(len(x)):
         weight = model[np.uint32(places[k])]
-        if weight[_MARK] >= 0.0:
+        if weight.mark >= 0.0:
             _list(places[k], now, own, listed, model)
         else:
             _add_to_sum(weight, now)
-        score += x[k] * weight[_W]
-    a, b, alpha = own[_A], own[_B], own[_ALPHA]
+        score += x[k] * weight.w
+    a, b, alpha = own.a, own.b, own.alpha
     if y > 0:
         share, factor, towards = 1.0 - p, score - a - 1.0 - alpha, -score - p * alpha
-        own[_A] = a + eta * share * (score - a)
+        own.a = a + eta * share * (score - a)
     else:
         share, factor, towards = p, score - b + 1.0 + alpha, score - (1.0 - p) * alpha
-        own[_B] = b + eta * share * (score - b)
-    own[_ALPHA] = alpha + eta * share * towards
-    push, size, square = eta * share * factor, own[_SIZE], own[_SQUARE]
+        own.b = b + eta * share * (score - b)
+    own.alpha = alpha + eta * share * towards
+    push, size, square = eta * share * factor, own.size, own.square
     for k in range(len(x)):
         weight = model[np.uint32(places[k])]
-        w, start = weight[_W], weight[_START]
+        w, start = weight.w, weight.start
         new = w - push * x[k]
         size += abs(new) - abs(w)
         square += (new - w) * ((new - start) + (w - start))
-        weight[_W] = new
-    own[_SIZE], own[_SQUARE] = size, square
+        weight.w = new
+    own.size, own.square = size, square
 
 
 @njit(error_model="numpy")
 def _add_to_sum(weight, now):
     """Add a listed weight to the sum for the rows before this one, as it may change now."""
-    weight[_SUM] += weight[_W] * (now + 1.0 + weight[_MARK])
-    weight[_MARK] = -1.0 - now
+    weight.total += weight.w * (now + 1.0 + weight.mark)
+    weight.mark = -1.0 - now
 
 
 @njit(error_model="numpy")
 def _list(i, now, own, listed, model):
     weight = model[i]
-    w, start = own[_BETA] * weight[_START], weight[_START]
-    weight[_SUM] += start * (own[_BETA_SUM] - weight[_MARK])
-    weight[_W], weight[_MARK] = w, -1.0 - now
-    listed[int(own[_N_LISTED])] = i
-    own[_N_LISTED] += 1.0
-    own[_SIZE] += abs(w)
-    own[_SQUARE] += (w - start) * (w - start)
-    own[_SIZE_OF_REST] -= abs(start)
-    own[_SQUARE_OF_REST] -= start * start
+    w, start = own.beta * weight.start, weight.start
+    weight.total += start * (own.beta_sum - weight.mark)
+    weight.w, weight.mark = w, -1.0 - now
+    listed[int(own.n_listed)] = i
+    own.n_listed += 1.0
+    own.size += abs(w)
+    own.square += (w - start) * (w - start)
+    own.size_of_rest -= abs(start)
+    own.square_of_rest -= start * start
 
 
 @njit(error_model="numpy")
 def _project_l1(radius, now, n_places, own, listed, model, scratch):
     """Project w onto the l1 ball of a radius that it exceeds."""
-    n = int(own[_N_LISTED])
+    n = int(own.n_listed)
     for k in range(n):
-        scratch[k] = abs(model[listed[k], _W])
+        scratch[k] = abs(model[listed[k]].w)
     threshold = l1_threshold(scratch[:n], radius)
-    if own[_BETA] * own[_LARGEST] > threshold:
+    if own.beta * own.largest > threshold:
         for i in range(n_places):
-            if model[i, _MARK] >= 0.0 and model[i, _START] != 0.0:
+            if model[i].mark >= 0.0 and model[i].start != 0.0:
                 _list(i, now, own, listed, model)
-        n = int(own[_N_LISTED])
+        n = int(own.n_listed)
         for k in range(n):
-            scratch[k] = abs(model[listed[k], _W])
+            scratch[k] = abs(model[listed[k]].w)
         threshold = l1_threshold(scratch[:n], radius)
-    own[_BETA] = 0.0
+    own.beta = 0.0
     kept, size, square, size_of_start, square_of_start = 0, 0.0, 0.0, 0.0, 0.0
     for k in range(n):
         weight = model[listed[k]]
         _add_to_sum(weight, now)
-        w, start = weight[_W], weight[_START]
+        w, start = weight.w, weight.start
         if abs(w) <= threshold:
-            weight[_MARK] = own[_BETA_SUM]
+            weight.mark = own.beta_sum
             continue
         w = w - threshold if w > 0.0 else w + threshold
-        weight[_W] = w
+        weight.w = w
         listed[kept] = listed[k]
         kept += 1
         size += abs(w)
         square += (w - start) * (w - start)
         size_of_start += abs(start)
         square_of_start += start * start
-    own[_N_LISTED], own[_SIZE], own[_SQUARE] = kept, size, square
-    own[_SIZE_OF_REST] = own[_SIZE_OF_START] - size_of_start
-    own[_SQUARE_OF_REST] = own[_SQUARE_OF_START] - square_of_start
+    own.n_listed, own.size, own.square = kept, size, square
+    own.size_of_rest = own.size_of_start - size_of_start
+    own.square_of_rest = own.square_of_start - square_of_start
 
 
 @njit(error_model="numpy")
 def l1_threshold(sizes, radius):
-    """What the sizes of weights lose in the projection onto the l1 ball, at least 0; changes ``sizes``.
+    """The threshold of the projection onto the l1 ball, at least 0; changes ``sizes``, those of the weights.
 
     Sizes below the threshold are dropped until none is (Michelot 1986). Their number falls each time: to look at those
     dropped before once more, as rounding errors may bring them back, would go on for ever.
@@ -370,26 +375,26 @@ def l1_threshold(sizes, radius):
 @njit(error_model="numpy")
 def _stay_near(now, own, listed, model):
     """Project (w, a, b) onto the ball of radius r around where the epoch began."""
-    from_a, from_b, of_rest = own[_A] - own[_A_START], own[_B] - own[_B_START], 1.0 - own[_BETA]
-    square = own[_SQUARE] + of_rest * of_rest * own[_SQUARE_OF_REST] + from_a * from_a + from_b * from_b
-    if not square > own[_R] * own[_R]:
+    from_a, from_b, of_rest = own.a - own.a_start, own.b - own.b_start, 1.0 - own.beta
+    square = own.square + of_rest * of_rest * own.square_of_rest + from_a * from_a + from_b * from_b
+    if not square > own.r * own.r:
         return
-    shorter = own[_R] / np.sqrt(square)
-    own[_A], own[_B] = own[_A_START] + from_a * shorter, own[_B_START] + from_b * shorter
-    own[_BETA] = 1.0 - shorter * of_rest
+    shorter = own.r / np.sqrt(square)
+    own.a, own.b = own.a_start + from_a * shorter, own.b_start + from_b * shorter
+    own.beta = 1.0 - shorter * of_rest
     size, square = 0.0, 0.0
-    for k in range(int(own[_N_LISTED])):
+    for k in range(int(own.n_listed)):
         weight = model[listed[k]]
         _add_to_sum(weight, now)
-        away = (weight[_W] - weight[_START]) * shorter
-        weight[_W] = weight[_START] + away
-        size += abs(weight[_W])
+        away = (weight.w - weight.start) * shorter
+        weight.w = weight.start + away
+        size += abs(weight.w)
         square += away * away
-    own[_SIZE], own[_SQUARE] = size, square
+    own.size, own.square = size, square
 
 
 @njit(error_model="numpy")
-def _next_epoch(size, radius, n_rows, counts, sums, step, clock, scalars, W):
+def _next_epoch(size, radius, n_rows, counts, sums, step, clock, models, W):
     """Begin at the mean of the epoch that is over, with r halved and D and eta that follow from it."""
     p = counts[0] / (counts[0] + counts[1])
     q, spread = min(p, 1.0 - p), 2.0 + np.sqrt(2.0 * _CONFIDENCE)
@@ -399,10 +404,10 @@ def _next_epoch(size, radius, n_rows, counts, sums, step, clock, scalars, W):
     step[0] *= min(np.sqrt(beta / step[1]) / 2.0, 1.0)
     step[1] = beta
     for g in range(len(radius)):
-        own = scalars[g]
-        own[_R] /= 2.0
-        near = 2.0 * np.sqrt(2.0) * own[_R]
-        own[_D] = near + 12.0 * np.sqrt(2.0) * spread * radius[g] / np.sqrt(root) if root > 0.0 else 1e7
+        own = models[g]
+        own.r /= 2.0
+        near = 2.0 * np.sqrt(2.0) * own.r
+        own.d = near + 12.0 * np.sqrt(2.0) * spread * radius[g] / np.sqrt(root) if root > 0.0 else 1e7
         _begin_at_mean(size, counts, sums, clock[_PLACES], own, W[g])
 
 
@@ -411,22 +416,22 @@ def _begin_at_mean(size, counts, sums, n_places, own, model):
     alpha, size_of_start, square_of_start, largest = 0.0, 0.0, 0.0, 0.0
     for i in range(n_places):
         weight = model[i]
-        if weight[_MARK] >= 0.0:
-            weight[_SUM] += weight[_START] * (own[_BETA_SUM] - weight[_MARK])
+        if weight.mark >= 0.0:
+            weight.total += weight.start * (own.beta_sum - weight.mark)
         else:
             _add_to_sum(weight, size)
-        mean = weight[_SUM] / size
+        mean = weight.total / size
         alpha += (sums[1, i] / max(counts[1], 1.0) - sums[0, i] / max(counts[0], 1.0)) * mean
-        weight[_START], weight[_SUM], weight[_MARK] = mean, 0.0, 0.0
+        weight.start, weight.total, weight.mark = mean, 0.0, 0.0
         size_of_start += abs(mean)
         square_of_start += mean * mean
         largest = max(largest, abs(mean))
-    own[_ALPHA] = own[_ALPHA_START] = alpha
-    for v, start, total in ((_A, _A_START, _A_SUM), (_B, _B_START, _B_SUM)):
-        own[v] = own[start] = own[total] / size
-        own[total] = 0.0
-    own[_BETA], own[_BETA_SUM], own[_N_LISTED], own[_SQUARE] = 1.0, 0.0, 0.0, 0.0
-    own[_SIZE] = 0.0 if own[_SIZE] < np.inf else np.nan
-    own[_SIZE_OF_START] = own[_SIZE_OF_REST] = size_of_start
-    own[_SQUARE_OF_START] = own[_SQUARE_OF_REST] = square_of_start
-    own[_LARGEST] = largest
+    own.alpha = own.alpha_start = alpha
+    own.a = own.a_start = own.a_sum / size
+    own.b = own.b_start = own.b_sum / size
+    own.a_sum = own.b_sum = 0.0
+    own.beta, own.beta_sum, own.n_listed, own.square = 1.0, 0.0, 0.0, 0.0
+    own.size = 0.0 if own.size < np.inf else np.nan
+    own.size_of_start = own.size_of_rest = size_of_start
+    own.square_of_start = own.square_of_rest = square_of_start
+    own.largest = largest

@@ -1,4 +1,4 @@
-"""FTRL-AUC, and FTRL-Proximal with the logistic loss: sparse weights at O(k) a row with k nonzero features.
+"""FTRL-AUC, and FTRL-Proximal with the logistic loss: sparse weights at O(k) per row with k nonzero features.
 
 Both keep, for every coordinate, z (gradients, less a correction for the steps taken) and q (their squares). A row
 touches its own coordinates only (Zhou, Ying and Skiena 2020, Algorithm 1, lines 19 to 21):
@@ -23,12 +23,14 @@ arithmetic, bit for bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...kernels import njit
 from ..base import OnePassLearner, State
-from ..rows import aligned_zeros, require_positive, require_variant, rows_of
+from ..parameters import NOT_NEGATIVE, POSITIVE, VARIANT, Boolean
+from ..rows import aligned_zeros, rows_of
 
 __all__ = ["FTRLAUC", "FTRLProximal"]
 
@@ -77,22 +79,50 @@ class _Leader(State):
 
 
 class _FTRL(OnePassLearner):
+    """Base class of the FTRL family.
+
+    Parameters
+    ----------
+    gamma : float, default=0.1
+        Multiplies every step: the rate of coordinate i is gamma / (beta + sqrt(q_i)).
+    l1 : float, default=1e-3
+        Threshold on |z_i| below which w_i is 0; multiplies ``|w|_1`` (the paper's lambda, with the sum of all losses).
+    l2 : float, default=0.0
+        Added to the inverse of the rate; multiplies ``|w|^2 / 2``. The FTRL-AUC paper has none.
+    beta : float, default=1.0
+        Added to sqrt(q_i).
+    refresh : bool, default=False
+        Whether all weights are computed anew from z in the end. Without it a weight is as of the last visit to its
+        coordinate, and a feature that came only once has weight 0. That is what the published tables count: on
+        farm-ads the refresh doubles the share of weights that are not 0.
+    variant : {'paper', 'released'}, default='paper'
+        'released' takes from z what the FTRL-AUC authors' program takes: z - 1 where z > l1, and z - l1 where z < -l1.
+        That makes weights much sparser and AUC lower, and the published Tables II and III were computed with it.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        The weights that the last row left.
+    """
+
     grid_axes = ("gamma", "l1")
+    parameter_constraints: ClassVar = {
+        "gamma": POSITIVE,
+        **dict.fromkeys(("l1", "l2", "beta"), NOT_NEGATIVE),
+        "refresh": Boolean(),
+        "variant": VARIANT,
+    }
     _sparse_chunks = True
     _moves_own_features = True
-
-    def check_params(self):
-        require_variant(self.variant)
+    _logistic: bool
 
     def _begin(self, n_features, settings):
-        require_positive(settings, "gamma")
-        released = require_variant(self.variant)
         l1 = settings["l1"]
         n_settings = len(l1)
         return _Leader(
             settings=settings,
             W=aligned_zeros(n_features, 4, n_settings),
-            shrink=np.array([np.ones(n_settings), -l1]) if released else np.array([l1, l1]),
+            shrink=np.array([np.ones(n_settings), -l1]) if self.variant == "released" else np.array([l1, l1]),
             shared=(float(self.beta), float(self.l2)),
             refresh=bool(self.refresh),
             counts=np.zeros(2),
@@ -102,11 +132,14 @@ class _FTRL(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
-        rule = (1.0 / state.settings["gamma"], state.settings["l1"], state.shrink, *state.shared)
-        self._learn_rows(state, (*rows_of(X), y, *rule), state.W.shape[2] == 1)
-
-    def _learn_rows(self, state, arguments, single):
-        raise TypeError(f"{type(self).__name__} has to define _learn_rows(state, arguments, single)")
+        arguments = (*rows_of(X), y, 1.0 / state.settings["gamma"], state.settings["l1"], state.shrink, *state.shared)
+        means = state.counts, state.mean_scores
+        if state.W.shape[2] > 1 or len(state.class_sums):
+            _all_settings(*arguments, self._logistic, *means, state.class_sums, state.products, state.W)
+        elif self._logistic:
+            _logistic_one_setting(*arguments, state.W)
+        else:
+            _auc_one_setting(*arguments, *means, state.W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 3e-8 + n_nonzero * (5e-9 if n_settings == 1 else 5e-9 + 2.5e-9 * n_settings)
@@ -120,32 +153,9 @@ class FTRLAUC(_FTRL):
 
     Parameters
     ----------
-    gamma : float, default=0.1
-        Multiplies every step: the rate of coordinate i is gamma / (beta + sqrt(q_i)).
-    l1 : float, default=1e-3
-        Threshold on |z_i| below which w_i is 0; multiplies ``|w|_1`` (the paper's lambda, with the sum of all losses).
-    l2 : float, default=0.0
-        Added to the inverse of the rate; multiplies ``|w|^2 / 2``. The paper has none.
-    beta : float, default=1.0
-        Added to sqrt(q_i).
     lazy : bool, default=True
         Whether a and b are running means of past scores; otherwise scores of the class means, each with the weights
-        that the last row of that class met. Both take O(k) a row here.
-    refresh : bool, default=False
-        Whether all weights are computed anew from z in the end. Without it a weight is as of the last visit to its
-        coordinate, and a feature that came only once has weight 0. That is what the published tables count: on
-        farm-ads the refresh doubles the share of weights that are not 0.
-    variant : {'paper', 'released'}, default='paper'
-        'released' takes from z what the authors' program takes: z - 1 where z > l1, and z - l1 where z < -l1. That
-        makes weights much sparser and AUC lower, and the published Tables II and III were computed with it.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The weights that the last row left.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
+        that the last row of that class met. Both take O(k) per row here.
 
     Notes
     -----
@@ -158,6 +168,9 @@ class FTRLAUC(_FTRL):
     B. Zhou, Y. Ying, S. Skiena: Online AUC optimization for sparse high-dimensional datasets. ICDM 2020, Algorithm 1.
     """
 
+    parameter_constraints: ClassVar = _FTRL.parameter_constraints | {"lazy": Boolean()}
+    _logistic = False
+
     def __init__(self, gamma=0.1, l1=1e-3, l2=0.0, beta=1.0, lazy=True, refresh=False, variant="paper"):
         self.gamma = gamma
         self.l1 = l1
@@ -167,14 +180,6 @@ class FTRLAUC(_FTRL):
         self.refresh = refresh
         self.variant = variant
 
-    def _learn_rows(self, state, arguments, single):
-        if not self.lazy:
-            _auc_not_lazy(*arguments, state.counts, state.mean_scores, state.class_sums, state.products, state.W)
-        elif single:
-            _auc_one_setting(*arguments, state.counts, state.mean_scores, state.W)
-        else:
-            _auc_all_settings(*arguments, state.counts, state.mean_scores, state.W)
-
 
 class FTRLProximal(_FTRL):
     """Follow-the-regularised-leader for the logistic loss, with sparse weights.
@@ -183,29 +188,18 @@ class FTRLProximal(_FTRL):
     ----------
     gamma : float, default=0.1
         Multiplies every step: the rate of coordinate i is gamma / (beta + sqrt(q_i)); McMahan et al. call it alpha.
-    l1 : float, default=1e-3
-        Threshold on |z_i| below which w_i is 0; multiplies ``|w|_1``, with the sum of all losses.
-    l2 : float, default=0.0
-        Added to the inverse of the rate; multiplies ``|w|^2 / 2``.
-    beta : float, default=1.0
-        Added to sqrt(q_i).
-    refresh : bool, default=False
-        Whether all weights are computed anew from z in the end, as in :class:`FTRLAUC`.
-    variant : {'paper', 'released'}, default='paper'
-        'released' shrinks as the FTRL-AUC authors' program does, see :class:`FTRLAUC`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        The weights that the last row left.
     intercept_ : ndarray of shape (1,)
         Threshold midway between the class means' scores; no intercept is trained.
-    classes_ : ndarray of shape (2,)
 
     References
     ----------
     H. B. McMahan et al.: Ad click prediction: a view from the trenches. KDD 2013, Algorithm 1.
     """
+
+    _logistic = True
 
     def __init__(self, gamma=0.1, l1=1e-3, l2=0.0, beta=1.0, refresh=False, variant="paper"):
         self.gamma = gamma
@@ -214,10 +208,6 @@ class FTRLProximal(_FTRL):
         self.beta = beta
         self.refresh = refresh
         self.variant = variant
-
-    def _learn_rows(self, state, arguments, single):
-        kernel = _logistic_one_setting if single else _logistic_all_settings
-        kernel(*arguments, state.W)
 
 
 @njit(error_model="numpy")
@@ -257,84 +247,6 @@ def _auc_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta
 
 
 @njit(error_model="numpy")
-def _row_buffers(indptr):
-    """Room for w, z, q, sqrt(q) and x of the longest row, in whole vector registers."""
-    longest = 0
-    for t in range(len(indptr) - 1):
-        longest = max(longest, indptr[t + 1] - indptr[t])
-    rows = np.zeros((5, -(-longest // _LANES) * _LANES))
-    return rows[0], rows[1], rows[2], rows[3], rows[4]
-
-
-@njit(error_model="numpy")
-def _auc_all_settings(indptr, indices, data, y, inverse_gamma, l1, shrink, beta, l2, counts, mean_scores, W):
-    width = len(l1)
-    c = np.empty(width)
-    for t in range(len(y)):
-        start, stop = indptr[t], indptr[t + 1]
-        _scores(indices[start:stop], data[start:stop], W, c)
-        own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
-        counts[own] += 1.0
-        share = 2.0 * counts[opp] / (counts[0] + counts[1])
-        for g in range(width):
-            mean_scores[own, g] += (c[g] - mean_scores[own, g]) / counts[own]
-            c[g] = share * (c[g] - mean_scores[opp, g] - sign)
-        for k in range(start, stop):
-            _visit(W[indices[k]], c, data[k], inverse_gamma, l1, shrink, beta, l2)
-
-
-@njit(error_model="numpy")
-def _scores(indices, data, W, score):
-    """Scores of one row under the weights as they are."""
-    score[:] = 0.0
-    for k in range(len(data)):
-        v, w = data[k], W[indices[k], _W]
-        for g in range(len(score)):
-            score[g] += v * w[g]
-
-
-@njit(error_model="numpy")
-def _visit(block, c, v, inverse_gamma, l1, shrink, beta, l2):
-    """Lines 19 to 21 for one coordinate of a row, with the value ``v``."""
-    w, z, q, root, above, below = block[_W], block[_Z], block[_Q], block[_ROOT], shrink[0], shrink[1]
-    for g in range(len(c)):
-        w[g] = _weight(z[g], root[g], inverse_gamma[g], l1[g], above[g], below[g], beta, l2)
-        gradient = c[g] * v
-        q[g] += gradient * gradient
-        new_root = np.sqrt(q[g])
-        z[g] += gradient - (new_root - root[g]) * inverse_gamma[g] * w[g]
-        root[g] = new_root
-
-
-@njit(error_model="numpy")
-def _auc_not_lazy(
-    indptr, indices, data, y, inverse_gamma, l1, shrink, beta, l2, counts, mean_scores, class_sums, products, W
-):
-    """The inner products of weights and class sums follow the changes of both, so that a row costs O(k) here too."""
-    width = len(l1)
-    c, before = np.empty(width), np.empty(width)
-    for t in range(len(y)):
-        start, stop = indptr[t], indptr[t + 1]
-        _scores(indices[start:stop], data[start:stop], W, c)
-        own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
-        counts[own] += 1.0
-        share = 2.0 * counts[opp] / (counts[0] + counts[1])
-        for g in range(width):
-            products[own, g] += c[g]
-            mean_scores[own, g] = products[own, g] / counts[own]
-            c[g] = share * (c[g] - mean_scores[opp, g] - sign)
-        for k in range(start, stop):
-            i = indices[k]
-            class_sums[i, own] += data[k]
-            before[:] = W[i, _W]
-            _visit(W[i], c, data[k], inverse_gamma, l1, shrink, beta, l2)
-            for g in range(width):
-                change = W[i, _W, g] - before[g]
-                products[0, g] += change * class_sums[i, 0]
-                products[1, g] += change * class_sums[i, 1]
-
-
-@njit(error_model="numpy")
 def _logistic_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta, l2, W):
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
@@ -363,22 +275,97 @@ def _logistic_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink,
 
 
 @njit(error_model="numpy")
-def _logistic_all_settings(indptr, indices, data, y, inverse_gamma, l1, shrink, beta, l2, W):
-    width = len(l1)
-    c = np.empty(width)
+def _row_buffers(indptr):
+    """Room for w, z, q, sqrt(q) and x of the longest row, in whole vector registers."""
+    longest = 0
+    for t in range(len(indptr) - 1):
+        longest = max(longest, indptr[t + 1] - indptr[t])
+    rows = np.zeros((5, -(-longest // _LANES) * _LANES))
+    return rows[0], rows[1], rows[2], rows[3], rows[4]
+
+
+@njit(error_model="numpy")
+def _all_settings(
+    indptr,
+    indices,
+    data,
+    y,
+    inverse_gamma,
+    l1,
+    shrink,
+    beta,
+    l2,
+    logistic,
+    counts,
+    mean_scores,
+    class_sums,
+    products,
+    W,
+):
+    """With ``class_sums``, the means are scores of class means: ``products`` follow the changes of sums and weights."""
+    width, lazy = len(l1), len(class_sums) == 0
+    c, before = np.empty(width), np.empty(width)
     for t in range(len(y)):
         start, stop = indptr[t], indptr[t + 1]
-        c[:] = 0.0
-        for k in range(start, stop):
-            block, v = W[indices[k]], data[k]
+        own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
+        if logistic:
+            _new_scores(indices[start:stop], data[start:stop], inverse_gamma, l1, shrink, beta, l2, W, c)
             for g in range(width):
-                w = _weight(
-                    block[_Z, g], block[_ROOT, g], inverse_gamma[g], l1[g], shrink[0, g], shrink[1, g], beta, l2
-                )
-                block[_W, g] = w
-                c[g] += v * w
-        for g in range(width):
-            c[g] = -y[t] / (1.0 + np.exp(y[t] * c[g]))
+                c[g] = -y[t] / (1.0 + np.exp(y[t] * c[g]))
+        else:
+            _scores(indices[start:stop], data[start:stop], W, c)
+            counts[own] += 1.0
+            share = 2.0 * counts[opp] / (counts[0] + counts[1])
+            for g in range(width):
+                if lazy:
+                    mean_scores[own, g] += (c[g] - mean_scores[own, g]) / counts[own]
+                else:
+                    products[own, g] += c[g]
+                    mean_scores[own, g] = products[own, g] / counts[own]
+                c[g] = share * (c[g] - mean_scores[opp, g] - sign)
+        if lazy:
+            for k in range(start, stop):
+                _visit(W[indices[k]], c, data[k], inverse_gamma, l1, shrink, beta, l2)
+            continue
         for k in range(start, stop):
-            # The same z and root as above give the same weights.
-            _visit(W[indices[k]], c, data[k], inverse_gamma, l1, shrink, beta, l2)
+            i = indices[k]
+            class_sums[i, own] += data[k]
+            before[:] = W[i, _W]
+            _visit(W[i], c, data[k], inverse_gamma, l1, shrink, beta, l2)
+            for g in range(width):
+                change = W[i, _W, g] - before[g]
+                products[0, g] += change * class_sums[i, 0]
+                products[1, g] += change * class_sums[i, 1]
+
+
+@njit(error_model="numpy")
+def _scores(indices, data, W, score):
+    """Scores of one row under the weights as they are."""
+    score[:] = 0.0
+    for k in range(len(data)):
+        v, w = data[k], W[indices[k], _W]
+        for g in range(len(score)):
+            score[g] += v * w[g]
+
+
+@njit(error_model="numpy")
+def _new_scores(indices, data, inverse_gamma, l1, shrink, beta, l2, W, score):
+    """Scores of one row under the weights that its visits will compute."""
+    score[:] = 0.0
+    for k in range(len(data)):
+        v, z, root = data[k], W[indices[k], _Z], W[indices[k], _ROOT]
+        for g in range(len(score)):
+            score[g] += v * _weight(z[g], root[g], inverse_gamma[g], l1[g], shrink[0, g], shrink[1, g], beta, l2)
+
+
+@njit(error_model="numpy")
+def _visit(block, c, v, inverse_gamma, l1, shrink, beta, l2):
+    """Lines 19 to 21 for one coordinate of a row, with the value ``v``."""
+    w, z, q, root, above, below = block[_W], block[_Z], block[_Q], block[_ROOT], shrink[0], shrink[1]
+    for g in range(len(c)):
+        w[g] = _weight(z[g], root[g], inverse_gamma[g], l1[g], above[g], below[g], beta, l2)
+        gradient = c[g] * v
+        q[g] += gradient * gradient
+        new_root = np.sqrt(q[g])
+        z[g] += gradient - (new_root - root[g]) * inverse_gamma[g] * w[g]
+        root[g] = new_root

@@ -11,89 +11,36 @@ average the iterates.
 
     prox of l1 |w|_1 + l2 |w|^2 / 2:      u -> S(u, eta l1) / (1 + eta l2),     S(u, s) = sign(u) max(|u| - s, 0)
 
-A threshold has to look at every coordinate, since m+ and m- move them all: O(d) a row. Without one the weights are
+A threshold affects every coordinate, since m+ and m- move them all: O(d) per row. Without one the weights are
 w = scale v + K+ P + K- N, with the sums P and N of the rows of each class: a row changes the coefficients, and v at
-its own features. With the inner products of v, P and N kept up to date, that is O(k) a row.
+its own features. With the inner products of v, P and N kept up to date, that is O(k) per row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...kernels import njit
 from ..base import OnePassLearner, State
-from ..rows import require_positive, require_variant, rows_of
-from .dense_steps import DenseState, dense_step, first_look, scores
+from ..parameters import NOT_NEGATIVE, POSITIVE, VARIANT
+from ..rows import rows_of
+from .dense_steps import DenseLearner, dense_step, first_look, scores
 
 __all__ = ["SPAML1", "SPAML2", "SPAMElastic"]
 
 _SMALLEST_SCALE = 1e-100
 _LOST_IN_ROUNDING = 1e290  # does not make the largest finite number overflow when it is added
-_SCALE, _FACTOR, _MEAN, _PRODUCT = 0, 1, 3, 5  # places in what spam_l2 knows of a model; all but the first are pairs
-
-_ATTRIBUTES = """
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
-
-    References
-    ----------
-    M. Natole, Y. Ying, S. Lyu: Stochastic proximal algorithms for AUC maximization. ICML 2018. As a baseline, with
-    these steps: B. Zhou, Y. Ying, S. Skiena, ICDM 2020.
-    """
+# Of a model w = scale v + K+ P + K- N: K, the scores of the class means, and the inner products of v with P and N.
+_MODEL = np.dtype(
+    [("scale", np.float64), ("factor", np.float64, 2), ("mean_score", np.float64, 2), ("product", np.float64, 2)]
+)
 
 
-class _DenseSPAM(OnePassLearner):
-    _sparse_chunks = True
-    _merges_identical_columns = True
-
-    def _begin(self, n_features, settings):
-        require_positive(settings, "xi")
-        return DenseState.begin(n_features, settings)
-
-    def _consume(self, state, X, y):
-        settings = state.settings
-        l2 = settings.get("l2", np.zeros(state.n_live))
-        released = getattr(self, "variant", "paper") == "released"
-        _learn_dense(*rows_of(X), y, settings["xi"], settings["l1"], l2, released, *state.arrays())
-
-    def seconds_per_row(self, n_features, n_nonzero, n_settings):
-        return 2e-7 + n_features * (2e-9 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)
-
-    def memory_bytes(self, n_features, n_settings):
-        # Weights and what is returned; the sums of both classes, and which columns are identical.
-        return 8.0 * n_features * (2 * n_settings + 4)
-
-
-class SPAML1(_DenseSPAM):
-    __doc__ = (
-        """SPAM with an l1 regulariser.
-
-    Parameters
-    ----------
-    xi : float, default=0.1
-        Multiplies every step: eta = xi / sqrt(t) at row t.
-    l1 : float, default=1e-3
-        Multiplies ``|w|_1``: thresholds are eta l1."""
-        + _ATTRIBUTES
-    )
-    grid_axes = ("xi", "l1")
-
-    def __init__(self, xi=0.1, l1=1e-3):
-        self.xi = xi
-        self.l1 = l1
-
-
-class SPAMElastic(_DenseSPAM):
-    __doc__ = (
-        """SPAM with an l1 and an l2 regulariser.
+class _SPAM(OnePassLearner):
+    """Base class of the three regularisations.
 
     Parameters
     ----------
@@ -103,11 +50,46 @@ class SPAMElastic(_DenseSPAM):
         Multiplies ``|w|_1``: thresholds are eta l1.
     l2 : float, default=1e-3
         Multiplies ``|w|^2 / 2``: weights are divided by 1 + eta l2.
+
+    References
+    ----------
+    M. Natole, Y. Ying, S. Lyu: Stochastic proximal algorithms for AUC maximization. ICML 2018. As a baseline, with
+    these steps: B. Zhou, Y. Ying, S. Skiena, ICDM 2020.
+    """
+
+    _sparse_chunks = True
+
+
+class _DenseSPAM(DenseLearner, _SPAM):
+    def _consume(self, state, X, y):
+        settings = state.settings
+        l2 = settings.get("l2", np.zeros(state.n_live))
+        released = getattr(self, "variant", "paper") == "released"
+        _learn_dense(*rows_of(X), y, settings["xi"], settings["l1"], l2, released, *state.arrays())
+
+
+class SPAML1(_DenseSPAM):
+    """SPAM with an l1 regulariser."""
+
+    grid_axes = ("xi", "l1")
+    parameter_constraints: ClassVar = {"xi": POSITIVE, "l1": NOT_NEGATIVE}
+
+    def __init__(self, xi=0.1, l1=1e-3):
+        self.xi = xi
+        self.l1 = l1
+
+
+class SPAMElastic(_DenseSPAM):
+    """SPAM with an l1 and an l2 regulariser.
+
+    Parameters
+    ----------
     variant : {'paper', 'released'}, default='paper'
-        'released' divides negative weights only (where l1 > 0), as the program of the FTRL-AUC authors does."""
-        + _ATTRIBUTES
-    )
+        'released' divides negative weights only (where l1 > 0), as the program of the FTRL-AUC authors does.
+    """
+
     grid_axes = ("xi", "l1", "l2")
+    parameter_constraints: ClassVar = {"xi": POSITIVE, "l1": NOT_NEGATIVE, "l2": NOT_NEGATIVE, "variant": VARIANT}
 
     def __init__(self, xi=0.1, l1=1e-3, l2=1e-3, variant="paper"):
         self.xi = xi
@@ -115,51 +97,41 @@ class SPAMElastic(_DenseSPAM):
         self.l2 = l2
         self.variant = variant
 
-    def check_params(self):
-        require_variant(self.variant)
-
 
 @dataclass
 class _Combination(State):
     """w = scale v + K+ P + K- N, with v in ``W`` and P and N in ``sums``; class 0 is positive."""
 
-    model: np.ndarray  # (7, n_live): scale, both K, a and b, inner products of v with P and N
+    models: np.ndarray  # (n_live,), records
     counts: np.ndarray  # (2,)
     sums: np.ndarray  # (n_features, 2), of the rows of each class
     gram: np.ndarray  # (2, 2), inner products of the sums
 
     def coef(self, n_features):
-        return self.model[_SCALE] * self.W + self.sums @ self.model[_FACTOR : _FACTOR + 2]
+        return self._weights(self.W, self.sums)
 
     def coef_at(self, features):
-        return self.model[_SCALE] * self.W[features] + self.sums[features] @ self.model[_FACTOR : _FACTOR + 2]
+        return self._weights(self.W[features], self.sums[features])
+
+    def _weights(self, v: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        return self.models["scale"] * v + sums @ np.ascontiguousarray(self.models["factor"].T)
 
     def finite_elsewhere(self):
         """A finite v times a scale of at most 1 is finite, and so is its sum with something as small as that."""
-        factors = np.abs(self.model[_FACTOR : _FACTOR + 2]).sum(axis=0)
+        factors = np.abs(self.models["factor"]).sum(axis=1)
         small = np.abs(self.sums).max(initial=0.0) * factors < _LOST_IN_ROUNDING
-        # Scales only fall where l2 is not negative.
-        return bool((small & (self.settings["l2"] >= 0.0) & (np.abs(self.model[_SCALE]) <= 1.0)).all())
+        return bool((small & (self.models["scale"] <= 1.0)).all())
 
     def keep(self, columns):
         super().keep(columns)
-        self.model = np.ascontiguousarray(self.model[:, columns])
+        self.models = self.models[columns]
 
 
-class SPAML2(OnePassLearner):
-    __doc__ = (
-        """SPAM with an l2 regulariser, at O(k) a row.
+class SPAML2(_SPAM):
+    """SPAM with an l2 regulariser, at O(k) per row."""
 
-    Parameters
-    ----------
-    xi : float, default=0.1
-        Multiplies every step: eta = xi / sqrt(t) at row t.
-    l2 : float, default=1e-3
-        Multiplies ``|w|^2 / 2``: weights are divided by 1 + eta l2."""
-        + _ATTRIBUTES
-    )
     grid_axes = ("xi", "l2")
-    _sparse_chunks = True
+    parameter_constraints: ClassVar = {"xi": POSITIVE, "l2": NOT_NEGATIVE}
     _moves_own_features = True
 
     def __init__(self, xi=0.1, l2=1e-3):
@@ -167,14 +139,13 @@ class SPAML2(OnePassLearner):
         self.l2 = l2
 
     def _begin(self, n_features, settings):
-        require_positive(settings, "xi")
         n_settings = len(settings["xi"])
-        model = np.zeros((7, n_settings))
-        model[_SCALE] = 1.0
+        models = np.zeros(n_settings, _MODEL)
+        models["scale"] = 1.0
         return _Combination(
             settings=settings,
             W=np.zeros((n_features, n_settings)),
-            model=model,
+            models=models,
             counts=np.zeros(2),
             sums=np.zeros((n_features, 2)),
             gram=np.zeros((2, 2)),
@@ -183,7 +154,7 @@ class SPAML2(OnePassLearner):
     def _consume(self, state, X, y):
         learn = _one_setting if state.n_live == 1 else _all_settings
         rule = state.settings["xi"], state.settings["l2"]
-        learn(*rows_of(X), y, *rule, state.counts, state.sums, state.gram, state.model, state.W)
+        learn(*rows_of(X), y, *rule, state.counts, state.sums, state.gram, state.models, state.W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 1e-7 + 2e-8 * n_settings + n_nonzero * (6e-9 + 1e-9 * n_settings)
@@ -216,7 +187,7 @@ def _learn_dense(indptr, indices, data, y, xi, l1, l2, released, counts, reach, 
 
 
 @njit(error_model="numpy")
-def _all_settings(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V):
+def _all_settings(indptr, indices, data, y, xi, l2, counts, sums, gram, models, V):
     width = len(xi)
     vx, change = np.empty(width), np.empty(width)
     for t in range(len(y)):
@@ -224,18 +195,18 @@ def _all_settings(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V
         scores(there, x, V, vx)
         row = _add_to_sums(there, x, y[t], counts, sums, gram)
         for g in range(width):
-            change[g] = _change_of_v(y[t], row, counts, gram, vx[g], xi[g], l2[g], model[:, g])
+            change[g] = _change_of_v(y[t], row, counts, gram, vx[g], xi[g], l2[g], models[g])
         for k in range(len(x)):
             v, xk = V[there[k]], x[k]
             for g in range(width):
                 v[g] += change[g] * xk
         for g in range(width):
-            if model[_SCALE, g] < _SMALLEST_SCALE:
-                _take_scale_into_v(g, model, V)
+            if models[g].scale < _SMALLEST_SCALE:
+                _take_scale_into_v(g, models[g], V)
 
 
 @njit(error_model="numpy")
-def _one_setting(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V):
+def _one_setting(indptr, indices, data, y, xi, l2, counts, sums, gram, models, V):
     """The same without loops over settings, bit for bit."""
     v = V[:, 0]
     for t in range(len(y)):
@@ -244,11 +215,11 @@ def _one_setting(indptr, indices, data, y, xi, l2, counts, sums, gram, model, V)
         for k in range(len(x)):
             vx += x[k] * v[np.uint32(there[k])]
         row = _add_to_sums(there, x, y[t], counts, sums, gram)
-        change = _change_of_v(y[t], row, counts, gram, vx, xi[0], l2[0], model[:, 0])
+        change = _change_of_v(y[t], row, counts, gram, vx, xi[0], l2[0], models[0])
         for k in range(len(x)):
             v[np.uint32(there[k])] += change * x[k]
-        if model[_SCALE, 0] < _SMALLEST_SCALE:
-            _take_scale_into_v(0, model, V)
+        if models[0].scale < _SMALLEST_SCALE:
+            _take_scale_into_v(0, models[0], V)
 
 
 @njit(error_model="numpy")
@@ -257,32 +228,31 @@ def _change_of_v(y, row, counts, gram, vx, xi, l2, model):
     own, opp, sign = (0, 1, 1.0) if y > 0 else (1, 0, -1.0)
     with_own, with_opp, length = row
     # The row has joined its sum, so the same w is (scale v - K_own x) + K_own (new sum) + K_opp (other sum).
-    scale, k_own, k_opp = model[_SCALE], model[_FACTOR + own], model[_FACTOR + opp]
+    scale, k_own, k_opp = model.scale, model.factor[own], model.factor[opp]
     score = scale * vx + k_own * (with_own - length) + k_opp * with_opp
-    of_sum = scale * (model[_PRODUCT + own] + vx) + k_own * (gram[own, own] - with_own) + k_opp * gram[0, 1]
+    of_sum = scale * (model.product[own] + vx) + k_own * (gram[own, own] - with_own) + k_opp * gram[0, 1]
     mean_score = of_sum / counts[own]
     n_rows = counts[0] + counts[1]
     eta = xi / np.sqrt(n_rows)
     push, shrink = eta * (2.0 * counts[opp] / n_rows), 1.0 / (1.0 + eta * l2)
-    change = -(k_own + push * (score - sign - model[_MEAN + opp])) / scale
-    model[_PRODUCT + own] += vx + change * with_own
-    model[_PRODUCT + opp] += change * with_opp
-    model[_MEAN + own] = mean_score
-    model[_FACTOR + own] = shrink * (k_own - push * mean_score / counts[own])
-    model[_FACTOR + opp] = shrink * (k_opp + push * score / max(counts[opp], 1.0))
-    model[_SCALE] = shrink * scale
+    change = -(k_own + push * (score - sign - model.mean_score[opp])) / scale
+    model.product[own] += vx + change * with_own
+    model.product[opp] += change * with_opp
+    model.mean_score[own] = mean_score
+    model.factor[own] = shrink * (k_own - push * mean_score / counts[own])
+    model.factor[opp] = shrink * (k_opp + push * score / max(counts[opp], 1.0))
+    model.scale = shrink * scale
     return change
 
 
 @njit(error_model="numpy")
 def _take_scale_into_v(g, model, V):
     """The same w, with the scale 1."""
-    scale = model[_SCALE, g]
     for i in range(V.shape[0]):
-        V[i, g] *= scale
-    model[_PRODUCT, g] *= scale
-    model[_PRODUCT + 1, g] *= scale
-    model[_SCALE, g] = 1.0
+        V[i, g] *= model.scale
+    model.product[0] *= model.scale
+    model.product[1] *= model.scale
+    model.scale = 1.0
 
 
 @njit(error_model="numpy")

@@ -7,22 +7,24 @@ k = 2 p (1 - p) (1 + b - a), a row gives
 
     w <- S(w - eta g, eta l1),        eta = 2 / (mu (t - 1) + 1),       S(u, s) = sign(u) max(|u| - s, 0).
 
-The class means move every coordinate: O(d) a row.
+The class means move every coordinate: O(d) per row.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ...kernels import njit
-from ..base import OnePassLearner
+from ..parameters import NOT_NEGATIVE
 from ..rows import rows_of
-from .dense_steps import DenseState, dense_step, first_look
+from .dense_steps import DenseLearner, dense_step, first_look
 
 __all__ = ["SPAUC"]
 
 
-class SPAUC(OnePassLearner):
+class SPAUC(DenseLearner):
     """Stochastic proximal AUC maximisation with an l1 regulariser (SPAUC).
 
     Parameters
@@ -32,14 +34,6 @@ class SPAUC(OnePassLearner):
     l1 : float, default=1e-3
         Multiplies ``|w|_1``: thresholds are eta l1.
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        The last iterate.
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
-
     References
     ----------
     Y. Lei, Y. Ying: Stochastic proximal AUC maximization. JMLR 22 (2021); the steps are those of the program of
@@ -47,27 +41,14 @@ class SPAUC(OnePassLearner):
     """
 
     grid_axes = ("mu", "l1")
-    _sparse_chunks = True
-    _merges_identical_columns = True
+    parameter_constraints: ClassVar = dict.fromkeys(("mu", "l1"), NOT_NEGATIVE)
 
     def __init__(self, mu=1.0, l1=1e-3):
         self.mu = mu
         self.l1 = l1
 
-    def _begin(self, n_features, settings):
-        if not (settings["mu"] >= 0).all():
-            raise ValueError(f"mu has to be at least 0; got {settings['mu'].min():g}")
-        return DenseState.begin(n_features, settings)
-
     def _consume(self, state, X, y):
         _learn(*rows_of(X), y, state.settings["mu"], state.settings["l1"], *state.arrays())
-
-    def seconds_per_row(self, n_features, n_nonzero, n_settings):
-        return 2e-7 + n_features * (2e-9 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)
-
-    def memory_bytes(self, n_features, n_settings):
-        # Weights and what is returned; the sums of both classes, and which columns are identical.
-        return 8.0 * n_features * (2 * n_settings + 4)
 
 
 @njit(error_model="numpy")

@@ -1,0 +1,232 @@
+"""Every parameter of every learner has a constraint, which holds however the learner is used."""
+
+import inspect
+import re
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference.examples import examples
+from scipy import sparse
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import GridSearchCV
+
+from opauc_bench.config import load_experiment
+from opauc_bench.errors import ConfigError, LearnerError
+from opauc_bench.learners import (
+    LEARNERS,
+    OPAUC,
+    OPAUCS,
+    OnePassLearner,
+    UniLog,
+    get_learner,
+    learner_parameters,
+    zero_axes,
+)
+from opauc_bench.learners.base import State
+from opauc_bench.learners.online import OnlineModel
+from opauc_bench.learners.parameters import Boolean, Constraint, Integer, OptionalPath, Options, Real, Seed
+from opauc_bench.plan import make_columns
+
+X, Y = examples(20, 3)
+NAN, INF = float("nan"), float("inf")
+NOT_NUMBERS = ["0.1", True, False, np.True_, None, NAN, INF, -INF, np.nan, 1j, [0.1], np.array(0.1)]
+
+# The documented range of each parameter, apart from the code: lower bound, and whether it is excluded.
+RANGES = {
+    **dict.fromkeys(("eta", "gamma", "xi", "radius", "C", "gap"), (0, True)),
+    **dict.fromkeys(("l1", "l2", "beta", "mu", "rho", "slack"), (0, False)),
+    **dict.fromkeys(("buffer_size", "n_components", "tau"), (1, False)),
+}
+RANGES_OF = {
+    ("opauc_fd", "tau"): (2, False),
+    ("adagrad", "eps"): (0, False),
+    ("svm_perf", "eps"): (0, True),
+    **{(name, "lam"): (0, True) for name in ("svm_or", "ls_svm", "batch_uni_log", "batch_uni_squ")},
+    **{(name, "lam"): (0, False) for name in LEARNERS if name.startswith("opauc")},
+}
+ALL = [(name, parameter) for name in LEARNERS for parameter in get_learner(name)().get_params()]
+
+
+def refused_values(name: str, parameter: str) -> list:
+    """Values of the wrong type, out of range, text, bool, nan."""
+    default = get_learner(name)().get_params()[parameter]
+    if isinstance(default, bool):
+        return ["true", 0, 1, None, NAN]
+    if isinstance(default, str):
+        return ["unknown", "", None, 0, True, NAN, ["paper"]]
+    if parameter == "random_state":
+        return ["0", -1, 1.0, True, NAN]
+    if parameter == "program":
+        return [1, True, NAN]
+    bound, excluded = RANGES_OF.get((name, parameter)) or RANGES[parameter]
+    below = [-1, -0.1, bound - 1] + ([0, 0.0, -0.0] if excluded else [])
+    return [*NOT_NUMBERS, *below, *([2.5, 50.0, "50"] if isinstance(default, int) else [10**400])]
+
+
+@cache
+def expected(name: str, parameter: str) -> str:
+    return str(get_learner(name).parameter_constraints[parameter])
+
+
+@pytest.mark.parametrize(("name", "parameter"), ALL)
+def test_every_parameter_refuses_wrong_types_and_values_out_of_range(name, parameter):
+    class_ = get_learner(name)
+    assert parameter in class_.parameter_constraints, f"{class_.__name__}.{parameter} has no constraint"
+    message = f"{class_.__name__}: {parameter} has to be {expected(name, parameter)}, got "
+    for value in refused_values(name, parameter):
+        shown = repr(value.item() if isinstance(value, np.generic) else value)
+        with pytest.raises(ValueError, match=re.escape(message + shown)):
+            class_(**{parameter: value}).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_docstrings_have_all_parameters_and_fitted_attributes_once(name):
+    learner = get_learner(name)()
+    documented = re.findall(r"^(\w+) : ", type(learner).__doc__, re.MULTILINE)
+    fitted = [found for found in documented if found.endswith("_")]
+    assert documented == [*inspect.signature(type(learner)).parameters, *fitted]
+    assert {"coef_", "intercept_", "classes_"} <= set(fitted) <= set(vars(learner.fit(X, Y)))
+    assert "\nReferences\n----------\n" in type(learner).__doc__
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_bounds_that_are_included_and_defaults_are_accepted(name):
+    learner = get_learner(name)()
+    learner.check_params()
+    for parameter in learner.get_params():
+        bound, excluded = RANGES_OF.get((name, parameter)) or RANGES.get(parameter, (0, True))
+        if not excluded:
+            get_learner(name)(**{parameter: bound}).check_params()
+            get_learner(name)(**{parameter: np.int64(bound)}).check_params()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_grid_values_go_through_the_same_constraints(name):
+    class_ = get_learner(name)
+    for axis in class_.grid_axes:
+        for value in [value for value in refused_values(name, axis) if np.ndim(value) == 0]:
+            with pytest.raises(ValueError, match=f"{class_.__name__}: {axis} has to be {expected(name, axis)}, got "):
+                class_().fit_grid(X, Y, {axis: [getattr(class_(), axis), value]})
+
+
+ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLearner) and get_learner(name).streams]
+
+
+@pytest.mark.parametrize("name", ONE_PASS)
+def test_partial_fit_and_online_models_refuse_a_negative_step(name):
+    class_ = get_learner(name)
+    wrong = class_(**{class_.grid_axes[0]: -1.0})
+    message = f"^{class_.__name__}: {class_.grid_axes[0]} has to be a number >=? 0, got -1.0$"
+    with pytest.raises(LearnerError, match=message):
+        OnlineModel(wrong)
+    if hasattr(wrong, "partial_fit"):
+        with pytest.raises(ValueError, match=message):
+            wrong.partial_fit(X, Y)
+
+
+def test_partial_fit_checks_parameters_that_were_changed_between_calls():
+    learner = UniLog().partial_fit(X, Y)
+    with pytest.raises(ValueError, match=r"UniLog: weights has to be one of none, balanced, prior, got 'equal'"):
+        learner.set_params(weights="equal").partial_fit(X, Y)
+
+
+def test_opauc_s_released_has_no_slack():
+    with pytest.raises(ValueError, match=r"OPAUCS: slack has to be 0 for the variant 'released', got 0\.1"):
+        OPAUCS(variant="released", slack=0.1).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "accepted", "refused", "text"),
+    [
+        (Real(), [0, -1, 1e-300, np.float32(2)], NOT_NUMBERS, "a finite number"),
+        (Real(above=0), [1, 1e-300], [*NOT_NUMBERS, 0, -1e-300], "a number > 0"),
+        (Real(at_least=0.5), [0.5, 1], [*NOT_NUMBERS, 0.499], "a number >= 0.5"),
+        (Integer(at_least=2), [2, np.int8(3)], [*NOT_NUMBERS, 1, 2.0], "an integer >= 2"),
+        (Boolean(), [True, np.False_], [0, 1, "True", None], "True or False"),
+        (Options("a", "b"), ["a", "b", np.str_("a")], ["c", "A", None, 0, ["a"]], "one of a, b"),
+        (Seed(), [None, 0, np.int64(3), np.random.default_rng(0)], [-1, 1.0, "0", True], "None, an integer >= 0 or a"),
+        (OptionalPath(), [None, "a", Path("a")], [0, True], "None or the path of a file"),
+    ],
+)
+def test_constraints(constraint: Constraint, accepted, refused, text):
+    assert all(constraint.accepts(value) for value in accepted)
+    assert not [value for value in refused if constraint.accepts(value)]
+    assert str(constraint).startswith(text)
+
+
+EXPERIMENT = """title: A test
+datasets: [wine]
+learners:
+  - {{learner: {learner}, params: {{{params}}}, grid: {{{grid}}}}}
+protocol: {{trials: 1, folds: 3, inner_folds: 2, seed: 0}}
+"""
+
+
+def columns_of(path, learner, params="", grid=""):
+    path.write_text(EXPERIMENT.format(learner=learner, params=params, grid=grid))
+    experiment = load_experiment(path, learner_parameters=learner_parameters, zero_axes=zero_axes)
+    return make_columns(experiment, get_learner)
+
+
+@pytest.mark.parametrize(
+    ("learner", "params", "grid", "message"),
+    [
+        ("opauc", "eta: -1", "lam: [0.1]", "OPAUC: eta has to be a number > 0, got -1"),
+        ("ftrl_auc", "lazy: 1", "gamma: [0.1], l1: [0.1]", "FTRLAUC: lazy has to be True or False, got 1"),
+        ("rda_l1", "l1: '0.1'", "gamma: [1], rho: [0]", "RDAL1: l1 has to be a number >= 0, got '0.1'"),
+        ("opauc_fd", "tau: 1", "eta: [1], lam: [1]", "OPAUCFD: tau has to be an integer >= 2, got 1"),
+    ],
+)
+def test_config_error_names_file_learner_and_parameter(tmp_path, learner, params, grid, message):
+    with pytest.raises(ConfigError) as raised:
+        columns_of(tmp_path / "x.yaml", learner, params, grid)
+    assert raised.value.message.startswith(f"{tmp_path / 'x.yaml'}: learner '{learner}' does not take ")
+    assert message in raised.value.message
+
+
+def test_grid_of_a_config_takes_0_where_the_constraint_does(tmp_path):
+    columns = columns_of(tmp_path / "x.yaml", "ftrl_auc", grid="gamma: [0.1], l1: [0, 0.1]")
+    assert columns[0].grid["l1"] == (0.0, 0.1)
+    with pytest.raises(ConfigError, match=r"expected a positive finite number, got 0"):
+        columns_of(tmp_path / "x.yaml", "ftrl_auc", grid="gamma: [0, 0.1], l1: [0.1]")
+
+
+class Hebb(OnePassLearner):
+    """A learner of a user, without constraints."""
+
+    grid_axes = ("eta",)
+
+    def __init__(self, eta=0.01, scale="large", power=2):
+        self.eta = eta
+        self.scale = scale
+        self.power = power
+
+    def _begin(self, n_features, settings):
+        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
+
+    def _consume(self, state, X, y):
+        state.W += np.outer(X.T @ y, state.settings["eta"])
+
+
+def test_learners_without_constraints_have_finite_grid_axes_and_any_other_parameters():
+    assert Hebb(eta=-1, scale=None, power="two").fit(X, Y).coef_.shape == (1, 3)
+    for value in ("0.1", True, NAN):
+        with pytest.raises(ValueError, match="Hebb: eta has to be a finite number, got "):
+            Hebb(eta=value).fit(X, Y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_grid_search_over_diverging_settings_reports_nothing_with_the_documented_filters(form):
+    rows, y = examples(60, 3)
+    search = GridSearchCV(OPAUC(), {"eta": [2.0**-6, 1e100, 1e150]}, scoring="roc_auc")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", FitFailedWarning)
+        warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")
+        search.fit(form(rows), y)
+    assert not caught
+    assert search.best_params_ == {"eta": 2.0**-6}
+    assert np.isnan(search.cv_results_["mean_test_score"][1:]).all()
