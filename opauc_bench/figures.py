@@ -1,4 +1,4 @@
-"""What an experiment file says of a figure: which quantity goes where, and whether the protocol has such quantities."""
+"""Figures in an experiment file: which quantity is on which axis, and whether the protocol has it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from .protocol import FIGURE_KINDS, Section
+from .protocols import Section
 from .sentences import Problem, suggest
 from .values import line, plain_name, repeated, spell_axis
 
@@ -18,10 +18,10 @@ Axis = Annotated[str, AfterValidator(spell_axis)]
 
 
 class FigureEntry(Section):
-    """One figure: a panel for each dataset, a line for each learner, means and standard deviations over repetitions."""
+    """One figure: a panel per dataset, a line per learner, means and standard deviations over repetitions."""
 
-    x: Axis = Field(description="What goes across: a quantity, a grid axis, a number under params, or dataset.")
-    y: Axis = Field(description="What goes up: a quantity that the protocol measures.")
+    x: Axis = Field(description="Horizontal: a quantity, a grid axis, a number under params, or dataset.")
+    y: Axis = Field(description="Vertical: a quantity that the protocol measures.")
     name: Annotated[str, AfterValidator(plain_name)] = Field("figure", description="Stem of the files; unique.")
     title: Line = Field("", description="One line above the figure.")
     along: Axis = Field("", description="Grid axis that a line follows, where x is measured in a sweep.")
@@ -30,29 +30,20 @@ class FigureEntry(Section):
     )
     x_scale: Literal["linear", "log2", "log10"] = Field("linear", description="linear, log2 or log10.")
     y_scale: Literal["linear", "log2", "log10"] = Field("linear", description="linear, log2 or log10.")
-    x_label: Line = Field("", description="What is written below; by default the quantity's name.")
-    y_label: Line = Field("", description="What is written at the left; by default the quantity's name.")
+    x_label: Line = Field("", description="Label of the x axis; by default the quantity's name.")
+    y_label: Line = Field("", description="Label of the y axis; by default the quantity's name.")
 
 
 def figure_problems(
     figures: Sequence[FigureEntry], protocol: Any, learners: Sequence[Any], grids: Collection[str]
 ) -> list[Problem]:
-    """What is wrong with the figures of an experiment, each mistake with its place.
-
-    Parameters
-    ----------
-    figures : sequence of FigureEntry
-    protocol : Protocol
-    learners : sequence of LearnerEntry
-    grids : collection of str
-        Axes under ``grids``.
-    """
+    """Mistakes in the figures of an experiment with their places; ``grids`` are the axes under that key."""
     problems = [
         Problem(("figures", *found.loc, "name"), f"{found.message}; give one of these figures another name")
         for found in repeated([figure.name for figure in figures])
     ]
-    if protocol.kind in FIGURE_KINDS and not figures:
-        problems.append(Problem((), f"kind {protocol.kind} fills no table: say under figures what to draw"))
+    if not protocol.metrics and not figures:
+        problems.append(Problem((), f"kind {protocol.kind} fills no table: expected an entry under figures"))
     params = [name for name in learners[0].params if all(_is_number(entry.params.get(name)) for entry in learners)]
     swept = list(protocol.own_axes) or None
     if protocol.sweeps:
@@ -74,7 +65,7 @@ def _problems_of_one(
     axes: Collection[str] | None,
     params: Collection[str],
 ) -> list[Problem]:
-    """``axes`` are those whose every value is measured, None where only one setting is."""
+    """Mistakes in one figure; ``axes`` are those with a measurement per value, None where one setting is measured."""
     across = [*quantities, *(axes or ()), *params, *(["dataset"] if axes is None else [])]
     problems = []
     if figure.x not in across:
@@ -84,12 +75,12 @@ def _problems_of_one(
     if figure.along and figure.along not in (axes or ()):
         problems.append(_unknown("along", figure.along, axes or (), kind))
     elif axes and figure.x in quantities and not figure.along:
-        message = f"{figure.x} is measured: say with 'along' which grid axis a line follows: {', '.join(axes)}"
+        message = f"{figure.x} is measured: expected 'along' with the grid axis that a line follows: {', '.join(axes)}"
         problems.append(Problem(("x",), message))
     elif figure.along and figure.x not in quantities:
         problems.append(Problem(("along",), "only where x is a measured quantity; a line follows x otherwise"))
     if figure.others == "validation" and "validation_auc" not in quantities:
-        message = "there are no validation rows to choose by: sweep the splits of kind holdout, or take 'each'"
+        message = "there are no validation rows to select by: sweep the splits of kind holdout, or use 'each'"
         problems.append(Problem(("others",), message))
     return problems
 

@@ -1,8 +1,6 @@
 """From an experiment to its list of tasks: a pure function, no files, no processes.
 
-A task is one outer fold of one dataset and one column: inner grid search, refit with the best setting, test AUC. Its
-``id`` is a hash of all that defines the number and of nothing else: not the order of tasks, the number of jobs, paths
-or library versions.
+A task is one repetition of the protocol on one dataset with one column, such as an outer fold.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import Any
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError, place_of
 from .evaluation.span import is_narrower
-from .protocol import Protocol
+from .protocols import Protocol
 from .task import Shape, Task
 
 __all__ = ["Column", "make_columns", "make_plan"]
@@ -27,15 +25,15 @@ __all__ = ["Column", "make_columns", "make_plan"]
 PROTOCOL_VERSION = 1
 # Density from which rows are stored dense.
 _DENSE_ABOVE = 0.2
-# Beyond that the list alone fills the memory: somebody's finger stayed on a key.
+# Beyond that the list alone fills the memory: a typing error.
 _MOST_TASKS = 2_000_000
-# An entry of a row that is made when it is read: a cosine, and copies on the way to the kernel.
+# An entry of a row that is computed when it is read: a cosine, and copies.
 _SECONDS_TO_GENERATE = 1.2e-8
 
 
 @dataclass(frozen=True)
 class Column:
-    """A learner as one experiment uses it.
+    """A learner in an experiment.
 
     Attributes
     ----------
@@ -44,18 +42,15 @@ class Column:
     learner : str
         Registry name, or ``/path/to/file.py:Class``.
     identity : dict
-        What about the learner defines its numbers: name, version, parameters, grid.
-    params : dict
-        Constructor parameters that the experiment fixes.
-    grid : dict of str to tuple of float
-        Values of each tuned axis.
+        What defines the learner's numbers: name, version, parameters, grid.
+    params, grid : dict
+        Fixed constructor parameters, and the values of each tuned axis.
     estimator : LinearRanker
         Unfitted, with ``params`` set.
     max_train : dict of str to int
-        Training rows at most, for the datasets on which they are limited.
-    lender : Column or None
-        Column that chooses the values of the axes in ``lent`` first.
-    lent : tuple of str
+        Training rows at most, by dataset.
+    tuned_by : Column or None
+        Column that selects the values of ``inherited_axes``.
     """
 
     key: str
@@ -66,8 +61,8 @@ class Column:
     grid: dict[str, tuple[float, ...]]
     estimator: Any = field(repr=False, compare=False)
     max_train: dict[str, int] = field(default_factory=dict)
-    lender: Column | None = None
-    lent: tuple[str, ...] = ()
+    tuned_by: Column | None = None
+    inherited_axes: tuple[str, ...] = ()
 
     @property
     def n_settings(self) -> int:
@@ -75,18 +70,12 @@ class Column:
 
 
 def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) -> list[Column]:
-    """Resolve the learners of an experiment.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    find_learner : callable
-        From a name to a learner's class; raises LearnerError.
+    """Resolve the learners of an experiment with ``find_learner``, from a name to a class.
 
     Raises
     ------
     ConfigError
-        If a learner does not take its parameters.
+        If a learner does not take its parameters, or the protocol cannot use it.
     """
     return [_column(experiment, entry, find_learner) for entry in experiment.learners]
 
@@ -106,26 +95,18 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         refusal = f"does not take {dict(entry.params)}" if entry.params else "cannot be used"
         place = f" ({place_of(error, own)})" if own else ""
         raise ConfigError(f"{experiment.path}: learner {entry.name!r} {refusal}: {error}{place}") from error
-    lender, lent = None, ()
-    if (other := experiment.lender_of(entry)) is not None:
-        lender = _column(experiment, other, find_learner)
-        lent = tuple(axis for axis in class_.grid_axes if axis in lender.grid)
-    grid = experiment.grid_of(entry, [axis for axis in class_.grid_axes if axis not in lent])
+    tuned_by, inherited = None, ()
+    if (other := experiment.tuner_of(entry)) is not None:
+        tuned_by = _column(experiment, other, find_learner)
+        inherited = tuple(axis for axis in class_.grid_axes if axis in tuned_by.grid)
+    grid = experiment.grid_of(entry, [axis for axis in class_.grid_axes if axis not in inherited])
+    if found := experiment.protocol.learner_error(class_):
+        raise ConfigError(f"{experiment.path}: {entry.name} {found[0]}", found[1])
     constructor = inspect.signature(class_.__init__).parameters
-    if experiment.protocol.kind == "convergence" and "on_stop" not in inspect.signature(estimator.fit_grid).parameters:
-        raise ConfigError(
-            f"{experiment.path}: {entry.name} does not learn in one pass over the rows: it has no convergence to show",
-            "leave it out, or compare it under kind cv",
-        )
-    if experiment.protocol.kind == "sketch_error" and "tau" not in constructor:
-        raise ConfigError(
-            f"{experiment.path}: {entry.name} keeps no sketch of second moments",
-            "opauc_fd, opauc_s, opauc_r and opauc_h do",
-        )
     fixed = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
-        if name in constructor and name not in (*grid, *lent, *class_.not_identity)
+        if name in constructor and name not in (*grid, *inherited, *class_.not_identity)
     }
     identity = {
         "learner": learner.rpartition(":")[2],
@@ -133,12 +114,14 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         "params": fixed,
         "grid": {axis: list(values) for axis, values in grid.items()},
     }
-    if lender:
-        identity["axes_from"] = {"axes": list(lent), **lender.identity}
+    if tuned_by:
+        identity["axes_from"] = {"axes": list(inherited), **tuned_by.identity}
     if class_.source_hash:
         identity["source"] = class_.source_hash
     caps = {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
-    return Column(entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps, lender, lent)
+    return Column(
+        entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps, tuned_by, inherited
+    )
 
 
 def make_plan(
@@ -156,16 +139,12 @@ def make_plan(
         Datasets that are not in here have no tasks.
     columns : list of Column
     selected : mapping of (row, column, trial, fold) to dict
-        Settings that the splits' own protocol is known to select, for protocols that look at one setting.
-
-    Returns
-    -------
-    list of Task
+        Settings that are known to be selected, for protocols that measure one setting.
 
     Raises
     ------
     ConfigError
-        If there would be more tasks than anybody means.
+        If there would be more than two million tasks.
     """
     protocol = experiment.protocol
     n_tasks = len(experiment.datasets) * len(protocol.cases()) * len(columns) * protocol.n_repetitions
@@ -202,11 +181,18 @@ def _task(
     memory_gb = experiment.limits.memory_gb
     limit = None if memory_gb is None else memory_gb * 1e9
     n_rows = protocol.n_rows(shape.n_samples, shape.n_positive)
-    searched = [(column, column.n_settings), *([(column.lender, column.lender.n_settings)] if column.lender else [])]
+    if selected is None:
+        searched = [(one, one.n_settings) for one in (column, column.tuned_by) if one]
+    else:
+        searched = [(column, 1)]
     costs = [
-        protocol.cost(n_rows, n_settings, max_train, partial(_training, learner, shape, limit))
-        for learner, n_settings in (searched if selected is None else [(column, 1)])
+        protocol.cost(n_rows, n_settings, max_train, partial(_training, one, shape, limit))
+        for one, n_settings in searched
     ]
+    tuned_by = None
+    if other := column.tuned_by:
+        axes = list(column.inherited_axes)
+        tuned_by = {"learner": other.learner, "params": other.params, "grid": other.grid, "axes": axes}
     return Task(
         dataset=dataset,
         column=column.key,
@@ -225,18 +211,18 @@ def _task(
         },
         params=column.params,
         grid=column.grid,
-        protocol=protocol.model_dump(mode="json"),
+        protocol=protocol,
         seconds=sum(seconds for seconds, _ in costs),
         memory_bytes=max(memory for _, memory in costs),
         max_train=max_train,
         row=f"{dataset}{case}",
-        lender=column.lender and _lent(column),
+        tuned_by=tuned_by,
         selected=selected,
     )
 
 
 def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int) -> tuple[float, float]:
-    """Seconds and bytes of training some settings of a column, in blocks where the limit asks for it."""
+    """Seconds and bytes of training some settings of a column, in blocks where the memory limit requires it."""
     narrow = shape.density > _DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
     size = (shape.n_features, shape.density * shape.n_features)
     rotated = narrow and n_settings > 1 and column.estimator.rotation_invariant
@@ -247,8 +233,3 @@ def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, 
     if shape.generated and not rotated:
         seconds += _SECONDS_TO_GENERATE * n_rows * shape.n_features
     return n_passes * seconds, memory
-
-
-def _lent(column: Column) -> dict[str, Any]:
-    lender = column.lender
-    return {"learner": lender.learner, "params": lender.params, "grid": lender.grid, "axes": list(column.lent)}

@@ -1,7 +1,7 @@
-"""A task: one number to compute, with all that defines it. Small enough to be sent anywhere.
+"""A task: one number to compute, with all that defines it, small enough to be sent to workers.
 
-The ``id`` of a task is a hash of all that defines its number and of nothing else: not the order of tasks, the number of
-jobs, paths or library versions.
+The ``id`` of a task is a hash of all that defines its number, and of nothing else: not the order of tasks, the number
+of jobs, paths or library versions.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Shape:
     density : float
         Share of nonzero entries.
     fingerprint : str or None
-        Identity of the prepared arrays; None while the dataset is not at hand.
+        Identity of the prepared arrays; None while the dataset is unavailable.
     n_positive : int or None
     generated : bool
-        Whether rows are made anew each time they are read.
+        Whether rows are computed each time they are read.
     """
 
     n_samples: int
@@ -48,30 +48,31 @@ class Shape:
 
 @dataclass(frozen=True)
 class Task:
-    """One number to compute: everything in here is small and can be sent anywhere.
+    """One number to compute.
 
     Attributes
     ----------
     dataset, column, learner : str
     trial, fold : int
     fingerprint : str or None
-        Of the dataset's arrays; without it the task has no id yet.
+        Of the dataset's arrays; without it the task has no id.
     identity : dict
         All that defines the number.
-    params, grid, protocol : dict
+    params, grid : dict
+    protocol : Protocol
     seconds : float
         Estimated CPU time on one core, before settings that overflow are dropped.
     memory_bytes : float
-        Estimated, without the memory-mapped data.
+        Estimated, without the data, which are mapped into memory.
     max_train : int or None
         Training rows at most: the first ones of the fold, which are in random order.
-    lender : dict or None
-        ``learner``, ``params`` and ``grid`` of another column that is searched first, and its ``axes`` whose chosen
-        values are taken.
+    tuned_by : dict or None
+        ``learner``, ``params`` and ``grid`` of another column that is searched first, and the ``axes`` whose selected
+        values are inherited.
     row : str
-        Heading of its row in the table: the dataset, and the case where the protocol has several.
+        Row of the table: the dataset, and the case where the protocol has several.
     selected : dict or None
-        The setting that the splits' own protocol selects, where it is known already; it follows from ``identity``.
+        The setting that the protocol under ``splits`` selects, where it is known; it follows from ``identity``.
     """
 
     dataset: str
@@ -83,12 +84,12 @@ class Task:
     identity: dict[str, Any]
     params: dict[str, Any]
     grid: dict[str, tuple[float, ...]]
-    protocol: dict[str, Any]
+    protocol: Any
     seconds: float
     memory_bytes: float
     max_train: int | None = None
     row: str = ""
-    lender: dict[str, Any] | None = None
+    tuned_by: dict[str, Any] | None = None
     selected: dict[str, float] | None = None
 
     @property
@@ -102,12 +103,12 @@ class Task:
 
     @property
     def n_settings(self) -> int:
-        """Number of settings in the grid."""
+        """Settings of the grid."""
         return math.prod(len(values) for values in self.grid.values())
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What many tasks share: learner, parameters, grid, protocol. `identity_of` is the inverse."""
+        """The part that many tasks share: learner, parameters, grid, protocol. `identity_of` is the inverse."""
         return {key: value for key, value in self.identity.items() if key not in _PLACE}
 
     @property
@@ -118,13 +119,13 @@ class Task:
 def identity_of(
     definition: Mapping[str, Any], dataset: str, fingerprint: str, trial: int, fold: int, max_train: int | None
 ) -> dict[str, Any]:
-    """All that defines a number, from what many tasks share and the place of one of them."""
+    """All that defines a number, from the definition that many tasks share and the place of one of them."""
     place = {"dataset": dataset, "fingerprint": fingerprint, "trial": trial, "fold": fold}
     return {**definition, **place, **({} if max_train is None else {"max_train": max_train})}
 
 
 def task_id(identity: Mapping[str, Any]) -> str:
-    """Hash what defines a number: 16 hexadecimal digits, the same for what JSON has made of the identity."""
+    """Hash an identity: 16 hexadecimal digits, the same after a round trip through JSON."""
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

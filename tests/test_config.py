@@ -16,7 +16,7 @@ from opauc_bench import config
 from opauc_bench.config import Experiment, find_config, load_experiment
 from opauc_bench.errors import ConfigError, LearnerError
 from opauc_bench.learners import learner_parameters
-from opauc_bench.protocol import KINDS, CrossValidation, Holdout
+from opauc_bench.protocols import KINDS, CrossValidation, Holdout
 
 PAPER_ORDER = (
     "diabetes, fourclass, german, splice, usps, letter, magic04, a9a, w8a, kddcup04, mnist, connect-4, "
@@ -705,8 +705,8 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
     experiment = read_holdout(tmp_path / "x.yaml")
     assert experiment.protocol == Holdout(trials=10, shares=(4, 1, 1), split="stratified", auc="exact", seed=17)
     assert experiment.learners[2].grid["rho"] == (0.0, 0.005)
-    assert experiment.lender_of(experiment.learners[1]).name == "spam_l2"
-    assert experiment.lender_of(experiment.learners[0]) is None
+    assert experiment.tuner_of(experiment.learners[1]).name == "spam_l2"
+    assert experiment.tuner_of(experiment.learners[0]) is None
     several = read_holdout(tmp_path / "x.yaml", "kind: holdout", "kind: holdout, imbalance: [0.1, 0.05]")
     assert several.protocol.imbalance == (0.1, 0.05)
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(several.plain()), encoding="utf-8")
@@ -764,13 +764,13 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
             "axes_from: spam_l2",
             "axes_from: spam_l2, params: {l2: 1}",
             [
-                "x.yaml:6:40: learners[1].axes_from: l2 cannot be taken from spam_l2 and be given here or fixed there",
+                "x.yaml:6:40: learners[1].axes_from: l2 cannot be inherited from spam_l2: given here, or fixed there",
             ],
         ),
         (
             "- spam_l2",
             "- {learner: spam_l2, axes_from: rda_l1}",
-            ["x.yaml:6:40: learners[1].axes_from: spam_l2 takes its values from another column itself"],
+            ["x.yaml:6:40: learners[1].axes_from: spam_l2 has axes_from as well"],
         ),
         (
             "gamma: [1], rho: [0, 0.005]",

@@ -1,5 +1,7 @@
 """What figures measure, against slow loops: sweeps, learning curves, training times."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,14 +10,28 @@ from reference.examples import examples
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
-from opauc_bench.evaluation.convergence import checkpoints, learning_curve
-from opauc_bench.evaluation.sweep import sweep
-from opauc_bench.evaluation.timing import time_training
+from opauc_bench.evaluation.auc import auc_columns
+from opauc_bench.evaluation.splits import Split
 from opauc_bench.learners import get_learner
+from opauc_bench.protocols import Timing
+from opauc_bench.protocols.context import TaskContext
+from opauc_bench.protocols.convergence import checkpoints, learning_curve
+from opauc_bench.protocols.sweep import sweep
 
 X, Y = examples(240, 6)
 TRAIN, TEST = np.random.default_rng(1).permutation(240)[:160], np.arange(200, 240)
 GRID = {"eta": np.array([2.0**-8, 2.0**-4, 2.0**9]), "lam": np.array([0.01, 0.5, 4.0])}
+
+
+def context_of(learner, X=X, grid=GRID, **limits):
+    task = SimpleNamespace(selected={axis: float(values[0]) for axis, values in grid.items()})
+    return TaskContext(task, SimpleNamespace(X=X, y=Y), learner, grid, **limits)
+
+
+def swept(learner, X=X, grid=GRID, sets=None, finished=None, keep=lambda found: None, **limits):
+    return sweep(
+        context_of(learner, X, grid, **limits), TRAIN, sets or {"auc": TEST}, auc_columns, finished or {}, keep
+    )
 
 
 def fitted(learner, setting, rows):
@@ -33,7 +49,7 @@ def slow_auc(weights, rows=TEST):
 def test_a_sweep_is_a_loop_over_settings(form):
     learner = get_learner("ftrl_auc")()
     grid = {"gamma": np.array([0.1, 1.0, 0.1]), "l1": np.array([1e-3, 1.0, 100.0])}
-    found = sweep(learner, form(X), Y, grid, TRAIN, {"auc": TEST, "validation_auc": np.arange(160, 200)})
+    found = swept(learner, form(X), grid, {"auc": TEST, "validation_auc": np.arange(160, 200)})
     for k in range(3):
         setting = {axis: values[k] for axis, values in grid.items()}
         weights = get_learner("ftrl_auc")(**setting).fit(form(X)[TRAIN], Y[TRAIN]).coef_[0]
@@ -45,21 +61,21 @@ def test_a_sweep_is_a_loop_over_settings(form):
 
 
 def test_what_diverges_has_no_number_at_all():
-    found = sweep(get_learner("opauc")(), X, Y, GRID, TRAIN, {"auc": TEST})
+    found = swept(get_learner("opauc")())
     assert np.isfinite(found["auc"]).tolist() == [True, True, False]
     assert np.isfinite(found["sparse_ratio"]).tolist() == [True, True, False]
 
 
 def test_a_sweep_in_blocks_goes_on_where_it_was_interrupted():
-    whole = sweep(get_learner("opauc")(), X, Y, GRID, TRAIN, {"auc": TEST})
+    whole = swept(get_learner("opauc")())
     seen = []
 
-    def on_block(found):
+    def keep(found):
         seen.append(sorted(found))
 
-    one_at_a_time = sweep(get_learner("opauc")(), X, Y, GRID, TRAIN, {"auc": TEST}, memory_bytes=1, on_block=on_block)
+    one_at_a_time = swept(get_learner("opauc")(), memory_bytes=1, keep=keep)
     kept = {1: {"auc": 0.125, "sparse_ratio": 0.5}}
-    resumed = sweep(get_learner("opauc")(), X, Y, GRID, TRAIN, {"auc": TEST}, finished=kept)
+    resumed = swept(get_learner("opauc")(), finished=kept)
     assert seen[-1] == [0, 1, 2]
     np.testing.assert_allclose(one_at_a_time["auc"], whole["auc"], rtol=1e-12)
     assert resumed["auc"][1] == 0.125
@@ -99,16 +115,15 @@ def test_checkpoints_are_even_steps_or_even_ratios():
 def test_a_learning_curve_is_training_anew_on_the_first_rows(learner, setting):
     at = np.array([1, 7, 16, 17, 100, 160])
     seed = {"random_state": 0} if "random_state" in get_learner(learner)().get_params() else {}
-    curve = learning_curve(get_learner(learner)(**seed), X, Y, setting, TRAIN, TEST, at)
-    assert curve.n_seen.tolist() == at.tolist()
-    for n, auc in zip(at[1:], curve.auc[1:]):
+    aucs, seconds = learning_curve(context_of(get_learner(learner)(**seed)), setting, TRAIN, TEST, at, auc_columns)
+    for n, auc in zip(at[1:], aucs[1:]):
         rows = TRAIN[:n]
         assert len(np.unique(Y[rows])) == 2
         weights = get_learner(learner)(**setting, **seed).fit_grid(
             X, Y, {axis: np.array([value]) for axis, value in setting.items()}, order=rows
         )
         assert auc == pytest.approx(slow_auc(weights[:, 0]), abs=1e-9)
-    assert (np.diff(curve.cpu_seconds) >= 0).all()
+    assert (np.diff(seconds) >= 0).all()
 
 
 def test_looking_changes_nothing():
@@ -121,12 +136,13 @@ def test_looking_changes_nothing():
 
 
 def test_a_curve_ends_where_the_weights_overflow():
-    curve = learning_curve(get_learner("opauc")(), X, Y, {"eta": 2.0**9, "lam": 4.0}, TRAIN, TEST, np.arange(1, 161))
-    alive = np.isfinite(curve.auc)
+    context, setting = context_of(get_learner("opauc")()), {"eta": 2.0**9, "lam": 4.0}
+    aucs, seconds = learning_curve(context, setting, TRAIN, TEST, np.arange(1, 161), auc_columns)
+    alive = np.isfinite(aucs)
     assert alive[0]
     assert not alive[-1]
     assert (np.diff(alive.astype(int)) <= 0).all()
-    assert (np.isfinite(curve.cpu_seconds) == alive).all()
+    assert (np.isfinite(seconds) == alive).all()
 
 
 def test_stops_reach_their_rows_whatever_the_chunks():
@@ -148,19 +164,35 @@ def test_learning_time_leaves_out_the_looking():
         return np.array([0.5])
 
     setting = {"eta": 2.0**-6, "lam": 0.01}
-    curve = learning_curve(get_learner("opauc")(), X, Y, setting, TRAIN, TEST, np.arange(1, 41), slow_score)
-    plain = learning_curve(get_learner("opauc")(), X, Y, setting, TRAIN, TEST, np.array([40]))
+    context = context_of(get_learner("opauc")())
+    _, slow = learning_curve(context, setting, TRAIN, TEST, np.arange(1, 41), slow_score)
+    _, plain = learning_curve(context, setting, TRAIN, TEST, np.array([40]), auc_columns)
     assert len(clock) == 40
     # Forty looks of some 10 ms each; forty rows take less than one of them.
-    assert curve.cpu_seconds[-1] < 0.2 + plain.cpu_seconds[-1]
+    assert slow[-1] < 0.2 + plain[-1]
 
 
 # ---------------------------------------------------------------------- times
 
 
 def test_times_are_of_separate_equal_passes():
-    timing = time_training(get_learner("opauc")(), X, Y, {"eta": 2.0**-6, "lam": 0.01}, TRAIN, 3)
-    assert timing.cpu.shape == timing.wall.shape == (3,)
-    assert (timing.wall > 0).all()
-    expected = fitted("opauc", {"eta": 2.0**-6, "lam": 0.01}, TRAIN).coef_.T
-    np.testing.assert_allclose(timing.coef, expected, rtol=1e-10)
+    passes = []
+
+    class Learner:
+        def fit_grid(self, *arguments, **options):
+            passes.append(get_learner("opauc")().fit_grid(*arguments, **options))
+            return passes[-1]
+
+    setting = {"eta": 2.0**-6, "lam": 0.01}
+    context = context_of(Learner(), grid={axis: np.array([value]) for axis, value in setting.items()})
+    protocol = Timing(repeats=3)
+    object.__setattr__(protocol, "make_split", lambda context: Split(TRAIN, TEST, 0))
+    content = protocol.compute(context)
+    assert (content["status"], content["outcome"]["selected"]) == ("ok", setting)
+    timing = content["timing"]
+    assert len(passes) == len(timing["passes"]["seconds"]) == len(timing["passes"]["wall_seconds"]) == 3
+    assert timing["columns"]["wall_seconds"] == [sorted(timing["passes"]["wall_seconds"])[1]]
+    assert min(timing["passes"]["wall_seconds"]) > 0
+    expected = fitted("opauc", setting, TRAIN).coef_.T
+    for coef in passes:
+        np.testing.assert_allclose(coef, expected, rtol=1e-10)

@@ -19,7 +19,8 @@ from opauc_bench.config import Experiment, LatexTable, LearnerEntry, Limits, Rep
 from opauc_bench.data import load_catalogue
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
-from opauc_bench.protocol import Convergence, CrossValidation, Holdout, SketchError, Sweep, Timing
+from opauc_bench.protocols import Convergence, CrossValidation, Holdout, SketchError, Sweep, Timing
+from opauc_bench.protocols.prequential import Prequential
 from opauc_bench.report.published import list_published
 from opauc_bench.results.frame import record_frame
 from opauc_bench.results.manifest import read_manifest
@@ -253,6 +254,7 @@ SECTIONS = {
     Convergence: "`protocol` of kind `convergence`",
     Timing: "`protocol` of kind `timing`",
     SketchError: "`protocol` of kind `sketch_error`",
+    Prequential: "`protocol` of kind `prequential`",
     FigureEntry: "An entry of `figures`",
     Limits: "`limits`:",
     Report: "`report`:",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -22,10 +23,9 @@ from opauc_bench.config import Experiment, load_experiment
 from opauc_bench.data import Sources, load_catalogue
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import learner_parameters
-from opauc_bench.protocol import FIGURE_KINDS, KINDS, SPLIT_KINDS, Convergence, CrossValidation, Sweep, Timing
+from opauc_bench.protocols import KINDS, PROTOCOLS, Convergence, CrossValidation, Sweep, Timing
 from opauc_bench.results.manifest import DatasetFacts, read_manifest
 from opauc_bench.runner.engines import Engine
-from opauc_bench.runner.measures import MEASURES
 from opauc_bench.task import expand_grid
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -151,11 +151,10 @@ def test_configs_look_at_the_settings_that_a_table_selects(figure, table, tmp_pa
     assert selecting <= computed
 
 
-def test_kinds_are_told_apart_and_each_has_a_measure(tmp_path):
-    assert KINDS == SPLIT_KINDS + FIGURE_KINDS
-    assert set(MEASURES) == set(KINDS)
+def test_kind_selects_the_class_of_the_protocol(tmp_path):
+    assert tuple(protocol().kind for protocol in PROTOCOLS) == KINDS
+    assert [protocol.outcome.model_fields["kind"].annotation for protocol in PROTOCOLS] == [Literal[k] for k in KINDS]
     kinds = {"sweep": Sweep, "convergence": Convergence, "timing": Timing}
-    assert {*kinds, "sketch_error"} == set(FIGURE_KINDS)
     for text, kind in ((SWEPT, "sweep"), (PASSED, "convergence"), (TIMED, "timing")):
         protocol = read(text, tmp_path).protocol
         assert isinstance(protocol, kinds[kind])
@@ -173,9 +172,9 @@ def test_kinds_are_told_apart_and_each_has_a_measure(tmp_path):
         ),
         (("y: auc", "y: test"), "a sweep experiment has no 'test' for y; known: auc, sparse_ratio"),
         (("x: eta", "x: dataset"), "has no 'dataset' for x"),
-        (("x: eta", "x: sparse_ratio"), "is measured: say with 'along' which grid axis a line follows: eta, lam"),
+        (("x: eta", "x: sparse_ratio"), "expected 'along' with the grid axis that a line follows: eta, lam"),
         (("x: eta", "x: eta, along: lambda"), "only where x is a measured quantity"),
-        (("x: eta", "x: eta, others: validation"), "there are no validation rows to choose by"),
+        (("x: eta", "x: eta, others: validation"), "there are no validation rows to select by"),
         (("x: eta", "x: eta, others: best"), "expected 'each' or 'validation'"),
         (("x_scale: log2", "x_scale: log"), "x_scale"),
         (("x: eta", "z: eta"), "unknown key"),

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import same_color
 
+from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS
-from opauc_bench.report.figure import Cell, Column, FigureSpec, Sample, build_figure
+from opauc_bench.report.figure import Cell, Column, Sample, build_figure
 from opauc_bench.report.figure_draw import _scale, draw, render
 from opauc_bench.report.figure_labels import power_of_two, value_label, value_text
 from opauc_bench.report.figure_style import LEARNER_STYLES, style_of
@@ -58,9 +59,9 @@ def rows_of(figure):
     return list(csv.DictReader(io.StringIO(figure_to_csv(figure))))
 
 
-SWEEP = FigureSpec("f", x="eta", y="auc", x_scale="log2")
-PASS = FigureSpec("f", x="n_seen", y="auc")
-TIME = FigureSpec("f", x="dataset", y="seconds", y_scale="log10")
+SWEEP = FigureEntry(name="f", x="eta", y="auc", x_scale="log2")
+PASS = FigureEntry(name="f", x="n_seen", y="auc")
+TIME = FigureEntry(name="f", x="dataset", y="seconds", y_scale="log10")
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ def test_a_point_without_all_its_repetitions_has_no_mean(sweep_figure):
 
 
 def test_the_other_axes_may_be_chosen_by_validation_for_each_repetition_and_point():
-    spec = FigureSpec("f", x="auc", y="sparse_ratio", along="eta", others="validation")
+    spec = FigureEntry(name="f", x="auc", y="sparse_ratio", along="eta", others="validation")
     figure = build_figure(spec, ["d"], [OPAUC], {("d", "opauc"): cell(swept(0, True), swept(0.02, True))})
     (line,) = figure.panels[0].lines
     assert line.setting == {}
@@ -126,7 +127,7 @@ def test_the_other_axes_may_be_chosen_by_validation_for_each_repetition_and_poin
 
 
 def test_a_column_without_the_axis_that_lines_follow_is_a_point():
-    spec = FigureSpec("f", x="auc", y="sparse_ratio", along="l1", others="validation")
+    spec = FigureEntry(name="f", x="auc", y="sparse_ratio", along="l1", others="validation")
     (line,) = build_figure(spec, ["d"], [OPAUC], {("d", "opauc"): cell(swept(0, True))}).panels[0].lines
     assert [point.x for point in line.points] == pytest.approx([0.52625])
 
@@ -134,7 +135,7 @@ def test_a_column_without_the_axis_that_lines_follow_is_a_point():
 def test_equal_validation_goes_to_the_setting_that_comes_first_and_a_diverged_one_never_wins():
     exact = {"a": [1.0] * 4, "b": [1.0, 2.0, 3.0, 4.0]}
     measured = {"auc": [0.1, 0.2, 0.3, 0.4], "validation_auc": [NAN, 0.7, 0.7 + 1e-14, 0.6], "sparse_ratio": [1.0] * 4}
-    spec = FigureSpec("f", x="a", y="auc", others="validation")
+    spec = FigureEntry(name="f", x="a", y="auc", others="validation")
     (line,) = build_figure(spec, ["d"], [OPAUC], {("d", "opauc"): cell(Sample(exact, measured))}).panels[0].lines
     assert [point.y for point in line.points] == [0.2]
 
@@ -142,7 +143,7 @@ def test_equal_validation_goes_to_the_setting_that_comes_first_and_a_diverged_on
 def test_columns_of_one_learner_are_points_of_a_line_where_x_is_a_parameter():
     columns = [Column(f"r{tau}", "OPAUC_r", "opauc_r", {"tau": tau}) for tau in (10, 20)]
     cells = {("d", f"r{tau}"): cell(Sample({}, {"auc": [tau / 100]}), Sample({}, {"auc": [0.3]})) for tau in (10, 20)}
-    figure = build_figure(FigureSpec("f", x="tau", y="auc"), ["d"], columns, cells)
+    figure = build_figure(FigureEntry(name="f", x="tau", y="auc"), ["d"], columns, cells)
     (line,) = figure.panels[0].lines
     assert (line.label, line.variant) == ("OPAUC_r", 0)
     assert [(point.x, point.y) for point in line.points] == [(10, 0.2), (20, 0.25)]
@@ -151,7 +152,7 @@ def test_columns_of_one_learner_are_points_of_a_line_where_x_is_a_parameter():
 
 def test_a_measured_x_is_averaged_too(pass_figure):
     time = build_figure(
-        FigureSpec("f", x="seconds", y="auc"), ["d"], [OPAUC], {("d", "opauc"): cell(passed(), passed(0.2))}
+        FigureEntry(name="f", x="seconds", y="auc"), ["d"], [OPAUC], {("d", "opauc"): cell(passed(), passed(0.2))}
     )
     last = time.panels[0].lines[0].points[-1]
     assert (last.x, last.y, last.y_std) == (pytest.approx(4.1), 0.7, 0.0)
@@ -325,7 +326,7 @@ def test_panels_share_labels_and_legend(pass_figure):
 
 
 def test_small_shares_keep_their_digits_in_the_terminal():
-    spec = FigureSpec("f", x="auc", y="sparse_ratio", y_scale="log10", along="eta")
+    spec = FigureEntry(name="f", x="auc", y="sparse_ratio", y_scale="log10", along="eta")
     ratios = [0.25, 0.0, 1.46e-5]
     sample = Sample({"eta": ETAS}, {"auc": [0.5, 0.6, 0.7], "sparse_ratio": ratios, "validation_auc": [0.5, 0.6, 0.7]})
     text = figure_to_terminal(build_figure(spec, ["one"], [OPAUC], {("one", "opauc"): cell(sample)}), 80)

@@ -15,10 +15,11 @@ from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.evaluation import auc_columns, holdout_split, released_auc_columns
 from opauc_bench.evaluation.holdout import kept_rows
 from opauc_bench.learners import FTRLAUC, SPAML2, SPAMElastic
+from opauc_bench.protocols import Holdout
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import make_record, record_to_line
 from opauc_bench.results.store import Store
-from opauc_bench.runner.worker import Workplace, compute, run_task
+from opauc_bench.runner.worker import WorkerConfig, compute, run_task
 from opauc_bench.task import Task
 
 PROTOCOL = {
@@ -161,7 +162,7 @@ def digits(tmp_path_factory):
     return prepare(load_catalogue()["digits"], Sources(tmp_path_factory.mktemp("cache"), (), True))
 
 
-def task_of(data, learner="ftrl_auc", grid=GRID, params=None, lender=None, **protocol):
+def task_of(data, learner="ftrl_auc", grid=GRID, params=None, tuned_by=None, **protocol):
     return Task(
         dataset=data.name,
         column="mine",
@@ -169,23 +170,23 @@ def task_of(data, learner="ftrl_auc", grid=GRID, params=None, lender=None, **pro
         trial=2,
         fold=0,
         fingerprint=data.fingerprint,
-        identity={"learner": learner, "protocol": protocol, "lender": str(lender)},
+        identity={"learner": learner, "protocol": protocol, "tuned_by": str(tuned_by)},
         params=params or {},
         grid=grid,
-        protocol={**PROTOCOL, **protocol},
+        protocol=Holdout(**{**PROTOCOL, **protocol}),
         seconds=1.0,
         memory_bytes=1.0,
-        lender=lender,
+        tuned_by=tuned_by,
     )
 
 
 def place_of(data, folder, **limits):
-    return Workplace(results=folder, prepared={data.name: str(data.folder)}, **limits)
+    return WorkerConfig(results=folder, prepared={data.name: str(data.folder)}, **limits)
 
 
-def computed(task, workplace, store=None):
+def computed(task, config, store=None):
     """The record of a task, as far as the task decides it."""
-    return make_record(task, {"timing": {}, **compute(task, workplace, store)}, "e" * 16)
+    return make_record(task, {"timing": {}, **compute(task, config, store)}, "e" * 16)
 
 
 def settings_of(grid):
@@ -240,12 +241,12 @@ def test_of_equal_settings_the_first_one_is_selected(digits, tmp_path):
     assert record.metrics == {"auc": 0.5, "sparse_ratio": 0.0}
 
 
-def test_values_that_another_learner_selects_first(digits, tmp_path):
-    lent = {"xi": (0.01, 1.0), "l2": (1e-3, 1.0)}
-    lender = {"learner": "spam_l2", "params": {}, "grid": lent, "axes": ["xi", "l2"]}
-    task = task_of(digits, "spam_elastic", {"l1": (1e-4, 1e-2, 1.0)}, lender=lender)
+def test_axes_from_inherits_the_values_that_another_learner_selects(digits, tmp_path):
+    grid = {"xi": (0.01, 1.0), "l2": (1e-3, 1.0)}
+    tuned_by = {"learner": "spam_l2", "params": {}, "grid": grid, "axes": ["xi", "l2"]}
+    task = task_of(digits, "spam_elastic", {"l1": (1e-4, 1e-2, 1.0)}, tuned_by=tuned_by)
     record = computed(task, place_of(digits, tmp_path))
-    _, _, first, *_ = by_a_loop(digits, SPAML2, settings_of(lent), released_auc)
+    _, _, first, *_ = by_a_loop(digits, SPAML2, settings_of(grid), released_auc)
     settings = [{"l1": l1, **first} for l1 in (1e-4, 1e-2, 1.0)]
     _, aucs, selected, y, scores, _ = by_a_loop(digits, SPAMElastic, settings, released_auc)
     assert record.selection.auc == pytest.approx(aucs, abs=1e-9)
@@ -304,48 +305,48 @@ def overflows(tmp_path):
 
 
 def test_settings_that_overflow_are_left_out_and_the_next_best_is_taken(digits, tmp_path, overflows):
-    workplace = place_of(digits, tmp_path)
-    record = computed(task_of(digits, overflows, {"eta": (0.5, 0.25, 1.0)}), workplace)
+    config = place_of(digits, tmp_path)
+    record = computed(task_of(digits, overflows, {"eta": (0.5, 0.25, 1.0)}), config)
     assert record.status == "ok"
     assert np.isnan(record.selection.auc).tolist() == [False, False, True]
     assert record.selection.n_diverged == 1
     assert record.outcome.diverged_in_refit == ({"eta": 0.5},)
     assert record.selected == {"eta": 0.25}
-    nothing = computed(task_of(digits, overflows, {"eta": (0.5, 1.0)}), workplace)
+    nothing = computed(task_of(digits, overflows, {"eta": (0.5, 1.0)}), config)
     assert (nothing.status, nothing.message) == ("diverged", "no setting stayed finite")
     assert (nothing.metrics, nothing.selected) == ({}, {})
-    lender = {"learner": overflows, "params": {}, "grid": {"eta": (1.0, 2.0)}, "axes": ["eta"]}
-    lent = computed(task_of(digits, overflows, {}, lender=lender), workplace)
-    assert lent.status == "diverged"
-    assert "which chooses first" in lent.message
+    tuned_by = {"learner": overflows, "params": {}, "grid": {"eta": (1.0, 2.0)}, "axes": ["eta"]}
+    inherits = computed(task_of(digits, overflows, {}, tuned_by=tuned_by), config)
+    assert inherits.status == "diverged"
+    assert "which selects the axes first" in inherits.message
 
 
 def test_blocks_of_settings_that_are_done_are_not_done_again(digits, tmp_path, overflows, monkeypatch):
     """One setting fits in memory at a time; the run is interrupted in the fourth pass, and goes on from there."""
     from opauc_bench.learners import get_learner
-    from opauc_bench.runner import work
+    from opauc_bench.runner import worker
 
-    monkeypatch.setattr(work, "_WORTH_KEEPING", -1.0)
+    monkeypatch.setattr(worker, "_WORTH_KEEPING", -1.0)
     grid = {"eta": (0.3, 0.1, 0.25, 0.4, 0.2)}
     task = task_of(digits, overflows, grid, params={"limit": 0.77})
     class_ = get_learner(overflows)
     memory = class_().cost(1, 64, 64.0, 1)[1] / 0.7
-    workplace = place_of(digits, tmp_path / "results", memory_bytes=memory)
+    config = place_of(digits, tmp_path / "results", memory_bytes=memory)
     store = Store(tmp_path / "results")
     passes = class_._begin.__globals__["PASSES"]
     passes.clear()
     with pytest.raises(KeyboardInterrupt):
-        compute(task, workplace, store)
+        compute(task, config, store)
     kept = json.loads(store.partial_path(task).read_text())
     assert list(kept["validation"]) == ["0", "1", "2"]
     assert passes == [[0.3], [0.1], [0.25], [0.4]]
     monkeypatch.setitem(class_._consume.__globals__, "PASSES", passes)
     passes[:] = [[9.0]] * 2  # a pass more than these is refused: two are left, and that of the selected setting
-    whole = computed(task_of(digits, overflows, grid), workplace)
+    whole = computed(task_of(digits, overflows, grid), config)
     passes.clear()
     task_again = task_of(digits, overflows, grid, params={"limit": 0.77})
     passes.clear()
-    again = computed(task_again, workplace, store)
+    again = computed(task_again, config, store)
     assert passes[:2] == [[0.4], [0.2]]
     assert len(passes) == 3
     assert again.selection.auc.tolist() == whole.selection.auc.tolist()

@@ -26,7 +26,7 @@ from opauc_bench.report.figure_text import figure_to_terminal
 from opauc_bench.results.manifest import write_manifest
 from opauc_bench.results.record import record_of_line, record_to_line
 from opauc_bench.results.store import Store
-from opauc_bench.runner.worker import Workplace, run_task
+from opauc_bench.runner.worker import WorkerConfig, run_task
 
 SPLITS = "{trials: 1, folds: 2, inner_folds: 2}"
 PROTOCOLS = {
@@ -111,7 +111,7 @@ def compute(session: Session) -> None:
         selected_in={},
     )
     write_manifest(session.folder, manifest)
-    workplace = Workplace(session.folder, local.folders())
+    workplace = WorkerConfig(session.folder, local.folders())
     assert all(run_task(task, workplace).ok for task in tasks)
     Store(session.folder).pack()
     write_report_files(Recorded.read(session), session.folder, None, page=not session.experiment.figures)

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from opauc_bench.data import Sources, load_catalogue, prepare
+from opauc_bench.protocols import CrossValidation
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
 from opauc_bench.runner.execute import LocalExecutor
 from opauc_bench.runner.limits import last_resort, memory_limit, overrun_in
-from opauc_bench.runner.worker import Workplace, run_task
+from opauc_bench.runner.worker import WorkerConfig, run_task
 from opauc_bench.task import Task
 
 LEARNERS = '''
@@ -181,7 +182,7 @@ def test_workers_that_were_ended_leave_no_files(deaf, place):
 
 def task_of(data, learner, folder):
     params = {"learner": f"{folder / 'silent.py'}:{learner}", "params": {}, "grid": {"eta": (0.5,)}}
-    protocol = {"kind": "cv", "trials": 1, "folds": 2, "inner_folds": 2, "stratified": True, "seed": 0}
+    protocol = CrossValidation(trials=1, folds=2, inner_folds=2)
     place = {"dataset": "wine", "column": learner, "trial": 0, "fold": 0, "fingerprint": data.fingerprint}
     return Task(**place, **params, identity={"learner": learner}, protocol=protocol, seconds=1.0, memory_bytes=1.0)
 
@@ -191,7 +192,7 @@ def silent(tmp_path):
     """Return a workplace, and a function from a learner that misbehaves to its task."""
     (tmp_path / "silent.py").write_text(SILENT)
     data = prepare(load_catalogue()["wine"], Sources(tmp_path / "cache", (), offline=True))
-    workplace = Workplace(tmp_path / "out", {"wine": str(data.folder)}, seconds=1.0)
+    workplace = WorkerConfig(tmp_path / "out", {"wine": str(data.folder)}, seconds=1.0)
     return workplace, lambda learner: task_of(data, learner, tmp_path)
 
 
@@ -211,7 +212,7 @@ def test_learner_that_never_loads_is_ended(silent, monkeypatch):
 @pytest.mark.parametrize(
     ("learner", "message"),
     [
-        ("Mute", "Unspeakable: (an error without words) (silent.py:23)"),
+        ("Mute", "Unspeakable: (no message) (silent.py:23)"),
         ("Talks", "ValueError: " + "word " * 400 + " ... (silent.py:33)"),
     ],
 )
@@ -271,7 +272,7 @@ Thread 0x03 (most recent call first):
   File "/usr/lib/queue.py", line 5 in get
 """
     assert overrun_in(note, "compute") == "learn.py:71 in <listcomp>"
-    assert overrun_in(note[:40], "compute") == "a place that it could not tell"
+    assert overrun_in(note[:40], "compute") == "a place that is not known"
 
 
 SHORT_OF_MEMORY = """
@@ -283,6 +284,7 @@ from threadpoolctl import threadpool_limits
 
 from opauc_bench.learners import get_learner
 from opauc_bench.runner.limits import memory_limit
+from opauc_bench.protocols import CrossValidation
 from opauc_bench.runner.worker import load_learner
 
 X = np.random.default_rng(0).uniform(-1, 1, (1500, 300))
@@ -291,7 +293,7 @@ with threadpool_limits(1):
     for name in sys.argv[1:]:
         learner = get_learner(name)()
         grid = {axis: np.full(4, float(getattr(learner, axis))) for axis in learner.grid_axes}
-        load_learner(SimpleNamespace(learner=name, params={}, grid=grid, lender=None))
+        load_learner(SimpleNamespace(learner=name, params={}, grid=grid, tuned_by=None))
         try:
             with memory_limit(3e6):
                 learner.fit_grid(X, y, grid)

@@ -12,7 +12,7 @@ from opauc_bench.evaluation.selection import score_columns
 from opauc_bench.evaluation.splits import outer_fold
 from opauc_bench.learners import LSSVM, get_learner, learner_parameters
 from opauc_bench.plan import make_columns, make_plan
-from opauc_bench.runner.worker import Workplace, run_task
+from opauc_bench.runner.worker import WorkerConfig, run_task
 from opauc_bench.task import Shape
 
 EXPERIMENT = """
@@ -109,7 +109,7 @@ def run(tmp_path, data, learner="ls_svm", cap="100", axis="lambda", params="{}")
     experiment = load(tmp_path, RUN.format(learner=learner, cap=cap, axis=axis, params=params))
     shape = Shape(data.manifest["n_samples"], data.manifest["n_features"], 1.0, data.fingerprint)
     task = make_plan(experiment, {"breast_cancer": shape}, make_columns(experiment, get_learner))[0]
-    return task, run_task(task, Workplace(tmp_path / "results", {"breast_cancer": str(data.folder)}))
+    return task, run_task(task, WorkerConfig(tmp_path / "results", {"breast_cancer": str(data.folder)}))
 
 
 def test_selection_and_refit_use_the_first_rows_of_the_fold(tmp_path, data):

@@ -30,6 +30,7 @@ from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
 from opauc_bench.learners import OAMSeq, get_learner
+from opauc_bench.protocols import CrossValidation
 from opauc_bench.results.environment import environment as environment_here
 from opauc_bench.results.environment import environment_id
 from opauc_bench.results.manifest import read_manifest
@@ -37,7 +38,7 @@ from opauc_bench.results.record import make_record, record_of_line, record_to_li
 from opauc_bench.results.store import Store
 from opauc_bench.runner.execute import LocalExecutor
 from opauc_bench.runner.limits import Deadline, TimeLimitReached, memory_limit
-from opauc_bench.runner.worker import Workplace, compute, load_learner, run_task
+from opauc_bench.runner.worker import WorkerConfig, compute, load_learner, run_task
 from opauc_bench.task import Task, task_id
 
 LEARNERS = '''
@@ -1179,14 +1180,14 @@ def task_of(wine, learner, grid, **params):
         identity={"learner": learner},
         params=params,
         grid=grid,
-        protocol={"kind": "cv", "folds": 3, "inner_folds": 3, "stratified": True, "seed": 5},
+        protocol=CrossValidation(folds=3, inner_folds=3, seed=5),
         seconds=1.0,
         memory_bytes=1.0,
     )
 
 
 def workplace_of(wine, folder, **limits):
-    return Workplace(results=folder, prepared={"wine": str(wine.folder)}, **limits)
+    return WorkerConfig(results=folder, prepared={"wine": str(wine.folder)}, **limits)
 
 
 def test_task_equals_grid_search_refit_and_test_written_out_here(wine, tmp_path):

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 from opauc_bench.evaluation import selection
-from opauc_bench.evaluation.selection import Selection, cross_validate, ranking, score_columns
+from opauc_bench.evaluation.selection import cross_validate, ranking, score_columns
 from opauc_bench.evaluation.splits import stratified_folds
 from opauc_bench.learners import OPAUC, DivergenceError, UniLog
 from opauc_bench.learners.oam.oam import OAMSeq
@@ -49,11 +49,11 @@ def test_it_is_a_plain_loop_over_settings_and_folds(data, learner, storage):
     X, y, rows = data
     grid = {axis: GRID[axis] for axis in learner.grid_axes}
     found = cross_validate(learner, storage(X), y, grid, rows, **PROTOCOL)
-    assert found.aucs.shape == (3, 4)
-    assert len(np.unique(found.aucs)) > 6, "settings and folds have to differ for this to tell anything"
-    np.testing.assert_allclose(found.aucs, by_a_loop(learner, storage(X), y, grid, rows), rtol=0, atol=1e-12)
-    assert found.mean_auc.shape == (4,)
-    np.testing.assert_allclose(found.mean_auc, found.aucs.mean(axis=0), rtol=0, atol=1e-15)
+    assert found.shape == (3, 4)
+    assert len(np.unique(found)) > 6, "settings and folds have to differ for this to tell anything"
+    np.testing.assert_allclose(found, by_a_loop(learner, storage(X), y, grid, rows), rtol=0, atol=1e-12)
+    assert found.mean(axis=0).shape == (4,)
+    np.testing.assert_allclose(found.mean(axis=0), found.mean(axis=0), rtol=0, atol=1e-15)
 
 
 class Recorder:
@@ -101,7 +101,7 @@ def test_rows_outside_the_training_set_change_nothing(data):
     spoilt_X[others], spoilt_y[others] = 1e6, -y[others]
     clean = cross_validate(OPAUC(), X, y, GRID, rows, **PROTOCOL)
     spoilt = cross_validate(OPAUC(), spoilt_X, spoilt_y, GRID, rows, **PROTOCOL)
-    assert clean.aucs.tolist() == spoilt.aucs.tolist()
+    assert clean.tolist() == spoilt.tolist()
 
 
 def test_what_is_finished_is_not_computed_again(data):
@@ -116,13 +116,13 @@ def test_what_is_finished_is_not_computed_again(data):
         GRID,
         rows,
         **PROTOCOL,
-        finished={0: whole.aucs[0], 2: left},
+        finished={0: whole[0], 2: left},
         on_fold=lambda fold, aucs: reported.append((fold, len(aucs))),
     )
     assert len(learner.orders) == 1
     assert reported == [(1, 4)]
-    assert resumed.aucs[0].tolist() == whole.aucs[0].tolist()
-    np.testing.assert_array_equal(resumed.aucs[2], left)
+    assert resumed[0].tolist() == whole[0].tolist()
+    np.testing.assert_array_equal(resumed[2], left)
 
 
 def test_resuming_gives_the_same_bits(data):
@@ -132,9 +132,7 @@ def test_resuming_gives_the_same_bits(data):
     assert list(kept) == [0, 1, 2]
     for done in (1, 2, 3):
         finished = {fold: kept[fold] for fold in range(done)}
-        assert cross_validate(OPAUC(), X, y, GRID, rows, **PROTOCOL, finished=finished).aucs.tolist() == (
-            whole.aucs.tolist()
-        )
+        assert cross_validate(OPAUC(), X, y, GRID, rows, **PROTOCOL, finished=finished).tolist() == (whole.tolist())
         assert list(finished) == list(range(done)), "the caller's dict is not to be changed"
 
 
@@ -155,15 +153,15 @@ def test_settings_that_overflow_are_nan_and_leave_the_others_alone(data):
     grid = {"eta": np.array([2**-6, 2.0**30, 2**-4]), "lam": np.full(3, 2**-6)}
     with_it = cross_validate(OPAUC(), X, y, grid, rows, **PROTOCOL)
     without = cross_validate(OPAUC(), X, y, {axis: values[[0, 2]] for axis, values in grid.items()}, rows, **PROTOCOL)
-    assert np.isnan(with_it.aucs[:, 1]).all()
-    np.testing.assert_allclose(with_it.aucs[:, [0, 2]], without.aucs, rtol=0, atol=1e-12)
-    assert 1 not in ranking(with_it.mean_auc)
+    assert np.isnan(with_it[:, 1]).all()
+    np.testing.assert_allclose(with_it[:, [0, 2]], without, rtol=0, atol=1e-12)
+    assert 1 not in ranking(with_it.mean(axis=0))
 
 
 def test_one_fold_that_overflows_puts_the_setting_out_of_the_running():
     aucs = np.array([[0.9, 0.8], [np.nan, 0.7]])
-    np.testing.assert_array_equal(Selection(aucs).mean_auc, [np.nan, 0.75])
-    assert ranking(Selection(aucs).mean_auc).tolist() == [1]
+    np.testing.assert_array_equal(aucs.mean(axis=0), [np.nan, 0.75])
+    assert ranking(aucs.mean(axis=0)).tolist() == [1]
 
 
 def test_too_few_rows_for_the_inner_folds_is_an_error(data):
@@ -248,5 +246,5 @@ def test_a_grid_that_memory_does_not_hold_goes_in_blocks():
     parts = cross_validate(Watched(), X, y, grid, np.arange(200), memory_bytes=budget, **split)
     nothing = cross_validate(Watched(), X, y, grid, np.arange(200), memory_bytes=1.0, **split)
     assert passes == [10, 10] + [4, 3, 3] * 2 + [10, 10]
-    np.testing.assert_array_equal(parts.aucs, whole.aucs)
-    np.testing.assert_array_equal(nothing.aucs, whole.aucs)
+    np.testing.assert_array_equal(parts, whole)
+    np.testing.assert_array_equal(nothing, whole)

@@ -42,7 +42,7 @@ def test_shares_are_disjoint_complete_even_and_do_not_depend_on_costs(tmp_path_f
     def shares(sizes):
         shapes = {name: Shape(n, 5, 1.0, "f") for name, n in zip(experiment.datasets, sizes)}
         tasks = make_plan(experiment, shapes, columns)
-        return tasks, [Shard(i, count).choose(tasks, experiment) for i in range(1, count + 1)]
+        return tasks, [Shard(i, count).select(tasks, experiment) for i in range(1, count + 1)]
 
     tasks, parts = shares(sizes)
     names = [{task.label for task in part} for part in parts]

@@ -58,9 +58,9 @@ def test_without_strata_the_classes_are_not_spread_evenly():
 def test_every_row_is_tested_once_a_trial_and_never_trained_on_there(setting):
     y, n_folds, seed = setting
     folds = folds_of(y, folds=n_folds, seed=seed)
-    assert [(fold.trial, fold.fold) for fold in folds] == [(t, f) for t in range(2) for f in range(n_folds)]
+    assert len(folds) == 2 * n_folds
     for trial in range(2):
-        tested = np.concatenate([fold.test for fold in folds if fold.trial == trial])
+        tested = np.concatenate([fold.test for fold in folds[trial * n_folds :][:n_folds]])
         assert sorted(tested) == list(range(len(y)))
     for fold in folds:
         assert sorted([*fold.train, *fold.test]) == list(range(len(y)))
@@ -75,9 +75,8 @@ def test_rows_are_visited_in_a_shuffled_order_of_each_fold():
 
 
 def test_trials_differ():
-    first, second = (
-        [fold.test.tolist() for fold in folds_of(labels(40, 60)) if fold.trial == trial] for trial in (0, 1)
-    )
+    tests = [fold.test.tolist() for fold in folds_of(labels(40, 60))]
+    first, second = tests[:5], tests[5:]
     assert all(rows not in second for rows in first)
 
 
@@ -99,7 +98,7 @@ def test_one_fold_is_that_of_all():
     y = labels(40, 60)
     one = outer_fold(y, trial=1, fold=3, folds=5, stratified=True, seed=0, dataset="wine")
     same = folds_of(y)[8]
-    assert (one.trial, one.fold, one.seed) == (1, 3, same.seed)
+    assert one.seed == same.seed
     assert one.train.tolist() == same.train.tolist()
     assert one.test.tolist() == same.test.tolist()
 

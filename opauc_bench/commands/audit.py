@@ -10,7 +10,6 @@ import numpy as np
 from ..data import find_prepared
 from ..errors import ResultsError
 from ..evaluation.selection import ranking
-from ..protocol import FIGURE_KINDS
 from ..report.figure_write import figure_texts
 from ..report.write import report_texts
 from ..results.frame import folds_text
@@ -91,8 +90,8 @@ def _check_records(recorded: Recorded, found: Audit) -> None:
     found.pairs.sort(key=lambda pair: (pair[0].dataset, pair[0].column, pair[0].trial, pair[0].fold))
     for dataset, count in sorted(Counter(record.dataset for record in recorded.orphaned).items()):
         found.notes.append(
-            f"{dataset}: {counted(count, 'record')} orphaned (of another definition than the manifest's: data, learner, "
-            "grid or protocol) and in no table"
+            f"{dataset}: {counted(count, 'record')} orphaned (of another definition than the manifest's: data, "
+            "learner, grid or protocol) and in no table"
         )
 
 
@@ -142,7 +141,7 @@ def _check_tables(recorded: Recorded, found: Audit) -> None:
     command = f"opauc-bench report {session.folder} --write"
     try:
         texts = figure_texts(figures_of(recorded)) if session.experiment.figures else {}
-        if session.experiment.protocol.kind not in FIGURE_KINDS:
+        if session.experiment.protocol.metrics:
             texts |= report_texts(*build_report(recorded, test))
             if (session.folder / PAGE).is_file():
                 texts[PAGE] = page_text(recorded, test)

@@ -1,4 +1,4 @@
-"""From records to figures: what each kind of protocol has measured, as samples that `report.figure` averages."""
+"""From records to figures: measurements as samples that `report.figure` averages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError
-from ..report.figure import POINT, Cell, Column, Figure, FigureSpec, Sample, build_figure
+from ..report.figure import POINT, Cell, Column, Figure, Sample, build_figure
 from ..report.figure_write import write_figure
 from ..report.titles import plain_title
-from ..results.frame import rows_of_columns
 from ..results.record import Record
 from ..task import Task
 from .recorded import Pair, Recorded
@@ -24,13 +23,7 @@ NO_MATPLOTLIB = "figures are not drawn without matplotlib; their numbers are in 
 
 
 def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
-    """The figures of an experiment, from what is recorded.
-
-    Parameters
-    ----------
-    recorded : Recorded
-    restricted : bool
-        Whether to leave out datasets and columns that the command line has not asked for.
+    """The figures of an experiment, ``restricted`` to the datasets and columns of the command line.
 
     Raises
     ------
@@ -58,10 +51,7 @@ def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
         for column in session.columns
         if column.key in keys
     ]
-    return [
-        build_figure(FigureSpec(**figure.model_dump()), list(rows), columns, cells, experiment.protocol.ddof)
-        for figure in experiment.figures
-    ]
+    return [build_figure(figure, list(rows), columns, cells, experiment.protocol.ddof) for figure in experiment.figures]
 
 
 def write_figures(folder: Path, figures: list[Figure]) -> bool:
@@ -88,9 +78,9 @@ def _cell(pairs: list[Pair], expected: int, missing: str | None) -> Cell:
 
 
 def _sample(task: Task, record: Record) -> Sample:
-    if record.metrics:
+    if not record.columns:
         measured = {"seconds": record.timing.fit_cpu_seconds, **record.metrics}
         return Sample({}, {name: [value] for name, value in measured.items()})
     measured = {name: values.tolist() for name, values in record.columns.items()}
-    n_rows = len(next(iter(measured.values())))
-    return Sample(rows_of_columns(task, record) or {POINT: list(range(n_rows))}, measured)
+    n_points = len(next(iter(measured.values())))
+    return Sample(task.protocol.point_axes(task) or {POINT: list(range(n_points))}, measured)

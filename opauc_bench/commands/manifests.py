@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import __version__
-from ..protocol import FIGURE_KINDS
 from ..results.environment import environment, environment_id
 from ..results.manifest import DatasetFacts, Manifest
 from ..results.record import Record
@@ -61,6 +60,6 @@ def compose_manifest(
 
 def rendered_test(session: Session, test: str | None) -> str | None:
     """The significance test of the tables that are written; None for experiments that draw figures only."""
-    if session.experiment.protocol.kind in FIGURE_KINDS:
+    if not session.experiment.protocol.metrics:
         return None
     return test or session.experiment.report.test

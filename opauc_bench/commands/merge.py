@@ -101,7 +101,7 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     records = Records({id: record for id, (record, _) in kept.items()}, reused=own.records.reused)
     recorded = Recorded(session, manifest, records)
     missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]
-    absent = [shard for shard in _absent_shards(manifests.values()) if shard.choose(missing, session.experiment)]
+    absent = [shard for shard in _absent_shards(manifests.values()) if shard.select(missing, session.experiment)]
     return Merged(recorded, len(copied), len(kept) - len(copied), missing, absent)
 
 

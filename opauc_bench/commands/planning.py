@@ -1,4 +1,4 @@
-"""Which tasks an experiment has on the data of this machine, and which of them have records elsewhere."""
+"""The tasks of an experiment on the data of this machine, and their records in other folders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..plan import make_plan
-from ..protocol import FIGURE_KINDS
 from ..results.record import Record
 from ..results.reuse import find_reusable
 from ..results.store import Records
@@ -25,9 +24,9 @@ class LocalPlan:
     Attributes
     ----------
     tasks : list of Task
-        Those that the command line and the shard leave, in the order of computation.
+        Those that the command line and the shard select, in the order of computation.
     reusable : Records
-        Records of other folders that stand for tasks without one.
+        Records of other folders that are reused for tasks without one.
     selections : Records
         Records of other folders whose selected setting is used.
     """
@@ -42,23 +41,16 @@ class LocalPlan:
 
 
 def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
-    """Plan an experiment on the data of this machine; where a dataset is not ready, on what is known of it.
-
-    Parameters
-    ----------
-    recorded : Recorded
-    local : LocalData
-        Its datasets are ready, or not.
-    """
+    """Plan an experiment on the data of this machine; for datasets that are not prepared, on known or stated sizes."""
     session = recorded.session
     shapes = shapes_of(session, {**recorded.manifest.datasets, **local.facts()})
     selections, selected = Records(), {}
-    if choosing := selecting_plan(session, shapes):
-        selections = find_reusable(session.reuse, {task.id for task in choosing})
-        selected = {task.place: record.selected for task in choosing if (record := selections.of(task))}
+    if selecting := selecting_plan(session, shapes):
+        selections = find_reusable(session.reuse, {task.id for task in selecting})
+        selected = {task.place: record.selected for task in selecting if (record := selections.of(task))}
     tasks = make_plan(session.experiment, shapes, session.columns, selected)
     if session.shard:
-        tasks = session.shard.choose(tasks, session.experiment)
+        tasks = session.shard.select(tasks, session.experiment)
     tasks = [
         task
         for task in tasks
@@ -70,16 +62,16 @@ def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
 
 
 def selecting_plan(session: Session, shapes) -> list[Task]:
-    """Tasks of the splits' own protocol that select the settings which a figure shows; none for other kinds."""
+    """Tasks of the protocol under ``splits`` that select the settings which are measured; none for other kinds."""
     protocol = session.experiment.protocol
-    if not (protocol.kind in FIGURE_KINDS and protocol.chooses and session.experiment.reuse):
+    if not (protocol.shows_selected and session.experiment.reuse):
         return []
-    choosing = session.experiment.model_copy(update={"protocol": protocol.splits})
-    return make_plan(choosing, shapes, [column for column in session.columns if column.n_settings > 1])
+    selecting = session.experiment.model_copy(update={"protocol": protocol.splits})
+    return make_plan(selecting, shapes, [column for column in session.columns if column.n_settings > 1])
 
 
 def fold_problems(session: Session, local: LocalData, names: Iterable[str]) -> list[str]:
-    """Say which datasets cannot be split: every part of a split has to have rows of both classes."""
+    """Which datasets the protocol cannot use, such as those too small for rows of both classes in every set."""
     problems = []
     for name in dict.fromkeys(names):
         if name not in local.prepared:
@@ -87,13 +79,13 @@ def fold_problems(session: Session, local: LocalData, names: Iterable[str]) -> l
         facts = local.prepared[name].manifest
         positive, negative = facts["n_positive"], facts["n_samples"] - facts["n_positive"]
         for _, protocol in session.experiment.protocol.cases():
-            if trouble := protocol.trouble_with(positive, negative):
-                problems.append(f"{name}: {trouble}")
+            if error := protocol.validation_error(positive, negative):
+                problems.append(f"{name}: {error}")
     return problems
 
 
 def memory_problems(session: Session, tasks: Iterable[Task], memory_bytes: float) -> list[str]:
-    """Say which datasets and columns have tasks that need more memory than they may use."""
+    """Which datasets and columns have tasks that need more memory than they may use."""
     limit = session.experiment.limits.memory_gb
     allowed = f"limits.memory_gb allows {limit:g}" if limit else f"this machine has {memory_bytes / 1e9:.0f}"
     over = {(task.dataset, task.column): task.memory_bytes for task in tasks if task.memory_bytes > memory_bytes}

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..files import write_text
-from ..protocol import FIGURE_KINDS
 from ..report.compare_render import comparison_to_terminal
 from ..report.figure_text import figure_to_terminal
 from ..report.latex import paper_table
@@ -36,7 +35,7 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
     With `page`, the HTML page is written as well. The manifest of the results folder names the test of its tables.
     """
     check_test(test)
-    if page and session.experiment.protocol.kind in FIGURE_KINDS:
+    if page and not session.experiment.protocol.metrics:
         raise ConfigError(
             f"{session.experiment.path}: draws figures; the page is about tables", shell_command(session, "report")
         )
@@ -70,7 +69,7 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
 def write_latex(session: Session, file: str, options: dict[str, Any], test: str | None) -> None:
     """Write the table of a paper to a file, or to standard output if that is ``-``, and nothing else."""
     check_test(test)
-    if session.experiment.protocol.kind in FIGURE_KINDS:
+    if not session.experiment.protocol.metrics:
         raise ConfigError(f"{session.experiment.path}: draws figures, and --latex is about tables")
     style = session.experiment.latex_table(options)
     recorded = Recorded.read(session)
@@ -90,7 +89,7 @@ def write_report_files(recorded: Recorded, folder: Path, test: str | None, page:
     The page is written if requested, and if there is one already, which would be out of date.
     """
     session = recorded.session
-    if session.experiment.protocol.kind not in FIGURE_KINDS:
+    if session.experiment.protocol.metrics:
         write_report(folder, *build_report(recorded, test))
         if page or (folder / PAGE).is_file():
             write_text(folder / PAGE, page_text(recorded, test))
@@ -104,7 +103,7 @@ def write_report_files(recorded: Recorded, folder: Path, test: str | None, page:
 def print_report(recorded: Recorded, test: str | None) -> None:
     """Print the table and the numbers of the figures."""
     session = recorded.session
-    if session.experiment.protocol.kind not in FIGURE_KINDS:
+    if session.experiment.protocol.metrics:
         _print_table(recorded, test)
     else:
         print(wrapped(plain_title(session.experiment.title)))
@@ -127,7 +126,7 @@ def _print_table(recorded: Recorded, test: str | None) -> None:
 
 def print_comparison(session: Session, test: str | None) -> None:
     """Print our values beside the published ones."""
-    if session.experiment.protocol.kind in FIGURE_KINDS:
+    if not session.experiment.protocol.metrics:
         raise ConfigError(f"{session.experiment.path}: draws figures, and there is no published table of them")
     recorded = Recorded.read(session)
     recorded.require_intact()

@@ -16,7 +16,7 @@ from ..results.store import Records, Store
 from ..runner.engines import Engine
 from ..runner.execute import Executor
 from ..runner.limits import available_memory, exceeds_memory
-from ..runner.worker import Workplace
+from ..runner.worker import WorkerConfig
 from ..task import Task
 from .busy import what_else_runs
 from .local_data import LocalData
@@ -228,7 +228,7 @@ def _compute(
 ) -> None:
     """Compute tasks and collect their records."""
     session, limits = before.session, before.session.experiment.limits
-    workplace = Workplace(
+    config = WorkerConfig(
         results=session.folder.resolve(),
         prepared=local.folders(),
         seconds=limits.seconds,
@@ -236,7 +236,7 @@ def _compute(
     )
     with _terminable(), Progress(todo, n_jobs, estimate, quiet) as progress:
         try:
-            for task, record in executor.run(todo, workplace):
+            for task, record in executor.run(todo, config):
                 before.records.add(record)
                 progress.done(task, record)
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""An opened experiment: what it consists of, where its results are, and what the command line restricts it to."""
+"""An opened experiment: its parts, its results folder, and what the command line restricts it to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Session", "shell_command"]
 
 @dataclass(frozen=True)
 class Session:
-    """An experiment, opened.
+    """An opened experiment.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class Session:
     folder : Path
         Of the results.
     datasets, learners : tuple of str
-        What the command line restricts this to; empty for everything.
+        Those selected on the command line; empty for all.
     shard : Shard or None
-        The part of the tasks that is computed here; None for all of them.
+        The share of the tasks that is computed here; None for all.
     """
 
     experiment: Experiment
@@ -58,13 +58,7 @@ class Session:
         learners: tuple[str, ...] = (),
         shard: Shard | None = None,
     ) -> Session:
-        """Read and check an experiment; nothing is fetched or computed.
-
-        Raises
-        ------
-        ConfigError
-            All mistakes of the file at once.
-        """
+        """Read and check an experiment file; ConfigError has all its mistakes. Nothing is fetched or computed."""
         return cls._opened(_load(config), out, sources, datasets, learners, shard)
 
     @classmethod
@@ -73,17 +67,14 @@ class Session:
     ) -> Session:
         """Open a results folder by its manifest, which has the whole experiment; no config is read.
 
-        Files that the experiment names (learners, a catalogue) are looked for relative to its config, and that where
-        configs usually are.
+        Paths in the experiment (learners, a catalogue) are relative to its config, in one of the usual folders.
 
         Raises
         ------
         ResultsError
-            If the folder has no manifest, or one that cannot be read.
-        ConfigError
-            If the experiment is not one that this version understands.
-        LearnerError
-            If a learner's file does not exist.
+            If the folder has no valid manifest.
+        ConfigError, LearnerError
+            If this version does not accept the experiment, or the file of a learner does not exist.
         """
         manifest = read_manifest(folder)
         experiment = _load(config_of(folder, manifest.config), manifest.experiment)
@@ -112,23 +103,23 @@ class Session:
 
     @property
     def reuse(self) -> list[Path]:
-        """Folders whose records may stand for tasks of this experiment."""
+        """Folders whose records may be reused."""
         return [self.folder.parent / name for name in self.experiment.reuse]
 
 
 def shell_command(session: Session, name: str, *options: str) -> str:
-    """A command about an experiment and its folder, as a user would type it."""
+    """The command line of a command on this experiment and its folder."""
     usual = _usual_folder(session.experiment, session.shard)
     place = () if session.folder == usual else ("--out", str(session.folder))
     return shlex.join(["opauc-bench", name, str(session.experiment.path), *place, *options])
 
 
-def _restricted(asked: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if unknown := [name for name in asked if name not in known]:
+def _restricted(names: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    if unknown := [name for name in names if name not in known]:
         raise ConfigError(
             f"--{what} {unknown[0]}: not in this experiment{suggest(unknown[0], known)}; it has {', '.join(known)}"
         )
-    return tuple(name for name in known if name in asked)
+    return tuple(name for name in known if name in names)
 
 
 def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:

@@ -1,7 +1,7 @@
-"""One experiment on machines that share nothing: each computes an n-th of the tasks.
+"""One experiment on several machines without a common disk: each computes one share of the tasks.
 
-The share of a task follows from its place in the experiment file alone, not from costs or from what is done, so that
-machines that know nothing of each other agree on it.
+The share of a task follows from its place in the experiment file alone, not from costs or finished tasks, so that all
+machines agree on it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Shard:
 
     @property
     def suffix(self) -> str:
-        """What is added to the name of the usual results folder."""
+        """Suffix of the name of the results folder."""
         return f".shard-{self.index}-of-{self.count}"
 
-    def choose(self, tasks: Iterable[Task], experiment: Experiment) -> list[Task]:
+    def select(self, tasks: Iterable[Task], experiment: Experiment) -> list[Task]:
         """Return the tasks of this share, in the order given."""
         places = list(experiment.protocol.repetitions())
         place = {key: number for number, key in enumerate(places)}

@@ -20,7 +20,7 @@ from ..results.environment import differences, environment
 from ..results.record import Record
 from ..runner.engines import workers
 from ..runner.execute import LocalExecutor
-from ..runner.worker import Workplace
+from ..runner.worker import WorkerConfig
 from ..task import Task
 from .audit import Audit, audit
 from .local_data import LocalData
@@ -164,12 +164,12 @@ def recompute(
     executor = LocalExecutor(max(1, n_jobs))
     memory = recorded.session.experiment.limits.memory_gb
     with tempfile.TemporaryDirectory(prefix="opauc-bench-verify-") as folder:
-        workplace = Workplace(
+        config = WorkerConfig(
             results=Path(folder), prepared=local.folders(), memory_bytes=memory * 1e9 if memory else None
         )
         with Progress(tasks, n_jobs, estimate, quiet) as progress:
             try:
-                for task, record in executor.run(sorted(tasks, key=lambda task: -task.seconds), workplace):
+                for task, record in executor.run(sorted(tasks, key=lambda task: -task.seconds), config):
                     computed[task.id] = record
                     progress.done(task, record)
             except BaseException:

@@ -1,7 +1,7 @@
 """The experiment file: what to compare, on which data, by which protocol.
 
-`load_experiment` reads a YAML file into a frozen `Experiment`. It knows the schema only; which datasets and learners
-exist is told by the caller, so that mistakes in names come out together with all others.
+`load_experiment` reads a YAML file into a frozen `Experiment`. The caller passes the names of datasets and learners, so
+that mistakes in names are reported together with all others.
 """
 
 from .entry import LearnerEntry

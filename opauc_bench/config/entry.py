@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from ..errors import LearnerError
-from ..protocol import Section
+from ..protocols import Section
 from ..values import (
     Scalar,
     by_axis,
@@ -37,10 +37,10 @@ class LearnerEntry(Section):
     params: dict[str, Scalar] = Field({}, description="Constructor parameters that are not tuned.")
     grid: dict[str, tuple[float, ...]] = Field({}, description="Grid axes in place of those under grids.")
     axes_from: str | None = Field(
-        None, description="Column whose chosen values are taken on the axes that both tune; kind holdout only."
+        None, description="Column whose selected values are used on the axes that both tune; kind holdout only."
     )
     max_train: Annotated[int | dict[str, int] | None, BeforeValidator(row_cap)] = Field(
-        None, description="Rows of a training set at most, drawn at random; or by dataset, with 'default' for the rest."
+        None, description="Training rows at most, drawn at random; or by dataset, with 'default' for the others."
     )
 
     @property
@@ -49,7 +49,7 @@ class LearnerEntry(Section):
         return self.title or self.name
 
     def max_train_on(self, dataset: str) -> int | None:
-        """Rows of a training set of this dataset at most, or None for all of them."""
+        """Training rows at most for a dataset, or None for all of them."""
         if isinstance(self.max_train, dict):
             return self.max_train.get(dataset, self.max_train.get("default"))
         return self.max_train
@@ -97,7 +97,7 @@ class LearnerEntry(Section):
         if known:
             or_zero = info.context.may_be_zero(learner)
         else:
-            # Where learners are not looked up, nobody can say which axes may be 0.
+            # Where learners are not looked up, any axis may be 0.
             unchecked = not (info.context and info.context.learner_parameters) and isinstance(value, Mapping)
             or_zero = [spell_axis(key) for key in value] if unchecked else ()
         grid = by_axis(value, grid_values, or_zero)

@@ -18,7 +18,7 @@ from pydantic import (
 
 from ..errors import ConfigError
 from ..figures import FigureEntry, figure_problems
-from ..protocol import CrossValidation, Protocol, Section
+from ..protocols import KINDS, PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section
 from ..values import by_axis, duration, grid_values, not_empty, repeated, unknown_names
 from ..yamlio import Problem, Problems, problems_of, suggest
 from .entry import LearnerEntry, Line, Name
@@ -29,7 +29,7 @@ __all__ = ["Experiment", "Limits", "Report"]
 
 
 class Limits(Section):
-    """What one task may use; a task that needs more is recorded as such and prints N/A."""
+    """Limits of one task; a task that needs more is recorded as such and prints N/A."""
 
     seconds: Annotated[float | None, BeforeValidator(duration)] = Field(
         None, description="Wall-clock time of a task, in seconds or as text like 90s, 10m, 3h, 2d."
@@ -63,17 +63,17 @@ class Experiment(Section):
     """An experiment file, checked and frozen."""
 
     title: Annotated[Line, AfterValidator(not_empty)] = Field(description="One line that says what this is.")
-    description: str = Field("", description="What a reader of the table should know.")
+    description: str = Field("", description="What readers of the table should know.")
     catalogue: str | None = Field(None, description="Extra dataset catalogue, relative to the experiment file.")
     datasets: tuple[str, ...] = Field(min_length=1, description="Names in the catalogue: rows of the table.")
     learners: tuple[LearnerEntry, ...] = Field(min_length=1, description="Columns of the table.")
     grids: dict[str, tuple[float, ...]] = Field(
         {}, description="Values tried on each axis: a list, or {pow2: [lowest, highest]} or [.., .., step]."
     )
-    protocol: Protocol = Field(CrossValidation(), description="How a number is measured.")
-    limits: Limits = Field(Limits(), description="What one task may use.")
+    protocol: AnyProtocol = Field(CrossValidation(), description="How a number is measured.")
+    limits: Limits = Field(Limits(), description="Limits of one task.")
     reuse: tuple[Name, ...] = Field(
-        (), description="Results folders beside the output whose records of the same tasks are taken over."
+        (), description="Results folders beside the output whose records of the same tasks are reused."
     )
     report: Report = Field(Report(), description="How the table is rendered.")
     figures: tuple[FigureEntry, ...] = Field((), description="Figures that are drawn; kinds without a table need one.")
@@ -102,7 +102,7 @@ class Experiment(Section):
 
     @property
     def rows(self) -> dict[str, str]:
-        """The rows of the table, in order, each with its dataset, which has one for each case of the protocol."""
+        """The rows of the table with their datasets, in order: one for each case of the protocol."""
         return _rows(self.datasets, self.protocol)
 
     @property
@@ -115,31 +115,21 @@ class Experiment(Section):
         return absolute(entry.learner, self._path.parent)
 
     def grid_of(self, entry: LearnerEntry, axes: Collection[str]) -> dict[str, tuple[float, ...]]:
-        """Return the values that a column tries on each of its learner's axes.
+        """Return the values of each of a column's ``axes`` that is not fixed; ConfigError if one has no values.
 
-        Axes fixed under ``params`` are left out; the column's own ``grid`` goes before ``grids``.
-
-        Raises
-        ------
-        ConfigError
-            If an axis has no values.
+        The column's own ``grid`` has precedence over ``grids``.
         """
         if without := self._without_values(entry, axes):
             raise ConfigError(f"{self._path}: {_no_values(entry, without)}")
         grids = {**self.grids, **entry.grid}
         return {axis: grids[axis] for axis in axes if axis not in entry.params} if self.protocol.trains else {}
 
-    def lender_of(self, entry: LearnerEntry) -> LearnerEntry | None:
-        """Return the entry that a column takes chosen values from, or None."""
+    def tuner_of(self, entry: LearnerEntry) -> LearnerEntry | None:
+        """Return the entry of the column that selects some axes of this one, or None."""
         return next((other for other in self.learners if other.name == entry.axes_from), None)
 
     def latex_table(self, options: Mapping[str, Any]) -> LatexTable:
-        """Return ``report.latex`` with its columns filled in.
-
-        Parameters
-        ----------
-        options : mapping of str to object
-            Fields of `LatexTable` from the command line, which override those of the file.
+        """Return ``report.latex`` with its columns filled in, and with ``options`` of the command line.
 
         Raises
         ------
@@ -156,10 +146,7 @@ class Experiment(Section):
         return table.model_copy(update={"columns": table.columns or self.columns})
 
     def plain(self) -> dict[str, Any]:
-        """Return everything that the file says, defaults filled in, as JSON-ready lists, dicts and scalars.
-
-        Written as YAML beside the original, it loads with the same contents.
-        """
+        """Return the whole experiment with all defaults, as plain data; as YAML, it loads with the same contents."""
         return self.model_dump(mode="json")
 
     def _without_values(self, entry: LearnerEntry, axes: Collection[str]) -> list[str]:
@@ -167,23 +154,24 @@ class Experiment(Section):
             return []
         return [axis for axis in axes if axis not in {**self.grids, **entry.grid, **entry.params}]
 
-    def _trouble_with_lender(
-        self, position: int, entry: LearnerEntry, lender: LearnerEntry | None, axes: Collection[str]
+    def _axes_from_problems(
+        self, position: int, entry: LearnerEntry, tuner: LearnerEntry | None, axes: Collection[str]
     ) -> Iterator[Problem]:
         place = ("learners", position, "axes_from")
-        if lender is None or lender is entry:
+        if tuner is None or tuner is entry:
             others = [column for column in self.columns if column != entry.name]
             listed = ", ".join(others) or "none"
             near = suggest(entry.axes_from, others)
             yield Problem(place, f"no other column is called '{entry.axes_from}'{near}; columns: {listed}")
-        elif lender.axes_from is not None:
-            yield Problem(place, f"{lender.name} takes its values from another column itself")
-        elif own := [axis for axis in axes if axis in {**entry.grid, **entry.params} or axis in lender.params]:
+        elif tuner.axes_from is not None:
+            yield Problem(place, f"{tuner.name} has axes_from as well")
+        elif own := [axis for axis in axes if axis in {**entry.grid, **entry.params} or axis in tuner.params]:
             yield Problem(
-                place, f"{' and '.join(own)} cannot be taken from {lender.name} and be given here or fixed there"
+                place, f"{' and '.join(own)} cannot be inherited from {tuner.name}: given here, or fixed there"
             )
-        if getattr(self.protocol, "splits", self.protocol).kind != "holdout":
-            yield Problem(place, f"expected with protocol.kind holdout only, and this is {self.protocol.kind}")
+        if not self.protocol.supports_axes_from:
+            kinds = " or ".join(kind for kind, protocol in zip(KINDS, PROTOCOLS) if protocol.supports_axes_from is True)
+            yield Problem(place, f"expected with protocol.kind {kinds} only, and this is {self.protocol.kind}")
 
     @field_validator("catalogue")
     @classmethod
@@ -265,10 +253,11 @@ class Experiment(Section):
         for position, entry in enumerate(self.learners):
             _, axes = learner_names(info, entry.learner) or ((), ())
             if entry.axes_from is not None:
-                lender = self.lender_of(entry)
-                _, lent = (learner_names(info, lender.learner) if lender else None) or ((), ())
-                problems += self._trouble_with_lender(position, entry, lender, [axis for axis in axes if axis in lent])
-                axes = [axis for axis in axes if axis not in lent]
+                tuner = self.tuner_of(entry)
+                _, of_tuner = (learner_names(info, tuner.learner) if tuner else None) or ((), ())
+                inherited = [axis for axis in axes if axis in of_tuner]
+                problems += self._axes_from_problems(position, entry, tuner, inherited)
+                axes = [axis for axis in axes if axis not in inherited]
             if without := self._without_values(entry, axes):
                 problems.append(Problem(("learners", position), _no_values(entry, without)))
             if isinstance(entry.max_train, dict):

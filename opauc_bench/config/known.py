@@ -1,4 +1,4 @@
-"""What names there are: the caller tells, and the validators look them up in their context."""
+"""Known names of datasets, learners and tables, which the caller passes to the validators as their context."""
 
 import re
 from collections.abc import Callable, Collection
@@ -20,7 +20,7 @@ FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
 @dataclass
 class KnownNames:
-    """What names the caller knows, handed to the validators as their context."""
+    """Known names, and functions that look them up."""
 
     folder: Path
     datasets: KnownDatasets | None = None
@@ -30,7 +30,7 @@ class KnownNames:
     _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
 
     def learner(self, text: str) -> tuple[list[str], list[str]] | LearnerError | None:
-        """Return parameters and grid axes of a learner, or why it has none, or None if nobody asked."""
+        """Return parameters and grid axes of a learner, or the error of loading it; None where that is unknown."""
         if self.learner_parameters is None:
             return None
         if text not in self._seen:
@@ -42,7 +42,7 @@ class KnownNames:
         return self._seen[text]
 
     def may_be_zero(self, text: str) -> Collection[str]:
-        """Return the grid axes of a learner that is known whose values may be 0."""
+        """Return the grid axes of a known learner whose values may be 0."""
         return self.zero_axes(absolute(text, self.folder)) if self.zero_axes else ()
 
 

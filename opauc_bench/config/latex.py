@@ -1,4 +1,4 @@
-"""How a table looks in a paper: what `report --latex` writes."""
+"""The LaTeX table that `report --latex` writes."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ..protocol import Section
+from ..protocols import Section
 from ..values import repeated
 from ..yamlio import Problem, show, suggest
 

@@ -1,4 +1,4 @@
-"""Reading an experiment file, and finding it by its name."""
+"""Read an experiment file, and find it by its name."""
 
 import os.path
 from collections.abc import Collection, Mapping
@@ -29,17 +29,16 @@ def load_experiment(
     path : str or Path
         The YAML file.
     known_datasets : collection of str, or callable, optional
-        Names that ``datasets`` may use. A callable gets the path of the extra catalogue (or None) and returns
-        the names; what it raises about that catalogue passes through.
+        Names that ``datasets`` may use; or a function from the path of the extra catalogue (or None) to the names.
     learner_parameters : callable, optional
-        Given a registry name or ``/absolute/file.py:Class``, returns the names of the constructor parameters
-        and of the grid axes, or raises LearnerError.
+        From a registry name or ``/absolute/file.py:Class`` to the names of the constructor parameters and of the grid
+        axes; raises LearnerError.
     known_published : collection of str, optional
         Ids that ``report.published`` may use.
     zero_axes : callable, optional
-        Given a learner that ``learner_parameters`` knows, returns the grid axes that may be 0.
+        From a known learner to the grid axes that may be 0.
     content : mapping, optional
-        What `Experiment.plain` gave of that file once; then the file is not read and need not be there any more.
+        The result of `Experiment.plain`; then the file is not read and need not exist.
 
     Returns
     -------
@@ -48,7 +47,7 @@ def load_experiment(
     Raises
     ------
     ConfigError
-        All mistakes at once, each with ``file:line:column``, the key, what is allowed and what came.
+        All mistakes at once, each with ``file:line:column``, the key, what is expected and what was found.
     """
     path = Path(path)
     known = KnownNames(path.parent, known_datasets, learner_parameters, known_published, zero_axes)
@@ -61,18 +60,13 @@ def load_experiment(
 
 
 def find_config(text: str, wanted: str = "an experiment file") -> Path:
-    """Return the experiment file meant by a path, or by a bare name such as ``table2``.
+    """Return the experiment file of a path, or of a bare name such as ``table2``.
 
-    A path that exists goes first; then bare names are looked up in ``./configs`` and in the configs that come
-    with the package.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such file; lists those there are.
+    Bare names are looked up in ``./configs`` and in the configs of the package. ConfigError, with the known names, if
+    there is no such file.
     """
     path = Path(text)
-    if os.path.exists(path) and not os.path.isdir(path):  # os.path: no error for names that no disk would take
+    if os.path.exists(path) and not os.path.isdir(path):  # os.path: no error for names that are invalid or too long
         return path
     folders = [Path("configs"), _packaged_configs()]
     if path.name == text:

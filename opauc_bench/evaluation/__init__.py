@@ -6,16 +6,10 @@ _HOMES = {
     "auc_columns": "auc",
     "auc_score": "auc",
     "released_auc_columns": "auc",
-    "HoldoutSplit": "holdout",
     "holdout_split": "holdout",
-    "Selection": "selection",
     "cross_validate": "selection",
     "ranking": "selection",
-    "checkpoints": "convergence",
-    "learning_curve": "convergence",
-    "sweep": "sweep",
-    "time_training": "timing",
-    "Fold": "splits",
+    "Split": "splits",
     "outer_fold": "splits",
     "outer_folds": "splits",
     "stratified_folds": "splits",
@@ -31,7 +25,7 @@ __all__ = [*_HOMES]
 
 
 def __getattr__(name: str):
-    # Printing a table needs the tests of significance, but no compiler.
+    # Printing a table needs the significance tests, but not numba.
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -35,7 +35,7 @@ def auc_score(y, scores) -> float:
 
 
 def auc_columns(y, scores) -> np.ndarray:
-    """Exact AUC of several scorings of the same rows.
+    """Exact AUC of several scores of the same rows.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def auc_columns(y, scores) -> np.ndarray:
         If there are not exactly two classes, or the shapes differ.
     """
     positive, scores = _checked(y, scores)
-    # A column at a time: sorting is what costs, and NumPy sorts contiguous numbers with vector instructions.
+    # Column by column: most time is spent on sorting, and NumPy sorts contiguous numbers with vector instructions.
     aucs = np.full(scores.shape[1], np.nan)
     for g in range(scores.shape[1]):
         column = np.ascontiguousarray(scores[:, g])
@@ -64,27 +64,11 @@ def auc_columns(y, scores) -> np.ndarray:
 
 
 def released_auc_columns(y, scores) -> np.ndarray:
-    """AUC as the program of the FTRL-AUC paper takes it, for several scorings of the same rows.
+    """AUC as computed by the program of the FTRL-AUC paper; parameters as in `auc_columns`.
 
-    Rows go from the largest score to the smallest, equal scores in the order in which they came, and the trapezoids
-    below the ROC curve are added up, all but the last one. If the row that scores least is negative, as nearly always,
-    that is ``1 / n_negative`` less than the area.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Two classes; the greater label is positive.
-    scores : ndarray of shape (n_samples, n_settings)
-
-    Returns
-    -------
-    ndarray of shape (n_settings,)
-        NaN where any score of a column is not finite.
-
-    Raises
-    ------
-    ValueError
-        If there are not exactly two classes, or the shapes differ.
+    Rows are sorted from the largest score to the smallest, equal scores in the order of the rows, and the trapezoids
+    below the ROC curve are added up, except the last one. If the row with the lowest score is negative, as nearly
+    always, the result is ``1 / n_negative`` less than the area.
     """
     positive, scores = _checked(y, scores)
     n_pairs = np.count_nonzero(positive) * np.count_nonzero(~positive)
@@ -114,7 +98,7 @@ def _checked(y, scores) -> tuple[np.ndarray, np.ndarray]:
 
 @njit()
 def _auc_of_sorted(positives, negatives):
-    """Count twice the pairs in order plus the ties by one merge of the two sorted lists; integers, hence exact."""
+    """Merge the sorted scores and count twice the pairs in order plus the ties, in integers."""
     below, up_to, twice = 0, 0, 0
     n = len(negatives)
     for score in positives:

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from .splits import seed_for
+from .splits import Split, seed_for
 
-__all__ = ["HoldoutSplit", "holdout_split", "kept_rows"]
+__all__ = ["holdout_split", "kept_rows"]
 
-# The FTRL-AUC program draws the permutations of ten trials when it loads a dataset; only then it makes it imbalanced,
-# and draws others.
+# The FTRL-AUC program draws the permutations of ten trials when it loads a dataset; then it makes it imbalanced and
+# draws others.
 _DRAWN_BY_LOADER = 10
-
-
-@dataclass(frozen=True)
-class HoldoutSplit:
-    """One split.
-
-    Attributes
-    ----------
-    train, validation : ndarray of int
-        Rows; those of ``train`` in the order in which every learner visits them.
-    test : ndarray of int
-    seed : int
-        For everything random inside the trial.
-    """
-
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
-    seed: int
 
 
 def holdout_split(
     y, *, trial: int, shares: Sequence[int], split: str, imbalance: float | None, seed: int, dataset: str
-) -> HoldoutSplit:
-    """Share out the rows of a dataset among training, validation and test.
+) -> Split:
+    """Divide the rows of a dataset into training, validation and test set.
 
     Parameters
     ----------
@@ -47,11 +27,11 @@ def holdout_split(
     trial : int
         From 0.
     shares : three int
-        Sizes of the three parts in relation to each other.
+        Relative sizes of the three sets.
     split : {'stratified', 'released'}
-        'stratified': each class is permuted and shared out, and the training rows are permuted again; seed, dataset and
-        trial decide. 'released': as in the program of the FTRL-AUC paper, trial ``i`` has the i-th permutation of all
-        rows from one stream of NumPy's legacy generator; its parts are three slices of it.
+        'stratified': each class is permuted and divided, and the training rows are permuted again, by seed, dataset and
+        trial. 'released': as in the program of the FTRL-AUC paper, trial ``i`` has the i-th permutation of all rows
+        from one stream of NumPy's legacy generator, cut into three slices.
     imbalance : float or None
         See :func:`kept_rows`.
     seed : int
@@ -59,7 +39,7 @@ def holdout_split(
 
     Returns
     -------
-    HoldoutSplit
+    Split
 
     Raises
     ------
@@ -76,7 +56,7 @@ def holdout_split(
     for name, part in zip(("training", "validation", "test"), parts):
         if len(np.unique(y[part])) < 2:
             raise ValueError(f"the {name} set of trial {trial + 1} has rows of one class only")
-    return HoldoutSplit(*parts, own_seed)
+    return Split(parts[0], parts[2], own_seed, parts[1])
 
 
 def kept_rows(y, imbalance: float | None) -> np.ndarray:

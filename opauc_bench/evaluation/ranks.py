@@ -25,7 +25,7 @@ __all__ = ["RankTest", "critical_difference", "friedman_nemenyi"]
 
 @dataclass(frozen=True)
 class RankTest:
-    """Outcome of Friedman's test with Nemenyi's as its continuation.
+    """Outcome of Friedman's and Nemenyi's tests.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class RankTest:
     critical_difference : float
         In units of ranks.
     groups : tuple of tuple of int
-        Positions of learners that are not told apart, best first; only groups of two and more that are part of no
-        other.
+        Positions of learners that do not differ significantly, best first; groups of at least two that are part of no
+        other group.
     """
 
     n_datasets: int

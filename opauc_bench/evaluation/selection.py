@@ -1,9 +1,8 @@
-"""Inner cross-validation over a grid, one pass a fold for all settings, and the choice among them."""
+"""Inner cross-validation over a grid, one pass per fold for all settings, and the ranking of settings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -11,28 +10,10 @@ from scipy import sparse
 from .auc import auc_columns
 from .splits import stratified_folds
 
-__all__ = ["Selection", "blocks_that_fit", "cross_validate", "fit_and_score", "ranking", "score_columns"]
+__all__ = ["blocks_that_fit", "cross_validate", "fit_and_score", "ranking", "score_columns"]
 
 _BLOCK_BYTES = 64e6
 _AUCS_AT_ONCE = 16  # columns of a million rows take about a second
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What inner cross-validation found.
-
-    Attributes
-    ----------
-    aucs : ndarray of shape (inner_folds, n_settings)
-        AUC on each held-out part; NaN where the setting diverged.
-    """
-
-    aucs: np.ndarray
-
-    @property
-    def mean_auc(self) -> np.ndarray:
-        """Mean over the inner folds, NaN if the setting diverged in any of them; shape (n_settings,)."""
-        return self.aucs.mean(axis=0)
 
 
 def cross_validate(
@@ -49,7 +30,7 @@ def cross_validate(
     on_chunk: Callable[[int], None] | None = None,
     finished: dict[int, np.ndarray] | None = None,
     on_fold: Callable[[int, np.ndarray], None] | None = None,
-) -> Selection:
+) -> np.ndarray:
     """Score every setting of a grid by cross-validation inside a training set.
 
     Parameters
@@ -64,18 +45,17 @@ def cross_validate(
     stratified : bool
     seed : int
         Of the outer fold.
-    memory_bytes : float, optional
-        What a pass may use; see :func:`fit_and_score`.
-    on_chunk : callable, optional
-        Passed on to ``fit_grid``, and called while rows are scored.
+    memory_bytes, on_chunk
+        As in :func:`fit_and_score`.
     finished : dict of int to ndarray, optional
-        AUCs of inner folds that an interrupted run has left.
+        AUCs of inner folds that an interrupted run has kept.
     on_fold : callable, optional
-        Called with the number of an inner fold and its AUCs when it is done.
+        Called with the number of an inner fold and its AUCs when it is finished.
 
     Returns
     -------
-    Selection
+    ndarray of shape (inner_folds, n_settings)
+        AUC on each held-out part; NaN where the setting diverged.
     """
     labels = np.asarray(y[rows])
     assigned = stratified_folds(labels, inner_folds, np.random.default_rng([seed, 1]), stratified)
@@ -89,7 +69,7 @@ def cross_validate(
         )
         if on_fold is not None:
             on_fold(fold, aucs[fold])
-    return Selection(np.stack([aucs[fold] for fold in range(inner_folds)]))
+    return np.stack([aucs[fold] for fold in range(inner_folds)])
 
 
 def fit_and_score(
@@ -117,13 +97,13 @@ def fit_and_score(
     train, held_out : ndarray of int
         Rows to learn from, in this order, and rows to score.
     memory_bytes : float, optional
-        Where the whole grid needs more by the learner's own estimate, its settings go in blocks, a pass each.
+        Limit of a pass: where the learner's estimate for the whole grid is higher, settings are trained in blocks.
     on_chunk : callable, optional
         Passed on to ``fit_grid``, and called while rows are scored.
     auc : callable
-        From labels and columns of scores to an AUC a column.
+        From labels and columns of scores to an AUC per column.
     finished : dict of int to float, optional
-        AUC of settings that an interrupted run has left.
+        AUC of settings that an interrupted run has kept.
     on_block : callable, optional
         Called after a block with the AUC of every setting so far.
 
@@ -145,23 +125,9 @@ def fit_and_score(
 
 
 def blocks_that_fit(learner, X, n_train: int, settings: np.ndarray, memory_bytes: float | None) -> list[np.ndarray]:
-    """Cut settings into the fewest blocks of which each fits into memory; into one where not even one setting does.
+    """Cut settings into the fewest blocks of about equal size that each fit into memory by the learner's estimate.
 
-    Parameters
-    ----------
-    learner : LinearRanker
-    X : array
-        The whole dataset.
-    n_train : int
-        Rows of a pass.
-    settings : ndarray of int
-    memory_bytes : float or None
-        What a pass may use by the learner's own estimate.
-
-    Returns
-    -------
-    list of ndarray
-        Of equal size, as far as possible; none where there are no settings.
+    ``n_train`` is the number of rows of a pass. One block if not even one setting fits; none if there are no settings.
     """
     if len(settings) == 0:
         return []
@@ -188,9 +154,9 @@ def score_columns(
     rows : ndarray of int
     coef : ndarray of shape (n_features, n_settings)
     auc : callable
-        From labels and columns of scores to an AUC a column.
+        From labels and columns of scores to an AUC per column.
     on_chunk : callable, optional
-        Called with the number of rows scored so far, all the time; what it raises ends the scoring.
+        Called with the number of rows scored so far, again and again; what it raises ends the scoring.
 
     Returns
     -------
@@ -220,8 +186,8 @@ def score_columns(
 def ranking(mean_auc: np.ndarray) -> np.ndarray:
     """Settings from best to worst; those that diverged are left out.
 
-    AUCs of small validation sets tie often. They are compared after rounding to 12 decimals, and the setting that comes
-    first in the grid wins: the smallest step size, then the smallest regularisation.
+    AUCs are compared after rounding to 12 decimals, since small validation sets have many ties. Of equal ones
+    the first in the grid wins: the smallest step size, then the smallest regularisation.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
 """Significance of a difference between two learners that were scored on the same folds.
 
-Let ``d_1 .. d_J`` be the differences of the paired AUC values, ``m`` their mean and ``s`` their standard
-deviation. Both tests refer ``t = m / (s sqrt(v))`` to Student's t with ``J - 1`` degrees of freedom,
-two-sided; they differ in the variance factor ``v``:
+Let ``d_1 .. d_J`` be the differences of the paired AUC values, ``m`` their mean and ``s`` their standard deviation.
+Both tests compare ``t = m / (s sqrt(v))`` with Student's t with ``J - 1`` degrees of freedom, two-sided. They differ in
+``v``:
 
-* ``v = 1 / J``: the paired t-test, the paper's choice (section 7.1). It takes the folds as independent, but
-  the training sets of cross-validation overlap, so it rejects a true null far more often than alpha says.
-* ``v = 1 / J + n_test / n_train``: Nadeau and Bengio, Inference for the generalization error, Machine
-  Learning 52 (2003). Exact for normal differences of equal correlation ``n_test / (n_test + n_train)``.
+* ``v = 1 / J``: the paired t-test of the paper (AIJ 2016, section 7.1). It assumes independent folds, but the training
+  sets of cross-validation overlap, so it rejects a true null hypothesis far more often than ``alpha``.
+* ``v = 1 / J + n_test / n_train``: C. Nadeau and Y. Bengio, Inference for the generalization error, Machine Learning 52
+  (2003). Exact for normal differences of equal correlation ``n_test / (n_test + n_train)``.
 """
 
 import math
@@ -51,7 +51,7 @@ class TestResult:
 
 
 def paired_t_test(a: ArrayLike, b: ArrayLike) -> TestResult:
-    """Two-sided paired t-test, as in the paper (AIJ 2016, section 7.1).
+    """Two-sided paired t-test.
 
     Parameters
     ----------
@@ -73,24 +73,10 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> TestResult:
 
 
 def corrected_t_test(a: ArrayLike, b: ArrayLike, test_fraction: float) -> TestResult:
-    """Corrected resampled t-test (Nadeau and Bengio, 2003).
+    """Corrected resampled t-test of Nadeau and Bengio; see `paired_t_test`.
 
-    Parameters
-    ----------
-    a, b : array-like of shape (n_folds,)
-        AUC values of two learners on the same folds, in the same order.
-    test_fraction : float
-        Share of the rows that a fold tests on, in (0, 1): 1 / 5 for 5-fold cross-validation.
-
-    Returns
-    -------
-    TestResult
-        All-zero differences give p = 1, constant differences other than zero p = 0.
-
-    Raises
-    ------
-    ValueError
-        As `paired_t_test`, and if `test_fraction` is not between 0 and 1.
+    ``test_fraction`` is the share of the rows in a test set, such as 1 / 5 for 5-fold cross-validation; ValueError if
+    it is not between 0 and 1.
     """
     if not 0 < test_fraction < 1:
         raise ValueError(f"test_fraction must lie between 0 and 1, got {test_fraction}")
@@ -101,21 +87,7 @@ def corrected_t_test(a: ArrayLike, b: ArrayLike, test_fraction: float) -> TestRe
 def verdict(
     a: ArrayLike, b: ArrayLike, test: Callable[[ArrayLike, ArrayLike], TestResult], alpha: float = 0.05
 ) -> Verdict:
-    """Judge the reference `a` against `b` with a test: 'win', 'tie' or 'loss', from the side of `a`.
-
-    Parameters
-    ----------
-    a, b : array-like of shape (n_folds,)
-        AUC values of the reference and of the other learner on the same folds, in the same order.
-    test : callable
-        `paired_t_test`, or `corrected_t_test` with its `test_fraction` bound.
-    alpha : float
-        The difference is significant when the p-value is below this level.
-
-    Returns
-    -------
-    {'win', 'tie', 'loss'}
-    """
+    """Whether ``a`` wins, ties or loses against ``b`` in a test, such as `paired_t_test`, at the level ``alpha``."""
     return test(a, b).verdict(alpha)
 
 

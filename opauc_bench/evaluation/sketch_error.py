@@ -1,16 +1,15 @@
-"""How far a class's second moments are from what is kept of them: Figure 4 of Gao et al. 2016, in the Frobenius norm.
+"""Errors of sketched second moments in the Frobenius norm: Figure 4 of Gao et al. 2016.
 
-A has the rows of the class, so that its second moments are S = A'A, d x d. What is kept is a sketch: Z with Z Z' for S
-(frequent directions, random low rank, hashing), or a sparse symmetric matrix B for S (Algorithm 3). No d x d
-matrix is formed, unless it is small:
+A has the rows of a class, whose second moments are S = A'A, d x d. A sketch is Z with Z Z' for S (frequent directions,
+random low rank, hashing), or a sparse symmetric matrix B for S (Algorithm 3). No d x d matrix is formed, unless it is
+small:
 
     |S - Z Z'|^2 = |S|^2 - 2 |A Z|^2 + |Z'Z|^2
     |S - B|^2    = |S|^2 - 2 <A, A B> + |B|^2
     |S|^2        = |A A'|^2, a block of rows at a time
 
-Accuracy. Each term is rounded to a few eps |S|^2, eps = 2.2e-16, and the error is what is left of them: where it is
-r |S|, it is right to a few eps / r^2 of itself. That is nine digits at r = 1e-3 and one at 1e-7. Less cannot be told
-from nothing; differences below zero count as zero.
+Each term is rounded to a few eps |S|^2, eps = 2.2e-16. So an error of r |S| has a relative accuracy of a few eps / r^2:
+nine digits at r = 1e-3 and one at 1e-7. Differences below zero count as zero.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def second_moment_norm(A) -> float:
     Parameters
     ----------
     A : matrix of shape (n, d)
-        The rows of one class: an ndarray, a sparse matrix, or whatever gives rows as an ndarray for a slice.
+        The rows of one class: an ndarray, a sparse matrix, or an object that gives rows as an ndarray for a slice.
 
     Returns
     -------
@@ -49,7 +48,7 @@ def second_moment_norm(A) -> float:
         return float(np.linalg.norm(moments))
     total = 0.0
     for rows in _blocks(n, min(_ROWS, _VALUES // d)):
-        # A column for each row of the block. The Gram matrix is symmetric: what is before the block has been counted.
+        # One column per row of the block. The Gram matrix is symmetric: the rows before the block are counted.
         block = _rows(A, rows)
         block = np.ascontiguousarray(block.toarray().T if sparse.issparse(block) else block.T)
         total += _square(_rows(A, rows) @ block)
@@ -59,7 +58,7 @@ def second_moment_norm(A) -> float:
 
 
 def second_moment_error(A, sketch, norm: float | None = None) -> float:
-    """Frobenius norm of A'A minus what a sketch stands for.
+    """Frobenius norm of the difference of A'A and a sketch.
 
     Parameters
     ----------

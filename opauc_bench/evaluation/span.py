@@ -1,9 +1,9 @@
 """Coordinates of rows in an orthonormal basis of their span: the same learning problem in fewer dimensions.
 
 OPAUC, its sketches by frequent directions, random projection and hashing, OAM and the univariate losses start at zero
-and only ever add rows, means and what is built of them. So they commute with rotations: on the coordinates of the rows
-in any orthonormal basis of their span they give the same scores, in at most as many dimensions as there are rows. The
-coordinates follow from the inner products alone.
+and add combinations of rows only. So they commute with rotations: on the coordinates of the rows in any orthonormal
+basis of their span they give the same scores, in at most as many dimensions as there are rows. The coordinates follow
+from the inner products alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BLOCK_BYTES = 64e6
 
 
 def is_narrower(n_rows: int, n_features: int) -> bool:
-    """Whether so many dense rows are worth rotating: they span at most half of the dimensions, at a small price."""
+    """Whether coordinates of so many dense rows pay off: at most half of the dimensions, at a small cost."""
     return n_rows <= MOST_ROWS and 2 * n_rows <= n_features
 
 
@@ -28,7 +28,7 @@ def span_coordinates(X) -> np.ndarray:
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        Anything whose rows can be taken by ``X[rows]`` as a dense array.
+        Read by ``X[rows]``, which gives a dense array.
 
     Returns
     -------

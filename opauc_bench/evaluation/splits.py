@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Fold", "outer_fold", "outer_folds", "seed_for", "stratified_folds"]
+__all__ = ["Split", "outer_fold", "outer_folds", "seed_for", "stratified_folds"]
 
 
 def seed_for(*parts) -> int:
@@ -18,32 +18,37 @@ def seed_for(*parts) -> int:
 
 
 @dataclass(frozen=True)
-class Fold:
-    """One outer fold.
+class Split:
+    """The rows of one repetition.
 
     Attributes
     ----------
-    trial, fold : int
     train : ndarray of int
         Training rows in the order in which every learner visits them.
     test : ndarray of int
-        Test rows, ascending.
     seed : int
-        For everything random inside the fold.
+        Of everything random inside the repetition.
+    validation : ndarray of int or None
+        Rows that a setting is selected on; None where inner folds are used.
     """
 
-    trial: int
-    fold: int
     train: np.ndarray
     test: np.ndarray
     seed: int
+    validation: np.ndarray | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Sizes of the sets, as records have them."""
+        of_validation = {} if self.validation is None else {"n_validation": len(self.validation)}
+        return {"n_train": len(self.train), **of_validation, "n_test": len(self.test)}
 
 
 def stratified_folds(y, n_folds: int, rng: np.random.Generator, stratified: bool = True) -> np.ndarray:
     """Assign each row to a fold.
 
-    Stratified: the rows of each class are shuffled and dealt out in turn, the second class going on where the first
-    stopped, so that both class counts and fold sizes differ by at most one.
+    Stratified: the rows of each class are shuffled and assigned in turn, the second class continuing where the first
+    ends, so that class counts and fold sizes differ by at most one.
 
     Parameters
     ----------
@@ -71,14 +76,14 @@ def stratified_folds(y, n_folds: int, rng: np.random.Generator, stratified: bool
         )
     folds = np.empty(len(y), dtype=np.int64)
     if stratified:
-        dealt = np.concatenate([rng.permutation(positive), rng.permutation(negative)])
+        shuffled = np.concatenate([rng.permutation(positive), rng.permutation(negative)])
     else:
-        dealt = rng.permutation(len(y))
-    folds[dealt] = np.arange(len(y)) % n_folds
+        shuffled = rng.permutation(len(y))
+    folds[shuffled] = np.arange(len(y)) % n_folds
     return folds
 
 
-def outer_folds(y, *, trials: int, folds: int, stratified: bool, seed: int, dataset: str) -> Iterator[Fold]:
+def outer_folds(y, *, trials: int, folds: int, stratified: bool, seed: int, dataset: str) -> Iterator[Split]:
     """All outer folds of ``trials`` x ``folds`` cross-validation, in order.
 
     Parameters
@@ -90,20 +95,20 @@ def outer_folds(y, *, trials: int, folds: int, stratified: bool, seed: int, data
     seed : int
         Of the experiment.
     dataset : str
-        Its name: with the seed and the trial it decides the split.
+        Its name: with the seed and the trial it determines the split.
 
     Yields
     ------
-    Fold
+    Split
     """
     for trial in range(trials):
         for fold in range(folds):
             yield outer_fold(y, trial=trial, fold=fold, folds=folds, stratified=stratified, seed=seed, dataset=dataset)
 
 
-def outer_fold(y, *, trial: int, fold: int, folds: int, stratified: bool, seed: int, dataset: str) -> Fold:
+def outer_fold(y, *, trial: int, fold: int, folds: int, stratified: bool, seed: int, dataset: str) -> Split:
     """One outer fold; parameters as in :func:`outer_folds`."""
     assigned = stratified_folds(y, folds, np.random.default_rng(seed_for("split", seed, dataset, trial)), stratified)
     fold_seed = seed_for("fold", seed, dataset, trial, fold)
     train = np.random.default_rng(fold_seed).permutation(np.flatnonzero(assigned != fold))
-    return Fold(trial, fold, train, np.flatnonzero(assigned == fold), fold_seed)
+    return Split(train, np.flatnonzero(assigned == fold), fold_seed)

@@ -14,6 +14,7 @@ rows, and the removal of settings that overflow. ``fit`` is the case of a single
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -148,6 +149,7 @@ class OnePassLearner(LinearRanker):
 
     # Whether rows may come one after the other, none of them known beforehand.
     streams = True
+    supports_stops = True
     _sparse_chunks = False
     # Whether features of a dense X that are zero in every row are found first and left out.
     _skips_zero_features = False
@@ -206,7 +208,7 @@ class OnePassLearner(LinearRanker):
         order: np.ndarray | None = None,
         on_chunk: Callable[[int], None] | None = None,
         stops: Collection[int] = (),
-        on_stop: Callable[[int, Callable[[], np.ndarray]], None] | None = None,
+        on_stop: Callable[[int, Callable[..., np.ndarray]], None] | None = None,
     ) -> np.ndarray:
         """Train every setting of a grid in one pass, as :meth:`LinearRanker.fit_grid`.
 
@@ -219,7 +221,8 @@ class OnePassLearner(LinearRanker):
             Numbers of rows after which to call ``on_stop``.
         on_stop : callable, optional
             Called with the number of rows consumed so far and a function that returns the weights at that point, in
-            the form of this method's result. Not called any more once every setting has overflowed.
+            the form of this method's result; given an array of features, it returns their rows only. Not called any
+            more once every setting has overflowed.
         """
         settings, X = self._settings(grid), by_rows(X)
         n_settings = len(next(iter(settings.values())))
@@ -241,22 +244,26 @@ class OnePassLearner(LinearRanker):
         start, length = 0, min(_FIRST_CHUNK, most)
         ends = sorted({*stops, len(order)})
 
-        def weights() -> np.ndarray:
+        def weights(at: np.ndarray | None = None) -> np.ndarray:
+            if at is not None and groups is None and features is None:
+                some = np.full((len(at), n_settings), np.nan)
+                some[:, live] = state.coef_at(at)
+                return some
             coef = np.zeros((X.shape[1], n_settings))
             coef[:, np.setdiff1d(np.arange(n_settings), live)] = np.nan
             if len(live) == 0:
-                return coef
+                return coef if at is None else coef[at]
             if groups is not None:
                 groups.expand(state.coef(n_features), coef, live)
             elif features is not None:
                 coef[np.ix_(features, live)] = state.coef(n_features)
             else:
                 coef[:, live if len(live) < n_settings else slice(None)] = state.coef(n_features)
-            return coef
+            return coef if at is None else coef[at]
 
         with np.errstate(over="ignore", invalid="ignore"):
             while start < len(order) and len(live):
-                end = next(end for end in ends if end > start)
+                end = ends[bisect_right(ends, start)]
                 rows = order[start : min(start + length, end)]
                 chunk = self._chunk(X, rows, features)
                 self._consume(state, chunk, np.asarray(y[rows], dtype=np.int8))

@@ -41,6 +41,10 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         Whether rotating all rows leaves the scores as they are.
     not_identity : tuple of str
         Parameters that say how or where a number is computed, not which: they are no part of its identity.
+    supports_stops : bool
+        Whether ``fit_grid`` takes ``stops`` and ``on_stop``, which give the weights during the pass.
+    sketches_second_moments : bool
+        Whether the learner keeps a sketch of each class's second moments, of size ``tau``.
     coef_ : ndarray of shape (1, n_features)
     intercept_ : ndarray of shape (1,)
         Threshold midway between the class means' scores; AUC does not depend on it.
@@ -57,6 +61,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
+    supports_stops: ClassVar[bool] = False
+    sketches_second_moments: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -1,9 +1,8 @@
 """A figure before it is drawn: panels of lines, each point a mean over repetitions.
 
-What one repetition has measured comes as a :class:`Sample`, a small table. Some of its columns are exact (values of
-grid axes, the number of a point along a pass) and say which rows of two repetitions belong together; the others are
-averaged. A point has a mean only where every expected repetition has a finite value: a mean over those that happened to
-finish, or to stay finite, is not what the line promises. Drawing is `figure_draw`'s business.
+What one repetition has measured is a :class:`Sample`, a small table. Its exact columns (values of grid axes, the number
+of a point of a pass) identify rows of different repetitions; its measured columns are averaged. A point has a mean only
+where every expected repetition has a finite value. `figure_draw` draws.
 """
 
 import math
@@ -11,6 +10,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..figures import FigureEntry
 from .figure_labels import value_label
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Cell",
     "Column",
     "Figure",
-    "FigureSpec",
     "Line",
     "Panel",
     "Point",
@@ -32,48 +31,8 @@ _ABSENT = {"unavailable": "not available", "too_large": "too large for the memor
 
 
 @dataclass(frozen=True)
-class FigureSpec:
-    """What goes where.
-
-    Attributes
-    ----------
-    name : str
-        Stem of the files.
-    x, y : str
-        Quantities: measured ones, a grid axis, a number under a column's params, or for x ``dataset``.
-    along : str
-        Grid axis that a line follows where x is measured; empty for the points of a pass.
-    others : {'each', 'validation'}
-        What becomes of the remaining grid axes: a line for each of their values, or for each repetition and point the
-        value that is best on the validation part.
-    title, x_label, y_label : str
-        Empty for what goes without saying.
-    x_scale, y_scale : {'linear', 'log2', 'log10'}
-    """
-
-    name: str
-    x: str
-    y: str
-    along: str = ""
-    others: str = "each"
-    title: str = ""
-    x_label: str = ""
-    y_label: str = ""
-    x_scale: str = "linear"
-    y_scale: str = "linear"
-
-
-@dataclass(frozen=True)
 class Sample:
-    """What one repetition says.
-
-    Attributes
-    ----------
-    exact : dict of str to sequence of float
-        Columns that say which row is which.
-    measured : dict of str to sequence of float
-        Columns of the same length; NaN where there is no number.
-    """
+    """What one repetition has measured: exact and measured columns of one length, NaN where there is no number."""
 
     exact: Mapping[str, Sequence[float]]
     measured: Mapping[str, Sequence[float]]
@@ -85,7 +44,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Column:
-    """A learner as the experiment has it; ``params`` are those that are numbers."""
+    """A column of the experiment; ``params`` are those that are numbers."""
 
     key: str
     title: str
@@ -95,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """Repetitions of one dataset and column that finished, how many are expected, and how others ended."""
+    """Finished repetitions of one dataset and column, the expected number, and the statuses of the others."""
 
     samples: tuple[Sample, ...]
     expected: int
@@ -108,7 +67,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Point:
-    """Mean and standard deviation over repetitions; NaN where ``n`` falls short of what is expected."""
+    """Mean and standard deviation over repetitions; NaN where ``n`` is less than expected."""
 
     column: str
     x: float | str
@@ -155,16 +114,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """All that is drawn, and sentences on what is not."""
+    """What is drawn, and notes on what is not."""
 
-    spec: FigureSpec
+    spec: FigureEntry
     panels: tuple[Panel, ...]
     exact_x: bool
     notes: tuple[str, ...]
 
 
 def build_figure(
-    spec: FigureSpec,
+    spec: FigureEntry,
     datasets: Sequence[str],
     columns: Sequence[Column],
     cells: Mapping[tuple[str, str], Cell],
@@ -172,20 +131,7 @@ def build_figure(
 ) -> Figure:
     """Average over repetitions and sort the points into lines.
 
-    Parameters
-    ----------
-    spec : FigureSpec
-    datasets : sequence of str
-        In order.
-    columns : sequence of Column
-        In order.
-    cells : mapping of (dataset, column key) to Cell
-    ddof : {0, 1}
-        Standard deviations divide by n - ``ddof``.
-
-    Returns
-    -------
-    Figure
+    ``cells`` are by dataset and column key; standard deviations divide by n - ``ddof``.
     """
     numbers: dict[tuple[str, str, tuple], int] = {}
     panels: dict[str, dict[tuple, Line]] = {}
@@ -210,11 +156,11 @@ def build_figure(
     )
 
 
-def _by_param(spec: FigureSpec, column: Column) -> bool:
+def _by_param(spec: FigureEntry, column: Column) -> bool:
     return spec.x in column.params
 
 
-def _is_measured(spec: FigureSpec, cells) -> bool:
+def _is_measured(spec: FigureEntry, cells) -> bool:
     return any(spec.x in sample.measured for cell in cells for sample in cell.samples)
 
 
@@ -230,9 +176,9 @@ def _label(column: Column, setting: Mapping[str, float], several: bool) -> str:
 
 
 def _lines(
-    spec: FigureSpec, dataset: str, column: Column, cell: Cell, ddof: int
+    spec: FigureEntry, dataset: str, column: Column, cell: Cell, ddof: int
 ) -> Iterator[tuple[dict, tuple[Point, ...]]]:
-    """The lines that one cell gives, each with the values that it holds fixed."""
+    """The lines of one cell, each with its fixed values."""
     if not cell.samples:
         return
     axes = [axis for axis in cell.samples[0].exact if axis != POINT]
@@ -242,7 +188,7 @@ def _lines(
     # By fixed values, then by position along the line, one (x, y) for each repetition.
     found: dict[tuple, dict[float, list[tuple[float, float]]]] = {}
     for sample in cell.samples:
-        for row in _chosen_rows(sample, along, fixed):
+        for row in _drawn_rows(sample, along, fixed):
             where = sample.exact[along][row] if along in sample.exact else 0.0
             key = tuple(sample.exact[axis][row] for axis in fixed)
             found.setdefault(key, {}).setdefault(where, []).append(_coordinates(spec, dataset, column, sample, row))
@@ -250,8 +196,8 @@ def _lines(
         yield dict(zip(fixed, key)), tuple(_point(column.key, pairs, cell.expected, ddof) for pairs in places.values())
 
 
-def _chosen_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterator[int]:
-    """Rows of a sample that are drawn: all, or of those that differ only in axes that are chosen, the best."""
+def _drawn_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterator[int]:
+    """Rows of a sample that are drawn: all, or of those that differ only in other axes, the one that validates best."""
     keys = [axis for axis in sample.exact if axis == along or axis in fixed]
     validation = sample.measured.get("validation_auc")
     if validation is None or len(keys) == len(sample.exact):
@@ -260,9 +206,9 @@ def _chosen_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterator[i
     best: dict[tuple, int] = {}
     for row in range(sample.n_rows):
         key = tuple(sample.exact[axis][row] for axis in keys)
-        rival = best.get(key)
-        # The same rule as for tables: compared to 12 decimals, the setting that comes first wins.
-        if rival is None or _rounded(validation[row]) > _rounded(validation[rival]):
+        current = best.get(key)
+        # As for tables: compared after rounding to 12 decimals, the first one wins.
+        if current is None or _rounded(validation[row]) > _rounded(validation[current]):
             best[key] = row
     yield from best.values()
 
@@ -271,7 +217,7 @@ def _rounded(value: float) -> float:
     return -math.inf if math.isnan(value) else round(value, 12)
 
 
-def _coordinates(spec: FigureSpec, dataset: str, column: Column, sample: Sample, row: int) -> tuple:
+def _coordinates(spec: FigureEntry, dataset: str, column: Column, sample: Sample, row: int) -> tuple:
     if spec.x == DATASET:
         x = dataset
     elif spec.x in sample.measured:
@@ -304,19 +250,19 @@ def _mean_and_std(values: Sequence[float], ddof: int) -> tuple[float, float]:
 
 
 def _notes(datasets: Sequence[str], columns: Sequence[Column], cells: Mapping[tuple[str, str], Cell]) -> Iterator[str]:
-    """Which cells are not drawn, and why: a sentence for each reason."""
+    """Which cells are not drawn, a sentence per reason."""
     reasons: dict[str, list[str]] = {}
     for dataset in datasets:
         by_reason: dict[str, list[str]] = {}
         for column in columns:
             cell = cells[dataset, column.key]
             for status, count in cell.statuses.items():
-                said = _ABSENT.get(status, f"{status} in {count} of {cell.expected}")
-                by_reason.setdefault(said, []).append(column.key)
+                reason = _ABSENT.get(status, f"{status} in {count} of {cell.expected}")
+                by_reason.setdefault(reason, []).append(column.key)
             if cell.pending:
                 by_reason.setdefault(f"{len(cell.samples)} of {cell.expected} done", []).append(column.key)
-        for said, keys in by_reason.items():
+        for reason, keys in by_reason.items():
             name = dataset if len(keys) == len(columns) else f"{dataset} ({', '.join(keys)})"
-            reasons.setdefault(said, []).append(name)
-    for said, names in reasons.items():
-        yield f"{said}: {', '.join(names)}"
+            reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
+        yield f"{reason}: {', '.join(names)}"

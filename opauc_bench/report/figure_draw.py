@@ -1,6 +1,6 @@
-"""Figures with matplotlib: the same bytes for the same numbers, and no window, no clock, no global settings.
+"""Figures with matplotlib: the same bytes for the same numbers, without a window, time stamps or global settings.
 
-This module is imported only where something is drawn; matplotlib comes with the extra ``[plots]``.
+Imported only where something is drawn; matplotlib is in the extra ``[plots]``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Panel
-from .figure_labels import is_share, quantity_label
+from .figure_labels import quantity_label
 from .figure_style import style_of
 
 __all__ = ["FORMATS", "draw", "render"]
@@ -56,7 +58,7 @@ _RC = {
     "svg.hashsalt": "opauc-bench",
     "savefig.dpi": 150,
 }
-# Nothing about the moment or the program in the files.
+# No time stamps and program names in the files.
 _METADATA = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
@@ -65,18 +67,7 @@ _METADATA = {
 
 
 def render(figure: Figure) -> dict[str, bytes]:
-    """Draw a figure in every format.
-
-    Parameters
-    ----------
-    figure : Figure
-        With at least one complete point.
-
-    Returns
-    -------
-    dict of str to bytes
-        By file ending.
-    """
+    """Draw a figure, which has at least one complete point, in every format, by file ending."""
     with mpl.rc_context({**mpl.rcParamsDefault, **_RC}):
         canvas = draw(figure)
         files = {}
@@ -88,7 +79,7 @@ def render(figure: Figure) -> dict[str, bytes]:
 
 
 def draw(figure: Figure) -> Canvas:
-    """Lay out the panels that have anything to show, and the legend above them."""
+    """Lay out the panels that have complete points, and the legend above them."""
     panels = [panel for panel in figure.panels if _drawn(panel)]
     by_dataset = figure.spec.x == DATASET
     n_across = 1 if by_dataset else _n_across(len(panels))
@@ -103,9 +94,11 @@ def draw(figure: Figure) -> Canvas:
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     _label_outer(grid, figure, len(panels))
-    _legend(canvas, lines)
-    if figure.spec.title:
-        canvas.suptitle(_text(figure.spec.title), fontsize=9)
+    title = _text(figure.spec.title) if figure.spec.title else None
+    if len(lines) > 1:
+        _legend(canvas, lines, title)
+    elif title:
+        canvas.suptitle(title, fontsize=9)
     return canvas
 
 
@@ -147,7 +140,7 @@ def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
         else:
             axes.fill_between(x, *y_band, color=look["color"], alpha=0.16, linewidth=0)
     axes.set_title(_text(panel.dataset))
-    if figure.exact_x:  # the same axis in all panels, whose lines may end at different places
+    if figure.exact_x:  # the same axis in all panels, even if lines end at different places
         xs = [point.x for each in figure.panels for line in each.lines for point in line.points if point.complete]
         axes.update_datalim([(min(xs), 0.0), (max(xs), 0.0)], updatey=False)
     _scale(axes, "x", spec.x_scale)
@@ -161,7 +154,7 @@ def _band(name: str, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
 
 
 def _draw_datasets(axes, figure: Figure, panel: Panel) -> None:
-    """Datasets side by side, the learners of each a little apart."""
+    """Datasets side by side, with an offset per learner."""
     names = list(dict.fromkeys(point.x for line in panel.lines for point in line.points if point.complete))
     for k in range(0, len(names), 2):
         axes.axvspan(k - 0.5, k + 0.5, color="#F4F4F4", linewidth=0, zorder=0)
@@ -220,7 +213,7 @@ def _scale(axes, which: str, scale: str) -> None:
     if base == 2 or step > 1:
         axis.set_minor_locator(NullLocator())
     elif 0 < low < high and math.floor(math.log10(high)) - math.ceil(math.log10(low)) < 1:
-        # One power of ten at most would be all that tells the scale.
+        # Otherwise at most one tick would be labelled.
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         n_inside = sum(low <= factor * 10.0**k <= high for k in powers for factor in (1, 2, 5))
         axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)) if n_inside > 1 else MaxNLocator(nbins=4))
@@ -228,7 +221,7 @@ def _scale(axes, which: str, scale: str) -> None:
 
 
 def _label_outer(grid, figure: Figure, n_panels: int) -> None:
-    """Name the axes once: at the left, and below the lowest panel of each column."""
+    """Label the axes once: at the left, and below the lowest panel of each column."""
     spec = figure.spec
     n_across = grid.shape[1]
     for k, axes in enumerate(grid.flat[:n_panels]):
@@ -255,14 +248,18 @@ def _legend_columns(lines: list[Line]) -> int:
     return -(-len(lines) // -(-len(lines) // fitting))
 
 
-def _legend(canvas: Canvas, lines: list[Line]) -> None:
-    if len(lines) < 2:
-        return
-    from matplotlib.lines import Line2D
+def _legend(canvas: Canvas, lines: list[Line], title: str | None) -> None:
+    """The legend above the panels, with the title of the figure: matplotlib would draw a second one over it."""
 
     by_dataset = any(isinstance(point.x, str) for line in lines for point in line.points)
     looks = [{**_look(line), **({"linestyle": "none"} if by_dataset else {})} for line in lines]
     handles = [Line2D([], [], label=_text(line.label), **look) for line, look in zip(lines, looks)]
     canvas.legend(
-        handles=handles, loc="outside upper center", ncols=_legend_columns(lines), handlelength=2.4, columnspacing=1.4
+        handles=handles,
+        loc="outside upper center",
+        ncols=_legend_columns(lines),
+        handlelength=2.4,
+        columnspacing=1.4,
+        title=title,
+        title_fontsize=9,
     )

@@ -1,12 +1,11 @@
-"""How quantities and their values are called in figures, on the terminal and in CSV files."""
+"""Labels of quantities and their values in figures and on the terminal."""
 
 import math
 
-__all__ = ["AXIS_SYMBOLS", "QUANTITY_LABELS", "is_share", "power_of_two", "quantity_label", "value_label", "value_text"]
+__all__ = ["AXIS_SYMBOLS", "QUANTITY_LABELS", "power_of_two", "quantity_label", "value_label", "value_text"]
 
 QUANTITY_LABELS = {
     "auc": "test AUC",
-    "validation_auc": "validation AUC",
     "sparse_ratio": "sparse ratio",
     "n_seen": "training examples seen",
     "seconds": "CPU time (seconds)",
@@ -24,14 +23,9 @@ AXIS_SYMBOLS = {"eta": "η", "lam": "λ", "l1": "λ", "gamma": "γ", "tau": "τ"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def is_share(name: str) -> bool:
-    """Whether a quantity lies between 0 and 1, whatever its spread."""
-    return name in ("auc", "validation_auc", "sparse_ratio")
-
-
 def quantity_label(name: str) -> str:
-    """What is written along an axis."""
-    return QUANTITY_LABELS.get(name, name.replace("_", " "))
+    """The label of an axis."""
+    return QUANTITY_LABELS.get(name, " ".join({"auc": "AUC"}.get(word, word) for word in name.split("_")))
 
 
 def value_label(axis: str, value: float) -> str:
@@ -40,7 +34,7 @@ def value_label(axis: str, value: float) -> str:
 
 
 def value_text(value: float) -> str:
-    """A power of two as such, such as ``2⁻⁸``, unless it is a small whole number; any other number with four digits."""
+    """A power of two such as ``2⁻⁸``, unless it is 1, 2, 4 or 8; any other number with four digits."""
     exponent = power_of_two(value)
     if exponent is not None and not 0 <= exponent <= 3:
         return "2" + str(exponent).translate(_SUPERSCRIPTS)

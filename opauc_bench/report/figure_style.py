@@ -1,7 +1,7 @@
-"""One colour and one marker for each learner, the same in every figure.
+"""One colour and one marker per learner, the same in every figure.
 
-Colours are those of Okabe and Ito, which people with any kind of colour blindness tell apart, completed by darker ones
-of Paul Tol. Every learner has a marker of its own besides, so that a figure can be read in grey.
+Colours are those of Okabe and Ito, which can be distinguished with any kind of colour blindness, and darker ones of
+Paul Tol. Each learner also has its own marker, so that a figure can be read in grey.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ LEARNER_STYLES = {
     "ls_svm": (VERMILION, "P"),
     "batch_uni_log": (PURPLE, "s"),
     "batch_uni_squ": (SKY, "^"),
-    # Sketches alone, as in the figure of their errors: each looks like the learner that it serves.
+    # Sketches without a learner, in the figure of their errors: in the style of their learner.
     "frequent_directions": (INDIGO, "P"),
     "sparse": (BLACK, "X"),
     "random_projection": (WINE, ">"),
@@ -57,17 +57,7 @@ _FREE = tuple((colour, marker) for marker in _MARKERS for colour in _COLOURS if 
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How one line looks.
-
-    Attributes
-    ----------
-    colour, marker : str
-        The learner's own.
-    dashes : str or tuple
-        As matplotlib takes line styles.
-    filled : bool
-        Whether markers are filled.
-    """
+    """Style of one line; ``dashes`` is a line style of matplotlib, ``filled`` is about the markers."""
 
     colour: str
     marker: str
@@ -76,14 +66,9 @@ class LineStyle:
 
 
 def style_of(learner: str, variant: int = 0) -> LineStyle:
-    """The look of a learner's line.
+    """The style of a learner's line; names outside the registry have a style that is derived from the name.
 
-    Parameters
-    ----------
-    learner : str
-        Registry name; any other name has a look of its own too, the same in every figure.
-    variant : int
-        0 for its first line in a figure; further ones keep colour and marker and differ in dashes and filling.
+    ``variant`` is 0 for its first line in a figure; further ones differ in dashes, filling and lightness.
     """
     colour, marker = LEARNER_STYLES.get(learner) or _FREE[_hash(learner) % len(_FREE)]
     if variant:
@@ -96,6 +81,6 @@ def _hash(name: str) -> int:
 
 
 def _lighter(colour: str, share: float) -> str:
-    """Mix a colour with so much white."""
+    """Mix a colour with a share of white."""
     parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)

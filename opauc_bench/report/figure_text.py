@@ -1,11 +1,12 @@
-"""The numbers behind a figure: as CSV, and in short as text that keeps to a terminal's width."""
+"""The numbers of a figure: as CSV, and a summary for the terminal."""
 
 import csv
 import io
 import math
 
+from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Point
-from .figure_labels import is_share, quantity_label, value_text
+from .figure_labels import quantity_label, value_text
 from .text import GAP, auc_text, columns_text, paragraph
 
 __all__ = ["figure_to_csv", "figure_to_terminal"]
@@ -14,9 +15,9 @@ _SHOWN_EXACT, _SHOWN_MEASURED = 5, 3
 
 
 def figure_to_csv(figure: Figure) -> str:
-    """One row a point: where it is, mean and standard deviation of y, and over how many repetitions.
+    """One row per point: x, mean and standard deviation of y, and the number of repetitions.
 
-    Points that lack repetitions have no mean. Where x was measured too, it has a mean and a standard deviation.
+    Points that lack repetitions have no mean. A measured x has a mean and a standard deviation.
     """
     spec = figure.spec
     fixed = list(dict.fromkeys(axis for panel in figure.panels for line in panel.lines for axis in line.setting))
@@ -39,19 +40,7 @@ def _number(value: float) -> str:
 
 
 def figure_to_terminal(figure: Figure, width: int = 80) -> str:
-    """A few points of every line, and what is not drawn.
-
-    Parameters
-    ----------
-    figure : Figure
-    width : int
-        Characters a line.
-
-    Returns
-    -------
-    str
-        No line is wider than ``width``; ends with a newline.
-    """
+    """A few points of every line, and what is not drawn; no line of the text is wider than ``width``."""
     spec = figure.spec
     parts = [paragraph(spec.title, width)] if spec.title else []
     if spec.x == DATASET:
@@ -76,7 +65,7 @@ def _line_table(figure: Figure, dataset: str, lines: list[Line], width: int) -> 
 
 
 def _dataset_table(figure: Figure, width: int) -> list[str]:
-    """Datasets down, learners across, in blocks that fit."""
+    """Datasets as rows, learners as columns, in blocks that fit."""
     (panel,) = figure.panels or (None,)
     if panel is None:
         return []

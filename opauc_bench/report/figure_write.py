@@ -1,4 +1,4 @@
-"""Write a figure into a folder: every file complete or untouched, the same bytes for the same numbers."""
+"""Write a figure into a folder: each file complete or untouched, the same bytes for the same numbers."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,33 +13,15 @@ _FORMATS = ("pdf", "svg", "png")
 
 
 def figure_texts(figures: Iterable[Figure]) -> dict[str, str]:
-    """Return the numbers behind figures, names and contents of the CSV files."""
+    """Names and contents of the CSV files of figures."""
     return {f"{figure.spec.name}.csv": figure_to_csv(figure) for figure in figures}
 
 
 def write_figure(folder: Path, figure: Figure, draw: bool) -> list[Path]:
-    """Write the numbers as CSV and, if asked for, the drawing as PDF, SVG and PNG.
+    """Write the numbers as CSV and, with ``draw``, the drawing as PDF, SVG and PNG; return the files.
 
-    Drawings that an earlier report left there are removed if there is nothing to draw, or no means to: they would stand
-    beside numbers that they do not show.
-
-    Parameters
-    ----------
-    folder : Path
-        Created if it is not there.
-    figure : Figure
-    draw : bool
-        Whether matplotlib may be used.
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    ResultsError
-        If the folder or a file cannot be written.
+    Drawings of an earlier report are removed if nothing is drawn: they would not show the numbers beside them.
+    ResultsError if the folder or a file cannot be written.
     """
     name = figure.spec.name
     files = {file: text.encode() for file, text in figure_texts([figure]).items()}

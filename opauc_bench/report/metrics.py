@@ -1,4 +1,4 @@
-"""What a table can show of a model beside its AUC, and how each is printed."""
+"""Metrics that a table can show, and how they are printed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ __all__ = ["AUC", "METRICS", "Metric"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that is measured of a model.
+    """A number that is measured per model.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Metric:
     leading_zero : bool
         Whether numbers below 1 begin with a zero.
     elsewhere : bool
-        Whether the number can be set beside one from another machine and judged.
+        Whether the number can be compared with one from another machine.
     lower_is_better : bool
         Whether the best of several is the lowest.
     meaning : str

@@ -15,24 +15,17 @@ from .record import Record
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["curve_frame", "folds_text", "grid_frame", "record_frame", "rows_of_columns"]
+__all__ = ["curve_frame", "folds_text", "grid_frame", "record_frame"]
 
 Pairs = Iterable[tuple[Task, Record]]
 
 _TIMES = ("fit_seconds", "selection_seconds")
 _COUNTS = ("n_train", "n_test", "n_settings", "n_diverged")
-_SIZES = ("n_train", "n_test")
+_PLACE = ("dataset", "row", "learner", "title", "trial", "fold")
 
 
 def record_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
-    """One row per record; the columns are described in docs/results_api.md.
-
-    Parameters
-    ----------
-    pairs : iterable of (Task, Record)
-    titles : mapping of str to str
-        Heading of each column of the table.
-    """
+    """One row per record, as docs/results_api.md describes; ``titles`` are the headings of columns by key."""
     import pandas as pd
 
     rows, columns = _record_rows(list(pairs), titles)
@@ -43,11 +36,11 @@ def record_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
 def folds_text(pairs: Pairs, titles: Mapping[str, str]) -> str:
     """Return `record_frame` as CSV without the times: the same results give the same bytes."""
     rows, columns = _record_rows(list(pairs), titles)
-    kept = [i for i, name in enumerate(columns) if name not in _TIMES]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([columns[i] for i in kept])
-    writer.writerows([row[i] for i in kept] for row in rows)
+    kept = [name for name in columns if name not in _TIMES]
+    writer = csv.DictWriter(text, kept, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()
 
 
@@ -81,26 +74,17 @@ def grid_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
 
 
 def curve_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
-    """One row per point of what a figure shows: per setting of a sweep, look at a pass, or size of a sketch."""
+    """One row per point of a figure: per setting of a sweep, point of a pass, or size of a sketch."""
     import pandas as pd
 
     frames = [
         pd.DataFrame(
-            {**_place(task, record, titles), **rows_of_columns(task, record), **record.columns, "id": record.id}
+            {**_place(task, record, titles), **task.protocol.point_axes(task), **record.columns, "id": record.id}
         )
         for task, record in pairs
         if record.columns
     ]
     return _joined(frames, ["id"])
-
-
-def rows_of_columns(task: Task, record: Record) -> dict[str, list[float]]:
-    """What the rows of a record's columns are about: the axes of a setting, or the size of a sketch."""
-    if record.outcome.kind == "sweep":
-        return {axis: values.tolist() for axis, values in expand_grid(task.grid).items()}
-    if record.outcome.kind == "sketch_error":
-        return {"tau": list(task.protocol["sizes"])}
-    return {}
 
 
 def _place(task: Task, record: Record, titles: Mapping[str, str]) -> dict[str, Any]:
@@ -114,34 +98,30 @@ def _place(task: Task, record: Record, titles: Mapping[str, str]) -> dict[str, A
     }
 
 
-def _record_rows(pairs: list[tuple[Task, Record]], titles: Mapping[str, str]) -> tuple[list[list[Any]], list[str]]:
-    metrics = list(dict.fromkeys(name for _, record in pairs for name in record.metrics))
-    axes = list(dict.fromkeys(axis for _, record in pairs for axis in record.selected))
-    rows, columns = [], ["dataset", "row", "learner", "title", "trial", "fold", "status", *metrics, *axes]
-    columns += ["n_train", "n_test", "n_settings", "n_diverged", *_TIMES, "id"]
-    for task, record in pairs:
-        sizes = [getattr(record.outcome, name, None) for name in _SIZES]
-        searched = record.selection
-        rows.append(
-            [
-                *_place(task, record, titles).values(),
-                record.status,
-                *map(record.metrics.get, metrics),
-                *map(record.selected.get, axes),
-                *sizes,
-                *((searched.n_settings, searched.n_diverged) if searched else (None, None)),
-                record.timing.fit_cpu_seconds,
-                record.timing.selection_cpu_seconds,
-                record.id,
-            ]
-        )
-    return rows, columns
+def _record_rows(pairs: list[tuple[Task, Record]], titles: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
+    metrics = dict.fromkeys(name for _, record in pairs for name in record.metrics)
+    axes = dict.fromkeys(axis for _, record in pairs for axis in record.selected)
+    rows = [
+        {
+            **_place(task, record, titles),
+            "status": record.status,
+            **record.metrics,
+            **record.selected,
+            **{name: getattr(record.outcome, name, None) for name in ("n_train", "n_test")},
+            **{name: getattr(record.selection, name, None) for name in ("n_settings", "n_diverged")},
+            "fit_seconds": record.timing.fit_cpu_seconds,
+            "selection_seconds": record.timing.selection_cpu_seconds,
+            "id": record.id,
+        }
+        for task, record in pairs
+    ]
+    return rows, [*_PLACE, "status", *metrics, *axes, *_COUNTS, *_TIMES, "id"]
 
 
 def _joined(frames: list[pd.DataFrame], last: list[str]) -> pd.DataFrame:
     import pandas as pd
 
     if not frames:
-        return pd.DataFrame(columns=["dataset", "row", "learner", "title", "trial", "fold", *last])
+        return pd.DataFrame(columns=[*_PLACE, *last])
     joined = pd.concat(frames, ignore_index=True)
     return joined[[name for name in joined.columns if name not in last] + last]

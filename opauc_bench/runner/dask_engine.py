@@ -1,9 +1,8 @@
-"""Tasks on a Dask cluster: a scheduler that runs elsewhere, or worker processes of this machine.
+"""Tasks on a Dask cluster: a scheduler elsewhere, or worker processes of this machine.
 
-Only names, hashes, seeds and the entry of the catalogue travel to a worker. It gets the data from its own cache, a
-mirror or the official address, checks that the arrays have the hash that the task names, computes the record and sends
-it back; this process writes it. So workers need no folder in common, and whatever becomes of them, a record is whole or
-absent.
+A worker receives names, hashes, seeds and the dataset's entry of the catalogue. It takes the data from its own cache, a
+mirror or the official address, checks their hash, computes the record and sends it back; this process writes it. So
+workers need no common folder, and a record is complete or absent.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ..results.manifest import add_environment
 from ..results.record import Record
 from ..results.store import Store
 from ..task import Task
-from .worker import SECONDS_TO_LOAD, Workplace, failed_record, load_within, lost_record, overdue_record, run_task
+from .worker import SECONDS_TO_LOAD, WorkerConfig, failed_record, load_within, lost_record, overdue_record, run_task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -39,39 +38,38 @@ Done = tuple[Task, Record]
 
 _SECONDS_FOR_SCHEDULER = 60.0
 _SECONDS_FOR_WORKERS = 600.0
-_ATTEMPTS_IN_VAIN = 5
+_MOST_FAILED_ATTEMPTS = 5
 _MEMORY = "memory"
 
 
 class _SchedulerLost(Exception):
-    """The connection broke; what was under way has to be sent again."""
+    """The connection broke: tasks that were running have to be sent again."""
 
 
-# Whatever is asked of a scheduler that is not there any more ends in one of these.
+# What calls raise when the scheduler is gone.
 _LOST = (_SchedulerLost, CancelledError, OSError)
 
 
 class DaskExecutor:
-    """An engine that hands tasks to Dask.
+    """An executor that sends tasks to Dask.
 
     Parameters
     ----------
     scheduler : str or None
         Address such as ``tcp://host:8786``; None starts ``n_jobs`` workers on this machine.
     n_jobs : int
-        Workers to start where there is no scheduler.
     entries : dict of str to DatasetEntry
-        The catalogue's entry of each dataset, which a worker gets the data by.
+        The catalogue's entry of each dataset.
 
     Raises
     ------
     RunnerError
-        If Dask is not installed, or the scheduler does not answer, or its workers cannot do this work.
+        If Dask is not installed, the scheduler does not answer, or its workers cannot be used.
     """
 
     def __init__(self, scheduler: str | None, n_jobs: int, entries: dict[str, DatasetEntry]):
         try:
-            import distributed  # noqa: F401 (only to find out whether it is there)
+            import distributed  # noqa: F401
         except ImportError as error:
             raise RunnerError("--backend dask needs Dask", "pip install 'opauc-bench[dask]'") from error
         self.scheduler = scheduler
@@ -80,26 +78,26 @@ class DaskExecutor:
         self._name = secrets.token_hex(8)
         self._client: Client | None = None
         self._cluster = None
-        self._environments: set[str] = set()  # that are in the manifest
+        self._environments: set[str] = set()  # in the manifest
 
     def connect(self) -> None:
-        """See `Executor.connect`; a scheduler that goes away meanwhile is waited for by `run`."""
+        """See `Executor.connect`; if the connection breaks, `run` connects again."""
         try:
             self._connect()
         except _LOST:
             self._disconnect()
 
-    def run(self, tasks: list[Task], workplace: Workplace) -> Iterator[Done]:
-        store = Store(workplace.results)
+    def run(self, tasks: list[Task], config: WorkerConfig) -> Iterator[Done]:
+        store = Store(config.results)
         left = {task.id: task for task in tasks}
-        attempt = in_vain = 0
+        attempt = n_failed = 0
         try:
             while left:
                 before = len(left)
                 try:
                     client = self._connect()
-                    unloaded = _warm_up(client, list(left.values()), workplace)
-                    there = replace(workplace, unloaded=unloaded)
+                    unloaded = _warm_up(client, list(left.values()), config)
+                    there = replace(config, unloaded=unloaded)
                     for task, record in self._drained(client, list(left.values()), there, attempt):
                         store.write(record)
                         del left[task.id]
@@ -107,17 +105,17 @@ class DaskExecutor:
                 except _LOST as error:
                     self._disconnect()
                     attempt += 1
-                    in_vain = in_vain + 1 if len(left) == before else 0
-                    if in_vain == _ATTEMPTS_IN_VAIN:
+                    n_failed = n_failed + 1 if len(left) == before else 0
+                    if n_failed == _MOST_FAILED_ATTEMPTS:
                         raise RunnerError(
-                            f"the connection to the scheduler broke {in_vain} times without a task done: {error!r}",
-                            "look at what the scheduler and its workers say; the same command goes on",
+                            f"the connection to the scheduler broke {n_failed} times without a task done: {error!r}",
+                            "see the output of the scheduler and its workers; the same command continues",
                         ) from error
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """Give up what is under way and leave; workers that we started end, others go on waiting."""
+        """Cancel what is running and disconnect; workers that were started here end."""
         self._disconnect()
         if self._cluster is not None:
             self._cluster.close(timeout=10)
@@ -126,7 +124,7 @@ class DaskExecutor:
     # ------------------------------------------------------------------ connection
 
     def _connect(self) -> Client:
-        """The client, of a scheduler that has come back if need be."""
+        """The client; it is connected again if the connection broke."""
         if self._client is not None:
             return self._client
         from distributed import Client
@@ -145,16 +143,16 @@ class DaskExecutor:
 
     def _disconnect(self) -> None:
         if self._client is not None:
-            # Futures that nobody holds are cancelled by the scheduler.
+            # The scheduler cancels futures that no client holds.
             self._client.close(timeout=5)
             self._client = None
 
     # ------------------------------------------------------------------ tasks
 
-    def _drained(self, client: Client, tasks: list[Task], workplace: Workplace, attempt: int) -> Iterator[Done]:
-        """Compute all tasks; those on a worker that died go once more, each alone, so that the guilty one is known."""
+    def _drained(self, client: Client, tasks: list[Task], config: WorkerConfig, attempt: int) -> Iterator[Done]:
+        """Compute all tasks; those whose worker died run again, each alone, so that the cause is known."""
         suspects = []
-        for task, record in self._drain(client, tasks, workplace, f"{attempt}"):
+        for task, record in self._drain(client, tasks, config, f"{attempt}"):
             if record is None:
                 suspects.append(task)
             else:
@@ -164,17 +162,17 @@ class DaskExecutor:
                 client.wait_for_workers(1, timeout=_SECONDS_FOR_WORKERS)
             except TimeoutError as error:
                 raise RunnerError(
-                    f"all workers are gone, and none has come for {_SECONDS_FOR_WORKERS:.0f} s",
-                    "start workers; the same command goes on",
+                    f"all workers are gone, and no worker has started for {_SECONDS_FOR_WORKERS:.0f} s",
+                    "start workers; the same command continues",
                 ) from error
             began = time.monotonic()
-            for _, record in self._drain(client, [task], workplace, f"{attempt}-alone"):
-                yield task, record or _given_up(task, workplace.seconds, time.monotonic() - began)
+            for _, record in self._drain(client, [task], config, f"{attempt}-alone"):
+                yield task, record or _given_up(task, config.seconds, time.monotonic() - began)
 
     def _drain(
-        self, client: Client, tasks: list[Task], workplace: Workplace, attempt: str
+        self, client: Client, tasks: list[Task], config: WorkerConfig, attempt: str
     ) -> Iterator[tuple[Task, Record | None]]:
-        """Send tasks, a few more than there are workers at a time, and yield what comes back; None if a worker died."""
+        """Send tasks, a few more than there are workers at a time, and yield the records; None if a worker died."""
         from distributed import as_completed
 
         waiting = iter(enumerate(tasks))
@@ -191,10 +189,10 @@ class DaskExecutor:
                 _compute_there,
                 task,
                 self.entries[task.dataset],
-                replace(workplace, results=Path(), prepared={}),
+                replace(config, results=Path(), prepared={}),
                 self._name,
                 key=f"opauc-bench-{task.id}-{attempt}-{next(sendings)}",
-                # Not these alone: one that dies comes back under another address, and nobody would be left.
+                # Others are allowed: a worker that dies returns under another address, and none might be left.
                 workers=[name for name in _addresses(client) if name not in refusals] if refusals else None,
                 allow_other_workers=bool(refusals),
                 resources=resources,
@@ -223,20 +221,20 @@ class DaskExecutor:
                     continue
                 outcome = failed_record(task, "error", f"no worker has the data: {outcome.message}")
             elif isinstance(outcome, _Computed):
-                self._note_environment(workplace.results, outcome)
+                self._note_environment(config.results, outcome)
                 outcome = outcome.record
             yield task, outcome
             refill()
 
     def _note_environment(self, folder: Path, computed: _Computed) -> None:
-        """Write into the manifest what a record of another machine refers to, before the record."""
+        """Write the environment that a record refers to into the manifest, before the record."""
         if computed.record.environment not in self._environments:
             add_environment(folder, computed.environment)
             self._environments.add(computed.record.environment)
 
 
 def _given_up(task: Task, limit: float | None, elapsed: float) -> Record:
-    """The record of a task that was alone when its worker died, and left no word."""
+    """The record of a task that was alone when its worker died, without a note."""
     if limit is None or elapsed < limit:
         return lost_record(task)
     message = f"time limit of {limit:g} s reached; its worker ended after {elapsed:.0f} s"
@@ -244,18 +242,17 @@ def _given_up(task: Task, limit: float | None, elapsed: float) -> Record:
 
 
 class _Computed(NamedTuple):
-    """A record, and what it was computed with."""
+    """A record, and the environment that it was computed in."""
 
     record: Record
     environment: dict[str, Any]
 
 
-class _Refusal:
-    """What a worker says that cannot get the data of a task."""
+class _Refusal(NamedTuple):
+    """The answer of a worker for which the data are unavailable."""
 
-    def __init__(self, worker: str, message: str):
-        self.worker = worker
-        self.message = message
+    worker: str
+    message: str
 
 
 def _outcome_of(future: Future, task: Task) -> _Computed | Record | _Refusal | None:
@@ -268,17 +265,17 @@ def _outcome_of(future: Future, task: Task) -> _Computed | Record | _Refusal | N
     if isinstance(error, KilledWorker):
         return None
     if error is not None:
-        # Tasks do not raise; what comes here is about sending and receiving them.
+        # Tasks do not raise: this is about sending or receiving them.
         return failed_record(task, "error", f"{type(error).__name__}: {error}")
     return future.result()
 
 
 # ---------------------------------------------------------------------------------------------- on the worker
 
-_HASHED: set[str | None] = set()  # fingerprints of the arrays that this process has read and found right
+_HASHED: set[str | None] = set()  # fingerprints of the arrays that this process has checked
 
 
-def _compute_there(task: Task, entry: DatasetEntry, limits: Workplace, run: str) -> _Computed | _Refusal:
+def _compute_there(task: Task, entry: DatasetEntry, limits: WorkerConfig, run: str) -> _Computed | _Refusal:
     from distributed import get_worker
 
     worker = get_worker()
@@ -294,30 +291,24 @@ def _compute_there(task: Task, entry: DatasetEntry, limits: Workplace, run: str)
         )
     _HASHED.add(data.fingerprint)
     results = Path(tempfile.mkdtemp(prefix="opauc-bench-", dir=worker.local_directory))
-    workplace = replace(limits, results=results, prepared={task.dataset: str(data.folder)})
-    # Beside the folders of this host's workers: it outlives the process, and whoever is sent the task next finds it.
+    config = replace(limits, results=results, prepared={task.dataset: str(data.folder)})
+    # Beside the folders of this host's workers: it outlives the process, and the next worker of the task finds it.
     note = Path(worker.local_directory).parent / f"opauc-bench-{run}-{task.id}"
     try:
-        said = note.read_text(encoding="utf-8", errors="replace") if note.exists() else None
-        return _Computed(overdue_record(task, workplace, said) or run_task(task, workplace, note), environment())
+        content = note.read_text(encoding="utf-8", errors="replace") if note.exists() else None
+        return _Computed(overdue_record(task, config, content) or run_task(task, config, note), environment())
     finally:
         note.unlink(missing_ok=True)
         shutil.rmtree(results, ignore_errors=True)
 
 
-def _warm_up(client: Client, tasks: list[Task], workplace: Workplace) -> frozenset[str]:
-    """Let one worker of each host compile the kernels and cache them on disk before all do at once.
-
-    Returns
-    -------
-    frozenset of str
-        Learners that bring down their worker, or never come back.
-    """
+def _warm_up(client: Client, tasks: list[Task], config: WorkerConfig) -> frozenset[str]:
+    """Let one worker of each host compile and cache the kernels; return learners whose worker died or was ended."""
     from distributed import KilledWorker
 
     hosts = {address.rpartition("://")[2].rpartition(":")[0]: address for address in _addresses(client)}
     firsts = {(task.learner, str(task.params)): task for task in tasks}.values()
-    limits = workplace.to_load(SECONDS_TO_LOAD)
+    limits = config.to_load(SECONDS_TO_LOAD)
     futures = [
         (client.submit(load_within, task, *limits, workers=[address], allow_other_workers=True, pure=False), task)
         for address in hosts.values()
@@ -333,14 +324,14 @@ def _local_cluster(n_jobs: int):
     import dask
     from distributed import LocalCluster
 
-    # Whoever was on a worker that died is tried again alone; no need to lose more workers before.
+    # A task whose worker died is tried again alone, before it costs more workers.
     dask.config.set({"distributed.scheduler.allowed-failures": 0})
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return LocalCluster(
         n_workers=n_jobs,
         threads_per_worker=1,
         processes=True,
-        memory_limit=0,  # limits.memory_gb of the experiment is what counts
+        memory_limit=0,  # limits.memory_gb of the experiment applies
         resources={_MEMORY: memory / n_jobs},
         dashboard_address=None,
     )
@@ -372,8 +363,8 @@ def _check_workers(client: Client, scheduler: str | None) -> None:
     workers = client.scheduler_info(n_workers=-1)["workers"]
     if threaded := [name for name, worker in workers.items() if worker["nthreads"] != 1]:
         raise RunnerError(
-            f"worker {threaded[0]} has {workers[threaded[0]]['nthreads']} threads: limits hold for a process, "
-            "so that it can have one task at a time",
+            f"worker {threaded[0]} has {workers[threaded[0]]['nthreads']} threads: limits apply to a process, "
+            "so that it can run one task at a time",
             start,
         )
     for name, version in client.run(_version_there, on_error="return").items():

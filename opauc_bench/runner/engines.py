@@ -1,4 +1,4 @@
-"""Which engine computes the tasks, as the command line asks for it."""
+"""Which executor computes the tasks, as the command line specifies."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _FEW = 8
 
 @dataclass(frozen=True)
 class Engine:
-    """A choice of engine.
+    """A backend with its workers.
 
     Parameters
     ----------
     backend : {'loky', 'dask'}
     scheduler : str or None
-        Address of a Dask scheduler.
+        Address of a Dask scheduler, which has its own workers.
     n_jobs : int
-        Worker processes on this machine; a scheduler of its own brings its own.
+        Worker processes on this machine.
 
     Raises
     ------
     ConfigError
-        If there is no such backend, or it has no scheduler.
+        If the backend is unknown, or takes no scheduler.
     """
 
     backend: str = "loky"
@@ -45,19 +45,13 @@ class Engine:
 
     @property
     def title(self) -> str:
-        """What does the work, for a line of progress."""
+        """The workers, for a line of progress."""
         return f"the workers of {self.scheduler}" if self.scheduler else workers(self.n_jobs)
 
     def alone(self) -> Engine:
-        """The same with one worker on this machine, for tasks that measure time.
-
-        Raises
-        ------
-        ConfigError
-            If the workers are a scheduler's.
-        """
+        """The same with one worker on this machine, for tasks that measure time; not with a scheduler (ConfigError)."""
         if self.scheduler is not None:
-            raise ConfigError(f"{self.title} may be busy with other things: times are measured on this machine alone")
+            raise ConfigError(f"{self.title} may run other work: times are measured on this machine only")
         return replace(self, n_jobs=1)
 
     def for_tasks(self, n_tasks: int) -> Engine:
@@ -65,22 +59,15 @@ class Engine:
         return replace(self, n_jobs=max(1, min(self.n_jobs, n_tasks)))
 
     def ordered(self, tasks: list[Task]) -> list[Task]:
-        """Tasks in the order in which they should start.
+        """Tasks in the order in which they should start: with many workers, the longest first.
 
-        A few workers begin with the cheap datasets, whose rows are complete early. With many, the longest tasks decide
-        when all is done, so they begin first, whatever their dataset.
+        With a few workers the cheap datasets come first, so that their rows are complete early.
         """
         few = self.scheduler is None and self.n_jobs <= _FEW
         return tasks if few else sorted(tasks, key=lambda task: -task.seconds)
 
     def executor(self, entries: dict[str, DatasetEntry]) -> Executor:
-        """Return the engine, ready to run.
-
-        Raises
-        ------
-        RunnerError
-            If Dask is asked for and not installed.
-        """
+        """The executor; RunnerError if it is Dask's and Dask is not installed."""
         if self.backend == "dask":
             from .dask_engine import DaskExecutor
 
@@ -89,5 +76,5 @@ class Engine:
 
 
 def workers(n_jobs: int) -> str:
-    """So many workers, in words."""
+    """A number of workers, for messages."""
     return "1 worker" if n_jobs == 1 else f"{n_jobs} workers"

@@ -24,14 +24,14 @@ __all__ = [
     "overrun_in",
 ]
 
-OVERTIME = 3.0  # seconds beyond its limit after which a task is not asked any more
-_MOST_BYTES = 2.0**62  # that the system can count
+OVERTIME = 3.0  # seconds beyond its limit after which the process of a task is ended
+_MOST_BYTES = 2.0**62  # that the system accepts
 _HEADING = "Timeout ("
 _FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
 
 
 def available_memory(limit_gb: float | None) -> float:
-    """Bytes that one task may use: the limit of the config, else the memory of this machine."""
+    """Bytes that one task may use: the limit of the config, or the memory of this machine."""
     return limit_gb * 1e9 if limit_gb else float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
@@ -41,19 +41,11 @@ def exceeds_memory(task: Task, memory_bytes: float) -> bool:
 
 
 class TimeLimitReached(Exception):
-    """The task has used up its time."""
+    """The time limit of a task is reached."""
 
 
 class Deadline:
-    """Raise when a task has run for too long; looked at between chunks of rows.
-
-    Parameters
-    ----------
-    seconds : float or None
-        Wall-clock limit; None for no limit.
-    used : float
-        Seconds that the task has run for already.
-    """
+    """Raise when a task has run longer than ``seconds`` of wall-clock time, ``used`` included; None for no limit."""
 
     def __init__(self, seconds: float | None, used: float = 0.0):
         self.seconds = seconds
@@ -70,17 +62,10 @@ class Deadline:
 
 @contextmanager
 def last_resort(seconds: float | None, note: Path | None) -> Iterator[None]:
-    """End this process if the block takes longer than that, whatever it is in the middle of.
+    """End this process if the block takes longer than ``seconds``, even inside a kernel or LAPACK.
 
-    A kernel or a routine of LAPACK cannot be interrupted, and keeps other threads of Python from running. The clock
-    that runs here is a thread of C. It leaves behind where the time was spent, and then the process is gone.
-
-    Parameters
-    ----------
-    seconds : float or None
-        None for no limit.
-    note : Path or None
-        File that the place is appended to, for `overrun_in`. None where the process must not be ended.
+    These cannot be interrupted and block other Python threads, so the timer is a thread of C. It appends to ``note``
+    where the time was spent (see `overrun_in`). Nothing is ended if either is None.
     """
     if seconds is None or note is None:
         yield
@@ -94,33 +79,24 @@ def last_resort(seconds: float | None, note: Path | None) -> Iterator[None]:
 
 
 def overrun_in(note: str, function: str) -> str | None:
-    """Where a process was that `last_resort` has ended, such as ``least_squares.py:117 in ridge_path``.
+    """Where `last_resort` has ended a process, such as ``least_squares.py:117 in ridge_path``.
 
-    Parameters
-    ----------
-    note : str
-        Contents of the file.
-    function : str
-        A function of the thread that matters.
-
-    Returns
-    -------
-    str or None
-        None if the process came to another end.
+    ``note`` is the content of the file, and ``function`` one that only the thread of the task has called. None if the
+    process ended for another reason.
     """
     _, heading, traces = note.partition(_HEADING)
     if not heading:
         return None
     threads = [_FRAME.findall(thread) for thread in traces.split("\n\n")]
     frames = next((frames for frames in threads if any(name == function for *_, name in frames)), [])
-    return "{}:{} in {}".format(*frames[0]) if frames else "a place that it could not tell"
+    return "{}:{} in {}".format(*frames[0]) if frames else "a place that is not known"
 
 
 @contextmanager
 def memory_limit(n_bytes: float | None) -> Iterator[None]:
-    """Let allocations beyond ``n_bytes`` more than the process has now fail with MemoryError.
+    """Let allocations of more than ``n_bytes`` beyond the present use fail with MemoryError.
 
-    The limit is on private writable memory: files that are mapped for reading, such as the datasets, do not count.
+    Private writable memory counts; files that are mapped for reading, such as the datasets, do not.
     """
     if n_bytes is None:
         yield

@@ -1,4 +1,4 @@
-"""One task, from names and seeds to its record. It never raises; it records."""
+"""One task, from names and seeds to its record. A failure is recorded, not raised."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import is_narrower, span_coordinates
 from ..learners import get_learner
+from ..protocols.context import TaskContext
 from ..results.environment import environment_id
 from ..results.record import Record, make_record
 from ..results.store import Store
 from ..task import Task, expand_grid
-from .limits import OVERTIME, TimeLimitReached, last_resort, memory_limit, overrun_in
-from .measures import MEASURES
-from .work import Work
+from .limits import OVERTIME, Deadline, TimeLimitReached, last_resort, memory_limit, overrun_in
 
 __all__ = [
     "SECONDS_TO_LOAD",
-    "Workplace",
+    "WorkerConfig",
     "compute",
     "failed_record",
     "load_learner",
@@ -48,23 +47,23 @@ __all__ = [
 SECONDS_TO_LOAD = 180.0  # beyond the time limit of a task
 _BYTES_TO_LOAD = 2e9
 _LONGEST_MESSAGE = 2000
-_AGES = 1e8  # seconds, that clocks can still count
+_MOST_SECONDS = 1e8  # that clocks can count
+_WORTH_KEEPING = 5.0  # seconds: shorter tasks keep nothing when they are interrupted
 
 
 @dataclass(frozen=True)
-class Workplace:
-    """Where a task finds its data and leaves its record, and what it may use.
+class WorkerConfig:
+    """Folders and limits of a task.
 
     Attributes
     ----------
     results : Path
     prepared : dict of str to str
         Folder of each dataset's prepared arrays.
-    seconds : float or None
-    memory_bytes : float or None
+    seconds, memory_bytes : float or None
     unloaded : frozenset of str
-        Learners that are not loaded ahead of a task, since that has failed before: what is wrong with them is for the
-        task to find out, within its limits.
+        Learners that are not loaded before a task, because that has failed: they fail again in the task, within its
+        limits, where it is recorded.
     """
 
     results: Path
@@ -73,43 +72,33 @@ class Workplace:
     memory_bytes: float | None = None
     unloaded: frozenset[str] = frozenset()
 
-    def to_load(self, patience: float) -> tuple[float | None, float | None]:
-        """Seconds and bytes for loading a learner: compiling takes what it takes, so there is a good deal more."""
+    def to_load(self, margin: float) -> tuple[float | None, float | None]:
+        """Seconds and bytes for loading a learner, with a large margin for compiling."""
         return (
-            None if self.seconds is None else min(self.seconds, _AGES) + patience,
+            None if self.seconds is None else min(self.seconds, _MOST_SECONDS) + margin,
             None if self.memory_bytes is None else self.memory_bytes + _BYTES_TO_LOAD,
         )
 
 
-def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> Record:
+def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Record:
     """Compute a task and write its record.
 
-    Parameters
-    ----------
-    task : Task
-    workplace : Workplace
-    note : Path, optional
-        Where to leave word if the task has to be ended together with its process, because it is far beyond its time
-        limit and does not look at the clock; see `overdue_record`. Without it, such a task goes on.
-
-    Returns
-    -------
-    Record
-        Its status is ``ok``, or tells why there is no number.
+    Where the task is far beyond its time limit and does not check it, the process is ended, and ``note`` says where it
+    was (see `overdue_record`); without a note, such a task goes on.
     """
-    store = Store(workplace.results)
+    store = Store(config.results)
     start = time.monotonic()
     try:
         with threadpool_limits(1):
-            # Libraries are loaded and their buffers allocated before memory is short: BLAS waits for ever if it is.
-            if task.learner not in workplace.unloaded:
+            # Libraries are loaded and their buffers allocated before memory is limited: BLAS would wait forever.
+            if task.learner not in config.unloaded:
                 load_learner(task)
-            with last_resort(_patience(task, workplace, store), note), memory_limit(workplace.memory_bytes):
-                outcome = compute(task, workplace, store)
+            with last_resort(_seconds_to_end(task, config, store), note), memory_limit(config.memory_bytes):
+                outcome = compute(task, config, store)
     except TimeLimitReached as reached:
         outcome = {"status": "timeout", "message": str(reached)}
     except MemoryError as error:
-        limit = workplace.memory_bytes
+        limit = config.memory_bytes
         reason = f"memory limit of {limit / 1e9:g} GB reached" if limit else "out of memory"
         outcome = {"status": "out_of_memory", "message": f"{reason}: {_text_of(error)}".rstrip(": ")}
     except OpaucBenchError as error:
@@ -126,55 +115,50 @@ def run_task(task: Task, workplace: Workplace, note: Path | None = None) -> Reco
 
 
 def _own_place(error: BaseException, task: Task) -> str:
-    """Which line of a learner from a file an error came through; for other learners nothing."""
+    """The line that raised an error, for a learner from a file."""
     path = task.learner.rpartition(":")[0]
-    # Without its folder: records do not depend on where things lie.
+    # Without the folder: records do not depend on paths.
     return f" ({os.path.basename(place_of(error, path))})" if path.endswith(".py") else ""
 
 
-def compute(task: Task, workplace: Workplace, store: Store | None = None) -> dict[str, Any]:
-    """Do the work of a task.
-
-    Parameters
-    ----------
-    task : Task
-    workplace : Workplace
-    store : Store, optional
-        Where finished parts are kept; without it the task starts from nothing.
-
-    Returns
-    -------
-    dict
-        Status, message, outcome and timing of the record.
-    """
+def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dict[str, Any]:
+    """Compute the status, message, outcome and timing of a task's record; finished parts are kept in ``store``."""
     started = time.monotonic()
     learner, grid = _searched(task.learner, task.params, task.grid)
-    lender = task.lender
-    folder = workplace.prepared[task.dataset]
+    tuned_by = task.tuned_by
+    folder = config.prepared[task.dataset]
     data = _dataset(folder, task.fingerprint)
     narrow = learner.rotation_invariant and not sparse.issparse(data.X) and is_narrower(*data.X.shape)
-    work = Work(
+    partial = store.read_partial(task) if store else {}
+    deadline = Deadline(config.seconds, partial.get("seconds", 0.0) + time.monotonic() - started)
+
+    def keep(finished: dict[str, Any]) -> None:
+        if store and deadline.used > _WORTH_KEEPING:
+            clocks = {"seconds": deadline.used, "cpu_seconds": context.cpu_seconds}
+            store.write_partial(task, {**finished, **clocks})
+
+    context = TaskContext(
         task=task,
         data=data,
         learner=learner,
         grid=grid,
-        lender=_searched(lender["learner"], lender["params"], lender["grid"]) if lender else None,
+        tuned_by=_searched(tuned_by["learner"], tuned_by["params"], tuned_by["grid"]) if tuned_by else None,
         narrow=_coordinates(folder, task.fingerprint) if narrow else None,
-        store=store,
-        seconds=workplace.seconds,
-        memory_bytes=workplace.memory_bytes,
-        started=started,
+        memory_bytes=config.memory_bytes,
+        check_limits=deadline.check,
+        partial=partial,
+        keep=keep,
+        cpu_seconds_before=partial.get("cpu_seconds", 0.0),
     )
-    return MEASURES[task.protocol["kind"]](work)
+    return task.protocol.compute(context)
 
 
 def _text_of(error: BaseException) -> str:
-    """What an exception says; it may be of a learner's own making, and fail at that as well."""
+    """The message of an exception, which a learner may have defined and which may fail itself."""
     try:
-        text = str(error)
+        return _cut(str(error))
     except Exception:
-        return "(an error without words)"
-    return _cut(text)
+        return "(no message)"
 
 
 def _cut(text: str) -> str:
@@ -187,25 +171,25 @@ def _searched(name: str, params: dict[str, Any], grid: dict[str, tuple[float, ..
     return learner, expand_grid(grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
 
 
-def _patience(task: Task, workplace: Workplace, store: Store) -> float | None:
-    """Seconds from now after which a task is ended by force."""
-    if workplace.seconds is None:
+def _seconds_to_end(task: Task, config: WorkerConfig, store: Store) -> float | None:
+    """Seconds from now after which a task is ended with its process."""
+    if config.seconds is None:
         return None
-    left = workplace.seconds - store.read_partial(task).get("seconds", 0.0)
-    return min(max(0.0, left), _AGES) + OVERTIME
+    left = config.seconds - store.read_partial(task).get("seconds", 0.0)
+    return min(max(0.0, left), _MOST_SECONDS) + OVERTIME
 
 
-def overdue_record(task: Task, workplace: Workplace, note: str | None) -> Record | None:
-    """The record of a task that was ended together with its process, or None if its end was another."""
+def overdue_record(task: Task, config: WorkerConfig, note: str | None) -> Record | None:
+    """The record of a task that was ended together with its process; None if it ended for another reason."""
     place = overrun_in(note or "", compute.__name__)
     if place is None:
         return None
-    message = f"time limit of {workplace.seconds:g} s reached in {place}; its process had to be ended"
-    return failed_record(task, "timeout", message, workplace.seconds + OVERTIME)
+    message = f"time limit of {config.seconds:g} s reached in {place}; its process had to be ended"
+    return failed_record(task, "timeout", message, config.seconds + OVERTIME)
 
 
 def lost_record(task: Task) -> Record:
-    """The record of a task that brought down its worker twice, the second time with no other task under way."""
+    """The record of a task whose worker process died twice, the second time with no other task running."""
     message = (
         "the worker process died twice on this task, the second time alone: most likely the system ran out of memory; "
         "see limits.memory_gb in the config"
@@ -214,42 +198,32 @@ def lost_record(task: Task) -> Record:
 
 
 def failed_record(task: Task, status: str, message: str, seconds: float = 0.0) -> Record:
-    """The record of a task that did not come to its own end."""
+    """The record of a task that did not finish."""
     return _record(task, {"status": status, "message": message}, seconds)
 
 
 def load_learner(task: Task) -> None:
-    """Load, and if need be compile, everything that a task's learner runs on.
+    """Load, and compile where needed, everything that a task's learner uses, by training it on a few made-up rows.
 
-    It is fed a few rows of made-up data, which it need not be able to learn from: what matters fails again in the task.
+    Errors are ignored: they occur again in the task.
     """
-    _take_blas_buffers()
+    _allocate_blas_buffers()
     for learner, params, grid in (
         (task.learner, task.params, task.grid),
-        *([[task.lender[key] for key in ("learner", "params", "grid")]] if task.lender else []),
+        *([[task.tuned_by[key] for key in ("learner", "params", "grid")]] if task.tuned_by else []),
     ):
         _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
 
 
 def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -> None:
-    """Load a learner before its first task; end this process if that takes too long.
-
-    Parameters
-    ----------
-    task : Task
-    seconds, memory_bytes : float or None
-        Limits, see `Workplace.to_load`.
-    """
+    """Load a learner before its first task, within the limits of `WorkerConfig.to_load`, or end this process."""
     with threadpool_limits(1), last_resort(seconds, Path(os.devnull)), memory_limit(memory_bytes):
         load_learner(task)
 
 
 @functools.lru_cache(maxsize=1)
-def _take_blas_buffers() -> None:
-    """Let each BLAS allocate what it works in: NumPy has one, and SciPy another, which numba's kernels use as well.
-
-    They do so in the first product that is not small, and try again and again if there is no memory.
-    """
+def _allocate_blas_buffers() -> None:
+    """Let each BLAS allocate its buffers, in the first product that is not small: NumPy's, and SciPy's for numba."""
     A = np.ones((200, 200))
     blas.dgemm(1.0, A, A @ A)
 

@@ -30,7 +30,7 @@ from opauc_bench.learners import get_learner
 from opauc_bench.learners.registry import LEARNERS
 from opauc_bench.results.record import Record
 from opauc_bench.runner.execute import LocalExecutor
-from opauc_bench.runner.worker import Workplace
+from opauc_bench.runner.worker import WorkerConfig
 from opauc_bench.task import Task
 
 pytestmark = pytest.mark.faults
@@ -150,7 +150,7 @@ def run(experiment: Prepared, tasks: list[Task], **limits: float) -> tuple[dict[
     executor = LocalExecutor(2)
     records = {}
     try:
-        for task, record in executor.run(tasks, Workplace(experiment.folder, experiment.prepared, **limits)):
+        for task, record in executor.run(tasks, WorkerConfig(experiment.folder, experiment.prepared, **limits)):
             records[task.id] = record
             taken[task.id] = time.monotonic() - began.get(task.id, time.monotonic())
     finally:

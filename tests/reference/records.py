@@ -3,6 +3,9 @@
 import hashlib
 import json
 
+from pydantic import TypeAdapter
+
+from opauc_bench.protocols import AnyProtocol
 from opauc_bench.results.record import Record, make_record, record_to_line
 from opauc_bench.results.store import Store
 from opauc_bench.task import Task
@@ -53,6 +56,7 @@ def task_of(kind="cv", **changes) -> Task:
     } | changes
     content.setdefault("row", content["dataset"])
     identity = {key: content[key] for key in ("dataset", "learner", "trial", "fold", "fingerprint", "protocol")}
+    content["protocol"] = TypeAdapter(AnyProtocol).validate_python(content["protocol"])
     return Task(identity=identity, **content)
 
 
@@ -64,7 +68,7 @@ def content_of(kind="cv", **changes) -> dict:
 
 def record_of(task: Task, **changes) -> Record:
     """A record of a task."""
-    return make_record(task, content_of(task.protocol["kind"], **changes), ENVIRONMENT)
+    return make_record(task, content_of(task.protocol.kind, **changes), ENVIRONMENT)
 
 
 def lines(records) -> dict[str, bytes]:

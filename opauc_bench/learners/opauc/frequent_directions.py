@@ -84,6 +84,7 @@ class OPAUCFD(SecondMomentLearner):
         "variant": VARIANT,
         "algorithm": Options("implicit", "plain"),
     }
+    sketches_second_moments = True
     _sparse_chunks = True
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", algorithm="implicit"):

@@ -258,6 +258,7 @@ class OPAUCPCA(_ProjectedOPAUC):
     }
 
     streams = False
+    supports_stops = False
 
     @property
     def partial_fit(self):

@@ -182,6 +182,7 @@ class _SketchedOPAUC(SecondMomentLearner):
         "algorithm": Options("implicit", "plain"),
         "random_state": Seed(),
     }
+    sketches_second_moments = True
     _sparse_chunks = True
     _draws: type[_Gaussian]
 

@@ -124,6 +124,7 @@ class OPAUCS(SecondMomentLearner):
         "slack": NOT_NEGATIVE,
     }
     rotation_invariant = False
+    sketches_second_moments = True
     _sparse_chunks = True
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", slack=0.0):

@@ -1,0 +1,57 @@
+"""How a number is measured: the kinds of protocol that an experiment file may name, a class and a file each.
+
+To add a kind, add its file and put its class into `PROTOCOLS`. The union types of configs and records, and everything
+that the plan, workers, tables and figures know of a kind, follow from the classes.
+"""
+
+from typing import Annotated, Union
+
+from pydantic import Field
+
+from .base import Protocol, Section, TrainingCost, kind_of, union_of
+from .convergence import Convergence
+from .cross_validation import CrossValidation
+from .holdout import Holdout
+from .outcome import Outcome, is_share
+from .prequential import Prequential
+from .sketch_error import SketchError
+from .splitting import SplitProtocol
+from .sweep import Sweep
+from .timing import Timing
+
+__all__ = [
+    "KINDS",
+    "PROTOCOLS",
+    "AnyOutcome",
+    "AnyProtocol",
+    "Convergence",
+    "CrossValidation",
+    "Holdout",
+    "Outcome",
+    "Protocol",
+    "Section",
+    "SketchError",
+    "Sweep",
+    "Timing",
+    "TrainingCost",
+    "is_share",
+]
+
+# The first one is the default.
+PROTOCOLS: tuple[type[Protocol], ...] = (
+    CrossValidation,
+    Holdout,
+    Sweep,
+    Convergence,
+    Timing,
+    SketchError,
+    Prequential,
+)
+
+KINDS = tuple(map(kind_of, PROTOCOLS))
+_SPLITS = union_of([protocol for protocol in PROTOCOLS if issubclass(protocol, SplitProtocol)])
+for _protocol in PROTOCOLS:
+    _protocol.model_rebuild(_types_namespace={"Splits": _SPLITS})
+
+AnyProtocol = union_of(PROTOCOLS)
+AnyOutcome = Annotated[Union[tuple(protocol.outcome for protocol in PROTOCOLS)], Field(discriminator="kind")]  # noqa: UP007

@@ -1,0 +1,166 @@
+"""What all kinds of protocol build on: `Protocol`, sections of an experiment file, and unions of kinds."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Union
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag
+
+from ..sentences import show, suggest
+from .outcome import Outcome
+
+if TYPE_CHECKING:
+    from ..task import Task
+    from .context import TaskContext
+
+__all__ = ["Cost", "KnownKind", "Protocol", "Section", "TrainingCost", "kind_of", "scoring_seconds", "union_of"]
+
+Cost = tuple[float, float]  # CPU seconds and bytes
+TrainingCost = Callable[[float, int], Cost]  # of training, from rows and settings
+
+_SECONDS_PER_AUC_ROW = 2.5e-8
+
+
+class Section(BaseModel):
+    """A part of an experiment file: no unknown keys, and frozen once it is checked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Protocol(Section):
+    """A kind of protocol: its settings, repetitions, identity and cost, and how one repetition is computed.
+
+    A subclass has a field ``kind`` (a literal with that default) and ``seed``, and defines `outcome`, `cost` and
+    `compute`. Everything else has a default. Heavy modules are imported inside `compute`, so that reading a config
+    stays quick.
+
+    Attributes
+    ----------
+    outcome : type of Outcome
+        What a record of this kind contains.
+    metrics : tuple of str
+        What a table can show, "auc" first; empty for kinds that only draw figures.
+    quantities : tuple of str
+        What a figure can show.
+    runs : str
+        What a table calls the repetitions.
+    ddof : int
+        Standard deviations divide by n less this.
+    test_fraction : float
+        n_test / (n_train + n_test), for the corrected t-test.
+    exclusive : bool
+        Whether nothing else should run meanwhile.
+    trains : bool
+        Whether learners are trained, so that every grid axis needs a value.
+    sweeps : bool
+        Whether each setting of the grid is measured, so that figures may show its axes.
+    own_axes : tuple of str
+        Axes of figures that the protocol sets, in place of the grid's.
+    shows_selected : bool
+        Whether one setting is measured that the protocol under ``splits`` selects, here or in another folder.
+    supports_axes_from : bool
+        Whether a column may inherit axes from another one.
+    """
+
+    outcome: ClassVar[type[Outcome]]
+    metrics: ClassVar[tuple[str, ...]] = ()
+    quantities: ClassVar[tuple[str, ...]] = ()
+    runs: ClassVar[str] = "trials"
+    ddof: ClassVar[int] = 1
+    exclusive: ClassVar[bool] = False
+    trains: ClassVar[bool] = True
+    sweeps: ClassVar[bool] = False
+    own_axes: ClassVar[tuple[str, ...]] = ()
+    shows_selected: ClassVar[bool] = False
+    supports_axes_from: ClassVar[bool] = False
+
+    @property
+    def n_repetitions(self) -> int:
+        """Numbers per cell of the table, or per point of the figure."""
+        return self.trials
+
+    def repetitions(self) -> Iterator[tuple[int, int]]:
+        """Trial and fold of every repetition, in order; here, a trial has one fold."""
+        return ((trial, 0) for trial in range(self.trials))
+
+    def cases(self) -> list[tuple[str, Protocol]]:
+        """What a dataset is measured under, each a row of the table or a panel: the end of its name, the settings."""
+        return [("", self)]
+
+    def n_rows(self, n_samples: int, n_positive: int | None) -> int:
+        """Rows of a dataset that are used."""
+        return n_samples
+
+    def identity(self) -> dict[str, Any]:
+        """What defines the numbers of one repetition: five trials can become ten."""
+        return self.model_dump(mode="json", exclude={"trials"})
+
+    def validation_error(self, n_positive: int, n_negative: int) -> str | None:
+        """Why classes of these sizes cannot be used, or None."""
+        return None
+
+    def learner_error(self, learner: type) -> tuple[str, str] | None:
+        """Why a learner cannot be used, after its name, with a hint; None if it can."""
+        return None
+
+    @abstractmethod
+    def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
+        """Cost of one repetition on ``n_samples`` rows, with at most ``max_train`` training rows."""
+
+    @abstractmethod
+    def compute(self, context: TaskContext) -> dict[str, Any]:
+        """Compute one repetition.
+
+        Returns
+        -------
+        dict
+            Status, message, outcome (with the fields of `outcome`) and timing of the record. Columns of times are
+            under ``timing``: computed again, they differ.
+        """
+
+    def point_axes(self, task: Task) -> dict[str, Sequence[float]]:
+        """What the points of an outcome's columns are about; empty where they are numbered."""
+        return {}
+
+    def n_points(self, task: Task) -> int | None:
+        """Length of an outcome's columns; None where it depends on the data."""
+        axes = self.point_axes(task)
+        return len(next(iter(axes.values()))) if axes else None
+
+
+def kind_of(protocol: type[Protocol]) -> str:
+    """The name of a kind."""
+    return protocol.model_fields["kind"].default
+
+
+def union_of(protocols: Sequence[type[Protocol]]) -> Any:
+    """The union of some kinds, discriminated by ``kind``; for a misspelt kind, the nearest one reports the mistake."""
+    kinds = [kind_of(protocol) for protocol in protocols]
+
+    def branch(document: Any) -> str:
+        kind = document.get("kind", kinds[0]) if isinstance(document, Mapping) else getattr(document, "kind", kinds[0])
+        near = difflib.get_close_matches(kind, kinds, n=1) if isinstance(kind, str) else []
+        return near[0] if near else kinds[0]
+
+    branches = tuple(Annotated[protocol, Tag(kind)] for protocol, kind in zip(protocols, kinds))
+    return Annotated[Union[branches], Discriminator(branch)]  # noqa: UP007 (made of a tuple)
+
+
+def _known_kind(kind: Any) -> Any:
+    from . import KINDS
+
+    if kind not in KINDS:
+        raise ValueError(f"expected {' or '.join(map(repr, KINDS))}, got {show(kind)}{suggest(str(kind), KINDS)}")
+    return kind
+
+
+KnownKind = BeforeValidator(_known_kind)
+
+
+def scoring_seconds(n_rows: float, n_settings: int) -> float:
+    """CPU seconds of the AUC of ``n_settings`` models on ``n_rows`` rows."""
+    return _SECONDS_PER_AUC_ROW * n_rows * n_settings * max(1.0, math.log10(max(n_rows, 1.0)))

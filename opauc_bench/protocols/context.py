@@ -1,0 +1,108 @@
+"""What a protocol computes with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..task import Task
+
+if TYPE_CHECKING:
+    from ..data import Dataset
+
+__all__ = ["TaskContext", "as_grid", "seed_learner"]
+
+
+@dataclass
+class TaskContext:
+    """One task, ready to be computed.
+
+    Attributes
+    ----------
+    task : Task
+    data : Dataset
+    learner : LinearRanker
+        With the experiment's parameters set.
+    grid : dict of axis to ndarray of shape (n_settings,)
+    tuned_by : (LinearRanker, dict) or None
+        Learner and grid that are searched first; their selected values of ``task.tuned_by["axes"]`` are used.
+    narrow : ndarray or None
+        Coordinates of all rows in the span of the rows, where the learner gives the same scores on them. Settings are
+        selected on them; what is trained for the record itself is trained on the data.
+    memory_bytes : float or None
+        Limit of one training pass: settings go in blocks where all of them together need more.
+    check_limits : callable
+        To be called between units of work, with any arguments; what it raises ends the task.
+    partial : dict
+        What an interrupted run has kept.
+    keep : callable
+        Keeps finished parts, ready for JSON, in case of an interruption; they come back as ``partial``.
+    cpu_seconds_before : float
+        CPU time that an interrupted run has used.
+    """
+
+    task: Task
+    data: Dataset
+    learner: Any
+    grid: dict[str, np.ndarray]
+    tuned_by: tuple[Any, dict[str, np.ndarray]] | None = None
+    narrow: np.ndarray | None = None
+    memory_bytes: float | None = None
+    check_limits: Callable[..., None] = lambda *_: None
+    partial: dict[str, Any] = field(default_factory=dict)
+    keep: Callable[[dict[str, Any]], None] = lambda finished: None
+    cpu_seconds_before: float = 0.0
+
+    def __post_init__(self):
+        self._cpu_start = time.process_time() - self.cpu_seconds_before
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of the task so far, that of an interrupted run included."""
+        return time.process_time() - self._cpu_start
+
+    @property
+    def n_settings(self) -> int:
+        """Settings of the grid."""
+        return len(next(iter(self.grid.values())))
+
+    def setting(self, position: int) -> dict[str, float]:
+        """One setting of the grid."""
+        return {axis: float(values[position]) for axis, values in self.grid.items()}
+
+    def capped(self, train: np.ndarray, least: int) -> np.ndarray:
+        """The first ``max_train`` rows of a training set, which is in random order.
+
+        Raises
+        ------
+        ConfigError
+            If fewer than ``least`` rows of a class are left.
+        """
+        cap = self.task.max_train
+        if cap is None or cap >= len(train):
+            return train
+        kept = train[:cap]
+        positive = int(np.count_nonzero(np.asarray(self.data.y[kept]) > 0))
+        if min(positive, cap - positive) < least:
+            raise ConfigError(
+                f"max_train {cap} leaves {positive} positive and {cap - positive} negative rows of "
+                f"{self.task.dataset}; expected {least} of each class at least",
+                f"raise max_train of {self.task.column}",
+            )
+        return kept
+
+
+def seed_learner(learner: Any, seed: int) -> None:
+    """Let what a learner draws at random depend on the repetition alone."""
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=seed)
+
+
+def as_grid(setting: dict[str, float]) -> dict[str, np.ndarray]:
+    """A grid of one setting."""
+    return {axis: np.array([value]) for axis, value in setting.items()}

@@ -1,0 +1,158 @@
+"""Kind ``holdout``: repeated splits into training, validation and test rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from ..evaluation.holdout import holdout_split
+from ..evaluation.splits import Split
+from ..values import ratios
+from .base import Cost, KnownKind, TrainingCost, scoring_seconds
+from .context import TaskContext, seed_learner
+from .outcome import TestedOutcome, from_json, to_json
+from .splitting import SplitProtocol
+
+__all__ = ["Holdout", "HoldoutOutcome"]
+
+
+class HoldoutOutcome(TestedOutcome):
+    """One split into training, validation and test rows."""
+
+    needs: ClassVar = ("metrics.auc", "metrics.sparse_ratio", *TestedOutcome.needs[1:])
+    kind: Literal["holdout"]
+
+
+class Holdout(SplitProtocol):
+    """Repeated splits into training, validation and test rows; the setting that validates best is tested."""
+
+    outcome: ClassVar = HoldoutOutcome
+    metrics: ClassVar = ("auc", "sparse_ratio", "seconds")
+    quantities: ClassVar = metrics
+    ddof: ClassVar = 0
+    supports_axes_from: ClassVar = True
+
+    kind: Annotated[Literal["holdout"], KnownKind] = Field(
+        "holdout", description="holdout: repeated splits into three sets."
+    )
+    trials: int = Field(10, ge=1, description="Repetitions, each with a new split.")
+    shares: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (4, 1, 1), min_length=3, max_length=3, description="Relative sizes of training, validation and test set."
+    )
+    split: Literal["stratified", "released"] = Field(
+        "stratified",
+        description="stratified: each class is divided; released: the permutations of the FTRL-AUC program.",
+    )
+    imbalance: Annotated[float | tuple[float, ...] | None, BeforeValidator(ratios)] = Field(
+        None, description="Positives kept for each negative, the first ones; of a list, each is a row of the table."
+    )
+    auc: Literal["exact", "released"] = Field(
+        "exact", description="exact; released: that of the FTRL-AUC program, without the last trapezoid."
+    )
+    seed: int = Field(17, ge=0, le=2**32 - 1, description="Seed of all splits and orders.")
+
+    @property
+    def test_fraction(self) -> float:
+        """Share of the test rows among those of training and test."""
+        return self.shares[2] / (self.shares[0] + self.shares[2])
+
+    def cases(self) -> list[tuple[str, Holdout]]:
+        """Each ratio of a list under ``imbalance``; see `Protocol.cases`."""
+        if self.imbalance is None:
+            return [("", self)]
+        kept = self.imbalance if isinstance(self.imbalance, tuple) else (self.imbalance,)
+        return [(f" @ {ratio:g}", self.model_copy(update={"imbalance": ratio})) for ratio in kept]
+
+    def n_rows(self, n_samples: int, n_positive: int | None) -> int:
+        """Rows of a dataset that are used; all of them while the classes are not known."""
+        if self.imbalance is None or n_positive is None:
+            return n_samples
+        n_negative = n_samples - n_positive
+        return n_negative + min(n_positive, int(self.imbalance * n_negative))
+
+    def sizes(self, n_samples: int, max_train: int | None) -> tuple[float, float, float]:
+        train, validation, test = (n_samples * share / sum(self.shares) for share in self.shares)
+        return train if max_train is None else min(train, max_train), validation, test
+
+    def validation_error(self, n_positive: int, n_negative: int) -> str | None:
+        """Why classes of these sizes cannot be split, or None: every set needs rows of both."""
+        if self.imbalance is not None:
+            asked = int(self.imbalance * n_negative)
+            if asked > n_positive:
+                return f"imbalance {self.imbalance:g} asks for {asked} positive rows, and it has {n_positive}"
+            n_positive = asked
+        rarer = min(n_positive, n_negative)
+        if all(rarer * share >= sum(self.shares) for share in self.shares):
+            return None
+        return f"its rarer class has {rarer} rows, too few to be divided {' : '.join(map(str, self.shares))}"
+
+    def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
+        train, validation, _ = self.sizes(n_samples, max_train)
+        selection, memory = training(train, n_settings)
+        refit, memory_of_refit = training(train, 1)
+        memory = max(memory + 16.0 * validation * n_settings, memory_of_refit)
+        return selection + scoring_seconds(validation, n_settings) + refit, memory
+
+    def make_split(self, context: TaskContext) -> Split:
+        task = context.task
+        settings = {key: getattr(self, key) for key in ("shares", "split", "imbalance", "seed")}
+        split = holdout_split(context.data.y, trial=task.trial, dataset=task.dataset, **settings)
+        return replace(split, train=context.capped(split.train, 1))
+
+    def inherit_axes(self, context: TaskContext, split: Split) -> str:
+        from ..evaluation.selection import ranking
+
+        if context.tuned_by is None:
+            return ""
+        other = context.task.tuned_by
+        best = ranking(self._validate(context, *context.tuned_by, split, "tuned_by"))
+        if len(best) == 0:
+            return f"no setting of {other['learner']}, which selects the axes first, stayed finite"
+        grid = context.tuned_by[1]
+        inherited = {axis: np.full(context.n_settings, grid[axis][best[0]]) for axis in other["axes"]}
+        context.grid = {**context.grid, **inherited}
+        return ""
+
+    def search(self, context: TaskContext, split: Split) -> np.ndarray:
+        """AUC of every setting on the validation rows."""
+        return self._validate(context, context.learner, context.grid, split, "validation")
+
+    def measure(self, context: TaskContext, split: Split, coef: np.ndarray) -> dict[str, float]:
+        """The AUC, the exact one beside another one, and the share of weights that are not zero."""
+        from ..evaluation.selection import score_columns
+
+        y = context.data.y[split.test]
+        found = {"auc": float(score_columns(context.data.X, y, split.test, coef, self.auc_columns)[0])}
+        if self.auc != "exact":
+            found["auc_exact"] = float(score_columns(context.data.X, y, split.test, coef)[0])
+        return {**found, "sparse_ratio": np.count_nonzero(coef) / len(coef)}
+
+    def _validate(
+        self, context: TaskContext, learner: Any, grid: dict[str, np.ndarray], split: Split, name: str
+    ) -> np.ndarray:
+        """AUC of every setting on the validation rows; finished ones are kept under ``name``."""
+        from ..evaluation.selection import fit_and_score
+
+        seed_learner(learner, split.seed)
+        kept = context.partial.get(name, {})
+
+        def keep(aucs: dict[int, float]) -> None:
+            context.partial[name] = dict(zip(map(str, aucs), to_json(aucs.values())))
+            context.keep({key: context.partial[key] for key in ("tuned_by", "validation") if key in context.partial})
+
+        return fit_and_score(
+            learner,
+            context.data.X,
+            context.data.y,
+            grid,
+            split.train,
+            split.validation,
+            memory_bytes=context.memory_bytes,
+            on_chunk=context.check_limits,
+            auc=self.auc_columns,
+            finished=dict(zip(map(int, kept), from_json(list(kept.values())))),
+            on_block=keep,
+        )
