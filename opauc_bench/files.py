@@ -45,19 +45,9 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
-    """Write a file atomically; missing folders are created.
+    """Write a file atomically; missing folders are created. Raises ResultsError if that fails.
 
-    Parameters
-    ----------
-    path : Path
-    content : bytes
-    durable : bool
-        Whether to wait until the file would survive a power failure.
-
-    Raises
-    ------
-    ResultsError
-        If the folder or the file cannot be written.
+    `durable` waits until the file would survive a power failure.
     """
     with _named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,9 +79,7 @@ def _named_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (FileExistsError, NotADirectoryError) as error:
-        raise ResultsError(
-            f"{path} cannot be written: it is in a file, not a folder", "select another folder"
-        ) from error
+        raise ResultsError(f"{path} cannot be written: it is in a file", "select another folder") from error
     except OSError as error:
         raise ResultsError(
             f"{path} cannot be written: {error.strerror}", "free some space, or select another folder"

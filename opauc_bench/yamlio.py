@@ -180,7 +180,7 @@ def _line_column(before: str) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
 
-# PyYAML's message, ours, and whether the position where the construct began is more helpful than where it failed.
+# PyYAML's message, its replacement, and whether the start of the construct is the better position.
 _SYNTAX: list[tuple[str, str, bool]] = [
     (r"found character '\\t'", "tabs are not allowed here; indent with spaces", False),
     (r"mapping values are not allowed", "unexpected ':'; check the indentation, and quote text with ': '", False),

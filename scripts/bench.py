@@ -572,9 +572,9 @@ def with_full_moments(state, X, y):
     learner = get_learner("opauc_s")()
     alone = learner._begin(X.shape[1], {axis: np.array([2.0**-10]) for axis in learner.grid_axes})
     learner._consume(alone, X, y)
-    for name in ("counts", "sums", "seen", "matrices", "rows", "n_rows"):
+    for name in ("shared", "matrices", "rows"):
         setattr(state, name, getattr(alone, name))
-    state.W[:], state.products[:] = 0.0, 0.0
+    state.models.W[:], state.models.products[:] = 0.0, 0.0
     return 10
 
 

@@ -1,22 +1,22 @@
-"""Write docs/results.md from its template and the committed records, so that no figure on that page can go stale.
+"""Write docs/results.md from its template and the committed records, so that its numbers are always up to date.
 
     python scripts/write_results_page.py            writes docs/results.md
-    python scripts/write_results_page.py --check    says whether it is what the records give; exit code 1 if not
+    python scripts/write_results_page.py --check    compares only; exit code 1 if the page is out of date
 
-In docs/results.md.in, ``{{name argument ...}}`` stands for a figure:
+In docs/results.md.in, ``{{name argument ...}}`` is replaced by a number:
 
-    mean EXP ROW COLUMN         our mean, as tables print it
+    mean EXP ROW COLUMN         mean, as tables print it
     cell EXP ROW COLUMN         the same with the mark of the test
     cell_std EXP ROW COLUMN     mean ± std
     published EXP ROW COLUMN    the printed mean of the same cell; published_std with its std
-    diff EXP ROW COLUMN         our mean minus the printed one
-    stds EXP ROW COLUMN         our mean minus the printed one, in printed stds
+    diff EXP ROW COLUMN         mean minus the printed one
+    stds EXP ROW COLUMN         mean minus the printed one, in printed stds
     count EXP WHAT              a count of the comparison: compared, within_one, within_two, explained, open, verdicts,
                                 agreeing; or of the table: datasets (complete in every column)
     wtl EXP COLUMN TEST         win/tie/loss of the reference against a column, by the test paired or corrected
-    distant EXP                 a table of all cells further than one printed std, with what is known of them
-    cpu EXP [ROW ...]           CPU minutes on record, of some datasets or of all
-    timed FIGURE ROW COLUMN     milliseconds of a pass
+    distant EXP                 a table of all cells further than one printed std, with their notes
+    cpu EXP [ROW ...]           CPU minutes of the records, of some datasets or of all
+    timed FIGURE ROW COLUMN     milliseconds per pass
     by_rank ROW TAU             mean AUC in figure5_2013
     sketch_error ROW COLUMN TAU    relative error of the positive class in figure4
 
@@ -154,12 +154,12 @@ def cpu(experiment: str, *rows: str) -> str:
 
 @functools.cache
 def drawn(figure: str) -> list[dict[str, str]]:
-    """The numbers behind a figure."""
+    """The data of a figure."""
     return list(csv.DictReader(io.StringIO(figure_texts(figures_of(recorded(figure)))[f"{figure}.csv"])))
 
 
 def plotted(figure: str, **where: str) -> dict[str, str]:
-    """A row of the numbers behind a figure."""
+    """One row of the data of a figure."""
     for row in drawn(figure):
         if where.items() <= row.items():
             return row
@@ -173,7 +173,7 @@ def timed(figure: str, dataset: str, column: str) -> str:
 
 
 def by_rank(dataset: str, tau: str) -> str:
-    """Mean AUC of OPAUC_r with a sketch of so many columns."""
+    """Mean AUC of OPAUC_r with a sketch of ``tau`` columns."""
     return AUC.text(float(plotted("figure5_2013", dataset=dataset, tau=f"{float(tau)}")["auc_mean"]))
 
 
@@ -189,12 +189,12 @@ FIGURES = {f.__name__: f for f in (*OF_TABLES, *OF_FIGURES)}
 
 
 def page() -> str:
-    """The page that template and records give."""
+    """Return the page, from the template and the records."""
 
     def figure(match: re.Match) -> str:
         name, *arguments = shlex.split(match[1])
         if name not in FIGURES:
-            raise SystemExit(f"{TEMPLATE.name}: no figure is called {name!r}; known: {', '.join(FIGURES)}")
+            raise SystemExit(f"{TEMPLATE.name}: unknown name {name!r}; known: {', '.join(FIGURES)}")
         return FIGURES[name](*arguments)
 
     text = re.sub(r"\{\{([^{}]+)\}\}", figure, TEMPLATE.read_text(encoding="utf-8"))
@@ -208,7 +208,7 @@ def main() -> int:
     text = page()
     if given.check:
         good = PAGE.read_text(encoding="utf-8") == text
-        print("docs/results.md is what the records give" if good else "docs/results.md is stale: write it again")
+        print("docs/results.md agrees with the records" if good else "docs/results.md is out of date: write it again")
         return 0 if good else 1
     PAGE.write_text(text, encoding="utf-8")
     return 0

@@ -44,7 +44,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    if config.getoption("markexpr") == "faults" and not config.getoption("--hypothesis-profile"):
+    if config.getoption("markexpr").startswith("faults") and not config.getoption("--hypothesis-profile"):
         settings.load_profile("thorough")
 
 

@@ -30,7 +30,7 @@ def by_counting(y, scores):
 
 
 @given(scored())
-def test_it_is_what_scikit_learn_says(example):
+def test_auc_equals_scikit_learn(example):
     y, scores = example
     assert auc_score(y, scores) == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
 
@@ -42,7 +42,7 @@ def test_ties_count_one_half_to_the_last_bit(example):
 
 
 @given(scored())
-def test_any_growing_map_of_the_scores_leaves_it_alone(example):
+def test_auc_ignores_increasing_maps_of_the_scores(example):
     y, scores = example
     ranks = np.searchsorted(np.unique(scores), scores)
     assert auc_score(y, ranks) == auc_score(y, scores)
@@ -59,7 +59,7 @@ def test_swapped_labels_and_negated_scores_give_the_complement(example):
 
 
 @given(scored(), st.randoms(use_true_random=False))
-def test_the_order_of_the_rows_does_not_matter(example, random):
+def test_auc_ignores_the_order_of_rows(example, random):
     y, scores = example
     order = list(range(len(y)))
     random.shuffle(order)
@@ -85,7 +85,7 @@ def test_small_cases_by_hand(positives, negatives, auc):
     assert auc_score(y, np.array([*positives, *negatives], dtype=float)) == auc
 
 
-def test_it_is_exact_where_nearly_all_rows_tie():
+def test_auc_is_exact_where_nearly_all_rows_tie():
     rng = np.random.default_rng(5)
     y = np.where(rng.random(20_000) < 0.03, 1, -1)
     scores = np.where(rng.random(20_000) < 0.999, 0.0, rng.choice([-1.0, 1.0], 20_000))
@@ -95,7 +95,7 @@ def test_it_is_exact_where_nearly_all_rows_tie():
     assert auc_score(y, scores) == (2 * wins + ties) / (2 * above.sum() * below.sum())
 
 
-def test_more_pairs_than_32_bits_hold():
+def test_auc_counts_more_pairs_than_32_bits():
     y = np.repeat([1, -1], 100_000)
     assert auc_score(y, y.astype(float)) == 1.0
     assert auc_score(y, np.zeros(200_000)) == 0.5
@@ -132,7 +132,7 @@ def test_scores_of_any_kind_of_number_and_labels_of_any_two_kinds():
     assert auc_score([True, False], [3, 4]) == 0.0
 
 
-def test_the_scores_are_left_as_they_are():
+def test_auc_does_not_change_the_scores():
     y, scores = np.array([1, -1, 1]), np.array([[3.0], [2.0], [1.0]])
     scores.flags.writeable = False
     auc_columns(y, scores)
@@ -150,7 +150,7 @@ def test_the_scores_are_left_as_they_are():
         ([[1], [-1]], np.zeros((2, 1)), "got \\(2, 1\\) and \\(2, 1\\)"),
     ],
 )
-def test_what_is_no_scoring_of_two_classes_is_refused(y, scores, message):
+def test_auc_refuses_other_than_two_classes(y, scores, message):
     with pytest.raises(ValueError, match=message):
         auc_columns(y, scores)
 

@@ -91,7 +91,7 @@ def test_rows_outside_order_are_not_read(learner):
 
 
 class Direction(BatchLearner):
-    """The difference of the class means: all that a learner of one's own has to define."""
+    """The difference of the class means: all that a user-written learner has to define."""
 
     grid_axes = ("lam",)
 

@@ -421,7 +421,7 @@ READING = [
 
 @pytest.fixture
 def readable(small, tmp_path):
-    """The folder of the experiment, which nobody may write to but root."""
+    """The folder of the experiment, writable for root only."""
     desk = shutil.copytree(small[0], tmp_path / "readable")
     paths = [desk, *desk.rglob("*")]
     for path in paths:

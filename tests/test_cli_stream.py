@@ -129,7 +129,7 @@ def test_progress_on_a_terminal_is_one_line(environment, desk, tmp_path):
     shown = []
 
     def read():
-        # Until nobody can write any more: a terminal that is gone would be an error of its own.
+        # Closed only after the last write: a closed terminal is another error.
         with contextlib.suppress(OSError), os.fdopen(ours, "rb", buffering=0) as screen:
             while part := screen.read(4096):
                 shown.append(part)

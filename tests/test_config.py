@@ -224,7 +224,7 @@ def test_any_grid_survives_a_round_trip_through_yaml(write, written):
             assert [math.log2(value) for value in values] == list(range(low, high + 1, step))
 
 
-def test_plain_is_json_and_says_everything(write):
+def test_plain_is_json_with_all_defaults(write):
     text = MINIMAL + "limits: {seconds: 3h}\nreuse: [table2]\nreport: {test: corrected}\nprotocol: {seed: 7}\n"
     first = load_experiment(write(text))
     again = load_experiment(write(json.dumps(first.plain())))
@@ -287,7 +287,7 @@ def test_rows_of_a_table_have_the_cases_of_the_protocol(write):
 # ------------------------------------------------------------------ mistakes
 
 
-def test_all_mistakes_at_once_with_positions(complaints):
+def test_all_mistakes_are_reported_at_once_with_positions(complaints):
     text = """\
 titel: x
 datasets: [germann, diabetes, diabetes]
@@ -487,7 +487,7 @@ def test_one_mistake(complaints, key, value, complaint):
     assert re.sub(r"^x\.yaml:\d+:\d+: ", "", line) == complaint
 
 
-def test_unreadable_extra_catalogue_speaks_for_itself(write):
+def test_error_of_an_unreadable_catalogue_is_passed_on(write):
     path = write(MINIMAL + "catalogue: mine.yaml\n")
     (path.parent / "mine.yaml").write_text("x: 1\n")
     asked = []
@@ -529,7 +529,7 @@ json_values = st.recursive(
 
 @settings(deadline=None)
 @given(st.sampled_from(sorted(Experiment.model_fields)), json_values)
-def test_whatever_stands_in_a_field_is_accepted_or_explained(write, key, value):
+def test_any_value_of_a_field_is_accepted_or_explained(write, key, value):
     said = {"title": "t", "datasets": ["german"], "learners": ["opauc"], "grids": {"eta": [1], "lam": [1]}}
     path = write(yaml.safe_dump({**said, key: value}, sort_keys=False))
     try:
@@ -609,7 +609,7 @@ def test_table3_balanced_differs_from_table3_in_the_weights_only():
         assert entry.max_train == ours[entry.name].max_train
 
 
-def test_quickstart_says_that_its_grid_is_reduced():
+def test_quickstart_title_names_the_reduced_grid():
     experiment = load_experiment(find_config("quickstart"))
     assert experiment.datasets == ("breast_cancer", "wine", "digits")
     assert experiment.columns == ("opauc", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ")
@@ -654,7 +654,7 @@ def test_find_config(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_find_config_lists_what_there_is(tmp_path, monkeypatch, text, complaint):
+def test_find_config_lists_the_known_names(tmp_path, monkeypatch, text, complaint):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(config.load, "_packaged_configs", lambda: tmp_path / "shipped")
     (tmp_path / "shipped").mkdir()
@@ -665,7 +665,7 @@ def test_find_config_lists_what_there_is(tmp_path, monkeypatch, text, complaint)
     assert caught.value.message == complaint
 
 
-def test_find_config_with_a_name_that_no_disk_would_take():
+def test_find_config_refuses_an_invalid_file_name():
     with pytest.raises(ConfigError, match="no such file"):
         find_config("x" * 5000)
 
@@ -787,7 +787,7 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
         ),
     ],
 )
-def test_mistakes_about_a_holdout_are_told_all_at_once(tmp_path, old, new, complaints):
+def test_mistakes_in_a_holdout_are_reported_at_once(tmp_path, old, new, complaints):
     with pytest.raises(ConfigError) as caught:
         read_holdout(tmp_path / "x.yaml", old, new)
     lines = caught.value.message.replace(f"{tmp_path}/", "").split("\n")

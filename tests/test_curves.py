@@ -46,7 +46,7 @@ def slow_auc(weights, rows=TEST):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, lambda X: X.astype(np.float32).astype(np.float64)])
-def test_a_sweep_is_a_loop_over_settings(form):
+def test_sweep_equals_loop_over_settings(form):
     learner = get_learner("ftrl_auc")()
     grid = {"gamma": np.array([0.1, 1.0, 0.1]), "l1": np.array([1e-3, 1.0, 100.0])}
     found = swept(learner, form(X), grid, {"auc": TEST, "validation_auc": np.arange(160, 200)})
@@ -60,13 +60,13 @@ def test_a_sweep_is_a_loop_over_settings(form):
     assert found["auc"][2] == 0.5
 
 
-def test_what_diverges_has_no_number_at_all():
+def test_sweep_gives_nan_for_diverged_settings():
     found = swept(get_learner("opauc")())
     assert np.isfinite(found["auc"]).tolist() == [True, True, False]
     assert np.isfinite(found["sparse_ratio"]).tolist() == [True, True, False]
 
 
-def test_a_sweep_in_blocks_goes_on_where_it_was_interrupted():
+def test_sweep_in_blocks_continues_after_an_interruption():
     whole = swept(get_learner("opauc")())
     seen = []
 
@@ -112,7 +112,7 @@ def test_checkpoints_are_even_steps_or_even_ratios():
         ("spauc", {"mu": 1e-3, "l1": 1e-4}),
     ],
 )
-def test_a_learning_curve_is_training_anew_on_the_first_rows(learner, setting):
+def test_learning_curve_equals_training_on_the_first_rows(learner, setting):
     at = np.array([1, 7, 16, 17, 100, 160])
     seed = {"random_state": 0} if "random_state" in get_learner(learner)().get_params() else {}
     aucs, seconds = learning_curve(context_of(get_learner(learner)(**seed)), setting, TRAIN, TEST, at, auc_columns)
@@ -126,7 +126,7 @@ def test_a_learning_curve_is_training_anew_on_the_first_rows(learner, setting):
     assert (np.diff(seconds) >= 0).all()
 
 
-def test_looking_changes_nothing():
+def test_stops_do_not_change_the_weights():
     grid = {"eta": np.array([2.0**-6]), "lam": np.array([0.01])}
     plain = get_learner("opauc")().fit_grid(X, Y, grid, order=TRAIN)
     looked = get_learner("opauc")().fit_grid(
@@ -135,7 +135,7 @@ def test_looking_changes_nothing():
     np.testing.assert_allclose(looked, plain, rtol=1e-12)
 
 
-def test_a_curve_ends_where_the_weights_overflow():
+def test_learning_curve_is_nan_from_an_overflow_on():
     context, setting = context_of(get_learner("opauc")()), {"eta": 2.0**9, "lam": 4.0}
     aucs, seconds = learning_curve(context, setting, TRAIN, TEST, np.arange(1, 161), auc_columns)
     alive = np.isfinite(aucs)
@@ -145,7 +145,7 @@ def test_a_curve_ends_where_the_weights_overflow():
     assert (np.isfinite(seconds) == alive).all()
 
 
-def test_stops_reach_their_rows_whatever_the_chunks():
+def test_stops_are_independent_of_chunks():
     seen = []
     get_learner("opauc")().fit_grid(
         X, Y, GRID, order=TRAIN, stops={3, 16, 20, 999}, on_stop=lambda n, weights: seen.append((n, weights().shape))
@@ -153,7 +153,7 @@ def test_stops_reach_their_rows_whatever_the_chunks():
     assert seen == [(3, (6, 3)), (16, (6, 3)), (20, (6, 3))]
 
 
-def test_learning_time_leaves_out_the_looking():
+def test_learning_time_excludes_scoring():
     clock = []
 
     def slow_score(y, scores):
@@ -175,7 +175,7 @@ def test_learning_time_leaves_out_the_looking():
 # ---------------------------------------------------------------------- times
 
 
-def test_times_are_of_separate_equal_passes():
+def test_timing_repeats_the_same_pass():
     passes = []
 
     class Learner:

@@ -37,6 +37,12 @@ KNOWN = {
     "reviews": (8000, 473856, 4000, 1519266, "b006e526"),
 }
 SPARSE = {"a9a", "w8a", "news20", "news20.unit", "news20.g1", "sector", "sector.lvr", "farm-ads", "imdb", "reviews"}
+LARGE = {"mnist", "connect-4", "ijcnn1", *SPARSE} - {"a9a", "w8a"}
+
+
+def marked(*names: str) -> list:
+    """Names of datasets as parameters of a test; the large ones take seconds each."""
+    return [pytest.param(name, marks=pytest.mark.large) if name in LARGE else name for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +60,7 @@ def available(name: str, sources: Sources):
     return entry
 
 
-@pytest.mark.parametrize("name", list(KNOWN))
+@pytest.mark.parametrize("name", marked(*KNOWN))
 def test_dataset_has_known_counts(name, sources):
     n_samples, n_features, n_positive, nonzero, fingerprint = KNOWN[name]
     said = []
@@ -74,6 +80,7 @@ def test_rows_without_features_are_kept(sources):
     assert int((np.diff(X.indptr) == 0).sum()) == 4203
 
 
+@pytest.mark.large
 def test_scaled_counts_have_largest_value_one(sources):
     X = prepare(available("news20", sources), sources).X
     largest = X.max(axis=0).toarray().ravel()
@@ -81,12 +88,13 @@ def test_scaled_counts_have_largest_value_one(sources):
     assert int((largest == 0).sum()) == 1715  # features that never occur
 
 
-@pytest.mark.parametrize("name", ["news20.unit", "imdb", "reviews"])
+@pytest.mark.parametrize("name", marked("news20.unit", "imdb", "reviews"))
 def test_rows_have_unit_length(name, sources):
     X = prepare(available(name, sources), sources).X
     np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0, rtol=1e-12)
 
 
+@pytest.mark.large
 def test_reviews_are_sorted_by_class(sources):
     y = prepare(available("reviews", sources), sources).y
     assert (y[:4000] == 1).all()
@@ -100,6 +108,7 @@ def test_number_of_random_features_is_as_published(sources):
         assert sum(file.stat().st_size for file in dataset.folder.iterdir()) < 40e6
 
 
+@pytest.mark.large
 def test_one_hot_rows_have_one_token_per_square(sources):
     X = prepare(available("connect-4", sources), sources).X
     squares = np.asarray(X).reshape(-1, 42, 3)
@@ -107,6 +116,7 @@ def test_one_hot_rows_have_one_token_per_square(sources):
     assert (squares.sum(axis=1) == [34, 4, 4]).all()  # b, o, x: eight moves were made
 
 
+@pytest.mark.large
 def test_mnist_has_known_digits(sources):
     _, labels = read_original(available("mnist", sources), sources)
     assert np.bincount(labels.astype(int)).tolist() == [

@@ -423,6 +423,7 @@ def test_waiting_process_finds_repaired_arrays(sources):
     assert said == ["toy: waiting for another process that prepares it"]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(("content", "changes"), [(DENSE, {}), (SPARSE, SPARSE_ENTRY)])
 def test_flipped_bit_in_meta_or_header_is_detected_or_harmless(sources, tmp_path, content, changes):
     put(tmp_path, content)

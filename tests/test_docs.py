@@ -19,8 +19,7 @@ from opauc_bench.config import Experiment, LatexTable, LearnerEntry, Limits, Rep
 from opauc_bench.data import load_catalogue
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
-from opauc_bench.protocols import Convergence, CrossValidation, Holdout, SketchError, Sweep, Timing
-from opauc_bench.protocols.prequential import Prequential
+from opauc_bench.protocols import Convergence, CrossValidation, Holdout, Prequential, SketchError, Sweep, Timing
 from opauc_bench.report.published import list_published
 from opauc_bench.results.frame import record_frame
 from opauc_bench.results.manifest import read_manifest

@@ -133,7 +133,7 @@ def test_configs_load_and_plan(path, tmp_path):
         ("ftrl_figure10", "ftrl_table3"),
     ],
 )
-def test_configs_look_at_the_settings_that_a_table_selects(figure, table, tmp_path):
+def test_figure_configs_use_the_settings_that_a_table_selects(figure, table, tmp_path):
     """The tasks that select are tasks of the table: only then their records are found."""
     sources = Sources(tmp_path / "cache", (), offline=True)
     drawn, filled = (
@@ -213,7 +213,7 @@ def test_a_run_prints_its_numbers_and_where_the_files_are(swept):
     assert not [name for name in names if name.startswith("table")]
 
 
-def test_the_csv_says_what_the_records_say(swept):
+def test_csv_equals_the_records(swept):
     folder = swept[0] / "results/swept"
     records = [record for record in records_of(folder) if record.dataset == "wine"]
     rows = [row for row in rows_of(folder / "influence.csv") if row["dataset"] == "wine"]
@@ -268,7 +268,7 @@ def test_status_plan_and_verify_know_the_kind(swept, command):
     assert "draws figures" in refused.stderr
 
 
-def test_without_matplotlib_there_are_the_numbers_and_a_way_to_the_rest(swept, environment):
+def test_run_without_matplotlib_writes_csv_and_names_the_extra(swept, environment):
     desk = swept[0]
     code = (
         "import sys, importlib.util as u; find = u.find_spec; "
@@ -287,7 +287,7 @@ def test_without_matplotlib_there_are_the_numbers_and_a_way_to_the_rest(swept, e
     assert not list((desk / "bare").glob("influence.p*")) + list((desk / "bare").glob("*.svg"))
 
 
-def test_a_part_of_the_panels_can_be_asked_for(swept, command):
+def test_report_of_one_dataset_has_one_panel(swept, command):
     shown = command("run", "swept.yaml", "--offline", "--dataset", "wine", cwd=swept[0]).stdout
     assert "wine:" in shown
     assert "breast_cancer:" not in shown
@@ -328,7 +328,7 @@ def desk(invoke, tmp_path_factory):
     return desk
 
 
-def test_what_is_taken_over_is_what_would_be_selected(desk):
+def test_reused_selection_equals_own_selection(desk):
     reused, own, tables = (records_of(desk / "results" / name) for name in ("pass", "own_pass", "table"))
     assert len(reused) == len(tables) == 6
     assert [record.id for record in reused] == [record.id for record in own]
@@ -341,7 +341,7 @@ def test_what_is_taken_over_is_what_would_be_selected(desk):
     assert all(record.selected == selected[record.column, record.fold] for record in reused)
 
 
-def test_the_manifest_names_the_records_whose_setting_was_taken_over(desk):
+def test_manifest_names_the_records_of_reused_selections(desk):
     ids = tuple(sorted(record.id for record in records_of(desk / "results/table")))
     assert read_manifest(desk / "results/pass").selected_in == {"table": ids}
     assert read_manifest(desk / "results/own_pass").selected_in == {}
@@ -375,7 +375,7 @@ def test_one_experiment_may_have_several_figures(desk):
     assert list(rows_of(desk / "results/pass/time.csv")[0])[2:4] == ["seconds_mean", "seconds_std"]
 
 
-def test_plans_know_what_is_selected_already(desk, tmp_path):
+def test_plan_uses_known_selections(desk, tmp_path):
     def planned(name):
         sources = Sources(tmp_path, (), offline=True)
         session = Session.open(desk / f"{name}.yaml", out=desk / "results" / name, sources=sources)
@@ -388,7 +388,7 @@ def test_plans_know_what_is_selected_already(desk, tmp_path):
     assert sum(task.seconds for task in reused) < sum(task.seconds for task in own)
 
 
-def test_times_are_measured_by_one_worker_and_say_how_busy_the_machine_was(desk):
+def test_timing_uses_one_worker_and_records_the_load(desk):
     assert "on 1 worker\n" in (desk / "times.err").read_text()
     for record in records_of(desk / "results/times"):
         timing = record.timing
@@ -404,7 +404,7 @@ def test_times_are_measured_by_one_worker_and_say_how_busy_the_machine_was(desk)
     ]
 
 
-def test_a_busy_machine_is_told(desk, command, monkeypatch):
+def test_busy_machine_gives_a_warning(desk, command, monkeypatch):
     monkeypatch.setattr("opauc_bench.commands.run.what_else_runs", lambda: "1.3 of 2 cores are at work for others")
     done = command("run", "times.yaml", "--offline", "--fresh", "--jobs", 2, cwd=desk)
     assert "warning: the machine is busy (1.3 of 2 cores are at work for others): times" in " ".join(
@@ -426,7 +426,7 @@ def test_a_busy_machine_is_told(desk, command, monkeypatch):
         (["intr 5", "intr 5"], 0.1, None),
     ],
 )
-def test_what_else_runs_is_looked_at_now(stats, load, told, monkeypatch, tmp_path):
+def test_load_is_measured_at_the_start(stats, load, told, monkeypatch, tmp_path):
     stat = tmp_path / "stat"
 
     def show(text):
@@ -443,14 +443,14 @@ def test_what_else_runs_is_looked_at_now(stats, load, told, monkeypatch, tmp_pat
     assert busy.what_else_runs() == told
 
 
-def test_times_cannot_be_measured_by_a_scheduler():
+def test_timing_with_a_scheduler_is_refused():
     with pytest.raises(ConfigError, match="times are measured on this machine alone"):
         Engine("dask", "tcp://there:8786", 4).alone()
     assert Engine("loky", None, 4).alone() == replace(Engine(), n_jobs=1)
     assert (Engine(n_jobs=1).title, Engine(n_jobs=2).title) == ("1 worker", "2 workers")
 
 
-def test_a_table_may_have_figures_besides(command, tmp_path):
+def test_table_experiment_may_have_figures(command, tmp_path):
     text = TABLE.replace("oam_gra, title: OAM_gra", "oam_gra, name: b20, title: OAM_gra, params: {buffer_size: 20}")
     text = text.replace("[opauc,", "[{learner: oam_gra, name: b10, title: OAM_gra, params: {buffer_size: 10}},")
     text = text.replace(", lambda: [0.01, 4]", "")
@@ -481,7 +481,7 @@ def test_a_table_may_have_figures_besides(command, tmp_path):
     ],
     ids=str,
 )
-def test_a_record_that_is_no_record_of_its_kind_is_not_believed(swept, command, tmp_path, columns, complaint):
+def test_record_that_does_not_fit_its_kind_is_damaged(swept, command, tmp_path, columns, complaint):
     shutil.copytree(swept[0], tmp_path / "copy")
     folder = tmp_path / "copy/results/swept"
     forge(folder, record_of(folder), {"outcome.columns": columns})

@@ -114,7 +114,7 @@ def test_a_point_without_all_its_repetitions_has_no_mean(sweep_figure):
     assert pending.notes == ("1 of 25 done: d",)
 
 
-def test_the_other_axes_may_be_chosen_by_validation_for_each_repetition_and_point():
+def test_other_axes_are_selected_by_validation_per_repetition_and_point():
     spec = FigureEntry(name="f", x="auc", y="sparse_ratio", along="eta", others="validation")
     figure = build_figure(spec, ["d"], [OPAUC], {("d", "opauc"): cell(swept(0, True), swept(0.02, True))})
     (line,) = figure.panels[0].lines
@@ -132,7 +132,7 @@ def test_a_column_without_the_axis_that_lines_follow_is_a_point():
     assert [point.x for point in line.points] == pytest.approx([0.52625])
 
 
-def test_equal_validation_goes_to_the_setting_that_comes_first_and_a_diverged_one_never_wins():
+def test_validation_ties_select_the_first_finite_setting():
     exact = {"a": [1.0] * 4, "b": [1.0, 2.0, 3.0, 4.0]}
     measured = {"auc": [0.1, 0.2, 0.3, 0.4], "validation_auc": [NAN, 0.7, 0.7 + 1e-14, 0.6], "sparse_ratio": [1.0] * 4}
     spec = FigureEntry(name="f", x="a", y="auc", others="validation")
@@ -180,7 +180,7 @@ def test_notes_name_what_is_not_drawn(time_figure):
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=2, max_size=6))
-def test_means_are_those_of_a_slow_loop(tables):
+def test_means_equal_a_slow_loop(tables):
     samples = [Sample({"eta": ETAS}, {"auc": table}) for table in tables]
     (line,) = build_figure(SWEEP, ["d"], [OPAUC], {("d", "opauc"): cell(*samples)}).panels[0].lines
     for k, point in enumerate(line.points):
@@ -217,7 +217,7 @@ def test_csv_of_a_measured_x_has_its_mean_and_std(pass_figure):
     assert (rows[0]["n_seen_mean"], rows[0]["n_seen_std"]) == ("10.0", "0.0")
 
 
-def test_the_terminal_keeps_to_its_width(sweep_figure, pass_figure, time_figure):
+def test_terminal_text_fits_the_width(sweep_figure, pass_figure, time_figure):
     many = [Column(f"c{k}", f"learner number {k}", f"c{k}") for k in range(12)]
     cells = {(f"dataset {d}", c.key): cell(timed(1.0)) for d in range(3) for c in many}
     wide = build_figure(TIME, [f"dataset {d}" for d in range(3)], many, cells)
@@ -227,7 +227,7 @@ def test_the_terminal_keeps_to_its_width(sweep_figure, pass_figure, time_figure)
     assert "learner number 11" in figure_to_terminal(wide)
 
 
-def test_the_terminal_says_what_the_points_are(sweep_figure, pass_figure, time_figure):
+def test_terminal_text_names_the_points(sweep_figure, pass_figure, time_figure):
     text = figure_to_terminal(sweep_figure)
     assert "d: test AUC by step size η" in text
     assert re.search(r"λ = 4 +\.5750 +\.6000 +- 0/2", text)
@@ -249,7 +249,7 @@ def looks(axes):
     return [(line.get_color(), line.get_marker()) for line in axes.get_lines() if len(line.get_xdata())]
 
 
-def test_every_learner_has_a_look_of_its_own():
+def test_every_learner_has_a_distinct_style():
     assert len(set(LEARNER_STYLES.values())) == len(LEARNER_STYLES) - 4  # sketches look like the learners they serve
     assert set(LEARNERS) <= set(LEARNER_STYLES)
     figures = [
@@ -264,7 +264,7 @@ def test_every_learner_has_a_look_of_its_own():
         assert len({style_of(name).marker for name in names}) == len(names)
 
 
-def test_unknown_learners_keep_their_look_and_take_no_other():
+def test_unknown_learners_have_a_fixed_distinct_style():
     first = style_of("my_own_learner")
     assert first == style_of("my_own_learner")
     assert (first.colour, first.marker) not in set(LEARNER_STYLES.values())
@@ -301,7 +301,7 @@ def test_lines_have_bands_labels_scales_and_a_legend(sweep_figure):
 
 
 @pytest.mark.parametrize("spec", [SWEEP, PASS])
-def test_no_band_goes_where_no_auc_can_be(spec):
+def test_bands_of_auc_end_at_0_and_1(spec):
     cells = {("d", "opauc"): cell(*((swept if spec is SWEEP else passed)(shift) for shift in (-0.5, 0.4)))}
     figure = build_figure(spec, ["d"], [OPAUC], cells)
     stds = [(point.y - point.y_std, point.y + point.y_std) for line in figure.panels[0].lines for point in line.points]
@@ -335,7 +335,7 @@ def test_small_shares_keep_their_digits_in_the_terminal():
 
 @pytest.mark.parametrize("low", [1e-5, 2.6e-3, 0.9, 40.0])
 @pytest.mark.parametrize("times", [1.5, 3.0, 8.0, 28.0, 300.0, 1e7])
-def test_ticks_of_a_logarithmic_axis_tell_the_scale_and_keep_apart(low, times):
+def test_ticks_of_a_logarithmic_axis_are_labelled_and_apart(low, times):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
@@ -386,7 +386,7 @@ def test_any_number_of_panels(n_panels):
     )
 
 
-def test_names_with_signs_that_mean_something_elsewhere():
+def test_names_with_special_characters_are_drawn():
     column = Column("x", "a $5 _ 50% & {b} \\ <c>", "x")
     files = render(
         build_figure(PASS, ["_d$"], [column, OPAUC], {("_d$", c.key): cell(passed()) for c in (column, OPAUC)})
@@ -394,7 +394,7 @@ def test_names_with_signs_that_mean_something_elsewhere():
     assert b"<svg" in files["svg"]
 
 
-def test_drawing_leaves_the_settings_of_the_process_alone(pass_figure):
+def test_drawing_does_not_change_global_settings(pass_figure):
     before = dict(mpl.rcParams)
     files = render(pass_figure)
     assert dict(mpl.rcParams) == before
@@ -402,7 +402,7 @@ def test_drawing_leaves_the_settings_of_the_process_alone(pass_figure):
         assert render(pass_figure) == files
 
 
-def test_files_are_small_and_of_their_kind(pass_figure):
+def test_files_are_small_and_have_their_format(pass_figure):
     files = render(pass_figure)
     assert files["pdf"].startswith(b"%PDF")
     assert files["png"].startswith(b"\x89PNG")
@@ -430,13 +430,13 @@ def test_the_same_bytes_in_every_process():
 # ---------------------------------------------------------------------- files
 
 
-def test_writing_without_matplotlib_leaves_no_drawing_that_is_not_of_these_numbers(pass_figure, tmp_path):
+def test_writing_without_matplotlib_removes_older_drawings(pass_figure, tmp_path):
     assert [path.name for path in write_figure(tmp_path, pass_figure, True)] == ["f.csv", "f.pdf", "f.svg", "f.png"]
     assert [path.name for path in write_figure(tmp_path, pass_figure, False)] == ["f.csv"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.csv"]
 
 
-def test_nothing_to_draw_is_no_error(tmp_path):
+def test_figure_without_points_writes_csv_only(tmp_path):
     figure = build_figure(PASS, ["d"], [OPAUC], {("d", "opauc"): cell(expected=2)})
     assert [path.name for path in write_figure(tmp_path, figure, True)] == ["f.csv"]
     assert figure_to_terminal(figure) == "0 of 2 done: d\n"

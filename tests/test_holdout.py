@@ -61,7 +61,7 @@ def test_sizes_of_the_parts_of_farm_ads():
     assert (len(made.train), len(made.validation), len(made.test)) == (2762, 690, 691)
 
 
-def test_a_draw_leaves_the_generator_of_others_alone():
+def test_released_split_does_not_change_the_global_generator():
     np.random.seed(5)  # noqa: NPY002
     split_of(labels(300), 3)
     drawn = np.random.random()  # noqa: NPY002
@@ -70,7 +70,7 @@ def test_a_draw_leaves_the_generator_of_others_alone():
 
 
 @pytest.mark.parametrize("imbalance", [0.1, 0.3])
-def test_what_is_kept_is_every_negative_and_the_first_positives(imbalance):
+def test_kept_rows_are_all_negatives_and_the_first_positives(imbalance):
     y = labels(500)
     kept = kept_rows(y, imbalance)
     positives = [row for row in kept if y[row] > 0]
@@ -95,7 +95,7 @@ def both_classes_everywhere(y, trial, shares):
     st.sampled_from(["stratified", "released"]),
     st.integers(0, 4),
 )
-def test_the_parts_share_all_rows_out(n_positive, n_negative, shares, split, trial):
+def test_holdout_sets_are_a_partition_of_the_rows(n_positive, n_negative, shares, split, trial):
     y = np.random.default_rng(1).permutation(np.repeat([1, -1], [n_positive, n_negative]))
     if split == "stratified":
         assume(all(min(n_positive, n_negative) * share >= sum(shares) for share in shares))
@@ -110,7 +110,7 @@ def test_the_parts_share_all_rows_out(n_positive, n_negative, shares, split, tri
             assert abs((y[part] > 0).sum() - n_positive * share / sum(shares)) < 1
 
 
-def test_seed_dataset_and_trial_decide_a_stratified_split():
+def test_stratified_split_depends_on_seed_dataset_and_trial():
     y = labels(300)
     base = split_of(y, split="stratified")
     assert split_of(y, split="stratified").train.tolist() == base.train.tolist()
@@ -124,7 +124,7 @@ def test_seed_dataset_and_trial_decide_a_stratified_split():
     assert base.train.tolist() != sorted(base.train)
 
 
-def test_a_part_without_one_of_the_classes_is_an_error():
+def test_holdout_set_of_one_class_is_an_error():
     y = np.full(60, -1)
     y[:2] = 1
     with pytest.raises(ValueError, match=r"the (training|validation|test) set of trial 1 has rows of one class only"):
@@ -213,7 +213,7 @@ def by_a_loop(data, make, settings, measure, **split):
 
 @pytest.mark.parametrize("imbalance", [None, 0.3])
 @pytest.mark.parametrize("auc", ["released", "exact"])
-def test_a_task_is_selection_training_and_test_as_written_out_here(digits, tmp_path, auc, imbalance):
+def test_holdout_task_equals_selection_training_and_test_as_a_loop(digits, tmp_path, auc, imbalance):
     record = computed(task_of(digits, auc=auc, imbalance=imbalance), place_of(digits, tmp_path))
     measure = released_auc if auc == "released" else roc_auc_score
     parts, aucs, selected, y, scores, w = by_a_loop(digits, FTRLAUC, settings_of(GRID), measure, imbalance=imbalance)
@@ -353,7 +353,7 @@ def test_blocks_of_settings_that_are_done_are_not_done_again(digits, tmp_path, o
     assert again.metrics == whole.metrics
 
 
-def test_a_record_is_written_and_read_and_nonsense_in_it_is_noticed(digits, tmp_path):
+def test_holdout_record_is_checked_when_it_is_read(digits, tmp_path):
     task = task_of(digits)
     record = run_task(task, place_of(digits, tmp_path))
     store = Store(tmp_path)
@@ -401,7 +401,7 @@ def small(invoke, tmp_path_factory):
     return folder, done.stdout
 
 
-def test_tables_have_a_section_a_metric_in_every_format(small):
+def test_tables_have_a_section_per_metric_in_every_format(small):
     folder, printed = small
     assert max(map(len, printed.splitlines())) <= 80
     results = folder / "results" / "small"
@@ -448,7 +448,7 @@ def test_means_and_deviations_are_those_of_the_records(small):
     assert table.loc[("digits @ 0.5", "ftrl_auc", "seconds"), "mean"] == pytest.approx(np.mean(seconds))
 
 
-def test_other_commands_understand_it(small, command):
+def test_other_commands_accept_a_holdout_experiment(small, command):
     folder, printed = small
     assert command("run", "small.yaml", cwd=folder).stdout + "\nwritten to results/small/\n" == printed
     status = command("status", "small.yaml", cwd=folder).stdout
@@ -460,7 +460,7 @@ def test_other_commands_understand_it(small, command):
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-def test_one_ratio_by_itself_has_the_same_tasks(small, command):
+def test_single_ratio_has_the_same_tasks(small, command):
     folder, _ = small
     (folder / "one.yaml").write_text(SMALL.replace("[0.5, 0.25]", "0.25") + "reuse: [small]\n")
     done = command("run", "one.yaml", cwd=folder)
@@ -478,7 +478,7 @@ def test_one_ratio_by_itself_has_the_same_tasks(small, command):
     assert "0 of 20 tasks to compute: all have records" in again.stderr
 
 
-def test_too_few_positives_are_told_before_any_work(small, command):
+def test_too_few_positives_are_reported_before_the_run(small, command):
     folder, _ = small
     for old, new, told in (
         ("[0.5, 0.25]", "3", "imbalance 3 asks for 636 positive rows, and it has 357"),

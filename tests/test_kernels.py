@@ -53,6 +53,7 @@ def test_kernel_is_recompiled_when_one_that_it_calls_changes(call):
     assert call(5.0)[0] == 10.0
 
 
+@pytest.mark.faults
 def test_damaged_machine_code_is_recompiled(call, tmp_path):
     """Empty, as a power cut leaves what was not on the disk yet; and with a bit flipped, which would be run."""
     call(3.0)
@@ -72,6 +73,7 @@ def test_editing_a_module_without_kernels_recompiles_nothing(call, tmp_path):
     assert call(3.0) == (6.0, kept)
 
 
+@pytest.mark.faults
 def test_files_of_an_interrupted_compilation_are_not_loaded(call, tmp_path):
     """A process killed before it noted the hashes leaves files that no later process takes for complete."""
     call(3.0)
@@ -93,6 +95,7 @@ print(outer.twice_the_inner(x).dtype)
 """
 
 
+@pytest.mark.faults
 def test_processes_that_compile_at_once_keep_their_machine_code_apart(call, tmp_path):
     """All find nothing compiled, and each compiles for another type."""
     call(3.0)
@@ -122,6 +125,7 @@ def test_folders_of_versions_unused_for_a_month_are_removed(call, tmp_path):
     assert not old.exists()
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
 def test_kernels_run_where_nothing_can_be_written(tmp_path):
     """The file is opened, and writing it fails, as on a full disk."""

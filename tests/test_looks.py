@@ -86,7 +86,7 @@ def test_ordinary_settings_are_checked_at_features_of_rows_only(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_some_settings_are_dropped_midway(name):
+def test_settings_that_overflow_are_dropped_during_the_pass(name):
     """Settings that overflow late, beside others that stay."""
     axis = get_learner(name).grid_axes[0]
     X, y = rows(5, density=0.3)

@@ -197,7 +197,7 @@ def test_a_rare_class_uses_its_rows_and_a_common_one_its_matrix():
     y[:] = -1
     y[[3, 90, 200]] = 1
     state = state_after(X, y, eta=0.01, tau=10)
-    assert state.n_rows.tolist() == [3, -1]
+    assert state.shared.n_rows.tolist() == [3, -1]
     assert 2 * state.rows[0].pointers[3] < state.matrices[0].n_entries
     want, _ = opauc_s(X, y, 0.01, 2**-8, 10)
     assert_close(state.coef(60)[:, 0], want)

@@ -60,7 +60,7 @@ def test_a_task_is_one_outer_fold_of_one_dataset_and_column():
     assert len(set(BASE.values())) == 3 * 3 * 2 * 3
 
 
-def test_a_table_of_sixteen_datasets():
+def test_plan_of_sixteen_datasets_has_distinct_ids():
     shapes = {f"d{i}": Shape(10_000 * i, 10 * i, 1.0, str(i) * 64) for i in range(1, 17)}
     learners = ["opauc", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ"]
     tasks = plan_of(shapes, datasets=list(shapes), learners=learners, protocol={"trials": 5, "folds": 5})
@@ -69,7 +69,7 @@ def test_a_table_of_sixteen_datasets():
 
 
 @pytest.mark.parametrize("protocol", [{"trials": 10**9}, {"folds": 10**9}, {"trials": 10**4000, "folds": 10**4000}])
-def test_more_tasks_than_anybody_means(protocol):
+def test_plan_of_too_many_tasks_is_refused(protocol):
     with pytest.raises(ConfigError, match="expected at most 2,000,000 tasks"):
         plan_of(protocol=protocol)
 
@@ -107,7 +107,7 @@ def test_task_is_small_to_send():
 # ---------------------------------------------------------------------- a pure function
 
 
-def test_it_reads_no_files_and_changes_nothing(monkeypatch):
+def test_make_plan_reads_no_files_and_changes_no_argument(monkeypatch):
     made, shapes = experiment(), copy.deepcopy(SHAPES)
     columns = make_columns(made, get_learner)
     before = made.plain()
@@ -142,17 +142,17 @@ def test_it_reads_no_files_and_changes_nothing(monkeypatch):
     ],
     ids=lambda changes: "+".join(changes),
 )
-def test_what_does_not_change_a_number_does_not_change_its_id(changes):
+def test_id_ignores_settings_that_do_not_change_the_number(changes):
     changed = ids(plan_of(**changes))
     assert {key: changed[key] for key in BASE} == BASE
 
 
-def test_shapes_and_costs_do_not_enter_only_the_fingerprint_does():
+def test_id_depends_on_the_fingerprint_of_the_data_only():
     others = {name: Shape(1, 1, 0.5, shape.fingerprint) for name, shape in SHAPES.items()}
     assert ids(plan_of(others)) == BASE
 
 
-def test_the_order_of_keys_does_not_matter():
+def test_id_ignores_the_order_of_keys():
     grids = {"lambda": [0.5, 1.0], "eta": [0.125, 0.25, 0.5]}
     assert ids(plan_of(grids=grids)) == BASE
 
@@ -175,25 +175,25 @@ def test_the_order_of_keys_does_not_matter():
         ),
     ],
 )
-def test_what_changes_a_number_changes_its_id(changes, changed_columns):
+def test_id_depends_on_settings_that_change_the_number(changes, changed_columns):
     changed = ids(plan_of(**changes))
     assert {key[1] for key in BASE if changed[key] != BASE[key]} == changed_columns
     assert {key[1] for key in BASE if changed[key] == BASE[key]} == {"opauc", "oam_seq", "uni_log"} - changed_columns
 
 
-def test_other_data_are_other_tasks():
+def test_id_differs_for_other_data():
     changed = ids(plan_of({**SHAPES, "wine": Shape(178, 13, 1.0, "d" * 64)}))
     assert {key[0] for key in BASE if changed[key] != BASE[key]} == {"wine"}
 
 
-def test_the_same_data_under_another_name_are_other_tasks():
+def test_id_differs_for_the_same_data_under_another_name():
     """The name decides the folds."""
     a = plan_of({"wine": SHAPES["wine"]}, datasets=["wine"])
     b = plan_of({"german": SHAPES["wine"]}, datasets=["german"])
     assert not {task.id for task in a} & {task.id for task in b}
 
 
-def test_a_new_version_of_a_learner_makes_its_tasks_new():
+def test_id_depends_on_the_version_of_the_learner():
     class Newer(OAMSeq):
         version = OAMSeq.version + 1
 
@@ -201,7 +201,7 @@ def test_a_new_version_of_a_learner_makes_its_tasks_new():
     assert {key[1] for key in BASE if changed[key] != BASE[key]} == {"oam_seq"}
 
 
-def test_a_seed_that_the_runner_sets_is_no_part_of_a_learners_identity():
+def test_identity_excludes_the_random_state():
     (column,) = make_columns(experiment(learners=["oam_seq"]), get_learner)
     assert column.identity["params"] == {"buffer_size": 100, "step": "C"}
 
@@ -211,7 +211,7 @@ def test_two_columns_of_one_computation_share_ids():
     assert len({task.id for task in tasks}) == len(tasks) / 2
 
 
-def test_a_learner_from_a_file_is_known_by_its_class_wherever_the_file_lies(tmp_path):
+def test_identity_of_a_learner_from_a_file_excludes_its_path(tmp_path):
     code = "from opauc_bench.learners import UniLog\nclass Mine(UniLog):\n    pass\n"
     found = []
     for folder in (tmp_path / "a", tmp_path / "b"):
@@ -225,13 +225,13 @@ def test_a_learner_from_a_file_is_known_by_its_class_wherever_the_file_lies(tmp_
     assert found[0] == found[1]
 
 
-def test_without_data_there_is_no_id_but_a_task():
+def test_task_without_data_has_no_id():
     tasks = plan_of({"german": Shape(1000, 24, 1.0, None)})
     assert {task.id for task in tasks} == {None}
     assert all(task.seconds > 0 for task in tasks)
 
 
-def test_ids_are_the_same_for_ever():
+def test_ids_equal_recorded_values():
     """Recorded results are found by them: a change here computes everything anew and has to be meant."""
     made = load_experiment(find_config("table2"))
     german = Shape(1000, 24, 1.0, "e8aced71c73eaf5dc9bc37d35e8f77ed480de09b08b2ba7c67b067d970331f05")
@@ -252,7 +252,7 @@ CAPPED = ["uni_log", {"learner": "opauc", "max_train": {"german": 300}}]
 @pytest.mark.parametrize(
     "made", [plan_of, lambda: plan_of(learners=CAPPED), lambda: holdout_plan(imbalance=(0.5, 0.25))]
 )
-def test_definition_and_place_give_the_identity_back(made):
+def test_identity_of_definition_and_place_equals_the_identity(made):
     """Records have a hash of the definition, and their ids are checked with it."""
     for task in made():
         place = (task.dataset, task.fingerprint, task.trial, task.fold, task.max_train)
@@ -292,7 +292,7 @@ def test_a_learner_from_a_file_whose_cost_raises_is_an_error_with_its_line(tmp_p
     assert expected in caught.value.message
 
 
-def test_columns_know_their_grid_and_their_parameters():
+def test_columns_have_their_grid_and_parameters():
     entry = {"learner": "opauc", "name": "mine", "title": "My own", "params": {"lambda": 0.5}}
     (column,) = make_columns(experiment(learners=[entry]), get_learner)
     assert (column.key, column.title, column.learner) == ("mine", "My own", "opauc")
@@ -302,7 +302,7 @@ def test_columns_know_their_grid_and_their_parameters():
     assert column.estimator.lam == 0.5
 
 
-def test_a_grid_expands_to_all_combinations_the_last_axis_fastest():
+def test_expand_grid_varies_the_last_axis_fastest():
     grid = expand_grid({"eta": (1.0, 2.0), "lam": (3.0, 4.0, 5.0)})
     assert grid["eta"].tolist() == [1, 1, 1, 2, 2, 2]
     assert grid["lam"].tolist() == [3, 4, 5, 3, 4, 5]
@@ -313,7 +313,7 @@ def test_a_grid_expands_to_all_combinations_the_last_axis_fastest():
 
 
 @pytest.mark.parametrize("learner", ["opauc", "oam_seq", "oam_gra", "uni_exp", "uni_log", "uni_squ"])
-def test_more_work_costs_more(learner):
+def test_cost_increases_with_rows_and_settings(learner):
     def cost(n=1000, d=24, settings=2, **protocol):
         protocol = {"trials": 1, "folds": 5, "inner_folds": 5, **protocol}
         grids = {"eta": list(np.arange(1, settings + 1) / 8), "lambda": [1.0]}
@@ -337,7 +337,7 @@ def test_more_work_costs_more(learner):
     assert memory < cost(settings=20)[1]
 
 
-def test_a_shuffled_experiment_costs_the_same():
+def test_cost_ignores_the_order_of_datasets_and_columns():
     tasks = plan_of()
     shuffled = random.Random(3).sample(list(SHAPES), 3)
     again = plan_of(datasets=shuffled)
@@ -371,7 +371,7 @@ def test_a_task_of_a_holdout_is_a_trial_of_a_case():
     assert len({task.id for task in tasks}) == 8
 
 
-def test_a_ratio_has_the_same_tasks_whatever_stands_beside_it():
+def test_ratio_has_the_same_tasks_alone_and_in_a_list():
     both = {task.id for task in holdout_plan(imbalance=(0.5, 0.25))}
     alone = {task.id for task in holdout_plan(imbalance=0.25)}
     assert alone < both
@@ -395,14 +395,14 @@ def test_axes_from_is_part_of_the_task_and_of_its_cost():
     assert "axes_from" not in tuner.identity
 
 
-def test_fewer_rows_cost_less():
+def test_cost_decreases_with_fewer_rows():
     whole, some = (max(task.seconds for task in holdout_plan(imbalance=ratio)) for ratio in (None, 0.05))
     assert some < 0.8 * whole
     unknown = holdout_plan({"german": Shape(1000, 24, 1.0, "a" * 64)}, imbalance=0.05)
     assert max(task.seconds for task in unknown) == pytest.approx(whole)
 
 
-def test_rows_that_are_made_when_read_cost_time_in_every_pass_that_reads_them():
+def test_cost_includes_the_generation_of_rows():
     def seconds(generated, n_samples):
         shape = Shape(n_samples, 50_000, 1.0, "a" * 64, generated=generated)
         return sum(task.seconds for task in plan_of({"german": shape}) if task.column == "uni_log")

@@ -33,7 +33,7 @@ SCORES = st.tuples(st.integers(2, 8), st.integers(3, 6)).flatmap(
 
 
 @given(scores=SCORES)
-def test_friedman_is_scipys(scores):
+def test_friedman_equals_scipy(scores):
     found = friedman_nemenyi(scores)
     k = scores.shape[1]
     if all(len(set(row)) == 1 for row in scores):
@@ -47,7 +47,7 @@ def test_friedman_is_scipys(scores):
 
 
 @given(scores=SCORES)
-def test_ranks_and_groups_as_written_out_here(scores):
+def test_ranks_and_groups_equal_a_loop(scores):
     found = friedman_nemenyi(scores)
     k = scores.shape[1]
     for j in range(k):
@@ -72,7 +72,7 @@ def test_where_all_agree_the_f_statistic_is_infinite():
     assert found.chi2 == pytest.approx(12)
 
 
-def test_the_null_is_rejected_as_often_as_it_should():
+def test_friedman_rejects_a_true_null_at_its_level():
     """Iman and Davenport's p-value below 0.05 in about 5 % of 1000 random tables: 50 with a std of 7."""
     rng = np.random.default_rng(5)
     rejected = sum(friedman_nemenyi(rng.normal(size=(10, 5))).p_f < 0.05 for _ in range(1000))
@@ -82,6 +82,6 @@ def test_the_null_is_rejected_as_often_as_it_should():
 @pytest.mark.parametrize(
     "scores", [[[0.5, 0.6, 0.7]], [[0.5, 0.6], [0.5, 0.6]], [[0.5, 0.6, math.nan], [0.5, 0.6, 0.7]], [0.5, 0.6, 0.7]]
 )
-def test_too_little_to_rank(scores):
+def test_friedman_refuses_too_few_datasets_or_learners(scores):
     with pytest.raises(ValueError, match="scores must"):
         friedman_nemenyi(scores)

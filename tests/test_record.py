@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.records import OUTCOMES, content_of, forged, record_of, task_of, with_checksum
 
+from opauc_bench import protocols
 from opauc_bench.results.record import STATUSES, make_record, record_of_line, record_to_line
 from opauc_bench.task import identity_of, task_id
 
@@ -16,6 +17,10 @@ KINDS = list(OUTCOMES)
 
 def line_of(kind="cv", **changes) -> bytes:
     return record_to_line(record_of(task_of(kind), **changes))
+
+
+def test_records_of_all_kinds_are_tested():
+    assert set(KINDS) == set(protocols.KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,7 +37,7 @@ def test_a_line_may_end_with_a_line_end():
 
 
 @given(auc=st.floats(0, 1), inner=st.lists(st.none() | st.floats(0, 1), min_size=2, max_size=2))
-def test_numbers_keep_all_their_bits(auc, inner):
+def test_record_line_keeps_all_bits_of_numbers(auc, inner):
     outcome = {"kind": "cv", **OUTCOMES["cv"], "metrics": {"auc": auc}}
     outcome["selection"] = {"n_settings": 2, "n_diverged": inner.count(None), "auc": inner}
     record = record_of_line(line_of(outcome=outcome))
@@ -59,7 +64,7 @@ def test_id_follows_from_the_definition_and_the_place():
 
 
 @given(place=st.integers(0, 10_000), byte=st.integers(0, 255))
-def test_any_changed_byte_is_found(place, byte):
+def test_record_line_with_a_changed_byte_is_refused(place, byte):
     line = line_of()
     place %= len(line)
     changed = line[:place] + bytes([byte]) + line[place + 1 :]
@@ -69,19 +74,19 @@ def test_any_changed_byte_is_found(place, byte):
 
 
 @given(st.integers(0, 10_000))
-def test_a_line_that_is_cut_off_is_found(length):
+def test_record_line_that_is_cut_off_is_refused(length):
     line = line_of()
     with pytest.raises(ValueError, match="it does not end with a checksum: it is cut off, or no record"):
         record_of_line(line[: length % len(line)])
 
 
-def test_an_edited_number_is_named_as_a_change():
+def test_record_line_with_an_edited_number_is_refused():
     with pytest.raises(ValueError, match=r"its content gives [0-9a-f]{16}: it was changed after it was written"):
         record_of_line(line_of().replace(b"0.75", b"0.85"))
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"null", b"\xff\xfe", b"<<<<<<< HEAD", b"[" * 100_000])
-def test_what_is_no_record_is_refused(line):
+def test_lines_that_are_no_records_are_refused(line):
     with pytest.raises(ValueError, match="it is cut off, or no record"):
         record_of_line(line)
 
@@ -161,7 +166,7 @@ def test_a_failed_task_needs_no_outcome(status):
     assert again.selection is None
 
 
-def test_no_record_is_made_of_an_invalid_outcome():
+def test_make_record_refuses_an_invalid_outcome():
     content = content_of(outcome={"kind": "cv", **OUTCOMES["cv"], "metrics": {"auc": float("nan")}})
     with pytest.raises(ValueError, match=r"outcome.metrics.auc: .*finite"):
         make_record(task_of(), content, "e" * 16)
@@ -171,7 +176,7 @@ def test_no_record_is_made_of_an_invalid_outcome():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_record_fits_its_task(kind):
+def test_mismatch_is_empty_for_the_record_of_a_task(kind):
     assert record_of(task_of(kind)).mismatch(task_of(kind)) == ""
 
 
@@ -185,13 +190,13 @@ def test_a_record_fits_its_task(kind):
         (put("outcome", "selection", "auc", value=[0.5]), "1 AUCs of 2 settings, and the grid has 2"),
     ],
 )
-def test_a_record_that_does_not_fit_its_task_says_why(change, problem):
+def test_mismatch_names_the_difference_from_the_task(change, problem):
     record = record_of_line(forged(line_of(), change))
     assert problem in record.mismatch(task_of())
 
 
 @pytest.mark.parametrize(("kind", "n_rows"), [("sweep", 2), ("timing", 1), ("sketch_error", 2)])
-def test_columns_have_a_row_for_each_thing_that_was_measured(kind, n_rows):
+def test_mismatch_checks_the_length_of_columns(kind, n_rows):
     def longer(content):
         for part in (content["outcome"], content["timing"]):
             for values in part.get("columns", {}).values():
@@ -201,6 +206,6 @@ def test_columns_have_a_row_for_each_thing_that_was_measured(kind, n_rows):
     assert problem.endswith(f"has {n_rows + 1} values, expected {n_rows}")
 
 
-def test_a_record_of_another_kind_does_not_fit():
+def test_mismatch_names_another_kind():
     record = record_of(task_of("holdout")).model_copy(update={"id": task_of().id})
     assert record.mismatch(task_of()) == "its kind is holdout, expected cv"

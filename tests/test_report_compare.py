@@ -42,7 +42,7 @@ PRINTED = {
 PUBLISHED = Published(
     name="doctored",
     title="A published table",
-    source="Nobody: Nowhere. 2000",
+    source="Author: Journal. 2000",
     table="Table 9",
     reference="opauc",
     columns=COLUMNS,
@@ -113,6 +113,13 @@ def test_each_cell_has_its_difference_and_standing(comparison):
     assert cells["usps", "oam_seq"].deviation is None
 
 
+def test_cell_with_a_published_std_of_zero_agrees_where_its_mean_prints_the_same():
+    printed = replace(PUBLISHED, cells=PRINTED | {("german", "opauc"): PublishedCell(0.8, 0.0)})
+    for mean, deviation in ((0.800001, 0.0), (0.81, np.inf), (0.79, -np.inf)):
+        cells = by_key(compare(table_of({**MEANS, ("german", "opauc"): mean}), printed))
+        assert cells["german", "opauc"].deviation == deviation
+
+
 def test_verdicts_agree_or_not_or_cannot(comparison):
     agree = {key: cell.agrees for key, cell in by_key(comparison).items()}
     assert agree["german", "oam_seq"] is False
@@ -177,7 +184,7 @@ def test_verdicts_of_another_test_are_remarked_upon():
 TERMINAL = """\
 Our table: ours beside the published values
 
-Published: Nobody: Nowhere. 2000, Table 9
+Published: Author: Journal. 2000, Table 9
 
            ours             published        diff    stds   agree  notes
 german

@@ -44,7 +44,7 @@ def tasks(tmp_path):
     return {(task.dataset, task.column): task for task in plan if (task.trial, task.fold) == (1, 2)}
 
 
-def test_ids_of_tasks_without_a_cap_never_change(tasks):
+def test_ids_of_tasks_without_a_cap_equal_recorded_values(tasks):
     """Records of long runs are found by these."""
     assert tasks["german", "opauc"].id == "16429d5afd08e3ba"
     assert tasks["german", "oam_seq"].id == "259cb4adba0078eb"

@@ -767,7 +767,7 @@ def test_changed_experiment_computes_only_what_has_changed(quick, command):
     assert {key: after[key] for key in before} == before
     assert len(after) == 6
     status = " ".join(command("status", "quick.yaml", cwd=desk).stdout.split())
-    assert "2 records are orphaned" in status
+    assert "2 records orphaned" in status
     (desk / "quick.yaml").write_text(QUICK)
     assert "0 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", cwd=desk).stderr
 
@@ -789,7 +789,10 @@ def test_a_config_that_only_looks_different_is_not_computed_and_the_note_says_ho
     (desk / "quick.yaml").write_text(QUICK.replace("Tasks of no time", "Another title"))
     done = command("run", "quick.yaml", "--offline", cwd=desk)
     assert "0 of 4 tasks to compute" in done.stderr
-    assert "note: the config has changed since; opauc-bench report quick.yaml --write renders it anew" in done.stderr
+    assert (
+        "note: the config has changed since; opauc-bench report quick.yaml --write renders the report again"
+        in done.stderr
+    )
     assert tables(folder) == before
     assert command("report", "quick.yaml", "--write", cwd=desk).returncode == 0
     assert "Another title" in (folder / "table.md").read_text()
@@ -989,7 +992,7 @@ def test_missing_folder_of_reused_records_is_an_error_that_names_the_command(bor
     assert "results/other/ refers to 2 records of results/quick/, which does not exist" in words
     assert "opauc-bench run other.yaml" in words
     status = " ".join(command("status", "other.yaml", cwd=desk).stdout.split())
-    assert "2 records are missing in results/quick/, to which this folder refers" in status
+    assert "2 records missing in results/quick/, to which this folder refers" in status
     done = command("run", "other.yaml", "--offline", cwd=desk)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 tasks to compute" in done.stderr

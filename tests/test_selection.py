@@ -45,7 +45,7 @@ def by_a_loop(learner, X, y, grid, rows):
 
 @pytest.mark.parametrize("learner", [OPAUC(), UniLog(), OAMSeq(buffer_size=10, random_state=3)], ids=repr)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
-def test_it_is_a_plain_loop_over_settings_and_folds(data, learner, storage):
+def test_cross_validate_equals_loop_over_settings_and_folds(data, learner, storage):
     X, y, rows = data
     grid = {axis: GRID[axis] for axis in learner.grid_axes}
     found = cross_validate(learner, storage(X), y, grid, rows, **PROTOCOL)
@@ -82,7 +82,7 @@ def test_inner_training_sets_keep_the_order_of_the_outer_one(data):
     assert sorted(row for part in held_out for row in part) == sorted(rows)
 
 
-def test_the_seed_of_the_outer_fold_decides_the_inner_folds(data):
+def test_inner_folds_depend_on_the_seed_of_the_outer_fold(data):
     X, y, rows = data
 
     def orders(seed):
@@ -94,7 +94,7 @@ def test_the_seed_of_the_outer_fold_decides_the_inner_folds(data):
     assert orders(1) != orders(2)
 
 
-def test_rows_outside_the_training_set_change_nothing(data):
+def test_cross_validate_ignores_rows_outside_the_training_set(data):
     X, y, rows = data
     others = np.setdiff1d(np.arange(len(y)), rows)
     spoilt_X, spoilt_y = X.copy(), y.copy()
@@ -104,7 +104,7 @@ def test_rows_outside_the_training_set_change_nothing(data):
     assert clean.tolist() == spoilt.tolist()
 
 
-def test_what_is_finished_is_not_computed_again(data):
+def test_finished_folds_are_not_computed_again(data):
     X, y, rows = data
     whole = cross_validate(OPAUC(), X, y, GRID, rows, **PROTOCOL)
     learner, reported = Recorder(), []
@@ -158,7 +158,7 @@ def test_settings_that_overflow_are_nan_and_leave_the_others_alone(data):
     assert 1 not in ranking(with_it.mean(axis=0))
 
 
-def test_one_fold_that_overflows_puts_the_setting_out_of_the_running():
+def test_setting_that_overflows_in_one_fold_is_not_ranked():
     aucs = np.array([[0.9, 0.8], [np.nan, 0.7]])
     np.testing.assert_array_equal(aucs.mean(axis=0), [np.nan, 0.75])
     assert ranking(aucs.mean(axis=0)).tolist() == [1]
@@ -176,7 +176,7 @@ def test_too_few_rows_for_the_inner_folds_is_an_error(data):
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("block_bytes", [1, 32 * 7, 64e6])
-def test_scores_are_those_of_scikit_learn_however_long_the_blocks(data, storage, block_bytes, monkeypatch):
+def test_score_columns_equals_scikit_learn_for_all_block_lengths(data, storage, block_bytes, monkeypatch):
     monkeypatch.setattr(selection, "_BLOCK_BYTES", block_bytes)
     X, y, rows = data
     coef = np.random.default_rng(0).standard_normal((4, 3))
@@ -195,7 +195,7 @@ def test_scores_that_overflow_are_nan_without_a_warning(data):
     assert aucs[1] == pytest.approx(roc_auc_score(y[rows], X[rows].sum(axis=1)))
 
 
-def test_nothing_finite_gives_nan_for_all(data):
+def test_score_columns_gives_nan_without_finite_weights(data):
     X, y, rows = data
     np.testing.assert_array_equal(score_columns(X, y[rows], rows, np.full((4, 2), np.inf)), [np.nan, np.nan])
 
@@ -215,12 +215,12 @@ def test_nothing_finite_gives_nan_for_all(data):
         ([], []),
     ],
 )
-def test_the_best_comes_first_and_the_first_of_equals(means, order):
+def test_ranking_puts_the_best_first_and_the_first_of_equals(means, order):
     assert ranking(np.array(means, dtype=float)).tolist() == order
 
 
 @given(st.lists(st.sampled_from([0.5, 0.75, 1.0, np.nan]), max_size=300))
-def test_the_rule_written_as_a_loop(means):
+def test_ranking_equals_its_rule_as_a_loop(means):
     left, order = {i: mean for i, mean in enumerate(means) if not np.isnan(mean)}, []
     while left:
         best = max(left.values())
@@ -229,7 +229,7 @@ def test_the_rule_written_as_a_loop(means):
     assert ranking(np.array(means)).tolist() == order
 
 
-def test_a_grid_that_memory_does_not_hold_goes_in_blocks():
+def test_grid_that_exceeds_memory_is_trained_in_blocks():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (200, 4)), np.where(rng.random(200) < 0.4, 1, -1).astype(np.int8)
     grid = {"eta": 2.0 ** np.arange(-8, 2)}

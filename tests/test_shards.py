@@ -109,7 +109,7 @@ def test_merge_says_which_shard_is_missing_and_takes_it_later(command, desk, sha
     assert "5 of 16 tasks have no record: wine uni_log trial 1 fold 2, " in said
     assert "and 2 more" in said
     assert "no folder has shard 2/3: opauc-bench run shared.yaml --shard 2/3" in said
-    assert "opauc-bench run shared.yaml computes here what is missing" in said
+    assert "opauc-bench run shared.yaml computes the missing tasks here" in said
     assert len(records_of(tmp_path / "results/shared")) == 11
     rest = command("merge", "shared.yaml", shards[1], cwd=tmp_path)
     assert rest.returncode == 0
@@ -261,7 +261,7 @@ def test_without_the_folder_that_it_refers_to(command, reusing, tmp_path):
         assert done.returncode != 0
         assert name == "compare" or "refers to 8 records of" in done.stderr
         assert name == "compare" or "/shared/, which does not exist" in done.stderr
-    assert "8 records of" in command("status", reusing, cwd=tmp_path).stdout
+    assert "8 records missing" in command("status", reusing, cwd=tmp_path).stdout
     found = command("verify", reusing, "--sample", 0, cwd=tmp_path)
     assert found.returncode == 1
     assert "WRONG" in found.stdout

@@ -21,7 +21,7 @@ pairs = st.integers(2, 30).flatmap(
 
 @pytest.mark.parametrize("n_folds", [2, 5, 25])
 @pytest.mark.parametrize("shift", [0.0, 0.003, -0.02])
-def test_paired_test_is_scipys(n_folds, shift):
+def test_paired_test_equals_scipy(n_folds, shift):
     rng = np.random.default_rng(n_folds)
     a = rng.uniform(0.7, 0.9, n_folds)
     b = a - shift + rng.normal(0, 0.01, n_folds)
@@ -112,7 +112,7 @@ def test_differences_without_variance(test):
 
 
 @given(pairs)
-def test_swapping_the_learners_turns_the_verdict_round(pair):
+def test_verdict_reverses_when_learners_are_swapped(pair):
     a, b = pair
     for test in (paired_t_test, FIFTH):
         one, other = test(a, b), test(b, a)
@@ -123,7 +123,7 @@ def test_swapping_the_learners_turns_the_verdict_round(pair):
 
 
 @given(pairs, st.sampled_from([0.125, 0.5, 2.0, 1024.0]))
-def test_the_scale_does_not_matter(pair, scale):
+def test_tests_ignore_the_scale(pair, scale):
     a, b = np.array(pair)
     for test in (paired_t_test, FIFTH):
         assert test(a, b).p_value == test(scale * a, scale * b).p_value
@@ -138,12 +138,12 @@ def test_the_correction_never_makes_a_difference_more_significant(pair, test_fra
     ("a", "b"),
     [([0.8], [0.7]), ([0.8, 0.9], [0.7]), ([[0.8, 0.9]], [[0.7, 0.6]]), ([0.8, math.nan], [0.7, 0.6])],
 )
-def test_what_cannot_be_paired_is_refused(a, b):
+def test_paired_test_refuses_unpaired_values(a, b):
     with pytest.raises(ValueError, match="paired test needs"):
         paired_t_test(a, b)
 
 
 @pytest.mark.parametrize("test_fraction", [0, 1, -0.2, 5])
-def test_a_test_fraction_is_a_fraction(test_fraction):
+def test_test_fraction_outside_0_and_1_is_refused(test_fraction):
     with pytest.raises(ValueError, match="test_fraction"):
         corrected_t_test([0.8, 0.9], [0.7, 0.6], test_fraction)

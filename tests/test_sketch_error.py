@@ -91,7 +91,7 @@ def test_errors_of_each_method(n, d, method):
 
 @settings(max_examples=30, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), exponent=st.floats(-6.0, 0.0))
-def test_accuracy_is_what_is_promised(seed, exponent):
+def test_error_has_the_documented_accuracy(seed, exponent):
     """An error of r |S| has a relative error of about eps / r^2; r is known because Z is A but for one row."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((30, 12))
@@ -101,7 +101,7 @@ def test_accuracy_is_what_is_promised(seed, exponent):
     assert abs(second_moment_error(A, A[1:].T) - wanted) <= 100 * np.finfo(float).eps / share**2 * wanted
 
 
-def test_no_error_is_told_as_less_than_rounding():
+def test_error_of_exact_sketch_is_within_rounding():
     A = rows_of_a_class(40, 30)
     assert second_moment_error(A, A.T) < rounding_alone(A) * second_moment_norm(A)
 
@@ -131,7 +131,7 @@ def test_random_sketches_depend_on_the_seed_alone():
         assert np.abs(first - other).max() > 0
 
 
-def test_the_sketch_is_the_learners_own():
+def test_sketch_equals_the_state_of_the_learner():
     """After a pass over rows of one class, the state has what the function gives."""
     A = rows_of_a_class(200, 20)
     y = np.ones(200, dtype=np.int8)
@@ -151,7 +151,7 @@ def test_rows_without_any_second_moments():
     assert second_moment_norm(sparse.csr_matrix((5, 4))) == 0.0
 
 
-def test_what_does_not_fit_is_refused():
+def test_sketch_of_another_width_is_refused():
     A = rows_of_a_class(10, 8)
     for sketch in (np.zeros((9, 2)), sparse.csr_matrix((8, 9))):
         with pytest.raises(ValueError, match="expected a sketch of 8 features; got one of the shape"):

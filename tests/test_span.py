@@ -28,19 +28,19 @@ def test_inner_products_are_kept_in_as_many_dimensions_as_the_rank(wide, monkeyp
     assert span_coordinates(np.zeros((4, 9))).shape == (4, 0)
 
 
-def test_only_few_rows_of_many_features_are_worth_it():
+def test_is_narrower_for_few_rows_of_many_features():
     assert is_narrower(862, 50_002)
     assert not is_narrower(15_000, 50_016)
     assert not is_narrower(500, 800)
 
 
-def test_the_learners_that_say_so_are_the_ones_expected():
+def test_rotation_invariant_learners_are_the_expected_ones():
     assert {"opauc", "opauc_fd", "opauc_r", "opauc_h", "oam_seq", "oam_gra", "uni_exp", "uni_squ"} <= set(INVARIANT)
     assert not {"opauc_s", "opauc_feat", "opauc_rp", "ftrl_auc", "spam_l1", "adagrad", "rda_l1"} & set(INVARIANT)
 
 
 @pytest.mark.parametrize("name", INVARIANT)
-def test_scores_on_the_coordinates_are_those_on_the_rows(name, wide):
+def test_scores_on_coordinates_equal_scores_on_rows(name, wide):
     X, y = wide
     C = span_coordinates(X)
     learner = get_learner(name)()

@@ -55,7 +55,7 @@ def test_without_strata_the_classes_are_not_spread_evenly():
 
 
 @given(settings())
-def test_every_row_is_tested_once_a_trial_and_never_trained_on_there(setting):
+def test_each_row_is_tested_once_per_trial_and_not_trained_on_there(setting):
     y, n_folds, seed = setting
     folds = folds_of(y, folds=n_folds, seed=seed)
     assert len(folds) == 2 * n_folds
@@ -74,27 +74,27 @@ def test_rows_are_visited_in_a_shuffled_order_of_each_fold():
     assert [row for row in first.train if row in both] != [row for row in second.train if row in both]
 
 
-def test_trials_differ():
+def test_trials_have_different_splits():
     tests = [fold.test.tolist() for fold in folds_of(labels(40, 60))]
     first, second = tests[:5], tests[5:]
     assert all(rows not in second for rows in first)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"dataset": "german"}, {"folds": 4}, {"stratified": False}])
-def test_seed_dataset_and_protocol_decide_the_split(change):
+def test_split_depends_on_seed_dataset_and_protocol(change):
     y = labels(40, 60)
     assert folds_of(y)[0].test.tolist() == folds_of(y)[0].test.tolist()
     assert folds_of(y)[0].test.tolist() != folds_of(y, **change)[0].test.tolist()
 
 
-def test_the_number_of_trials_changes_none_of_them():
+def test_split_ignores_the_number_of_trials():
     y = labels(40, 60)
     few, many = folds_of(y, trials=1), folds_of(y, trials=4)
     for a, b in zip(few, many):
         assert (a.train.tolist(), a.test.tolist(), a.seed) == (b.train.tolist(), b.test.tolist(), b.seed)
 
 
-def test_one_fold_is_that_of_all():
+def test_outer_fold_equals_the_one_of_outer_folds():
     y = labels(40, 60)
     one = outer_fold(y, trial=1, fold=3, folds=5, stratified=True, seed=0, dataset="wine")
     same = folds_of(y)[8]
@@ -103,12 +103,12 @@ def test_one_fold_is_that_of_all():
     assert one.test.tolist() == same.test.tolist()
 
 
-def test_the_features_and_the_kind_of_labels_do_not_enter():
+def test_split_ignores_features_and_types_of_labels():
     y = labels(40, 60)
     assert folds_of(y)[0].train.tolist() == folds_of(y.astype(float))[0].train.tolist()
 
 
-# Every recorded number rests on these: whoever changes them has to raise PROTOCOL_VERSION.
+# Every recorded number depends on these. A change of them has to raise PROTOCOL_VERSION.
 PINNED_SEEDS = {
     ("split", 0, "german", 0): 15013290600450022263,
     ("fold", 0, "german", 4, 3): 16906724740611524180,
@@ -116,17 +116,17 @@ PINNED_SEEDS = {
 }
 
 
-def test_seeds_are_the_same_for_ever():
+def test_seeds_equal_recorded_values():
     assert {parts: seed_for(*parts) for parts in PINNED_SEEDS} == PINNED_SEEDS
 
 
-def test_parts_of_a_seed_are_kept_apart():
+def test_seed_distinguishes_the_boundaries_of_its_parts():
     assert seed_for("a", "b") != seed_for("ab")
     assert seed_for("ab", "") != seed_for("a", "b")
     assert seed_for(1, 11) != seed_for(11, 1)
 
 
-def test_splits_are_the_same_for_ever_and_in_every_process():
+def test_splits_equal_recorded_values_in_every_process():
     y = np.resize([1, -1, -1], 30)
     (fold, *_) = folds_of(y, folds=3)
     assert fold.seed == 6889480706811063107
@@ -151,7 +151,7 @@ def test_a_class_with_fewer_rows_than_folds_is_refused(n_positive, n_negative, s
         stratified_folds(labels(n_positive, n_negative), 3, np.random.default_rng(0), stratified)
 
 
-def test_the_documentation_tells_how_to_draw_a_fold_without_this_program():
+def test_documented_code_draws_the_same_fold():
     page = (Path(__file__).parents[1] / "docs" / "protocol.md").read_text(encoding="utf-8")
     code = next(block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "seed_for" in block)
     exec(code, told := {})

@@ -239,7 +239,7 @@ def test_room_doubles_where_width_costs_memory_only():
     widths = set()
     for width in range(1, 301):
         model.learn(X[width : width + 1, :width], y[width : width + 1] > 0)
-        widths.add(model._width)
+        widths.add(model._room)
     assert len(widths) <= 10
     assert model.finish(np.array([-1, 1])).coef_.shape == (1, 300)
 

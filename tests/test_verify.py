@@ -362,7 +362,7 @@ def test_a_record_with_another_definition_and_everything_made_to_fit(verify, cop
     forge(copy, record, {"id": task_id(identity), "definition": name})
     done = verify(copy, "--sample", 0)
     assert done.returncode == 1
-    assert "wine: 1 record is orphaned" in done.text
+    assert "wine: 1 record orphaned" in done.text
     (found,) = wrong(done)
     assert "not what the records give" in found
 
@@ -445,7 +445,7 @@ def test_other_data_than_the_manifest_names(verify, copy):
     done = verify(copy, "--sample", 2)
     assert done.returncode == 1
     assert any(line.startswith("wine: the data on this machine have the fingerprint") for line in wrong(done))
-    assert "wine: 9 records are orphaned" in done.text
+    assert "wine: 9 records orphaned" in done.text
     assert "2 of 2 agree" in done.text, "of the other datasets"
 
 
@@ -532,7 +532,7 @@ def test_a_learner_that_has_changed_since(command, place):
     assert done.returncode == 1
     text = " ".join(done.stdout.split())
     assert "27 records, 18 of the experiment are in order" in text
-    assert "wine: 3 records are orphaned" in text
+    assert "wine: 3 records orphaned" in text
 
 
 def test_data_that_are_unavailable_are_named(command, environment, place, tmp_path):

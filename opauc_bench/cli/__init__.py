@@ -12,7 +12,7 @@ from ..errors import OpaucBenchError
 from .app import app
 
 # Each adds its commands to the app; help lists them in this order.
-from . import experiments, data, learners, models, installation  # noqa: F401  # isort: skip
+from . import experiments, models, listings  # noqa: F401  # isort: skip
 
 __all__ = ["app", "main"]
 

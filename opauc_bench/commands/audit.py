@@ -48,8 +48,7 @@ def audit(recorded: Recorded) -> Audit:
     * The selected setting is the best of the inner cross-validation, and there is an AUC for each setting. Where it was
       selected in another folder, it is the one that is recorded there.
     * The data on this machine are those of the manifest.
-    * ``folds.csv``, tables, comparison and page are, byte by byte, what the records give with the manifest's
-      test.
+    * ``folds.csv``, tables, comparison and page are, byte by byte, what the records and the manifest's test give.
     """
     found = Audit(n_records=len(recorded.records) + len(recorded.records.damaged))
     found.findings += map(str, recorded.records.damaged)

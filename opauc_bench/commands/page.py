@@ -12,6 +12,7 @@ from ..report.titles import plain_title
 from ..results.record import Record
 from .recorded import Pair, Recorded
 from .tables import build_report
+from .terminal import counted
 
 __all__ = ["PAGE", "page_content", "page_text"]
 
@@ -87,11 +88,7 @@ def _provenance(recorded: Recorded) -> Provenance:
                 "learner": column.identity["learner"],
                 "version": str(column.identity["version"]),
                 "params": _pairs(column.identity["params"]) or "-",
-                "grid": "; ".join(
-                    f"{axis}: {len(values)} value{'' if len(values) == 1 else 's'}"
-                    for axis, values in column.grid.items()
-                )
-                or "-",
+                "grid": "; ".join(f"{axis}: {counted(len(v), 'value')}" for axis, v in column.grid.items()) or "-",
             }
             for column in session.columns
         ],

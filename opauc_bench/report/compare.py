@@ -75,31 +75,23 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts over the cells of a comparison.
+    """Counts over the cells of a comparison."""
 
-    ``published`` counts the cells of the published table, ``compared`` those with a mean on both sides;
-    ``not_computed``, ``not_published`` and ``absent`` those that are incomplete in ours, printed as N/A, and not part
-    of our experiment. ``explained`` and ``open`` are further than one published std, with and without a known cause.
-    ``verdicts`` counts cells with a verdict on both sides, ``known`` the notes on the published cells of our
-    experiment, ``pairs`` our cells beside published ones (several for variants of a learner), ``elsewhere`` those of
-    them that depend on the machine and are not judged. ``marked`` states whether the published table has marks.
-    """
-
-    published: int
-    compared: int
-    not_computed: int
-    not_published: int
-    absent: int
-    within_one: int
+    published: int  # cells of the published table
+    compared: int  # cells with a mean on both sides
+    not_computed: int  # incomplete in ours
+    not_published: int  # printed as N/A
+    absent: int  # not part of our experiment
+    within_one: int  # published std
     within_two: int
-    explained: int
-    open: int
-    verdicts: int
-    agreeing: int
-    known: int
-    pairs: int
-    elsewhere: int
-    marked: bool
+    explained: int  # further than one published std, with a known cause
+    open: int  # further than one published std, without a known cause
+    verdicts: int  # cells with a verdict on both sides
+    agreeing: int  # cells with the same verdict on both sides
+    known: int  # notes on the published cells of our experiment
+    pairs: int  # our cells beside published ones, several for variants of a learner
+    elsewhere: int  # those of them that depend on the machine and are not judged
+    marked: bool  # whether the published table has marks
 
     def sentences(self) -> list[str]:
         """Return the counts as sentences, one per line of the summary."""
@@ -121,26 +113,13 @@ class Summary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A result table beside a published one.
-
-    Attributes
-    ----------
-    title : str
-        Of our table.
-    published : Published
-    cells : tuple of ComparedCell
-        Those that both tables have, in the order of ours.
-    notes : tuple of Note
-        All notes on these cells; renderers number them from 1.
-    remarks : tuple of str
-        On the comparison as a whole.
-    """
+    """A result table beside a published one."""
 
     title: str
     published: Published
-    cells: tuple[ComparedCell, ...]
-    notes: tuple[Note, ...]
-    remarks: tuple[str, ...]
+    cells: tuple[ComparedCell, ...]  # those that both tables have, in the order of ours
+    notes: tuple[Note, ...]  # on these cells; renderers number them from 1
+    remarks: tuple[str, ...]  # on the comparison as a whole
 
     def numbers(self, cell: ComparedCell) -> list[int]:
         """Return the numbers of the notes on a cell."""
@@ -185,13 +164,7 @@ class Comparison:
 
 
 def compare(table: ResultTable, published: Published) -> Comparison:
-    """Compare our table with a published one; cells are matched by dataset and column key.
-
-    Raises
-    ------
-    ResultsError
-        If the two have no cell in common.
-    """
+    """Compare our table with a published one by dataset and column key; raises ResultsError without a common cell."""
     same_reference = table.reference == published.reference
     cells = []
     for metric, entries in table.parts():

@@ -21,21 +21,9 @@ def select(
 ) -> ResultTable:
     """Return a part of a table; the datasets that remain are counted again.
 
-    Parameters
-    ----------
-    table : ResultTable
-    columns, rows : sequence of str
-        Keys and datasets in order; by default all. Rows without a mean in any of the columns are left out. Without the
-        reference column there are no marks.
-    digits : int, optional
-        Decimals of means and stds; by default those of each metric.
-    std, marks : bool
-        Whether to show them. Win/tie/loss goes with the marks.
-
-    Raises
-    ------
-    ResultsError
-        If no dataset is left.
+    `columns` are keys and `rows` datasets, in order; by default all. Rows without a mean in any of the columns are left
+    out. Without the reference column there are no marks. `digits` are the decimals of means and stds, by default those
+    of each metric. Win/tie/loss goes with the marks. Raises ResultsError if no dataset is left.
     """
     by_key = {column.key: column for column in table.columns}
     keys = list(columns or by_key)

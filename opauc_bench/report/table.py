@@ -44,33 +44,18 @@ class Column:
 class Cell:
     """The recorded folds of one dataset and one column.
 
-    Parameters
-    ----------
-    aucs : tuple of float
-        Test AUC of the finished folds, ordered by (trial, fold).
-    folds : tuple of (int, int)
-        The (trial, fold) of each of them.
-    expected : int
-        Number of folds of the whole experiment, such as 25.
-    statuses : dict of str to int
-        Number of folds per status other than ok.
-    messages : tuple of str
-        Of the failed folds.
-    others : dict of str to tuple of float
-        Further metrics of the finished folds.
-
     Raises
     ------
     ValueError
         If folds are repeated or out of order, if there are too many, or if an AUC is not in [0, 1].
     """
 
-    aucs: tuple[float, ...]
-    folds: tuple[tuple[int, int], ...]
-    expected: int
-    statuses: dict[str, int] = field(default_factory=dict)
-    messages: tuple[str, ...] = ()
-    others: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    aucs: tuple[float, ...]  # on the test sets of the finished folds
+    folds: tuple[tuple[int, int], ...]  # (trial, fold) of each of them, in order
+    expected: int  # number of folds of the whole experiment, such as 25
+    statuses: dict[str, int] = field(default_factory=dict)  # number of folds per status other than ok
+    messages: tuple[str, ...] = ()  # of the failed folds
+    others: dict[str, tuple[float, ...]] = field(default_factory=dict)  # further metrics of the finished folds
 
     def __post_init__(self):
         for name, values in {"AUC": self.aucs, **self.others}.items():
@@ -103,21 +88,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell as the table shows it.
-
-    Of ``n`` finished folds out of ``expected``. Mean and std are None unless the status is ``ok``, and there is no std
-    of a single fold. The verdict is that of the reference column against this one, None where nothing was tested.
-    ``note`` is the number of a footnote, from 1.
-    """
+    """One cell as the table shows it."""
 
     status: str
-    n: int
-    expected: int
-    mean: float | None = None
-    std: float | None = None
-    verdict: Verdict | None = None
+    n: int  # finished folds
+    expected: int  # folds of the whole experiment
+    mean: float | None = None  # None unless the status is ok
+    std: float | None = None  # None also for a single fold
+    verdict: Verdict | None = None  # of the reference column against this one; None where nothing was tested
     p_value: float | None = None
-    note: int | None = None
+    note: int | None = None  # number of a footnote, from 1
 
 
 @dataclass(frozen=True)
@@ -146,53 +126,23 @@ class Section:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table ready to be rendered.
+    """A table ready to be rendered."""
 
-    Attributes
-    ----------
-    markup : str
-        The title; it may have mathematics between dollars.
-    datasets : tuple of str
-    columns : tuple of Column
-    entries : dict of (dataset, column key) to Entry
-    reference : str or None
-        Key of the reference column; None if it is not shown.
-    test : {'paired', 'corrected'}
-    test_fraction : float
-        Share of the rows that a fold tests on.
-    tallies : dict of column key to Tally
-        For each column but the reference; empty if nothing is tested.
-    cell_notes : tuple of str
-        Footnotes of single cells.
-    origins : dict of column key to tuple of str
-        Footnotes of columns: how their numbers were computed.
-    metric : Metric
-        Of the AUC.
-    sections : tuple of Section
-        Other metrics.
-    ddof : int
-        A std has n - ddof in the denominator.
-    runs : {'folds', 'trials'}
-        The name of a repetition in the paper.
-    level : float
-        Of the test.
-    """
-
-    markup: str
+    markup: str  # the title; it may have mathematics between dollars
     datasets: tuple[str, ...]
     columns: tuple[Column, ...]
-    entries: dict[tuple[str, str], Entry]
-    reference: str | None
+    entries: dict[tuple[str, str], Entry]  # by dataset and column key
+    reference: str | None  # key of the reference column; None if it is not shown
     test: Literal["paired", "corrected"]
-    test_fraction: float
-    tallies: dict[str, Tally]
-    cell_notes: tuple[str, ...]
-    origins: dict[str, tuple[str, ...]]
+    test_fraction: float  # share of the rows that a fold tests on
+    tallies: dict[str, Tally]  # for each column but the reference; empty if nothing is tested
+    cell_notes: tuple[str, ...]  # footnotes of single cells
+    origins: dict[str, tuple[str, ...]]  # footnotes of columns: how their numbers were computed
     metric: Metric = AUC
-    sections: tuple[Section, ...] = ()
-    ddof: int = 1
-    runs: str = "folds"
-    level: float = ALPHA
+    sections: tuple[Section, ...] = ()  # other metrics
+    ddof: int = 1  # a std has n - ddof in the denominator
+    runs: str = "folds"  # the name of a repetition in the paper: folds or trials
+    level: float = ALPHA  # of the test
 
     @property
     def title(self) -> str:

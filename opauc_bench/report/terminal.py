@@ -26,12 +26,12 @@ def to_terminal(table: ResultTable, width: int = 80) -> str:
     for block in _blocks(widths, width):
         shown = [widths[i] for i in block]
         rule = "-" * (sum(shown) + GAP * (len(shown) - 1))
-        sections = [
-            (heading, rows) for group in groups for heading, rows in ((group.heading, group.rows), ("", group.foot))
-        ]
+        sections = [("", headings)]
+        for group in groups:
+            sections += [(group.heading, group.rows), ("", group.foot)]
         lines = [
             [*([heading] if heading else []), *columns_text([[row[i] for i in block] for row in rows], shown)]
-            for heading, rows in (("", headings), *sections)
+            for heading, rows in sections
             if rows
         ]
         parts.append(f"\n{rule}\n".join(map("\n".join, lines)))

@@ -33,11 +33,6 @@ def write_report(folder: str | os.PathLike, table: ResultTable, comparison: Comp
     """Write the table, and the comparison if there is one, into a folder; returns the files.
 
     The comparison of an earlier report is removed if there is none now: it does not belong to this table.
-
-    Raises
-    ------
-    ResultsError
-        If the folder or a file cannot be written.
     """
     folder = Path(folder)
     texts = report_texts(table, comparison)

@@ -52,44 +52,25 @@ class DatasetFacts(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The contents of ``manifest.json``.
-
-    Attributes
-    ----------
-    experiment : dict
-        The experiment file with all defaults.
-    config : str
-        Its file name.
-    opauc_bench : str
-        Version of the program that wrote this.
-    shard : str or None
-        The shard of the experiment in this folder, such as ``2/8``.
-    datasets : dict of str to DatasetFacts
-    memory_bytes : float
-        Memory that a task could use: tasks that need far more were not started.
-    test : str or None
-        The significance test of the tables beside the manifest; None where there are none.
-    definitions, environments : dict of str to dict
-        By hash.
-    reused : dict of str to tuple of str
-        Ids of records in other folders that are used for tasks of this experiment, by folder name.
-    selected_in : dict of str to tuple of str
-        Ids of records in other folders whose selected setting was used here, by folder name.
-    """
+    """The contents of ``manifest.json``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    experiment: dict[str, Any]
-    config: str
-    opauc_bench: str
-    shard: str | None = None
+    experiment: dict[str, Any]  # the experiment file with all defaults
+    config: str  # its file name
+    opauc_bench: str  # version of the program that wrote the manifest
+    shard: str | None = None  # the shard of the experiment in this folder, such as 2/8
     datasets: dict[str, DatasetFacts]
-    memory_bytes: Annotated[float, Field(gt=0)]
-    test: str | None = None
+    memory_bytes: Annotated[float, Field(gt=0)]  # that a task could use: tasks that need far more were not started
+    test: str | None = None  # significance test of the tables beside the manifest; None where there are none
     definitions: dict[Hash, dict[str, Any]] = {}
     environments: dict[Hash, dict[str, Any]] = {}
-    reused: dict[str, tuple[Hash, ...]] = {}
-    selected_in: dict[str, tuple[Hash, ...]] = {}
+    reused: dict[
+        str, tuple[Hash, ...]
+    ] = {}  # by folder, ids of records there that are used for tasks of this experiment
+    selected_in: dict[
+        str, tuple[Hash, ...]
+    ] = {}  # by folder, ids of records there whose selected setting was used here
 
 
 def config_of(folder: Path, name: str) -> Path:

@@ -49,22 +49,12 @@ class Damage:
 
 @dataclass
 class Records(Mapping[str, Record]):
-    """The records of a folder, by id.
-
-    Attributes
-    ----------
-    by_id : dict of str to Record
-    damaged : list of Damage
-    loose : set of str
-        Ids of records that are not packed.
-    reused : dict of str to str
-        Other folders of records, by id.
-    """
+    """The records of a folder, by id."""
 
     by_id: dict[str, Record] = field(default_factory=dict)
     damaged: list[Damage] = field(default_factory=list)
-    loose: set[str] = field(default_factory=set)
-    reused: dict[str, str] = field(default_factory=dict)
+    loose: set[str] = field(default_factory=set)  # ids of records that are not packed
+    reused: dict[str, str] = field(default_factory=dict)  # other folders of records, by id
 
     def __getitem__(self, id: str) -> Record:
         return self.by_id[id]

@@ -17,6 +17,7 @@ PROTOCOLS = {
     "convergence": {"kind": "convergence", "points": 3},
     "timing": {"kind": "timing", "repeats": 2},
     "sketch_error": {"kind": "sketch_error", "sizes": [2, 4]},
+    "prequential": {"kind": "prequential"},
 }
 TESTED = {
     "n_train": 8,
@@ -31,6 +32,11 @@ OUTCOMES = {
     "convergence": {"selected": {"eta": 0.5}, "columns": {"n_seen": [1, 2, 4], "auc": [0.5, 0.75, 1.0]}},
     "timing": {"selected": {"eta": 0.5}},
     "sketch_error": {"columns": {"positive_error": [0.5, 0.25], "negative_error": [0.5, 0.25]}},
+    "prequential": {
+        **TESTED,
+        "metrics": {"auc": 0.75},
+        "columns": {"n_seen": [2, 4], "running_auc": [None, 0.75], "window_auc": [None, 1.0]},
+    },
 }
 TIMES = {
     "convergence": {"columns": {"seconds": [0.1, 0.2, 0.4]}},

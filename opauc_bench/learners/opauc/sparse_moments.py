@@ -32,7 +32,7 @@ from ..base import State
 from ..parameters import NOT_NEGATIVE, VARIANT, Integer
 from ..rows import aligned_zeros, rows_of
 from .family import SecondMomentLearner
-from .sparse_matrix_kernels import NNZ, SymmetricRows, add_outer, keep_above, keep_largest
+from .sparse_matrix_kernels import NNZ, Index, SymmetricRows, add_outer, keep_above, keep_largest
 
 __all__ = ["OPAUCS"]
 
@@ -47,48 +47,78 @@ class _Rows(NamedTuple):
     values: np.ndarray
 
 
-@dataclass
-class _SparseMoments(State):
-    """Class 0 is positive, class 1 negative. ``W`` has the shape (n_blocks, n_features, 16), or 1 for one setting."""
+class _Matrix(NamedTuple):
+    """The second moments of a class, as kernels take them."""
+
+    index: Index
+    cols: np.ndarray
+    vals: np.ndarray
+
+
+class _Rule(NamedTuple):
+    """When entries are dropped, and which."""
+
+    size: int  # entries that are kept
+    most: int  # entries above which they are dropped
+    go_on_counting: bool
+    released: bool
+
+
+class _Shared(NamedTuple):
+    """State that all settings share. Class 0 is positive, class 1 negative."""
 
     counts: np.ndarray  # (2,)
     sums: np.ndarray  # (2, n_features), of the rows of each class
+    seen: np.ndarray  # (n_features,), whether a feature has been different from 0
+    n_rows: np.ndarray  # (2,), how many rows are kept; -1 once they are not kept any more
+
+
+class _Models(NamedTuple):
+    """State of the settings, in blocks."""
+
+    eta: np.ndarray  # (n_blocks, width)
+    lam: np.ndarray  # (n_blocks, width)
+    W: np.ndarray  # (n_blocks, n_features, width)
     products: np.ndarray  # (n_blocks, 2, width), inner products of the weights and the class sums
     alarm: np.ndarray  # (n_blocks, width), NaN once a weight of the setting is not finite
-    seen: np.ndarray  # (n_features,), whether a feature has been different from 0
+
+    @classmethod
+    def begin(cls, settings: dict[str, np.ndarray], n_features: int, width: int) -> _Models:
+        """Settings that have not learnt anything."""
+        n_settings = len(settings["eta"])
+        n_blocks = -(-n_settings // width)
+        W, (eta, lam) = aligned_zeros(n_blocks, n_features, width), np.zeros((2, n_blocks, width))
+        eta.ravel()[:n_settings], lam.ravel()[:n_settings] = settings["eta"], settings["lam"]
+        return cls(eta, lam, W, np.zeros((n_blocks, 2, width)), np.zeros((n_blocks, width)))
+
+
+@dataclass
+class _SparseMoments(State):
+    """``W`` is that of ``models``."""
+
+    shared: _Shared
+    models: _Models
     matrices: tuple[SymmetricRows, SymmetricRows]
     rows: list[_Rows]  # of each class, while they are kept
-    n_rows: np.ndarray  # (2,), how many are kept; -1 once they are not kept any more
 
     def coef(self, n_features):
         return self.W.transpose(1, 0, 2).reshape(self.W.shape[1], -1)[:n_features, : self.n_live]
 
     def finite(self, n_features):
-        return np.isfinite(self.alarm.ravel()[: self.n_live])
+        return np.isfinite(self.models.alarm.ravel()[: self.n_live])
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        old, width = self.models(), self.W.shape[2]
-        self.W, self.products, self.alarm = _models(self.W.shape[1], len(columns), wide=width > 1)
+        old, (_, n_features, width) = self.models, self.W.shape
+        self.models = _Models.begin(self.settings, n_features, width)
+        self.W = self.models.W
         for new, column in enumerate(columns):
             (b, g), (old_b, old_g) = divmod(new, width), divmod(column, width)
-            for to, of in zip(self.models(), old):
+            for to, of in zip(self.models, old):
                 to[b, ..., g] = of[old_b, ..., old_g]
 
-    def models(self) -> tuple[np.ndarray, ...]:
-        """Arguments of the kernels that differ between settings."""
-        return self.W, self.products, self.alarm
-
-    def statistics(self) -> tuple[np.ndarray, ...]:
-        """Arguments of the kernels that all settings share."""
-        return self.counts, self.sums, self.seen, self.n_rows
-
-
-def _models(n_features: int, n_settings: int, *, wide: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, inner products and alarms of settings that have not learnt anything."""
-    width = _BLOCK if wide else 1
-    n_blocks = -(-n_settings // width)
-    return aligned_zeros(n_blocks, n_features, width), np.zeros((n_blocks, 2, width)), np.zeros((n_blocks, width))
+    def widened(self, fresh):
+        raise ValueError("its matrices have a fixed number of features")
 
 
 class OPAUCS(SecondMomentLearner):
@@ -140,38 +170,28 @@ class OPAUCS(SecondMomentLearner):
             raise ValueError(f"OPAUCS: slack has to be 0 for the variant 'released', got {self.slack!r}")
 
     def _begin(self, n_features, settings):
-        n_settings = len(settings["eta"])
-        W, products, alarm = _models(n_features, n_settings, wide=n_settings > 1)
+        models = _Models.begin(settings, n_features, _BLOCK if len(settings["eta"]) > 1 else 1)
         selects = n_features > self.tau and self.variant == "paper"
+        seen, n_rows = np.zeros(n_features, dtype=np.bool_), np.zeros(2, dtype=np.int64)
         return _SparseMoments(
             settings=settings,
-            W=W,
-            counts=np.zeros(2),
-            sums=np.zeros((2, n_features)),
-            products=products,
-            alarm=alarm,
-            seen=np.zeros(n_features, dtype=np.bool_),
+            W=models.W,
+            shared=_Shared(np.zeros(2), np.zeros((2, n_features)), seen, n_rows),
+            models=models,
             matrices=(SymmetricRows(n_features, selects), SymmetricRows(n_features, selects)),
-            rows=[_Rows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)) for _ in range(2)],
-            n_rows=np.zeros(2, dtype=np.int64),
+            rows=[_no_rows(), _no_rows()],
         )
 
     def _consume(self, state, X, y):
         X = X.astype(np.float64, copy=False)  # products of x with itself would keep the precision of x
-        n_blocks, n_features, width = state.W.shape
-        size = n_features * int(self.tau)
-        most = size + int(self.slack * size)
-        rule = (size, most, self.slack == 0.0, self.variant == "released")
+        size = X.shape[1] * int(self.tau)
+        rule = _Rule(size, size + int(self.slack * size), self.slack == 0.0, self.variant == "released")
         for own, label in enumerate((1, -1)):
             _make_room(state, own, X[y == label])
-        eta, lam = np.zeros((2, n_blocks, width))
-        for values, axis in ((eta, "eta"), (lam, "lam")):
-            values.ravel()[: state.n_live] = state.settings[axis]
-        first, second = state.matrices
-        matrices = (first.index, first.cols, first.vals, second.index, second.cols, second.vals)
-        first.cols, first.vals, second.cols, second.vals = _learn(
-            *rows_of(X), y, rule, (eta, lam), state.statistics(), matrices, tuple(state.rows), state.models()
-        )
+        matrices = [_Matrix(matrix.index, matrix.cols, matrix.vals) for matrix in state.matrices]
+        found = _learn(*rows_of(X), y, rule, state.shared, *matrices, *state.rows, state.models)
+        for matrix, new in zip(state.matrices, found):
+            matrix.cols, matrix.vals = new.cols, new.vals
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
         most = float(n_features) * min(self.tau, n_features)
@@ -199,12 +219,17 @@ def _seconds(size, n_features, n_nonzero, n_settings) -> float:
     return 1e-6 + product + 1.4e-9 * n_features * n_settings + 3e-7 * n_nonzero**2
 
 
+def _no_rows() -> _Rows:
+    return _Rows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+
+
 def _make_room(state, own: int, X) -> None:
     """Make room for the rows ``X`` of a class, if its rows are kept."""
-    if state.n_rows[own] < 0:
-        state.rows[own] = _Rows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    n_rows = state.shared.n_rows[own]
+    if n_rows < 0:
+        state.rows[own] = _no_rows()
         return
-    wanted = (state.n_rows[own] + X.shape[0] + 1, *2 * [state.rows[own].pointers[state.n_rows[own]] + X.nnz])
+    wanted = (n_rows + X.shape[0] + 1, *2 * [state.rows[own].pointers[n_rows] + X.nnz])
     state.rows[own] = _Rows(
         *(
             values if len(values) >= n else np.concatenate([values, np.zeros(n + n // 2 - len(values), values.dtype)])
@@ -217,60 +242,57 @@ def _make_room(state, own: int, X) -> None:
 
 
 @njit()
-def _learn(indptr, indices, data, y, rule, settings, statistics, matrices, rows, models):
-    counts, sums, seen, n_rows = statistics
-    first, first_cols, first_vals, second, second_cols, second_vals = matrices
-    W = models[0]
-    x_dense, V = np.zeros(W.shape[1]), np.zeros(W.shape[1:])
+def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_rows, negative_rows, models):
+    x_dense, V = np.zeros(models.W.shape[1]), np.zeros(models.W.shape[1:])
     for t in range(len(y)):
         there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
         own, sign = (0, 1.0) if y[t] > 0 else (1, -1.0)
-        counts[own] += 1.0
+        shared.counts[own] += 1.0
         for k in range(len(x)):
-            sums[own, there[k]] += x[k]
+            shared.sums[own, there[k]] += x[k]
             x_dense[there[k]] = x[k]
-            seen[there[k]] = True
+            shared.seen[there[k]] = True
         if own == 0:
-            first_cols, first_vals = _take(there, x, rule, first, first_cols, first_vals, rows[0], n_rows[:1])
-            _step(there, x, x_dense, sign, settings, statistics, second, second_cols, second_vals, rows[1], models, V)
+            positive = _take(there, x, rule, positive, positive_rows, shared.n_rows[:1])
+            _step(there, x, x_dense, sign, shared, negative, negative_rows, models, V)
         else:
-            second_cols, second_vals = _take(there, x, rule, second, second_cols, second_vals, rows[1], n_rows[1:])
-            _step(there, x, x_dense, sign, settings, statistics, first, first_cols, first_vals, rows[0], models, V)
+            negative = _take(there, x, rule, negative, negative_rows, shared.n_rows[1:])
+            _step(there, x, x_dense, sign, shared, positive, positive_rows, models, V)
         for k in range(len(x)):
             x_dense[there[k]] = 0.0
-    return first_cols, first_vals, second_cols, second_vals
+    return positive, negative
 
 
 @njit()
-def _take(there, x, rule, m, cols, vals, rows, n_rows):
-    """Take a row into the second moments of its class; returns their arena."""
-    size, most, go_on_counting, released = rule
-    cols, vals = add_outer(there, x, m, cols, vals)
-    if m.counters[NNZ] > most:
+def _take(there, x, rule, matrix, rows, n_rows):
+    """Add a row to the second moments of its class, which are returned."""
+    m = matrix.index
+    cols, vals = add_outer(there, x, m, matrix.cols, matrix.vals)
+    if m.counters[NNZ] > rule.most:
         n_rows[0] = -1
-        if released:
-            keep_above(size, m, cols, vals)
+        if rule.released:
+            keep_above(rule.size, m, cols, vals)
         else:
-            keep_largest(size, go_on_counting, m, cols, vals)
+            keep_largest(rule.size, rule.go_on_counting, m, cols, vals)
     if n_rows[0] >= 0 and len(x) > 0:
         begin = rows.pointers[n_rows[0]]
         end = begin + len(x)
-        if end > size // 4:
+        if end > rule.size // 4:
             n_rows[0] = -1
         else:
             for i in range(len(x)):
                 rows.features[begin + i], rows.values[begin + i] = there[i], x[i]
             n_rows[0] += 1
             rows.pointers[n_rows[0]] = end
-    return cols, vals
+    return _Matrix(m, cols, vals)
 
 
 @njit()
-def _step(there, x, x_dense, sign, settings, statistics, m, cols, vals, rows, models, V):
+def _step(there, x, x_dense, sign, shared, matrix, rows, models, V):
     """Update all settings; the matrix and the rows are those of the opposite class."""
-    eta, lam = settings
-    counts, sums, seen, n_rows = statistics
-    W, products, alarm = models
+    counts, sums, seen, n_rows = shared
+    eta, lam, W, products, alarm = models
+    m, cols, vals = matrix
     own, opp = (0, 1) if sign > 0 else (1, 0)
     by_rows = n_rows[opp] >= 0 and 2 * rows.pointers[n_rows[opp]] < m.counters[NNZ]
     score, how = np.empty(W.shape[2]), np.empty((4, W.shape[2]))

@@ -35,22 +35,14 @@ class Fold:
 class GridMap:
     """Inner cross-validation over the grid of one cell, averaged over its outer folds, on at most two axes.
 
-    Where a learner tunes more axes, the best value over the `others` is kept. ``x`` and ``y`` are names and values of
-    the axes; `y` is None if there is one only.
-
-    Attributes
-    ----------
-    auc : ndarray of shape (n_y, n_x)
-        Mean over the outer folds in which the setting stayed finite; NaN where there was none.
-    diverged, selected : ndarray of int of shape (n_y, n_x)
-        In how many outer folds the setting overflowed, and in how many it was selected.
+    Where a learner tunes more axes, the best value over the `others` is kept.
     """
 
-    x: tuple[str, tuple[float, ...]]
+    x: tuple[str, tuple[float, ...]]  # name and values of an axis
     y: tuple[str, tuple[float, ...]] | None
-    auc: np.ndarray
-    diverged: np.ndarray
-    selected: np.ndarray
+    auc: np.ndarray  # (n_y, n_x): mean over the outer folds in which the setting stayed finite; NaN if there is none
+    diverged: np.ndarray  # (n_y, n_x): in how many outer folds the setting overflowed
+    selected: np.ndarray  # (n_y, n_x): in how many outer folds it was selected
     n_folds: int
     others: tuple[str, ...] = ()
 
@@ -65,57 +57,30 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Provenance:
-    """How the numbers were computed.
+    """How the numbers were computed."""
 
-    ``machines`` are software and machine as text with the number of records that were computed there, ``experiment`` is
-    the whole experiment as JSON. Of each dataset there is its ``name`` and known facts, of each column as text its
-    ``title``, ``learner``, ``version``, ``params`` and ``grid``.
-    """
-
-    facts: Sequence[tuple[str, str]]
-    datasets: Sequence[Mapping[str, Any]]
-    learners: Sequence[Mapping[str, str]]
-    machines: Sequence[tuple[str, int]]
-    experiment: str
+    facts: Sequence[tuple[str, str]]  # protocol, limits, config, version
+    datasets: Sequence[Mapping[str, Any]]  # the name of each and known facts
+    learners: Sequence[Mapping[str, str]]  # of each column title, learner, version, params and grid, as text
+    machines: Sequence[tuple[str, int]]  # software and machine as text, and how many records were computed there
+    experiment: str  # as JSON
 
 
 @dataclass(frozen=True)
 class PageContent:
-    """Everything on the page.
-
-    Attributes
-    ----------
-    description : str
-    tables : dict of {'paired', 'corrected'} to ResultTable
-        The same cells under both tests.
-    test : {'paired', 'corrected'}
-        The one that is shown first.
-    comparison : Comparison or None
-        Under the paired test, which is the papers'.
-    folds : dict of (dataset, column key) to sequence of Fold
-        In the order of trial and fold.
-    grids : dict of (dataset, column key) to GridMap
-        Cells whose records have an inner search.
-    seconds : dict of (dataset, column key) to Seconds
-    learners : dict of column key to str
-        Registry names, which determine colours.
-    provenance : Provenance
-    runs : {'folds', 'trials'}
-    sources : dict of str to str
-        The dataset of each row; by default every row is a dataset of its own.
-    """
+    """Everything on the page; keys are dataset and column key."""
 
     description: str
-    tables: Mapping[str, ResultTable]
-    test: str
-    comparison: Comparison | None
-    folds: Mapping[Key, Sequence[Fold]]
-    grids: Mapping[Key, GridMap]
+    tables: Mapping[str, ResultTable]  # the same cells under both tests, paired and corrected
+    test: str  # the one that is shown first
+    comparison: Comparison | None  # under the paired test, which is the papers'
+    folds: Mapping[Key, Sequence[Fold]]  # in the order of trial and fold
+    grids: Mapping[Key, GridMap]  # of cells whose records have an inner search
     seconds: Mapping[Key, Seconds]
-    learners: Mapping[str, str]
+    learners: Mapping[str, str]  # registry names by column key, which determine colours
     provenance: Provenance
-    runs: str = "folds"
-    sources: Mapping[str, str] = field(default_factory=dict)
+    runs: str = "folds"  # or trials
+    sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
 
     @property
     def table(self) -> ResultTable:
@@ -125,21 +90,11 @@ class PageContent:
 def grid_map(
     grid: Mapping[str, Sequence[float]], aucs: Sequence[Sequence[float]], selected: Sequence[Mapping[str, float]]
 ) -> GridMap | None:
-    """Average the inner cross-validations of a cell's outer folds.
+    """Average the inner cross-validations of a cell's outer folds, or return None if there is nothing to map.
 
-    Parameters
-    ----------
-    grid : mapping of str to sequence of float
-        Values of each axis, in the order in which the settings were laid out (the last axis varies fastest).
-    aucs : sequence of sequences of float
-        For each outer fold the mean inner AUC of each setting; NaN where it overflowed.
-    selected : sequence of mappings
-        Selected settings, of the folds that have one.
-
-    Returns
-    -------
-    GridMap or None
-        None where there is nothing to map: no axis, or no fold whose values fit the grid.
+    `grid` has the values of each axis in the order in which the settings were laid out (the last axis varies fastest),
+    `aucs` for each outer fold the mean inner AUC of each setting, NaN where it overflowed. Folds whose values do not
+    fit the grid are left out. `selected` are the selected settings.
     """
     axes = {name: [float(value) for value in values] for name, values in grid.items()}
     shape = tuple(map(len, axes.values()))

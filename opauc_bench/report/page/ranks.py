@@ -22,18 +22,13 @@ _SPAN, _LETTER = 420, 7.2  # pixels: of the axis, of a letter
 
 @dataclass(frozen=True)
 class Ranking:
-    """The contents of the diagram: the columns with a complete cell, and the datasets on which all of these are
-    complete.
+    """The contents of the diagram."""
 
-    ``left_out`` has the excluded datasets and columns with the reason. ``test`` is None where there is too little to
-    rank, and ``refusal`` is the reason.
-    """
-
-    columns: tuple[Column, ...]
-    datasets: tuple[str, ...]
-    left_out: tuple[tuple[str, str], ...]
-    test: RankTest | None
-    refusal: str = ""
+    columns: tuple[Column, ...]  # those with a complete cell
+    datasets: tuple[str, ...]  # those on which all of these columns are complete
+    left_out: tuple[tuple[str, str], ...]  # other datasets and columns, with the reason
+    test: RankTest | None  # None where there is too little to rank
+    refusal: str = ""  # the reason of that
 
 
 def rank(table: ResultTable, sources: Mapping[str, str] | None = None) -> Ranking:
@@ -41,13 +36,7 @@ def rank(table: ResultTable, sources: Mapping[str, str] | None = None) -> Rankin
 
     A mean over fewer folds than the others have is excluded, and so is a dataset with a missing cell: ranks of
     different sets of learners cannot be averaged. Several rows of one dataset are not ranked at all, since the test
-    takes them as independent.
-
-    Parameters
-    ----------
-    table : ResultTable
-    sources : mapping of row to dataset, optional
-        By default every row is a dataset of its own.
+    takes them as independent; `sources` has the dataset of each row.
     """
     complete = {key for key, entry in table.entries.items() if entry.status == "ok"}
     columns = tuple(c for c in table.columns if any((dataset, c.key) in complete for dataset in table.datasets))

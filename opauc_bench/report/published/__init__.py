@@ -32,25 +32,13 @@ class PublishedCell:
 
 @dataclass(frozen=True)
 class Note:
-    """A known discrepancy of some published cells.
+    """A known discrepancy of some published cells; empty datasets, columns or metrics mean all."""
 
-    Attributes
-    ----------
-    text : str
-        Full sentences.
-    kind : {'explained', 'unexplained', 'mark'}
-        Whether a cause of other values is known or unknown, or the note is about the printed mark only.
-    datasets, columns, metrics : tuple of str
-        The cells it is about; empty means all.
-    ours : {'higher', 'lower'} or None
-        The side of the printed value on which the note expects ours.
-    """
-
-    text: str
-    kind: Literal["explained", "unexplained", "mark"]
+    text: str  # full sentences
+    kind: Literal["explained", "unexplained", "mark"]  # the cause of other values; mark: about the printed mark only
     datasets: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    ours: Literal["higher", "lower"] | None = None
+    ours: Literal["higher", "lower"] | None = None  # the side of the printed value on which our value is expected
     metrics: tuple[str, ...] = ()
 
     def concerns(self, dataset: str, column: str, metric: str = "auc") -> bool:
@@ -65,49 +53,22 @@ class Note:
 
 @dataclass(frozen=True)
 class Published:
-    """A published table.
+    """A published table."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``aij2016_table2``.
-    title, source, table : str
-        The short caption, the publication, and the table's number there.
-    reference : str
-        Key of the column from whose side the marks are given; empty where the paper has no marks.
-    columns : tuple of Column
-        Learner registry names with the printed headings, reference first.
-    datasets : tuple of str
-    cells : dict of (dataset, column key) to PublishedCell
-        Every dataset with every column.
-    win_tie_loss : dict of column key to (int, int, int)
-        The printed counts, if any.
-    not_available : str
-        Why cells are printed as N/A.
-    remarks : tuple of str
-        On the table as a whole.
-    notes : tuple of Note
-        Known discrepancies.
-    others : dict of str to dict
-        Cells of other metrics than the AUC.
-    stand_for : dict of str to str
-        The printed column of each of our columns with another name, such as a second variant of a learner.
-    """
-
-    name: str
+    name: str  # such as aij2016_table2
     title: str
-    source: str
-    table: str
-    reference: str
-    columns: tuple[Column, ...]
+    source: str  # the publication
+    table: str  # the number of the table there
+    reference: str  # key of the column from whose side the marks are given; empty where the paper has no marks
+    columns: tuple[Column, ...]  # learner registry names with the printed headings, reference first
     datasets: tuple[str, ...]
-    cells: dict[tuple[str, str], PublishedCell]
-    win_tie_loss: dict[str, tuple[int, int, int]]
-    not_available: str
-    remarks: tuple[str, ...]
-    notes: tuple[Note, ...]
-    others: dict[str, dict[tuple[str, str], PublishedCell]] = field(default_factory=dict)
-    stand_for: dict[str, str] = field(default_factory=dict)
+    cells: dict[tuple[str, str], PublishedCell]  # every dataset with every column
+    win_tie_loss: dict[str, tuple[int, int, int]]  # the printed counts, if any
+    not_available: str  # why cells are printed as N/A
+    remarks: tuple[str, ...]  # on the table as a whole
+    notes: tuple[Note, ...]  # known discrepancies
+    others: dict[str, dict[tuple[str, str], PublishedCell]] = field(default_factory=dict)  # other metrics than the AUC
+    stand_for: dict[str, str] = field(default_factory=dict)  # the printed column of our columns with another name
 
     def cell(self, dataset: str, column: str, metric: str = "auc") -> PublishedCell | None:
         """Return the printed cell that our cell is compared with, or None."""

@@ -17,7 +17,7 @@
     document.querySelectorAll(".cell.open").forEach((cell) => { cell.classList.remove("open"); cell.removeAttribute("aria-describedby"); });
   };
 
-  // Folds of a cell: the card is a copy of what stands in the section of all folds.
+  // Folds of a cell: the card is a copy of its article in the section of all folds.
   const openCell = (cell) => {
     hide();
     const source = document.getElementById(cell.getAttribute("href").slice(1));

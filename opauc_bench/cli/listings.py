@@ -1,4 +1,4 @@
-"""opauc-bench data: datasets."""
+"""Commands about datasets, learners and the installation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .app import data_app
+from .app import app, data_app, learners_app
 from .options import Catalogue, Fresh, Mirror, Offline, find_sources, say
 
 
@@ -61,3 +61,47 @@ def data_info(
     from ..commands.listings import describe_dataset, find_entries
 
     print(describe_dataset(find_entries([name], catalogue)[0], find_sources(mirror, offline)))
+
+
+@learners_app.command("list")
+def learners_list() -> None:
+    """List all learners with their parameters and grid axes."""
+    from ..commands.listings import list_learners
+
+    print(list_learners())
+
+
+@learners_app.command("show")
+def learners_show(name: Annotated[str, typer.Argument(help="Name, or path/to/file.py:Class.")]) -> None:
+    """Describe a learner: its parameters, their defaults and what they mean."""
+    from ..commands.listings import describe_learner
+
+    print(describe_learner(name))
+
+
+@learners_app.command("check")
+def learners_check(name: Annotated[str, typer.Argument(help="Name, or path/to/file.py:Class.")]) -> int:
+    """Run the contract suite over a learner: the properties that the runner relies on."""
+    from ..learners import get_learner
+    from ..testing.contract import check_learner
+
+    results = check_learner(get_learner(name))
+    printed = set()
+    for result in results:
+        print(f"{'ok  ' if result.passed else 'FAIL'}  {result.name}")
+        if not result.passed:
+            print(f"      {'the same as above' if result.detail in printed else result.detail}")
+            printed.add(result.detail)
+    failed = sum(not result.passed for result in results)
+    print(f"{len(results) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+@app.command()
+def doctor() -> int:
+    """Check this installation: versions, cache, mirrors, compilers, cores."""
+    from ..commands.listings import examine
+
+    lines, good = examine(find_sources(None, False))
+    print("\n".join(lines))
+    return 0 if good else 1
