@@ -444,7 +444,7 @@ def test_load_is_measured_at_the_start(stats, load, told, monkeypatch, tmp_path)
 
 
 def test_timing_with_a_scheduler_is_refused():
-    with pytest.raises(ConfigError, match="times are measured on this machine alone"):
+    with pytest.raises(ConfigError, match="times are measured on this machine only"):
         Engine("dask", "tcp://there:8786", 4).alone()
     assert Engine("loky", None, 4).alone() == replace(Engine(), n_jobs=1)
     assert (Engine(n_jobs=1).title, Engine(n_jobs=2).title) == ("1 worker", "2 workers")

@@ -482,7 +482,7 @@ def test_too_few_positives_are_reported_before_the_run(small, command):
     folder, _ = small
     for old, new, told in (
         ("[0.5, 0.25]", "3", "imbalance 3 asks for 636 positive rows, and it has 357"),
-        ("[0.5, 0.25]", "[0.5, 0.01]", "breast_cancer: its rarer class has 2 rows, too few to be shared out 4 : 1 : 1"),
+        ("[0.5, 0.25]", "[0.5, 0.01]", "breast_cancer: its rarer class has 2 rows, too few to be divided 4 : 1 : 1"),
     ):
         Path(folder / "few.yaml").write_text(SMALL.replace(old, new))
         done = command("run", "few.yaml", cwd=folder)

@@ -10,7 +10,7 @@ from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
 from opauc_bench.learners import OAMGra, OAMSeq
-from opauc_bench.learners import oam as kernel
+from opauc_bench.learners.oam import oam as kernel
 
 LEARNERS = {True: OAMSeq, False: OAMGra}
 BOTH = pytest.mark.parametrize("sequential", [True, False], ids=["seq", "gra"])

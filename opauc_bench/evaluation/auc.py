@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..kernels import njit
@@ -9,7 +11,7 @@ from ..kernels import njit
 __all__ = ["AUCS", "auc_columns", "auc_score", "released_auc_columns"]
 
 
-def auc_score(y, scores) -> float:
+def auc_score(y: Any, scores: Any) -> float:
     """Exact AUC of one scoring.
 
     Parameters
@@ -34,7 +36,7 @@ def auc_score(y, scores) -> float:
     return float(auc_columns(y, scores[:, None])[0])
 
 
-def auc_columns(y, scores) -> np.ndarray:
+def auc_columns(y: Any, scores: Any) -> np.ndarray:
     """Exact AUC of several scores of the same rows.
 
     Parameters
@@ -63,7 +65,7 @@ def auc_columns(y, scores) -> np.ndarray:
     return aucs
 
 
-def released_auc_columns(y, scores) -> np.ndarray:
+def released_auc_columns(y: Any, scores: Any) -> np.ndarray:
     """AUC as computed by the program of the FTRL-AUC paper; parameters as in `auc_columns`.
 
     Rows are sorted from the largest score to the smallest, equal scores in the order of the rows, and the trapezoids

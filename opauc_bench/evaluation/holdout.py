@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ _DRAWN_BY_LOADER = 10
 
 
 def holdout_split(
-    y, *, trial: int, shares: Sequence[int], split: str, imbalance: float | None, seed: int, dataset: str
+    y: Any, *, trial: int, shares: Sequence[int], split: str, imbalance: float | None, seed: int, dataset: str
 ) -> Split:
     """Divide the rows of a dataset into training, validation and test set.
 
@@ -59,7 +60,7 @@ def holdout_split(
     return Split(parts[0], parts[2], own_seed, parts[1])
 
 
-def kept_rows(y, imbalance: float | None) -> np.ndarray:
+def kept_rows(y: Any, imbalance: float | None) -> np.ndarray:
     """Rows that are left when a dataset is made imbalanced: every negative, and the first ``int(imbalance n_neg)``
     positives; all of them for None. In the order of the file.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,9 +18,9 @@ _AUCS_AT_ONCE = 16  # columns of a million rows take about a second
 
 
 def cross_validate(
-    learner,
-    X,
-    y,
+    learner: Any,
+    X: Any,
+    y: Any,
     grid: dict[str, np.ndarray],
     rows: np.ndarray,
     *,
@@ -73,9 +74,9 @@ def cross_validate(
 
 
 def fit_and_score(
-    learner,
-    X,
-    y,
+    learner: Any,
+    X: Any,
+    y: Any,
     grid: dict[str, np.ndarray],
     train: np.ndarray,
     held_out: np.ndarray,
@@ -112,33 +113,41 @@ def fit_and_score(
     ndarray of shape (n_settings,)
         AUC on the held-out rows, NaN where the setting diverged.
     """
-    n_settings = len(next(iter(grid.values())))
     aucs = dict(finished or {})
-    left = np.array([setting for setting in range(n_settings) if setting not in aucs], dtype=int)
-    for block in blocks_that_fit(learner, X, len(train), left, memory_bytes):
-        part = {axis: values[block] for axis, values in grid.items()}
+    for block, part in blocks_that_fit(learner, X, len(train), grid, aucs, memory_bytes):
         coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
-        aucs |= zip(block.tolist(), score_columns(X, y[held_out], held_out, coef, auc, on_chunk).tolist())
+        aucs |= zip(block, score_columns(X, y[held_out], held_out, coef, auc, on_chunk).tolist())
         if on_block is not None:
             on_block(aucs)
-    return np.array([aucs[setting] for setting in range(n_settings)])
+    return np.array([aucs[setting] for setting in range(len(aucs))])
 
 
-def blocks_that_fit(learner, X, n_train: int, settings: np.ndarray, memory_bytes: float | None) -> list[np.ndarray]:
-    """Cut settings into the fewest blocks of about equal size that each fit into memory by the learner's estimate.
+def blocks_that_fit(
+    learner: Any,
+    X: Any,
+    n_train: int,
+    grid: dict[str, np.ndarray],
+    finished: Container[int],
+    memory_bytes: float | None,
+) -> Iterator[tuple[list[int], dict[str, np.ndarray]]]:
+    """Cut a grid into the fewest blocks of about equal size that each fit into memory by the learner's estimate.
 
-    ``n_train`` is the number of rows of a pass. One block if not even one setting fits; none if there are no settings.
+    ``n_train`` is the number of rows of a pass. Yields positions of settings that are not ``finished``, with their part
+    of the grid. One block if not even one setting fits.
     """
-    if len(settings) == 0:
-        return []
+    n_settings = len(next(iter(grid.values())))
+    left = np.array([setting for setting in range(n_settings) if setting not in finished], dtype=int)
+    if len(left) == 0:
+        return
     n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-    size = (n_train, X.shape[1], n_nonzero, len(settings))
-    return np.array_split(settings, 1 if memory_bytes is None else learner.n_passes(*size, memory_bytes))
+    size = (n_train, X.shape[1], n_nonzero, len(left))
+    for block in np.array_split(left, 1 if memory_bytes is None else learner.n_passes(*size, memory_bytes)):
+        yield block.tolist(), {axis: values[block] for axis, values in grid.items()}
 
 
 def score_columns(
-    X,
-    y,
+    X: Any,
+    y: Any,
     rows: np.ndarray,
     coef: np.ndarray,
     auc: Callable[..., np.ndarray] = auc_columns,

@@ -15,6 +15,7 @@ nine digits at r = 1e-3 and one at 1e-7. Differences below zero count as zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +27,7 @@ _ROWS = 256  # of a block in the Gram matrix
 _FEATURES = 4096  # A'A itself is no larger than a block
 
 
-def second_moment_norm(A) -> float:
+def second_moment_norm(A: Any) -> float:
     """Frobenius norm of A'A.
 
     Parameters
@@ -57,7 +58,7 @@ def second_moment_norm(A) -> float:
     return float(np.sqrt(total))
 
 
-def second_moment_error(A, sketch, norm: float | None = None) -> float:
+def second_moment_error(A: Any, sketch: Any, norm: float | None = None) -> float:
     """Frobenius norm of the difference of A'A and a sketch.
 
     Parameters
@@ -98,7 +99,7 @@ def second_moment_error(A, sketch, norm: float | None = None) -> float:
     return float(np.sqrt(max(square - 2.0 * inner + own, 0.0)))
 
 
-def sketch_errors(A, sizes: Sequence[int], build: Callable, norm: float | None = None) -> np.ndarray:
+def sketch_errors(A: Any, sizes: Sequence[int], build: Callable, norm: float | None = None) -> np.ndarray:
     """Errors of one method at several sketch sizes, as shares of the norm of A'A.
 
     Parameters

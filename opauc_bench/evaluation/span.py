@@ -8,6 +8,8 @@ from the inner products alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 __all__ = ["MOST_ROWS", "is_narrower", "span_coordinates"]
@@ -22,7 +24,7 @@ def is_narrower(n_rows: int, n_features: int) -> bool:
     return n_rows <= MOST_ROWS and 2 * n_rows <= n_features
 
 
-def span_coordinates(X) -> np.ndarray:
+def span_coordinates(X: Any) -> np.ndarray:
     """Coordinates of all rows in an orthonormal basis of their span.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Split:
         return {"n_train": len(self.train), **of_validation, "n_test": len(self.test)}
 
 
-def stratified_folds(y, n_folds: int, rng: np.random.Generator, stratified: bool = True) -> np.ndarray:
+def stratified_folds(y: Any, n_folds: int, rng: np.random.Generator, stratified: bool = True) -> np.ndarray:
     """Assign each row to a fold.
 
     Stratified: the rows of each class are shuffled and assigned in turn, the second class continuing where the first
@@ -83,7 +84,7 @@ def stratified_folds(y, n_folds: int, rng: np.random.Generator, stratified: bool
     return folds
 
 
-def outer_folds(y, *, trials: int, folds: int, stratified: bool, seed: int, dataset: str) -> Iterator[Split]:
+def outer_folds(y: Any, *, trials: int, folds: int, stratified: bool, seed: int, dataset: str) -> Iterator[Split]:
     """All outer folds of ``trials`` x ``folds`` cross-validation, in order.
 
     Parameters
@@ -106,7 +107,7 @@ def outer_folds(y, *, trials: int, folds: int, stratified: bool, seed: int, data
             yield outer_fold(y, trial=trial, fold=fold, folds=folds, stratified=stratified, seed=seed, dataset=dataset)
 
 
-def outer_fold(y, *, trial: int, fold: int, folds: int, stratified: bool, seed: int, dataset: str) -> Split:
+def outer_fold(y: Any, *, trial: int, fold: int, folds: int, stratified: bool, seed: int, dataset: str) -> Split:
     """One outer fold; parameters as in :func:`outer_folds`."""
     assigned = stratified_folds(y, folds, np.random.default_rng(seed_for("split", seed, dataset, trial)), stratified)
     fold_seed = seed_for("fold", seed, dataset, trial, fold)

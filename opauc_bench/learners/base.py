@@ -17,6 +17,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -162,7 +163,7 @@ class OnePassLearner(LinearRanker):
         """Allocate the state for ``n_features`` and the given settings."""
         raise TypeError(f"{type(self).__name__} has to define _begin(n_features, settings)")
 
-    def _consume(self, state: State, X, y: np.ndarray) -> None:
+    def _consume(self, state: State, X: Any, y: np.ndarray) -> None:
         """Update ``state`` with rows ``X`` and labels -1/+1 (int8).
 
         Rows are dense, or where ``_sparse_chunks`` CSR, with no feature stored twice and no zero stored.
@@ -185,7 +186,7 @@ class OnePassLearner(LinearRanker):
         """Rough size of the state, in bytes."""
         return 8.0 * n_features * n_settings * 2
 
-    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+    def cost(self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
         # Weights are checked after each chunk and copied at the end: with many features that is most of the work.
         checks = math.log2(max(2.0, n_rows / _FIRST_CHUNK)) + n_rows / _LONGEST_CHUNK
         checked = checks * n_features
@@ -201,8 +202,8 @@ class OnePassLearner(LinearRanker):
 
     def fit_grid(
         self,
-        X,
-        y,
+        X: Any,
+        y: Any,
         grid: Mapping[str, np.ndarray],
         *,
         order: np.ndarray | None = None,
@@ -342,7 +343,7 @@ class OnePassLearner(LinearRanker):
         self.class_counts_ = np.zeros(2)
         self.n_samples_seen_ = 0
 
-    def learn_rows(self, X, positive: np.ndarray) -> None:
+    def learn_rows(self, X: Any, positive: np.ndarray) -> None:
         """Learn rows; with sparse rows, only the learner's own work depends on the number of features.
 
         Parameters
@@ -421,13 +422,13 @@ class OnePassLearner(LinearRanker):
 
     # ------------------------------------------------------------------ scikit-learn
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self._set_classes(y)
         self.start_pass(X.shape[1], X.shape[0])
         return self._learn_labelled(X, y)
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Go on training with more rows.
 
         Parameters

@@ -18,15 +18,17 @@ def complete_docstring(cls: type) -> None:
     """
     if not cls.__dict__.get("__doc__"):
         return
-    summary, found = _sections(cls.__doc__)
-    parameters, attributes, references = {}, {}, ""
+    summary, found = _sections(cls.__dict__["__doc__"])
+    parameters: dict[str, str] = {}
+    attributes: dict[str, str] = {}
+    references = ""
     for base in reversed(cls.__mro__):
         of_base = _sections(base.__dict__.get("__doc__") or "")[1]
         parameters |= _items(of_base.get("Parameters", ""))
         fitted = _items(of_base.get("Attributes", ""))
         attributes |= {name: text for name, text in fitted.items() if base is cls or name.endswith("_")}
         references = of_base.get("References", references)
-    signature = inspect.signature(cls.__init__).parameters
+    signature = inspect.signature(cls).parameters
     order = [name for name in signature if name in parameters] or parameters
     found["Parameters"] = "\n".join(parameters[name] for name in order)
     found |= {"Attributes": "\n".join(attributes.values()), "References": references}

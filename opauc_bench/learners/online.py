@@ -67,11 +67,11 @@ class OnlineModel:
         weights depend on the number of features.
         """
         seed = {"random_state": 0} if "random_state" in learner.get_params() else {}
+        wide, grown = (OnlineModel(clone(learner).set_params(**seed), n_features=n, n_rows=40) for n in (7, None))
         rng = np.random.default_rng(0)
         X, positive = rng.uniform(-1, 1, (40, 7)), np.arange(40) % 3 == 0
         X[:20, 3:] = 0.0
         try:
-            wide, grown = (OnlineModel(clone(learner).set_params(**seed), n_features=n, n_rows=40) for n in (7, None))
             for model in (wide, grown):
                 model.learn(sparse.csr_matrix(X[:20, : model.n_features or 3]), positive[:20])
                 model.learn(sparse.csr_matrix(X[20:]), positive[20:])

@@ -73,7 +73,7 @@ class Integer:
     at_least: int
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, numbers.Integral) and not isinstance(value, bool) and bool(value >= self.at_least)
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= self.at_least
 
     def __str__(self) -> str:
         return f"an integer >= {self.at_least}"

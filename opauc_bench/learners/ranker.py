@@ -7,7 +7,7 @@ whole training set. Everything else in the project only knows what is declared h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -70,8 +70,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
 
     def fit_grid(
         self,
-        X,
-        y,
+        X: Any,
+        y: Any,
         grid: Mapping[str, np.ndarray],
         *,
         order: np.ndarray | None = None,
@@ -105,7 +105,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         """
         raise TypeError(f"{type(self).__name__} has to define fit_grid")
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Train on the rows of ``X``, from first to last, forgetting everything before.
 
         Parameters
@@ -219,13 +219,13 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         means = class_sums / np.maximum(class_counts, 1.0)[:, None]
         return -0.5 * float((means @ weights).sum())
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n_samples,): the larger, the more likely ``classes_[1]``."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_[0]) + self.intercept_[0]
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n_samples,)."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)]

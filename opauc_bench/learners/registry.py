@@ -11,8 +11,12 @@ import sys
 from importlib.metadata import entry_points
 from numbers import Real
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import LearnerError, place_of
+
+if TYPE_CHECKING:
+    from .ranker import LinearRanker
 
 __all__ = ["LEARNERS", "contested_names", "get_learner", "learner_names", "learner_parameters", "zero_axes"]
 
@@ -74,7 +78,7 @@ def _offers() -> dict[str, list[str]]:
     return offers
 
 
-def get_learner(name: str, folder: Path | None = None) -> type:
+def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
     """Find a learner's class.
 
     Parameters
@@ -152,6 +156,8 @@ def _module_from_file(path: Path):
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None  # the file exists and ends with .py
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:
@@ -165,7 +171,7 @@ def _module_from_file(path: Path):
     return module
 
 
-def _class_in(module, class_name: str, name: str) -> type:
+def _class_in(module, class_name: str, name: str) -> type[LinearRanker]:
     from .ranker import LinearRanker
 
     learner = getattr(module, class_name, None)
@@ -194,12 +200,10 @@ def _class_in(module, class_name: str, name: str) -> type:
 
 
 def _parameters(learner: type) -> list[inspect.Parameter]:
-    if learner.__init__ is object.__init__:
-        return []
-    return list(inspect.signature(learner.__init__).parameters.values())[1:]
+    return list(inspect.signature(learner).parameters.values())
 
 
-def _validation_error(learner: type) -> str:
+def _validation_error(learner: type[LinearRanker]) -> str:
     """Why a class cannot be built and tuned, or an empty text."""
     parameters = _parameters(learner)
     if loose := [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]:

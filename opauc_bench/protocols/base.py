@@ -78,6 +78,9 @@ class Protocol(Section):
     shows_selected: ClassVar[bool] = False
     supports_axes_from: ClassVar[bool] = False
 
+    if TYPE_CHECKING:
+        trials: int
+
     @property
     def n_repetitions(self) -> int:
         """Numbers per cell of the table, or per point of the figure."""
@@ -110,6 +113,9 @@ class Protocol(Section):
     @abstractmethod
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
         """Cost of one repetition on ``n_samples`` rows, with at most ``max_train`` training rows."""
+
+    def load(self) -> None:
+        """Import modules that only this kind computes with, before the memory of a task is limited."""
 
     @abstractmethod
     def compute(self, context: TaskContext) -> dict[str, Any]:

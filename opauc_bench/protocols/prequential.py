@@ -143,11 +143,10 @@ class Prequential(Protocol):
         from ..evaluation.selection import blocks_that_fit
 
         aucs = dict(enumerate(from_json(context.partial.get("aucs", []))))
-        left = np.arange(len(aucs), context.n_settings)
-        for block in blocks_that_fit(context.learner, context.data.X, len(rows), left, context.memory_bytes):
-            grid = {axis: values[block] for axis, values in context.grid.items()}
+        of_pass = (context.learner, context.data.X, len(rows), context.grid)
+        for block, grid in blocks_that_fit(*of_pass, aucs, context.memory_bytes):
             scores = progressive_scores(context.learner, context.data, grid, rows, context.check_limits)
-            aucs |= zip(block.tolist(), auc_columns(context.data.y[rows], scores))
+            aucs |= zip(block, auc_columns(context.data.y[rows], scores))
             context.keep({"aucs": to_json(aucs.values())})
         return np.array(list(aucs.values()))
 

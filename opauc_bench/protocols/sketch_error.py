@@ -53,6 +53,9 @@ class SketchError(Protocol):
         seconds, memory = training(rows, 1)
         return len(self.sizes) * seconds + _SECONDS_PER_PAIR * rows**2, memory
 
+    def load(self) -> None:
+        from ..learners.opauc import second_moments  # noqa: F401
+
     def compute(self, context: TaskContext) -> dict[str, Any]:
         """Sketch the rows of each class, in one random order, at every size; see `Protocol.compute`.
 

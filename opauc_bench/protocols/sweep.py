@@ -100,18 +100,16 @@ def sweep(
 
     X, y, learner = context.data.X, context.data.y, context.learner
     found = dict(finished)
-    left = np.array([setting for setting in range(context.n_settings) if setting not in found], dtype=int)
     # Sparse ratios and two sets of scores come on top of the learner's own estimate.
     memory_bytes = None if context.memory_bytes is None else context.memory_bytes / 2
-    for block in blocks_that_fit(learner, X, len(train), left, memory_bytes):
-        grid = {axis: values[block] for axis, values in context.grid.items()}
+    for block, grid in blocks_that_fit(learner, X, len(train), context.grid, finished, memory_bytes):
         coef = learner.fit_grid(X, y, grid, order=train, on_chunk=context.check_limits)
         measured = {
             name: score_columns(X, y[rows], rows, coef, auc, context.check_limits) for name, rows in sets.items()
         }
         finite = np.logical_and.reduce([np.isfinite(values) for values in measured.values()])
         measured["sparse_ratio"] = np.count_nonzero(coef, axis=0) / len(coef)
-        for k, setting in enumerate(block.tolist()):
+        for k, setting in enumerate(block):
             found[setting] = {name: float(values[k]) if finite[k] else np.nan for name, values in measured.items()}
         keep(found)
     return {name: np.array([found[setting][name] for setting in range(context.n_settings)]) for name in found[0]}

@@ -91,6 +91,7 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
     try:
         with threadpool_limits(1):
             # Libraries are loaded and their buffers allocated before memory is limited: BLAS would wait forever.
+            task.protocol.load()
             if task.learner not in config.unloaded:
                 load_learner(task)
             with last_resort(_seconds_to_end(task, config, store), note), memory_limit(config.memory_bytes):

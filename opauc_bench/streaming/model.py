@@ -92,10 +92,10 @@ class LinearModel:
         data, indices, strange = X.data, X.indices, 0
         if X.shape[1] > len(self.weights):
             known = indices < len(self.weights)
-            strange = np.count_nonzero(np.diff(np.append(0, np.cumsum(~known))[X.indptr]))
+            strange = int(np.count_nonzero(np.diff(np.append(0, np.cumsum(~known))[X.indptr])))
             data, indices = np.where(known, data, 0.0), np.where(known, indices, 0)
         X = sparse.csr_matrix((data, indices, X.indptr), shape=(X.shape[0], len(self.weights)))
-        return np.asarray(X @ self.weights) + self.intercept, int(strange)
+        return np.asarray(X @ self.weights) + self.intercept, strange
 
     def save(self, path: Path) -> None:
         """Write the model in one step: a file of this name is a whole model, at any time.
@@ -108,14 +108,14 @@ class LinearModel:
         about = {name: value for name, value in asdict(self).items() if name != "weights"}
         about = {"format": _FORMAT, "format_version": _FORMAT_VERSION, "n_features": len(self.weights), **about}
         indices = np.flatnonzero(self.weights)
-        arrays = {"weights": self.weights}
+        arrays: dict[str, Any] = {"weights": self.weights}
         if 2 * len(indices) < len(self.weights):  # an index takes as much room as a weight
             arrays = {"indices": indices.astype(np.int64), "values": self.weights[indices]}
         with opened_for_writing(path) as file:
-            archive = file if path.is_file() or not path.exists() else io.BytesIO()  # zipfile has to go back
-            np.savez(archive, about=np.array(json.dumps(about, default=str)), **arrays)
-            if archive is not file:
-                file.write(archive.getbuffer())
+            buffer = None if path.is_file() or not path.exists() else io.BytesIO()  # zipfile has to go back
+            np.savez(file if buffer is None else buffer, about=np.array(json.dumps(about, default=str)), **arrays)
+            if buffer is not None:
+                file.write(buffer.getbuffer())
 
     @classmethod
     def load(cls, path: Path) -> LinearModel:

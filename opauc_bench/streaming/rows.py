@@ -6,7 +6,9 @@ import io
 import os
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 from sklearn.preprocessing import normalize
@@ -77,7 +79,7 @@ class Source(io.RawIOBase):
 
     def chunks(self, *, n_features: int | None = None, zero_based: bool = False) -> Iterator[SvmlightChunk]:
         """Chunks of rows, see `opauc_bench.data.stream.stream_svmlight`."""
-        return stream_svmlight(self, n_features=n_features, zero_based=zero_based)
+        return stream_svmlight(cast(BinaryIO, self), n_features=n_features, zero_based=zero_based)
 
 
 class LabelledRows:
@@ -111,7 +113,7 @@ class LabelledRows:
         positive: float | None = None,
     ):
         self._source = source
-        self._options = {"n_features": n_features, "zero_based": zero_based}
+        self._chunks_of_source = partial(source.chunks, n_features=n_features, zero_based=zero_based)
         self._unit_length = unit_length
         self._positive = positive
         self.labels: list[float] = []
@@ -157,7 +159,7 @@ class LabelledRows:
 
     def _chunks(self) -> Iterator[SvmlightChunk]:
         try:
-            yield from self._source.chunks(**self._options)
+            yield from self._chunks_of_source()
         except ZeroIndexError as error:
             raise DataError(error.message, "--zero-based, if 0 is the first feature") from None
 

@@ -68,7 +68,8 @@ class ClassSamples:
     @property
     def sizes(self) -> tuple[int, int]:
         """How many negatives and positives are kept."""
-        return tuple(min(n, self._kept.shape[1]) for n in self.seen)
+        negatives, positives = (min(n, self._kept.shape[1]) for n in self.seen)
+        return negatives, positives
 
     def add(self, scores: np.ndarray, positive: np.ndarray) -> None:
         """Take in the scores of more rows."""

@@ -234,7 +234,7 @@ def _write(what: Training, trained: OnePassLearner, model: OnlineModel, complete
     LinearModel(
         weights=trained.coef_[0],
         intercept=float(trained.intercept_[0]),
-        classes=tuple(float(label) for label in trained.classes_),
+        classes=(float(trained.classes_[0]), float(trained.classes_[1])),
         learner=what.learner,
         parameters=trained.get_params(),
         n_rows=model.n_rows,

@@ -208,7 +208,7 @@ def _one_pass(trial: Trial) -> None:
     )
 
 
-def _rows_may_go(trial: Trial) -> str:
+def _rows_are_not_kept(trial: Trial) -> str:
     """Rows may be overwritten when they have been consumed; what a learner keeps does not grow with them."""
     learner, buffer = trial.learner(), np.empty((50, N_FEATURES))
     for start in range(0, N_ROWS, 50):
@@ -243,7 +243,8 @@ def _chunks_change_nothing(trial: Trial) -> None:
             learner.partial_fit(trial.X[start:stop], trial.y[start:stop], classes=[-1, 1])
         trial.require_close(learner.coef_.T, trial.fit(), f"partial_fit in pieces cut at {cuts.tolist()}", "fit")
 
-    consumed, slow = [], trial.learner()
+    consumed: list[int] = []
+    slow = trial.learner()
     slow.seconds_per_row = lambda *_: 1.0  # chunks as short as they get
     in_short_chunks = slow.fit_grid(trial.X, trial.y, trial.grid, on_chunk=consumed.append)
     trial.require_close(in_short_chunks, trial.fit_grid(), "short chunks", "chunks that grow", trial.grid)
@@ -253,14 +254,14 @@ def _chunks_change_nothing(trial: Trial) -> None:
     )
 
 
-def _settings_may_go(trial: Trial) -> str:
+def _dropped_settings(trial: Trial) -> str:
     """Settings that are dropped between two chunks leave the others as they are, whichever they are."""
     whole, n_dropped = trial.fit_grid(), 0
     for rows in (trial.X, trial.csr):
         with changed_method(trial, "_finite", dropping):
             coef = trial.fit_grid(rows)
         kept = ~np.isnan(coef).all(axis=0)
-        n_dropped = np.count_nonzero(~kept)
+        n_dropped = int(np.count_nonzero(~kept))
         left = {axis: values[kept] for axis, values in trial.grid.items()}
         beside = "where other settings are dropped in the middle of the pass"
         trial.require_close(coef[:, kept], whole[:, kept], beside, "a pass where all stay", left)
@@ -295,7 +296,7 @@ def _cost_estimates(trial: Trial) -> None:
 
 def _on_chunk_ends_the_pass(trial: Trial) -> None:
     """What ``on_chunk`` raises ends the pass: time limits and Ctrl-C depend on it."""
-    counts = []
+    counts: list[int] = []
     trial.fit_grid(on_chunk=counts.append)
     if isinstance(trial.learner(), BatchLearner):
         require(len(counts) > 1, "expected _fit_path to call tick() between units of work; it never did")
@@ -389,9 +390,9 @@ _CHECKS: dict[str, Callable[[Trial], str | None]] = {
     "same seed, same bits": _same_seed_same_bits,
     "input untouched": _input_untouched,
     "really one pass": _one_pass,
-    "rows are not kept": _rows_may_go,
+    "rows are not kept": _rows_are_not_kept,
     "chunking changes nothing": _chunks_change_nothing,
-    "dropped settings": _settings_may_go,
+    "dropped settings": _dropped_settings,
     "axes matter": _axes_matter,
     "on_chunk ends the pass": _on_chunk_ends_the_pass,
     "overflow is NaN": _overflow_is_nan,

@@ -62,6 +62,7 @@ KINDS = {
         "{kind: sketch_error, sizes: [100, 200, 400, 800], trials: 1}",
         "figures: [{x: tau, y: positive_error}]",
     ),
+    "prequential": ("{kind: prequential, trials: 1}", ""),
 }
 # A learner of each family is enough for the kinds beside cv.
 SOME = ("opauc", "opauc_fd", "opauc_s", "opauc_pca", "opauc_rp", "oam_gra", "uni_log", "ftrl_auc", "fsauc")

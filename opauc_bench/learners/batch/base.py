@@ -8,7 +8,7 @@ planes, a warm start. ``fit`` is the path of a single setting.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -66,15 +66,15 @@ class BatchLearner(LinearRanker):
         """
         raise TypeError(f"{type(self).__name__} has to define _fit_path(X, y, settings, tick)")
 
-    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+    def cost(self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
         # A guess of fifty passes over the rows per setting, for learners without an estimate.
         seconds = 1e-3 + 50 * n_settings * n_rows * (1e-7 + 1e-9 * n_nonzero)
         return seconds, 8.0 * (2 * n_rows * n_nonzero + 2 * n_features * n_settings)
 
     def fit_grid(
         self,
-        X,
-        y,
+        X: Any,
+        y: Any,
         grid: Mapping[str, np.ndarray],
         *,
         order: np.ndarray | None = None,
@@ -110,8 +110,8 @@ class BatchLearner(LinearRanker):
             X.sum_duplicates()
         if len(used):
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-                found = self._fit_path(X, y, settings, tick)
-                coef[used], intercepts = self._require_path(found, (len(used), coef.shape[1]))
+                path = self._fit_path(X, y, settings, tick)
+                coef[used], intercepts = self._require_path(path, (len(used), coef.shape[1]))
             coef[:, ~np.isfinite(coef).all(axis=0)] = np.nan
         tick()
         return coef, intercepts
@@ -128,7 +128,7 @@ class BatchLearner(LinearRanker):
 
     # ------------------------------------------------------------------ scikit-learn
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self._set_classes(y)
         positive = y == self.classes_[1]

@@ -10,6 +10,8 @@ get slow. Above a few thousand features H is not formed, and the step comes from
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
@@ -114,7 +116,7 @@ class _Problem:
 
     def update_curvature(self, scores) -> None:
         """Compute the curvature at these scores."""
-        self._factor = None
+        self._factor: tuple[float, Any] = (np.nan, None)
         self._curvature = 0.25 * self.weights * (1.0 - np.tanh(0.5 * scores) ** 2)
         if self.X.shape[1] > _EXPLICIT:
             self._data_share = None
@@ -128,7 +130,7 @@ class _Problem:
         """The solution of H p = gradient with the curvature of the last update."""
         if self._data_share is None:
             return self._step_by_products(gradient, lam)
-        if self._factor is None or self._factor[0] != lam:
+        if self._factor[0] != lam:
             H = self._data_share.copy()
             H[np.diag_indices_from(H)] += lam * self.penalised + 1e-14 * np.trace(H) / len(H)
             self._factor = lam, cho_factor(H, lower=True, overwrite_a=True, check_finite=False)

@@ -52,7 +52,7 @@ class SparseBuffers(State):
             self.features, self.values = np.pad(self.features, room), np.pad(self.values, room)
 
     def widened(self, fresh: State) -> State:
-        fresh.make_room(self.features.shape[2])
+        fresh.make_room(self.features.shape[2])  # type: ignore[attr-defined]
         return super().widened(fresh)
 
 

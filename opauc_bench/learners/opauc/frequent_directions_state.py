@@ -24,6 +24,7 @@ its own factor.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -110,7 +111,7 @@ class Implicit(State):
     base: np.ndarray  # (n_features, >= 2 tau + 2): columns of B_+, B_-, s_+ and s_-
     shared: Shared
     models: Models
-    wait: SparseRows | DenseRows | None = None
+    wait: Any = None  # SparseRows or DenseRows, once a row has come
 
     # ------------------------------------------------------------------ the pass
 

@@ -50,7 +50,7 @@ class _Rows(NamedTuple):
 class _Matrix(NamedTuple):
     """The second moments of a class, as kernels take them."""
 
-    index: Index
+    index: Index  # type: ignore[assignment]
     cols: np.ndarray
     vals: np.ndarray
 
