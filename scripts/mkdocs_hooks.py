@@ -12,7 +12,9 @@ _LINK = re.compile(r"\]\(\.\./([^)#]+)")
 
 def on_files(files, config):
     """Add the files of the repository that pages link to."""
-    pages = [Path(file.abs_src_path).read_text(encoding="utf-8") for file in files.documentation_pages()]
+    pages = [
+        Path(file.abs_src_path).read_text(encoding="utf-8") for file in files.documentation_pages() if _is_at_top(file)
+    ]
     for path in sorted({path for page in pages for path in _LINK.findall(page)}):
         files.append(File.generated(config, _address(path), abs_src_path=str(ROOT / path)))
     return files
@@ -20,7 +22,12 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
     """Let links to files of the repository point to the copies in the site."""
-    return _LINK.sub(lambda link: f"]({_address(link[1])}", markdown)
+    return _LINK.sub(lambda link: f"]({_address(link[1])}", markdown) if _is_at_top(page.file) else markdown
+
+
+def _is_at_top(file: File) -> bool:
+    """Whether `..` of a page leads out of docs/."""
+    return "/" not in file.src_uri
 
 
 def _address(path: str) -> str:

@@ -15,7 +15,7 @@ from command_line import Bench, Command  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 # Without a deadline: kernels are compiled on their first call, and continuous integration is slow at times.
-settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("quick", deadline=None, max_examples=15)
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("quick")
 

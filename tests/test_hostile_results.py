@@ -310,6 +310,7 @@ def test_merged_records_agree_in_all_that_a_figure_shows(folders, tmp_path):
         merge_folders(session, [tmp_path / "other"])
 
 
+@pytest.mark.large
 def test_committed_results_are_whole():
     """Every record that was published is read, belongs to a task, and has a definition and an environment."""
     root = Path(__file__).resolve().parents[1]

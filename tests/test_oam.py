@@ -97,11 +97,11 @@ def test_state_that_widens_to_sparse_buffers_goes_on(sequential, monkeypatch):
     monkeypatch.setattr(kernel, "_WIDE", 8)
     learner = LEARNERS[sequential](eta=0.03, buffer_size=20, random_state=SEED)
     X[:150, 7:] = 0.0
-    learner._state = learner._new_state(7)
+    learner._state = learner._begin(7, learner._own_setting())
     learner._consume(learner._state, X[:150, :7].copy(), y[:150])
-    learner._state = learner._state.widened(learner._new_state(10))
+    learner._state = learner._state.widened(learner._begin(10, learner._own_setting()))
     learner._consume(learner._state, sparse.csr_matrix(X[150:200, :10] * 1.0), y[150:200])
-    learner._state = learner._state.widened(learner._new_state(12))
+    learner._state = learner._state.widened(learner._begin(12, learner._own_setting()))
     X[150:200, 10:] = 0.0
     learner._consume(learner._state, sparse.csr_matrix(X[200:]), y[200:])
     assert_close(learner._state.coef(12), by_the_paper(X, y, 20, sequential, eta=[0.03]))

@@ -34,7 +34,13 @@ from opauc_bench.results.manifest import read_manifest
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 TABLES = sorted({path.parent for path in (*RESULTS.glob("table*/manifest.json"), *RESULTS.glob("*/report.html"))})
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; on Debian: apt-get install chromium")
+
+
+def browser(test):
+    """Mark a test that needs a browser."""
+    needs = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; on Debian: apt-get install chromium")
+    return pytest.mark.large(needs(test))
+
 
 TITLE = """<script>fail("title")</script> & "quoted" 'too'"""
 CONFIG = """

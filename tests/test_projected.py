@@ -82,7 +82,7 @@ def test_components_of_fewer_rows_than_dimensions_lose_nothing():
 
 @DRAWN
 def test_pieces_of_any_length_give_equal_bits(Learner):
-    X, y = examples(120, 3000, "sparse")
+    X, y = examples(120, 1000, "sparse")
     X[:, ::2] = 0.0
     X[::11] = 0.0
     X = sparse.csr_matrix(X)

@@ -73,10 +73,10 @@ def test_where_all_agree_the_f_statistic_is_infinite():
 
 
 def test_friedman_rejects_a_true_null_at_its_level():
-    """Iman and Davenport's p-value below 0.05 in about 5 % of 1000 random tables: 50 with a std of 7."""
+    """Iman and Davenport's p-value below 0.05 in about 5 % of 400 random tables: 20 with a std of 4.4."""
     rng = np.random.default_rng(5)
-    rejected = sum(friedman_nemenyi(rng.normal(size=(10, 5))).p_f < 0.05 for _ in range(1000))
-    assert 25 <= rejected <= 75
+    rejected = sum(friedman_nemenyi(rng.normal(size=(10, 5))).p_f < 0.05 for _ in range(400))
+    assert 8 <= rejected <= 34
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def test_a_draw_can_be_restricted(verify):
     assert quick.returncode == 1
     assert "no record can be computed again" in quick.stderr
     assert "took over 0 s" in quick.stderr
+    assert "try: opauc-bench verify with another --max-seconds" in quick.stderr
     assert verify("results/tiny", "-d", "wien").returncode == 2
 
 

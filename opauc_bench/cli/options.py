@@ -50,7 +50,7 @@ def open_session(
 
 
 def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
-    """Open a results folder, named by itself or by the config that it comes from."""
+    """Open a results folder, given as the folder or as its config."""
     from ..commands.session import Session
     from ..errors import ConfigError
 

@@ -157,7 +157,7 @@ def describe_learner(name: str) -> str:
 
 
 def _fitted(lines: list[str]) -> Iterator[str]:
-    """Lines of a numpydoc text for this terminal: paragraphs that are too wide are filled anew."""
+    """Lines of a numpydoc text for this terminal: paragraphs that are too wide are wrapped again."""
 
     def paragraph(numbered: tuple[int, str]) -> tuple[int, int]:
         """The indent, and the number of a line that is not joined: blank, below a heading, or a parameter."""

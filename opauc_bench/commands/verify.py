@@ -115,7 +115,8 @@ def verify_results(
         notes += [f"{name}: not computed on, {_why(local, name)}" for name in changed]
     if not pairs:
         error = DataError if missing else ResultsError
-        raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), "opauc-bench data list")
+        hint = "opauc-bench data list" if missing or changed else "opauc-bench verify with another --max-seconds"
+        raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), hint)
     n_jobs = min(n_jobs, len(pairs))
     wall = sum(record.timing.wall_seconds for _, record in pairs)
     which = "all" if sample is None else f"{len(pairs)} of {len(candidates)} at random (--seed {seed} draws the same)"

@@ -89,13 +89,13 @@ class LinearModel:
             As in the file. Where rows are brought to unit length, all their features count for the length.
         """
         X = normalize(X) if self.unit_length else X
-        data, indices, strange = X.data, X.indices, 0
+        data, indices, n_unknown = X.data, X.indices, 0
         if X.shape[1] > len(self.weights):
             known = indices < len(self.weights)
-            strange = int(np.count_nonzero(np.diff(np.append(0, np.cumsum(~known))[X.indptr])))
+            n_unknown = int(np.count_nonzero(np.diff(np.append(0, np.cumsum(~known))[X.indptr])))
             data, indices = np.where(known, data, 0.0), np.where(known, indices, 0)
         X = sparse.csr_matrix((data, indices, X.indptr), shape=(X.shape[0], len(self.weights)))
-        return np.asarray(X @ self.weights) + self.intercept, strange
+        return np.asarray(X @ self.weights) + self.intercept, n_unknown
 
     def save(self, path: Path) -> None:
         """Write the model in one step: a file of this name is a whole model, at any time.

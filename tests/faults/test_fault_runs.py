@@ -155,10 +155,10 @@ def is_clear_error(ended: Ended) -> bool:
 
 
 def all_records(folder: Path) -> Iterator[Record]:
-    """All intact records in files; a loose one that is packed as the same text counts once."""
+    """All intact records in files; identical lines are one record."""
     packed = [line for path in folder.glob("records/*.jsonl") for line in path.read_bytes().splitlines()]
     loose = [path.read_bytes().rstrip(b"\n") for path in folder.glob("running/*.json")]
-    for text in [*packed, *(text for text in loose if text not in packed)]:
+    for text in dict.fromkeys([*packed, *loose]):
         with contextlib.suppress(ValueError):
             yield record_of_line(text)
 

@@ -4,8 +4,8 @@
     g    = lam w - X'(W y sigma(-y Xw)),        H = lam I + X' diag(W sigma(1 - sigma)) X
 
 The path goes from the largest lambda to the smallest and starts each from the one before. The data's share of H
-changes little along the way, so it is kept, and only its Cholesky factor is made anew with lambda, until steps with it
-get slow. Above a few thousand features H is not formed, and the step comes from conjugate gradients.
+changes little along the way, so it is kept, and only its Cholesky factor is computed again for each lambda, until steps
+with it get slow. Above a few thousand features H is not formed, and the step comes from conjugate gradients.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 SVM-perf (T. Joachims) may not be redistributed; docs/svm_perf.md says where to download it. It fails in ways that look
 like success: usage errors end with exit code 0 after waiting for a key, without ``-l 10`` another loss is trained, bad
-data gives a model of zeros. So nothing is believed but a fresh and complete model file, and the weights in it.
+data gives a model of zeros. So only a new and complete model file is accepted, and the weights in it.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def _width(n_settings: int) -> int:
 
 
 def _limit(n_features: int, tau: int) -> int:
-    """Rows that may wait: the more, the rarer all features are touched, and the dearer is a step."""
+    """Rows that may wait: with more, all features are updated less often, and a step costs more."""
     return int(np.clip(np.sqrt(0.3 * n_features * 2 * tau), max(64, tau), 2048))
 
 

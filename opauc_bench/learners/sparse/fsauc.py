@@ -352,7 +352,7 @@ def l1_threshold(sizes, radius):
     """The threshold of the projection onto the l1 ball, at least 0; changes ``sizes``, those of the weights.
 
     Sizes below the threshold are dropped until none is (Michelot 1986). Their number falls each time: to look at those
-    dropped before once more, as rounding errors may bring them back, would go on for ever.
+    dropped before once more, as rounding errors may bring them back, would never end.
     """
     size, kept = 0.0, len(sizes)
     for k in range(kept):

@@ -92,7 +92,7 @@ class _FTRL(OnePassLearner):
     beta : float, default=1.0
         Added to sqrt(q_i).
     refresh : bool, default=False
-        Whether all weights are computed anew from z in the end. Without it a weight is as of the last visit to its
+        Whether all weights are computed from z at the end. Without it a weight is as of the last visit to its
         coordinate, and a feature that came only once has weight 0. That is what the published tables count: on
         farm-ads the refresh doubles the share of weights that are not 0.
     variant : {'paper', 'released'}, default='paper'
