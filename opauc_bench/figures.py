@@ -42,7 +42,7 @@ def figure_problems(
         Problem(("figures", *found.loc, "name"), f"{found.message}; give one of these figures another name")
         for found in repeated([figure.name for figure in figures])
     ]
-    if not protocol.metrics and not figures:
+    if not protocol.table_metrics and not figures:
         problems.append(Problem((), f"kind {protocol.kind} fills no table: expected an entry under figures"))
     params = [name for name in learners[0].params if all(_is_number(entry.params.get(name)) for entry in learners)]
     swept = list(protocol.own_axes) or None

@@ -5,7 +5,6 @@ A task is one repetition of the protocol on one dataset with one column, such as
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,17 +13,15 @@ from types import MappingProxyType
 from typing import Any
 
 from .config import Experiment, LearnerEntry
-from .errors import ConfigError, place_of
+from .errors import ConfigError, LearnerError, place_of
 from .evaluation.span import is_narrower
 from .protocols import Protocol
-from .task import Shape, Task
+from .task import DENSE_ABOVE, Shape, Task
 
-__all__ = ["Column", "make_columns", "make_plan"]
+__all__ = ["Column", "is_left_out", "make_columns", "make_plan"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
-# Density from which rows are stored dense.
-_DENSE_ABOVE = 0.2
 # Beyond that the list alone fills the memory: a typing error.
 _MOST_TASKS = 2_000_000
 # An entry of a row that is computed when it is read: a cosine, and copies.
@@ -45,7 +42,7 @@ class Column:
         What defines the learner's numbers: name, version, parameters, grid.
     params, grid : dict
         Fixed constructor parameters, and the values of each tuned axis.
-    estimator : LinearRanker
+    estimator : Learner
         Unfitted, with ``params`` set.
     max_train : dict of str to int
         Training rows at most, by dataset.
@@ -81,13 +78,15 @@ def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) ->
 
 
 def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[[str], type]) -> Column:
-    learner = experiment.learner_of(entry)
+    learner, params = experiment.learner_of(entry), experiment.params_of(entry)
     class_ = find_learner(learner)
     try:
-        estimator = class_(**entry.params)
+        estimator = class_(**params)
         # Constructors only store.
         estimator.check_params()
         estimator.cost(1, 1, 1.0, 1)
+    except LearnerError as error:
+        raise ConfigError(f"{experiment.path}: {entry.name}: {error.message}", error.hint) from error
     except Exception as error:
         own = learner.rpartition(":")[0] if class_.source_hash else None
         if not own and not isinstance(error, TypeError | ValueError):
@@ -98,20 +97,12 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     tuned_by, inherited = None, ()
     if (other := experiment.tuner_of(entry)) is not None:
         tuned_by = _column(experiment, other, find_learner)
-        inherited = tuple(axis for axis in class_.grid_axes if axis in tuned_by.grid)
-    grid = experiment.grid_of(entry, [axis for axis in class_.grid_axes if axis not in inherited])
+        inherited = tuple(axis for axis in estimator.grid_axes if axis in tuned_by.grid)
+    grid = experiment.grid_of(entry, [axis for axis in estimator.grid_axes if axis not in inherited])
     if found := experiment.protocol.learner_error(class_):
         raise ConfigError(f"{experiment.path}: {entry.name} {found[0]}", found[1])
-    constructor = inspect.signature(class_.__init__).parameters
-    fixed = {
-        name: value
-        for name, value in estimator.get_params(deep=False).items()
-        if name in constructor and name not in (*grid, *inherited, *class_.not_identity)
-    }
     identity = {
-        "learner": learner.rpartition(":")[2],
-        "version": class_.version,
-        "params": fixed,
+        **estimator.identity(learner, (*grid, *inherited)),
         "grid": {axis: list(values) for axis, values in grid.items()},
     }
     if tuned_by:
@@ -119,9 +110,7 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
     if class_.source_hash:
         identity["source"] = class_.source_hash
     caps = {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
-    return Column(
-        entry.name, entry.heading, learner, identity, dict(entry.params), grid, estimator, caps, tuned_by, inherited
-    )
+    return Column(entry.name, entry.heading, learner, identity, params, grid, estimator, caps, tuned_by, inherited)
 
 
 def make_plan(
@@ -157,12 +146,18 @@ def make_plan(
         tasks = [
             _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold, selected)
             for end, protocol in experiment.protocol.cases()
+            if not is_left_out(protocol, shapes[dataset])
             for column in columns
             for trial, fold in protocol.repetitions()
         ]
         plans.append(sorted(tasks, key=lambda task: -task.seconds))
     plans.sort(key=lambda tasks: sum(task.seconds for task in tasks))
     return [task for tasks in plans for task in tasks]
+
+
+def is_left_out(protocol: Protocol, shape: Shape) -> str:
+    """Why a dataset has no tasks under a case of the protocol, or an empty string."""
+    return "" if shape.n_positive is None else protocol.left_out(shape.n_samples, shape.n_positive)
 
 
 def _task(
@@ -180,14 +175,14 @@ def _task(
     max_train = column.max_train.get(dataset)
     memory_gb = experiment.limits.memory_gb
     limit = None if memory_gb is None else memory_gb * 1e9
-    n_rows = protocol.n_rows(shape.n_samples, shape.n_positive)
+    sized = protocol.on(shape)
+    n_rows = sized.n_rows(shape.n_samples, shape.n_positive)
     if selected is None:
         searched = [(one, one.n_settings) for one in (column, column.tuned_by) if one]
     else:
         searched = [(column, 1)]
     costs = [
-        protocol.cost(n_rows, n_settings, max_train, partial(_training, one, shape, limit))
-        for one, n_settings in searched
+        sized.cost(n_rows, n_settings, max_train, partial(_training, one, shape, limit)) for one, n_settings in searched
     ]
     tuned_by = None
     if other := column.tuned_by:
@@ -223,7 +218,7 @@ def _task(
 
 def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int) -> tuple[float, float]:
     """Seconds and bytes of training some settings of a column, in blocks where the memory limit requires it."""
-    narrow = shape.density > _DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
+    narrow = shape.density > DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
     size = (shape.n_features, shape.density * shape.n_features)
     rotated = narrow and n_settings > 1 and column.estimator.rotation_invariant
     if rotated:

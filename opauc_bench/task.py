@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Shape", "Task", "expand_grid", "identity_of", "task_id"]
+__all__ = ["DENSE_ABOVE", "Shape", "Task", "expand_grid", "identity_of", "task_id"]
 
+DENSE_ABOVE = 0.2  # density from which rows are stored dense
 # The parts of an identity that differ from task to task; the others are its definition.
 _PLACE = ("dataset", "fingerprint", "trial", "fold", "max_train")
 
@@ -36,6 +37,8 @@ class Shape:
     n_positive : int or None
     generated : bool
         Whether rows are computed each time they are read.
+    parts : tuple of int or None
+        Rows for training, validation and test, where the dataset says so.
     """
 
     n_samples: int
@@ -44,6 +47,12 @@ class Shape:
     fingerprint: str | None
     n_positive: int | None = None
     generated: bool = False
+    parts: tuple[int, int, int] | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored sparse."""
+        return self.density <= DENSE_ABOVE and not self.generated
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from .sentences import Problem, Problems, show, suggest
 
 __all__ = [
     "Scalar",
+    "address",
     "by_axis",
     "duration",
     "grid_values",
@@ -25,6 +26,7 @@ __all__ = [
     "ratios",
     "repeated",
     "row_cap",
+    "shares_or_all",
     "spell_axis",
     "unknown_names",
 ]
@@ -32,6 +34,7 @@ __all__ = [
 Scalar = str | int | float | bool | None
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+|.+\.py:[A-Za-z_]\w*")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SMALLEST_POWER, _LARGEST_POWER = -1074, 1023  # 2^k is positive and finite in float64
@@ -46,6 +49,13 @@ def plain_name(text: str) -> str:
     """Accept a name, see `is_name`."""
     if not is_name(text):
         raise ValueError(f"expected a name of letters, digits, '_', '.' and '-', got {show(text)}")
+    return text
+
+
+def address(text: Any) -> str:
+    """Accept the address of a class: ``package.module.Class`` or ``path/to/file.py:Class``."""
+    if not isinstance(text, str) or not _ADDRESS.fullmatch(text):
+        raise ValueError(f"expected package.module.Class or path/to/file.py:Class, got {show(text)}")
     return text
 
 
@@ -131,6 +141,29 @@ def ratios(value: Any) -> float | tuple[float, ...] | None:
     if isinstance(value, list | tuple) and value:
         return grid_values(value)
     return _positive_or_none(value, "a positive number or a list of them,")
+
+
+def shares_or_all(value: Any) -> float | tuple[float | None, ...] | None:
+    """Return a share between 0 and 1, None for ``all``, or several different ones of a list."""
+    if not isinstance(value, list | tuple):
+        if value in (None, "all"):
+            return None
+        if not _is_positive(value) or value >= 1:
+            raise ValueError(f"expected 'all', a share between 0 and 1, or a list of them, got {show(value)}")
+        return float(value)
+    if not value:
+        raise ValueError("expected at least one share, got an empty list")
+    shares, problems = [], []
+    for position, item in enumerate(value):
+        try:
+            if isinstance(item, list | tuple):
+                raise ValueError(f"expected 'all' or a share between 0 and 1, got {show(item)}")
+            shares.append(shares_or_all(item))
+        except ValueError as error:
+            problems.append(Problem((position,), str(error)))
+    if problems := problems or repeated(["all" if share is None else share for share in shares]):
+        raise Problems(problems)
+    return tuple(shares)
 
 
 def row_cap(value: Any) -> int | dict[str, int] | None:

@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from opauc_bench.commands.recorded import Recorded, shapes_of
 from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources, find_prepared, load_catalogue
-from opauc_bench.learners import LSSVM, OPAUC, SVMOR, BatchUniLog, BatchUniSqu, SVMPerf, get_learner
+from opauc_bench.learners import LSSVM, OPAUC, SVMOR, BatchUniLog, BatchUniSqu, RankSVML2, SVMPerf, get_learner
 from opauc_bench.learners.batch.cutting_plane import pairwise_hinge
 from opauc_bench.learners.batch.svm_perf_program import find_program, run_program
 from opauc_bench.learners.opauc.random_sketch_kernels import add_product
@@ -261,6 +261,7 @@ VALUES = 2.0 ** np.arange(-10, 11)
 BATCH_LEARNERS = {
     "svm_or": (SVMOR(), "lam", 0.6),
     "svm_perf": (SVMPerf(engine="native"), "C", 0.6),
+    "rank_svm_l2": (RankSVML2(), "lam", 0.6),
     "ls_svm": (LSSVM(), "lam", 0.010),
     "batch_uni_log": (BatchUniLog(loss_scale="sum"), "lam", 0.15),
     "batch_uni_squ": (BatchUniSqu(loss_scale="sum"), "lam", 0.010),
@@ -340,6 +341,7 @@ def batch() -> None:
 
     svm_or          hinge loss over pairs, lambda = 2^-10 ... 2^10, certified gap 1e-3
     svm_perf        the same with the program's C = 2^-10 ... 2^10, that is lambda = 1 / (100 C)
+    rank_svm_l2     squared hinge loss over pairs, weights within 1e-8 of the minimiser
     ls_svm          squared loss over pairs
     batch_uni_log   logistic loss, lambda beside its sum
     batch_uni_squ   squared loss of single examples

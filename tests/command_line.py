@@ -1,6 +1,7 @@
 """``opauc-bench`` as tests run it: in its own process, or inside the process of the test."""
 
 import contextlib
+import functools
 import io
 import os
 import subprocess
@@ -8,6 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
+
+# The commands are the same each time, and typer builds all of them anew for each call.
+_get_command = functools.cache(typer.main.get_command)
 
 
 class Bench:
@@ -50,17 +55,19 @@ class Command:
         Variables ``OPAUC_BENCH_*`` and ``COLUMNS`` are taken from here; others are those of this process.
     processes : bool
         Whether tasks are computed by worker processes.
+    encoding : str
+        Encoding of the terminal.
     """
 
-    def __init__(self, environment: dict[str, str], processes: bool = False):
-        self.environment, self.processes = environment, processes
+    def __init__(self, environment: dict[str, str], processes: bool = False, encoding: str = "utf-8"):
+        self.environment, self.processes, self.encoding = environment, processes, encoding
 
     def __call__(self, *arguments, cwd: Path) -> subprocess.CompletedProcess:
         """Run a command to its end."""
         from opauc_bench.cli import main
         from opauc_bench.runner.execute import LocalExecutor
 
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding=self.encoding, newline="") for _ in range(2))
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             for name in [name for name in os.environ if name.startswith("OPAUC_BENCH_")]:
                 patch.delenv(name)
@@ -69,12 +76,21 @@ class Command:
                     patch.setenv(name, value)
             patch.chdir(cwd)
             patch.setattr(sys, "argv", ["opauc-bench", *map(str, arguments)])
+            patch.setattr(typer.main, "get_command", _get_command)
             replaced_by_test = LocalExecutor.run.__module__ != LocalExecutor.__module__
             if not self.processes and not replaced_by_test:
                 patch.setattr(LocalExecutor, "run", _compute_in_this_process)
             with pytest.raises(SystemExit) as ended:
                 main()
         return subprocess.CompletedProcess(arguments, ended.value.code, _text_of(out), _text_of(err))
+
+
+@contextlib.contextmanager
+def undrawn():
+    """Let reports write only the numbers of figures, as without matplotlib: drawing takes longer than most tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("opauc_bench.commands.figures.find_spec", lambda name: None)
+        yield
 
 
 def _text_of(stream: io.TextIOWrapper) -> str:

@@ -4,7 +4,9 @@ Most tests call it inside the test process, and tasks are computed there as well
 marker ``processes``. The marker ``faults`` is for fault injection: kills, limits, clusters, fuzzing, full disks.
 """
 
+import gc
 import os
+import signal
 
 # One BLAS thread per process, as in a worker; it has to be set before NumPy is imported.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -22,18 +24,8 @@ settings.load_profile("quick")
 # Files that take longest. They are begun first, so that no process is left alone with one at the end.
 _LONG = (
     *("fault_runs", "dask", "fault_limits"),
-    *(
-        "contract",
-        "cli",
-        "cli_stream",
-        "frequent_directions",
-        "figure_runs",
-        "runner",
-        "page",
-        "limits",
-        "docs",
-        "holdout",
-    ),
+    *("contract", "cli", "frequent_directions", "runner", "oam", "cli_stream", "streaming", "docs", "figure_runs"),
+    *("page", "sketched", "verify", "opauc_s", "figures", "hostile"),
 )
 
 
@@ -44,6 +36,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # A shell starts commands in the background with SIGINT ignored, and processes of tests would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("markexpr").startswith("faults") and not config.getoption("--hypothesis-profile"):
         settings.load_profile("thorough")
 
@@ -51,6 +46,12 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     ranks = {f"test_{name}": rank for rank, name in enumerate(_LONG)}
     items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
+
+
+def pytest_collection_finish():
+    """Keep the garbage collector from looking through modules and tests again and again: they stay to the end."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,7 @@ def small(bench, tmp_path_factory):
     """Return the folder of a small experiment that was run from the outside, and what that printed."""
     desk = tmp_path_factory.mktemp("small")
     (desk / "small.yaml").write_text(SMALL)
-    done = bench("run", "small.yaml", "--offline", "--jobs", 2, cwd=desk)
+    done = bench("run", "small.yaml", "--offline", "--jobs", 1, cwd=desk)
     assert done.returncode == 0, done.stderr
     return desk, done
 
@@ -238,6 +238,26 @@ def test_report_with_the_other_test_says_so(small, command):
     assert "(corrected t-test, level 0.05)" in corrected.stdout
 
 
+def test_report_with_the_bayesian_test(small, command, tmp_path):
+    desk, _ = small
+    done = command("report", "small.yaml", "--test", "bayes", "--rope", "0.02", "--to", tmp_path, cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert "(±.02 AUC)" in done.stdout
+    assert "Not tested over datasets, with fewer than 5 in common: " in done.stdout
+    assert widest(done.stdout) == []
+    assert [line.partition(" ")[0] for line in done.stdout.splitlines() if line.startswith(("better", "undec"))] == [
+        "better",
+        "undecided",
+    ] * done.stdout.count("counted")
+    assert "±.02 AUC" in (tmp_path / "table.md").read_text()
+    with open(tmp_path / "table.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["verdict"]]
+    assert len(rows) == 9
+    for row in rows:
+        probabilities = [float(row[name]) for name in ("p_better", "p_equivalent", "p_worse")]
+        assert sum(probabilities) == pytest.approx(1, abs=1e-5)
+
+
 def test_footnotes_on_the_terminal_take_three_lines(small):
     _, done = small
     block = done.stdout.partition("\n\nwritten to")[0].rpartition("\n\n")[2]
@@ -388,14 +408,9 @@ def test_output_into_a_full_disk_is_an_error_without_a_traceback(small, environm
 
 
 def test_a_terminal_without_the_signs_gets_question_marks(small, environment):
-    done = subprocess.run(
-        [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
-        cwd=small[0],
-        env={**environment, "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b" ? ." in done.stdout
+    done = Command(environment, encoding="ascii")("report", "small.yaml", cwd=small[0])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " ? ." in done.stdout
 
 
 @pytest.mark.faults
@@ -849,8 +864,19 @@ MISTAKES = {
     "unknown option": (["run", "good.yaml", "--fast"], 2, "No such option"),
     "no workers": (["run", "good.yaml", "--jobs", "0"], 2, "--jobs"),
     "workers in words": (["run", "good.yaml", "--jobs", "two"], 2, "--jobs"),
-    "no such test": (["run", "good.yaml", "--offline", "--test", "nonsense"], 2, "expected paired or corrected"),
-    "no such test of a report": (["report", "good.yaml", "--test", "nonsense"], 2, "expected paired or corrected"),
+    "no such test": (["run", "good.yaml", "--offline", "--test", "nonsense"], 2, "expected paired, corrected or bayes"),
+    "no such test of a report": (
+        ["report", "good.yaml", "--test", "nonsense"],
+        2,
+        "expected paired, corrected or bayes",
+    ),
+    "a rope without a Bayesian test": (["report", "good.yaml", "--rope", "0.01"], 2, "together with --test bayes"),
+    "a rope for the results folder": (
+        ["report", "good.yaml", "--test", "bayes", "--rope", "0.01", "--write"],
+        2,
+        "report: {rope: 0.01} in the config",
+    ),
+    "a rope below 0": (["report", "good.yaml", "--test", "bayes", "--rope", "-1"], 2, "--rope: expected at least 0"),
     "no such column of LaTeX": (
         ["report", "good.yaml", "--latex", "x.tex", "--columns", "opauc,oam_sec"],
         2,

@@ -1,6 +1,7 @@
 """``train`` and ``score`` from the outside, as a user types them: what they print, and what mistakes lead to."""
 
 import contextlib
+import gzip
 import itertools
 import os
 import re
@@ -44,6 +45,28 @@ def piped(environment, cwd, shell):
         text=True,
         timeout=300,
     )
+
+
+@contextlib.contextmanager
+def standard_input(content):
+    """Make standard input of this process a pipe from which ``content`` comes."""
+    ours, theirs = os.pipe()
+    before = os.dup(0)
+    os.dup2(ours, 0)
+    os.close(ours)
+
+    def write():
+        with contextlib.suppress(BrokenPipeError), os.fdopen(theirs, "wb", buffering=0) as pipe:
+            pipe.write(content)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        writer.join()
 
 
 def progressive_auc(X, y, window):
@@ -186,11 +209,13 @@ def test_a_sample_where_memory_ends(command, desk, model, tmp_path, monkeypatch)
     assert float(said[1]) == pytest.approx(exact, abs=0.02)
 
 
-def test_pipes(environment, desk, model):
-    line = "cat data.svm | $OB train - --out piped.npz -q && gzip -c data.svm | $OB score piped.npz - | tail -n +2"
-    done = piped(environment, desk, line)
+def test_pipes(environment, command, desk, model):
+    done = piped(environment, desk, "cat data.svm | $OB train - --out piped.npz -q")
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 8999
+    with standard_input(gzip.compress((desk / "data.svm").read_bytes())):
+        done = command("score", "piped.npz", "-", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 9000
     assert "9,000 rows of standard input scored" in done.stderr
     of_pipe, of_file = LinearModel.load(desk / "piped.npz"), LinearModel.load(model)
     np.testing.assert_array_equal(of_pipe.weights, of_file.weights)
@@ -219,12 +244,15 @@ def test_learners_that_need_sizes_count_them_first(command, desk, tmp_path):
     assert done.stderr == "note: expected 10,000 rows, got 9,000\n"
 
 
-def test_a_pipe_cannot_be_counted(environment, desk):
-    done = piped(environment, desk, "cat data.svm | $OB train - -l solam --out s.npz")
+def test_a_pipe_cannot_be_counted(command, desk):
+    rows = (desk / "data.svm").read_bytes()
+    with standard_input(rows):
+        done = command("train", "-", "-l", "solam", "--out", "s.npz", cwd=desk)
     assert done.returncode == 1
     assert "solam needs the number of features before the first row" in done.stderr
     assert "try: --features N" in done.stderr
-    done = piped(environment, desk, "cat data.svm | $OB train - -l fsauc --rows 9000 --out f.npz -q")
+    with standard_input(rows):
+        done = command("train", "-", "-l", "fsauc", "--rows", 9000, "--out", "f.npz", "-q", cwd=desk)
     assert done.returncode == 0
     fitted = estimator("fsauc").fit(*load_svmlight_file(str(desk / "data.svm")))
     np.testing.assert_array_equal(LinearModel.load(desk / "f.npz").weights, fitted.coef_[0])

@@ -112,6 +112,7 @@ def test_defaults(write):
             "reference": None,
             "published": None,
             "test": "paired",
+            "rope": 0.005,
             "latex": {
                 "columns": [],
                 "rows": [],
@@ -306,7 +307,7 @@ grids:
 protocol: {kind: cvv, trials: 0, folds: five, stratified: yes, seed: -1, inner_folds: 5.0}
 limits: {seconds: 10 min, memory_gb: .inf}
 reuse: [a/b, c]
-report: {published: aij2016_table9, test: pared}
+report: {published: aij2016_table9, test: pared, rope: .nan}
 """
     assert complaints(text) == [
         "x.yaml:1:1: titel: unknown key (did you mean 'title'?); allowed: title, description, catalogue, "
@@ -340,7 +341,8 @@ report: {published: aij2016_table9, test: pared}
         "x.yaml:17:9: reuse[0]: expected a name of letters, digits, '_', '.' and '-', got 'a/b'",
         "x.yaml:18:21: report.published: no published table 'aij2016_table9' (did you mean "
         "'aij2016_table2'?); known: aij2016_table2",
-        "x.yaml:18:43: report.test: expected 'paired' or 'corrected', got 'pared' (did you mean 'paired'?)",
+        "x.yaml:18:43: report.test: expected 'paired', 'corrected' or 'bayes', got 'pared' (did you mean 'paired'?)",
+        "x.yaml:18:56: report.rope: expected a finite number, got nan",
     ]
 
 
@@ -722,7 +724,8 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
                 f"x.yaml:9:18: protocol.kind: expected {' or '.join(map(repr, KINDS))}, got 'holdot' "
                 "(did you mean 'holdout'?)",
                 "x.yaml:9:34: protocol.trials: expected at least 1, got 0",
-                "x.yaml:9:37: protocol.folds: unknown key; allowed: kind, trials, shares, split, imbalance, auc, seed",
+                "x.yaml:9:37: protocol.folds: unknown key; allowed: kind, trials, shares, split, imbalance, auc, seed, "
+                "order, metrics, select, keep_scores",
             ],
         ),
         (

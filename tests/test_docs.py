@@ -1,6 +1,7 @@
 """The documentation is true: its commands parse, its snippets run, its tables name what the code has."""
 
 import ast
+import functools
 import inspect
 import re
 import runpy
@@ -15,11 +16,29 @@ from reference.examples import examples
 from reference.records import OUTCOMES, record_of, task_of
 
 from opauc_bench import cli, errors
-from opauc_bench.config import Experiment, LatexTable, LearnerEntry, Limits, Report, find_config, load_experiment
+from opauc_bench.config import (
+    EstimatorEntry,
+    Experiment,
+    LatexTable,
+    LearnerEntry,
+    Limits,
+    Report,
+    find_config,
+    load_experiment,
+)
 from opauc_bench.data import load_catalogue
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
-from opauc_bench.protocols import Convergence, CrossValidation, Holdout, Prequential, SketchError, Sweep, Timing
+from opauc_bench.protocols import (
+    Convergence,
+    CrossValidation,
+    Holdout,
+    Predefined,
+    Prequential,
+    SketchError,
+    Sweep,
+    Timing,
+)
 from opauc_bench.report.published import list_published
 from opauc_bench.results.frame import record_frame
 from opauc_bench.results.manifest import read_manifest
@@ -90,6 +109,15 @@ def folder(tmp_path_factory):
 
 def parse(arguments):
     """Parse a command line as the program does, without doing anything; returns the command and its parameters."""
+    program, called = recording_program()
+    called.clear()
+    program.main(arguments, standalone_mode=False)
+    return called[0]
+
+
+@functools.cache
+def recording_program():
+    """Build the program with commands that only note their names and parameters in a list, which is returned too."""
     called = []
 
     def replace(command, name):
@@ -100,8 +128,7 @@ def parse(arguments):
 
     program = typer.main.get_command(cli.app)
     replace(program, "")
-    program.main(arguments, standalone_mode=False)
-    return called[0]
+    return program, called
 
 
 def test_the_setup_commands_come_first_and_are_these_two():
@@ -247,8 +274,10 @@ def test_defaults_of_learners():
 SECTIONS = {
     Experiment: "Top level:",
     LearnerEntry: "An entry of `learners`",
+    EstimatorEntry: "An entry with `estimator`",
     CrossValidation: "`protocol`:",
     Holdout: "`protocol` of kind `holdout`",
+    Predefined: "`protocol` of kind `predefined`",
     Sweep: "`protocol` of kind `sweep`",
     Convergence: "`protocol` of kind `convergence`",
     Timing: "`protocol` of kind `timing`",
@@ -306,6 +335,9 @@ def test_critical_values():
     rows = re.findall(r"^\| `(paired|corrected)` \|.*\| ([\d.]+) \|$", read("docs/protocol.md"), re.MULTILINE)
     for (test, told), factor in zip(rows, (1 / 25, 1 / 25 + 1 / 4), strict=True):
         assert float(told) == pytest.approx(t.ppf(0.975, 24) * factor**0.5, abs=5e-4), test
+    page = read("docs/statistics.md")
+    assert f"above .005 + {t.ppf(0.95, 24) * (1 / 25 + 1 / 4) ** 0.5:.3f} s" in page
+    assert f"s below {0.005 / (t.ppf(0.975, 24) * (1 / 25 + 1 / 4) ** 0.5):.4f}" in page
 
 
 def test_environment_variables_are_those_of_the_code():

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import undrawn
 
 import opauc_bench
 from opauc_bench.errors import ResultsError
@@ -41,7 +42,8 @@ def place(invoke, tmp_path_factory):
         text = EXPERIMENT.format(protocol=protocol) + f"figures: [{{x: {x}, y: {y}}}]\n"
         (place / f"{name}.yaml").write_text(text)
     for name in ("cv", "holdout", *FIGURES):
-        done = invoke("run", f"{name}.yaml", "--offline", "--jobs", 2, cwd=place)
+        with undrawn():
+            done = invoke("run", f"{name}.yaml", "--offline", "--jobs", 2, cwd=place)
         assert done.returncode == 0, done.stderr
     return place
 

@@ -363,7 +363,7 @@ def test_holdout_record_is_checked_when_it_is_read(digits, tmp_path):
     for change, complaint in (
         ({"auc": 1.5}, "expected a number in [0, 1] for metrics.auc, got 1.5"),
         ({"auc": 0.5, "sparse_ratio": -1.0}, "expected a number in [0, 1] for metrics.sparse_ratio"),
-        ({"auc": None}, "outcome.metrics.auc: expected a number"),
+        ({"auc": None}, "expected a number for metrics.auc, got null"),
         ({"auc": 0.5, "sparse_ratio": "x"}, "outcome.metrics.sparse_ratio: expected a number, got 'x'"),
         ({"auc": 0.5}, "expected metrics.sparse_ratio with status ok"),
         ({}, "expected metrics.auc with status ok"),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import undrawn
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from reference.records import with_checksum
@@ -114,7 +115,8 @@ def compute(session: Session) -> None:
     workplace = WorkerConfig(session.folder, local.folders())
     assert all(run_task(task, workplace).ok for task in tasks)
     Store(session.folder).pack()
-    write_report_files(Recorded.read(session), session.folder, None, page=not session.experiment.figures)
+    with undrawn():
+        write_report_files(Recorded.read(session), session.folder, None, page=not session.experiment.figures)
 
 
 def read_everything(session: Session) -> list[str]:

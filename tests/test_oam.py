@@ -94,6 +94,7 @@ def test_buffers_of_sparse_rows_of_many_lengths(wide, sequential):
 @BOTH
 def test_state_that_widens_to_sparse_buffers_goes_on(sequential, monkeypatch):
     X, y = examples(300, 12, "sparse")
+    y = y.astype(np.int8)
     monkeypatch.setattr(kernel, "_WIDE", 8)
     learner = LEARNERS[sequential](eta=0.03, buffer_size=20, random_state=SEED)
     X[:150, 7:] = 0.0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.examples import ARRANGEMENTS, assert_close, examples
 from reference.opauc import opauc
-from reference.opauc_s import keep_above, keep_largest, opauc_s
+from reference.opauc_s import dense, keep_above, keep_largest, n_entries, opauc_s
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
@@ -61,7 +61,7 @@ def test_second_moments_are_those_of_algorithm_3_with_ties_and_cancellation(seed
     state = state_after(X, y, eta=0.01 / d, tau=tau, slack=slack)
     w, moments = opauc_s(X, y, 0.01 / d, 2**-8, tau, slack=slack)
     for matrix, label in zip(state.matrices, (1, -1)):
-        np.testing.assert_array_equal(matrix.dense(), moments[label])
+        np.testing.assert_array_equal(dense(matrix), moments[label])
     np.testing.assert_allclose(state.coef(d)[:, 0], w, rtol=0, atol=1e-12 * max(np.abs(w).max(), 1e-9))
 
 
@@ -72,8 +72,8 @@ def test_released_rule_on_random_rows(seed, d, tau):
     state = state_after(X, y, eta=0.01 / d, tau=tau, variant="released")
     _, moments = opauc_s(X, y, 0.01 / d, 2**-8, tau, rule=keep_above)
     for matrix, label in zip(state.matrices, (1, -1)):
-        np.testing.assert_allclose(matrix.dense(), moments[label], rtol=0, atol=1e-12)
-        assert matrix.n_entries == np.count_nonzero(moments[label])
+        np.testing.assert_allclose(dense(matrix), moments[label], rtol=0, atol=1e-12)
+        assert n_entries(matrix) == np.count_nonzero(moments[label])
 
 
 @pytest.mark.parametrize("source", [fixture_runs, golden_runs])
@@ -94,13 +94,13 @@ def test_authors_program(source):
 def test_released_threshold_may_leave_no_entry():
     """All products are equal: the bracket ends at their value, which nothing exceeds."""
     state = state_after(np.ones((1, 5)), [1], tau=2, variant="released")
-    assert state.matrices[0].n_entries == 0
+    assert n_entries(state.matrices[0]) == 0
 
 
 # ---------------------------------------------------------------------- what holds whatever the rows
 
 
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1), d=st.integers(2, 30), tau=st.integers(1, 5), variant=st.sampled_from(list(RULES))
 )
@@ -111,9 +111,9 @@ def test_never_more_entries_than_allowed_and_exact_below(seed, d, tau, variant):
         learner.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
         for matrix, label in zip(learner._state.matrices, (1, -1)):
             rows = X[: t + 1][y[: t + 1] == label]
-            exact, full = rows.T @ rows, matrix.dense()
+            exact, full = rows.T @ rows, dense(matrix)
             pruned[label] |= np.count_nonzero(exact) > d * tau
-            assert matrix.n_entries == np.count_nonzero(full) <= d * tau
+            assert n_entries(matrix) == np.count_nonzero(full) <= d * tau
             if not pruned[label]:
                 np.testing.assert_array_equal(full, exact)
             elif variant == "paper" and t == len(y) - 1:
@@ -121,7 +121,7 @@ def test_never_more_entries_than_allowed_and_exact_below(seed, d, tau, variant):
                 assert ((full == 0) | (np.abs(full) <= np.sqrt(np.outer(np.diag(exact), np.diag(exact))) + 1e-12)).all()
 
 
-@settings(max_examples=30, derandomize=True)
+@settings(max_examples=15, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), slack=st.sampled_from([0.1, 0.5, 2.0]))
 def test_slack_bounds_entries(seed, slack):
     X, y = examples(60, 20, "sparse", seed=seed)
@@ -129,7 +129,7 @@ def test_slack_bounds_entries(seed, slack):
     sizes = []
     for t in range(len(y)):
         learner.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
-        sizes += [matrix.n_entries for matrix in learner._state.matrices]
+        sizes += [n_entries(matrix) for matrix in learner._state.matrices]
     assert 40 < max(sizes) <= 40 + int(slack * 40)
 
 
@@ -198,7 +198,7 @@ def test_a_rare_class_uses_its_rows_and_a_common_one_its_matrix():
     y[[3, 90, 200]] = 1
     state = state_after(X, y, eta=0.01, tau=10)
     assert state.shared.n_rows.tolist() == [3, -1]
-    assert 2 * state.rows[0].pointers[3] < state.matrices[0].n_entries
+    assert 2 * state.rows[0].pointers[3] < n_entries(state.matrices[0])
     want, _ = opauc_s(X, y, 0.01, 2**-8, 10)
     assert_close(state.coef(60)[:, 0], want)
 

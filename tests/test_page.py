@@ -11,6 +11,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from opauc_bench.report.page.heat import COLOURS, EDGES, heat_caption, heat_svg
 from opauc_bench.report.page.ranks import rank
 from opauc_bench.report.page.speed import seconds_text
 from opauc_bench.report.published import PublishedCell, load_published
-from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.table import Cell, Column, Test, build_table
 from opauc_bench.report.text import auc_text
 from opauc_bench.results.manifest import read_manifest
 
@@ -276,10 +277,10 @@ def test_the_table_is_that_of_the_records(tree, records):
     assert [cell.words[:3] for cell in cells(tree, table, "german")] == ["N/A"] * 4
 
 
-def test_both_tests_are_there_and_the_one_of_the_config_is_shown_first(tree, place, command, path):
+def test_all_tests_are_there_and_the_one_of_the_config_is_shown_first(tree, place, command, path):
     chosen = [node.attributes["value"] for node in tree.find("input") if "checked" in node.attributes]
     assert chosen == ["paired"]
-    for test in ("paired", "corrected"):
+    for test in get_args(Test):
         folder = path.parent.parent / test
         shutil.copytree(path.parent, folder)
         assert command("report", folder, "--test", test, "--write", cwd=place).returncode == 0
@@ -291,7 +292,7 @@ def test_both_tests_are_there_and_the_one_of_the_config_is_shown_first(tree, pla
             old = [cell.words for cell in cells(None, plain, dataset)]
             for cell, words in zip(cells(page, shown, dataset), old, strict=True):
                 marks = "".join(node.words for node in cell.find(class_=f"by-{test}"))
-                assert marks == "".join(mark for mark in words if mark in "•◦")
+                assert marks == "".join(re.findall(r"[•◦≈?](?: \d+/\d+/\d+)?", words))
         tallies = [row.words for row in plain.one("tfoot").find("tr")]
         assert [row.words for row in shown.one("tfoot").find("tr", class_=f"by-{test}")] == tallies
 
@@ -315,6 +316,26 @@ def test_values_beside_the_published_ones(tree):
     (section,) = tree.find("section", id="published")
     assert "Without a value of ours: german." in section.words
     assert "Compared: 0 of 96" in section.words
+
+
+def test_cells_have_the_probabilities_of_the_bayesian_test(tree, place, path, command, tmp_path):
+    done = command("report", path.parent, "--test", "bayes", "--to", tmp_path, cwd=place)
+    assert done.returncode == 0
+    with open(tmp_path / "table.csv", newline="") as file:
+        rows = {(row["dataset"], row["column"]): row for row in csv.DictReader(file) if row["verdict"]}
+    assert rows
+    for (dataset, column), row in rows.items():
+        i = ("wine", "breast_cancer", "digits").index(dataset)
+        j = ("opauc", "oam_seq", "Flat", "uni_log").index(column)
+        better, equivalent, worse = (f"{float(row[f'p_{name}']):.3f}" for name in ("better", "equivalent", "worse"))
+        said = f"opauc better {better}, equivalent {equivalent}, worse {worse}."
+        assert said in tree.one("article", id=f"f-{i}-{j}").words
+
+
+def test_tests_over_too_few_datasets_are_refused(tree):
+    words = tree.one("section", id="ranks").words
+    assert "Not tested over datasets, with fewer than 5 in common" in words
+    assert "uni_log (3)" in words
 
 
 def test_ranks_are_refused_with_the_reason(tree):
@@ -553,8 +574,7 @@ def content_of(cells_, datasets, columns):
     """A page's content of nothing but cells."""
     columns = [Column(key, key.upper()) for key in columns]
     tables = {
-        test: build_table("T", list(datasets), columns, cells_, columns[0].key, test, 0.5)
-        for test in ("paired", "corrected")
+        test: build_table("T", list(datasets), columns, cells_, columns[0].key, test, 0.5) for test in get_args(Test)
     }
     return PageContent(
         description="",
@@ -589,6 +609,12 @@ def test_ranks_of_complete_datasets_only():
     assert len(list(svg.find("line", class_="group"))) == len(ranking.test.groups) == 2
     assert "F = ∞" in section.words
     assert "Left out: NEVER (no dataset is complete), d6 (B not complete)." in section.words
+    against, pairs = section.find("table")
+    rows = [[cell.words for cell in row.children] for row in against.one("tbody").find("tr")]
+    assert [row[:2] for row in rows] == [["B", "6"], ["C", "7"]]
+    rows = [[cell.words for cell in row.children] for row in pairs.one("tbody").find("tr")]
+    assert rows[1] == ["B", "◦ 0/0/100", "", "• 100/0/0", ""]
+    assert "NEVER (0)" in section.words
 
 
 @pytest.mark.parametrize("n_columns", [1, 2])
@@ -707,16 +733,12 @@ def test_the_toggle_shows_one_test_at_a_time(drive):
     told = drive(
         """
         const all = (name) => [...document.querySelectorAll("#table .by-" + name)];
-        const seen = (name) => all(name).filter((node) => node.offsetParent).length;
-        told.before = [seen("paired"), seen("corrected")];
-        document.getElementById("test-corrected").click();
-        told.after = [seen("paired"), seen("corrected")];
+        const seen = (name) => all(name).filter((node) => node.offsetParent).length > 0;
+        const tests = ["paired", "corrected", "bayes"];
+        for (const name of tests) { document.getElementById("test-" + name).click(); told[name] = tests.filter(seen); }
         """
     )
-    assert told["before"][0] > 0
-    assert told["before"][1] == 0
-    assert told["after"][0] == 0
-    assert told["after"][1] > 0
+    assert told == {"paired": ["paired"], "corrected": ["corrected"], "bayes": ["bayes"]}
 
 
 @browser

@@ -36,7 +36,7 @@ NOT_NUMBERS = ["0.1", True, False, np.True_, None, NAN, INF, -INF, np.nan, 1j, [
 
 # The documented range of each parameter, apart from the code: lower bound, and whether it is excluded.
 RANGES = {
-    **dict.fromkeys(("eta", "gamma", "xi", "radius", "C", "gap"), (0, True)),
+    **dict.fromkeys(("eta", "gamma", "xi", "radius", "C", "gap", "delta"), (0, True)),
     **dict.fromkeys(("l1", "l2", "beta", "mu", "rho", "slack"), (0, False)),
     **dict.fromkeys(("buffer_size", "n_components", "tau"), (1, False)),
 }
@@ -44,8 +44,8 @@ RANGES_OF = {
     ("opauc_fd", "tau"): (2, False),
     ("adagrad", "eps"): (0, False),
     ("svm_perf", "eps"): (0, True),
-    **{(name, "lam"): (0, True) for name in ("svm_or", "ls_svm", "batch_uni_log", "batch_uni_squ")},
-    **{(name, "lam"): (0, False) for name in LEARNERS if name.startswith("opauc")},
+    **{(name, "lam"): (0, True) for name in ("svm_or", "rank_svm_l2", "ls_svm", "batch_uni_log", "batch_uni_squ")},
+    **{(name, "lam"): (0, False) for name in LEARNERS if name.startswith("opauc") or name == "ada_oam"},
 }
 ALL = [(name, parameter) for name in LEARNERS for parameter in get_learner(name)().get_params()]
 

@@ -181,6 +181,13 @@ def test_verdicts_of_another_test_are_remarked_upon():
     assert "uncorrected" in compare(table_of(MEANS, "corrected"), PUBLISHED).remarks[-1]
 
 
+def test_verdicts_of_the_bayesian_test_are_not_compared_with_printed_ones():
+    comparison = compare(table_of(MEANS, "bayes"), PUBLISHED)
+    assert "Bayesian" in comparison.remarks[-1]
+    assert {cell.agrees for cell in comparison.cells} == {None}
+    assert not any("Verdicts agreeing" in sentence for sentence in comparison.summary().sentences())
+
+
 TERMINAL = """\
 Our table: ours beside the published values
 

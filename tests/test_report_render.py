@@ -14,7 +14,7 @@ from latex import check_latex
 from opauc_bench.errors import ResultsError
 from opauc_bench.report.compare import compare
 from opauc_bench.report.html import to_html
-from opauc_bench.report.latex import to_latex
+from opauc_bench.report.latex import paper_table, to_latex
 from opauc_bench.report.metrics import AUC
 from opauc_bench.report.published import load_published
 from opauc_bench.report.render import CSV_FIELDS, to_csv, to_markdown
@@ -282,6 +282,82 @@ def test_a_difference_is_printed_with_its_sign(value, text):
 
 def test_superscripts():
     assert superscript(120) == "¹²⁰"
+
+
+# From the side of the reference: better, equivalent, worse, undecided, not complete.
+FIVE = {
+    "ref": four(0.90, 0.91, 0.92, 0.93),
+    "low": four(0.50, 0.51, 0.52, 0.53),
+    "same": four(0.90, 0.91, 0.92, 0.93),
+    "high": four(0.96, 0.97, 0.98, 0.99),
+    "noise": four(0.93, 0.92, 0.91, 0.90),
+    "part": Cell((0.9,), FOLDS[:1], 4),
+}
+FIVE_CELLS = [
+    *(".9150 ± .0129", ".5150 ± .0129 • 100/0/0", ".9150 ± .0129 ≈ 0/100/0", ".9750 ± .0129 ◦ 0/0/100"),
+    *(".9150 ± .0129 ? 44/13/44", "… 1/4"),
+]
+FIVE_COUNTS = [
+    ["better", "", "1", "0", "0", "0", "0"],
+    ["equivalent", "", "0", "1", "0", "0", "0"],
+    ["worse", "", "0", "0", "1", "0", "0"],
+    ["undecided", "", "0", "0", "0", "1", "0"],
+    ["counted", "", "1 of 1", "1 of 1", "1 of 1", "1 of 1", "0 of 1"],
+]
+
+
+@pytest.fixture
+def bayesian():
+    columns = [Column(key, key.upper()) for key in FIVE]
+    return build_table("t", ["a"], columns, {("a", key): cell for key, cell in FIVE.items()}, "ref", "bayes", 0.5)
+
+
+def test_bayesian_table_on_the_terminal(bayesian):
+    text = to_terminal(bayesian)
+    assert max(map(len, text.split("\n"))) <= 80
+    lines = [re.split(r"\s{2,}", line) for line in to_terminal(bayesian, 200).split("\n")]
+    assert lines[4] == ["a", *FIVE_CELLS]
+    assert lines[6:11] == [[row[0], *row[2:]] for row in FIVE_COUNTS]
+    assert "REF better / equivalent (±.005 AUC) / worse / undecided" in text
+
+
+def test_bayesian_table_in_markdown(bayesian):
+    text = to_markdown(bayesian)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line[:1] == "|"]
+    assert rows[2:] == [["a", *FIVE_CELLS], *FIVE_COUNTS]
+    assert "with a posterior probability above 0.95; ?: undecided" in text
+    assert "within ±.005 AUC" in text
+    assert "with fewer than 5 in common: LOW (1), SAME (1), HIGH (1), NOISE (1), PART (0)." in text
+
+
+def test_bayesian_table_in_latex(bayesian):
+    text = to_latex(bayesian)
+    check_latex(text)
+    assert text.isascii()
+    marks = {"±": r"$\pm$", "•": r"$\bullet$", "◦": r"$\circ$", "≈": r"$\approx$"}
+    cells = [re.sub("[±•◦≈]", lambda found: marks[found[0]], cell) for cell in FIVE_CELLS[:5]]
+    cells = [re.sub(r"(\d+/\d+/\d+)", r"{\\scriptsize \1}", cell) for cell in cells]
+    assert " & ".join(["a", *cells, r"\ldots{} 1/4"]) + r" \\" in text.split("\n")
+    assert " & ".join(FIVE_COUNTS[3]) + r" \\" in text.split("\n")
+    assert "counted" not in text
+    without = paper_table(bayesian, marks=False)
+    assert not any(mark in without for mark in ("scriptsize", "approx", "better", "Test:"))
+
+
+def test_bayesian_table_in_html(bayesian):
+    outline = outline_of(to_html(bayesian))
+    assert outline.cells[7:14] == ["a", *FIVE_CELLS]
+    assert [outline.cells[14 + 7 * i : 21 + 7 * i] for i in range(5)] == FIVE_COUNTS
+    assert outline.labels[1:] == ["REF better", "REF practically equivalent", "REF worse", "undecided"]
+
+
+def test_bayesian_table_in_csv(bayesian):
+    frame = pd.read_csv(io.StringIO(to_csv(bayesian))).set_index("column")
+    assert list(frame.columns[5:]) == ["verdict", "p_better", "p_equivalent", "p_worse", "status"]
+    for (_, key), entry in bayesian.entries.items():
+        found = frame.loc[key, ["p_better", "p_equivalent", "p_worse"]].astype(float)
+        assert pd.isna(found).all() if entry.posterior is None else sum(found) == pytest.approx(1, abs=1e-5)
+    assert list(frame["verdict"].dropna()) == ["win", "equivalent", "loss", "undecided"]
 
 
 @pytest.fixture

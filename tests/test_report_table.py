@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from opauc_bench.commands.tables import column_titles
 from opauc_bench.errors import ResultsError
+from opauc_bench.evaluation.bayes import bayesian_t_test
 from opauc_bench.evaluation.significance import corrected_t_test, paired_t_test
 from opauc_bench.report.published import load_published
 from opauc_bench.report.table import Cell, Column, build_table
@@ -62,6 +63,28 @@ def test_the_test_can_be_chosen():
     assert corrected.entries["german", "uni_exp"].p_value == 1.0
     assert "27.8%" in paired.footnotes[-1]
     assert "1/J + 0.25" in corrected.footnotes[-1]
+
+
+def test_the_bayesian_test_has_probabilities_and_four_verdicts():
+    columns = [*COLUMNS, Column("oam_gra", "OAM_gra"), Column("uni_log", "Uni-Log")]
+    cells = row(complete(0.8, seed=1), complete(0.7, seed=2), complete(0.9, seed=3))
+    cells["german", "oam_gra"] = complete(0.8, seed=1)
+    cells["german", "uni_log"] = complete(0.798, spread=0.02, seed=4)
+    table = table_of(cells, "bayes", columns)
+    verdicts = {key: entry.verdict for (_, key), entry in table.entries.items()}
+    assert verdicts == {
+        **{"opauc": None, "oam_seq": "win", "uni_exp": "loss", "oam_gra": "equivalent", "uni_log": "undecided"}
+    }
+    for (_, key), entry in table.entries.items():
+        assert entry.p_value is None
+        if key != "opauc":
+            assert entry.posterior == bayesian_t_test(cells["german", "opauc"].aucs, cells["german", key].aucs, 0.2)
+    tally = table.tallies["oam_gra"]
+    assert (tally.equivalent, tally.tie, tally.counted) == (1, 0, 1)
+    wide = table_of(cells, "bayes", columns, rope=0.2)
+    assert {entry.verdict for entry in wide.entries.values()} == {None, "equivalent"}
+    assert "±.2 AUC" in wide.footnotes[-1]
+    assert "1/J + 0.25" in wide.footnotes[-1]
 
 
 @pytest.mark.parametrize(

@@ -786,6 +786,16 @@ def test_definitions_of_orphaned_records_stay_in_the_manifest(quick, command):
     assert len(manifest.definitions) == 3
 
 
+def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(quick, command):
+    desk, folder = quick
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["experiment"]["report"]["rope"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    done = command("run", "quick.yaml", "--offline", cwd=desk)
+    assert "0 of 4 tasks to compute" in done.stderr
+    assert "the config has changed" not in done.stderr
+
+
 def test_a_config_that_only_looks_different_is_not_computed_and_the_note_says_how_to_render_it(quick, command):
     desk, folder = quick
     before = tables(folder)

@@ -80,7 +80,7 @@ def rows_of_text(n, d, seed=0):
 
 def test_scales_that_fall_at_every_row():
     """Eras of SOLAM end with nearly every row, and are counted anew every 64; weights are those of the plain loop."""
-    X, y = rows_of_text(3000, 60)
+    X, y = rows_of_text(1500, 60)
     xi, radius = (axis.ravel() for axis in np.meshgrid([1.0, 10.0, 100.0], 10.0 ** np.arange(-1, 6)))
     coef = SOLAM().fit_grid(sparse.csr_matrix(X), y, {"xi": xi, "radius": radius})
     for k, setting in enumerate(zip(xi, radius)):
@@ -135,7 +135,7 @@ def test_projections_of_every_kind(radius):
     Most settings forget their rounding errors. Steps of 16 in a wide ball multiply them by about a million, and two
     passes that round differently are as far apart as passes over rows that are off by eps.
     """
-    X, y = rows_of_text(1200, 40)
+    X, y = rows_of_text(700, 40)
     eta = 2.0 ** np.array([-10, -5, -1, 1, 4, 10])
     coef = FSAUC().fit_grid(sparse.csr_matrix(X), y, {"eta": eta, "radius": np.full(6, radius)})
     for k, step in enumerate(eta):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal
+from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal, some_settings
 from reference.peers import fixture_runs, golden_runs
 from reference.sketched import sketched_opauc
 from scipy import sparse
@@ -71,7 +71,9 @@ def test_single_setting_equals_the_papers_algorithm(tau, algorithm, Learner):
 def test_grids_of_any_size_equal_single_fits(n_settings, Learner):
     X, y = examples(120, 6)
     grid = grid_for(6, n_settings)
-    assert_close(Learner(tau=TAU, random_state=0).fit_grid(X, y, grid), by_the_papers(Learner, X, y, grid))
+    columns, of_these = some_settings(grid)
+    coef = Learner(tau=TAU, random_state=0).fit_grid(X, y, grid)
+    assert_close(coef[:, columns], by_the_papers(Learner, X, y, of_these))
 
 
 @BOTH
@@ -159,7 +161,7 @@ def test_features_may_come_midway(algorithm, n_settings, Learner):
 
 
 @BOTH
-def test_settings_that_overflow_leave_the_others_unchanged(Learner):
+def test_of_thesethat_overflow_leave_the_others_unchanged(Learner):
     X, y = sparse_rows(600, 20)
     calm = grid_for(5, 9)
     wild = {axis: np.insert(values, [0, 4, 9], [1e3, 1e200, 8.0]) for axis, values in calm.items()}

@@ -29,7 +29,17 @@ from opauc_bench.streaming.samples import ClassSamples, RecentScores
 
 ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLearner) and get_learner(name).streams]
 # A step of these reads and writes the features of a row only, so that room for others cannot change a bit.
-SPARSE_STEPS = ["ftrl_auc", "ftrl_proximal", "rda_l1", "adagrad", "spam_l2", "uni_exp", "uni_log", "uni_squ"]
+SPARSE_STEPS = [
+    "ftrl_auc",
+    "ftrl_proximal",
+    "rda_l1",
+    "adagrad",
+    "spam_l2",
+    "uni_exp",
+    "uni_log",
+    "uni_squ",
+    "pair_sgd",
+]
 
 
 def rows(n=9000, d=9, late=False, seed=0):

@@ -18,6 +18,7 @@ from .options import (
     Out,
     Place,
     Quiet,
+    Rope,
     Test,
     n_cores,
     n_workers,
@@ -106,6 +107,7 @@ def report(
     config: Place,
     out: Out = None,
     test: Test = None,
+    rope: Rope = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write it into the results folder: Markdown, LaTeX, CSV, HTML, figures.")
     ] = False,
@@ -132,6 +134,8 @@ def report(
 
     opauc-bench report results/table2 --test corrected --to paper/tables
 
+    opauc-bench report results/table2 --test bayes --rope 0.01
+
     opauc-bench report results/table2 --latex table2.tex --columns opauc,oam_seq --digits 3 --bold best
 
     With --latex, only the table for a paper is written. The config may have its style under report.latex.
@@ -147,6 +151,15 @@ def report(
     if latex is not None and (html or write or to):
         raise ConfigError("--latex writes one file and nothing else: expected without --write, --to and --html")
     session = open_recorded(config, out)
+    if rope is not None:
+        if (test or session.experiment.report.test) != "bayes":
+            raise ConfigError(f"--rope {rope:g}: expected together with --test bayes", "--test bayes")
+        if write:
+            raise ConfigError(
+                f"--rope {rope:g}: not with --write, since the tables of a results folder follow from its config",
+                f"report: {{rope: {rope:g}}} in the config, or --to DIR in place of --write",
+            )
+        session = session.with_rope(rope)
     if latex is None:
         report(session, test, write=write, to=to, page=html)
     else:
@@ -179,6 +192,30 @@ def export(
 
     n_rows = export_results(open_recorded(config, None), file, grid=grid, curves=curves)
     say(f"{n_rows} rows written to {file}")
+
+
+@app.command()
+def metrics(
+    config: Place,
+    out: Out = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option("--add", metavar="NAME", help="Metric to compute from kept test scores; may be repeated."),
+    ] = None,
+) -> int:
+    """List the metrics of the records; with --add, compute others from kept test scores, without training.
+
+    Test scores are kept where the config has keep_scores: true under protocol.
+
+    opauc-bench metrics results/mine --add average_precision --add partial_auc@0.05
+    """
+    from ..commands.metrics import add_metrics, list_metrics
+
+    session = open_recorded(config, out)
+    if add:
+        return add_metrics(session, add)
+    print(list_metrics(session))
+    return 0
 
 
 @app.command()

@@ -28,7 +28,13 @@ Mirror = Annotated[
     typer.Option(metavar="DIR|URL", help="Has <dataset>/<file>; repeatable. Also: OPAUC_BENCH_MIRROR."),
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not use the network.")]
-Test = Annotated[str | None, typer.Option(metavar="NAME", help="Significance test: paired (the papers') or corrected.")]
+Test = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Test of the marks: paired (the papers'), corrected or bayes.")
+]
+Rope = Annotated[
+    float | None,
+    typer.Option(metavar="R", help="Bayesian tests: differences within ±R AUC are practically equivalent."),
+]
 Catalogue = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Your dataset catalogue, in addition to the packaged one.")
 ]

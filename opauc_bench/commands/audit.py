@@ -140,7 +140,7 @@ def _check_tables(recorded: Recorded, found: Audit) -> None:
     command = f"opauc-bench report {session.folder} --write"
     try:
         texts = figure_texts(figures_of(recorded)) if session.experiment.figures else {}
-        if session.experiment.protocol.metrics:
+        if session.experiment.protocol.table_metrics:
             texts |= report_texts(*build_report(recorded, test))
             if (session.folder / PAGE).is_file():
                 texts[PAGE] = page_text(recorded, test)

@@ -45,7 +45,7 @@ def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
         Column(
             column.key,
             plain_title(column.title),
-            column.learner.rpartition(":")[2],
+            column.identity["learner"],
             _numbers(column.identity["params"]),
         )
         for column in session.columns

@@ -91,7 +91,7 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
     ]
     if entry.base:
         facts.insert(1, ("files of", entry.base))
-    for file in entry.files:
+    for file in entry.all_files:
         unconfirmed = " (unconfirmed)" if file.sha256 and not file.confirmed else ""
         facts += [("file", file.name), ("", f"sha256 {file.sha256 or 'unknown'}{unconfirmed}")]
         facts += [("", url) for url in file.urls]
@@ -103,7 +103,15 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
         facts.append(("values", f"[{low:g}, {high:g}], {density}"))
         if fourier := manifest.get("fourier"):
             facts.append(("cosines", f"bandwidth {fourier['bandwidth']:g}, seed {fourier['seed']}"))
+        facts += [(name, _ROW_METADATA[name](**found)) for name, found in manifest.get("row_metadata", {}).items()]
     return "\n".join(f"{name:12s}{text}" for name, text in facts)
+
+
+_ROW_METADATA = {
+    "split": lambda train, validation, test: f"{train:,} train, {validation:,} validation, {test:,} test",
+    "group": lambda n_groups: f"{n_groups:,} groups",
+    "time": lambda first, last: f"{first} to {last}",
+}
 
 
 def _positive_classes(entry: DatasetEntry) -> str:

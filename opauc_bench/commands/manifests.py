@@ -60,6 +60,6 @@ def compose_manifest(
 
 def rendered_test(session: Session, test: str | None) -> str | None:
     """The significance test of the tables that are written; None for experiments that draw figures only."""
-    if not session.experiment.protocol.metrics:
+    if not session.experiment.protocol.table_metrics:
         return None
     return test or session.experiment.report.test

@@ -97,7 +97,10 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
         selected_in=join_references(*(known.selected_in for known in (own.manifest, *manifests.values()))),
     )
     write_manifest(session.folder, manifest)
-    Store(session.folder).pack(copied)
+    store = Store(session.folder)
+    store.pack(copied)
+    for record, folder in kept.values():
+        store.copy_scores(Store(folder), record.id)
     records = Records({id: record for id, (record, _) in kept.items()}, reused=own.records.reused)
     recorded = Recorded(session, manifest, records)
     missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]
@@ -145,8 +148,9 @@ def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, fold
 def _same_numbers(one: Record, other: Record) -> bool:
     """Whether the numbers that do not depend on the machine are the same."""
     columns = getattr(one.outcome, "columns", {}), getattr(other.outcome, "columns", {})
+    common = one.metrics.keys() & other.metrics.keys()  # some may have been added later
     return (
-        one.metrics == other.metrics
+        all(one.metrics[name] == other.metrics[name] for name in common)
         and columns[0].keys() == columns[1].keys()
         and all(np.array_equal(values, columns[1][name], equal_nan=True) for name, values in columns[0].items())
     )
@@ -182,6 +186,8 @@ def pack_results(session: Session, self_contained: bool) -> None:
             }
             manifest = recorded.manifest.model_copy(update={"reused": join_references(reused)})
             store.pack(copied)
+            for id, name in recorded.records.reused.items():
+                store.copy_scores(Store(session.folder.parent / name), id)
             write_manifest(session.folder, manifest)
             recorded.records.reused.clear()
             recorded = Recorded(session, manifest, recorded.records)

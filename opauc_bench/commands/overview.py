@@ -10,7 +10,7 @@ from ..results.reuse import absent_folders
 from ..runner.engines import workers
 from ..runner.limits import available_memory, exceeds_memory
 from .local_data import LocalData
-from .planning import fold_problems, memory_problems, plan_locally
+from .planning import fold_problems, left_out_cases, measure_estimators, memory_problems, plan_locally
 from .progress import Estimate, duration
 from .recorded import Recorded
 from .session import Session, shell_command
@@ -28,6 +28,8 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     local = LocalData(session.catalogue, session.sources)
     local.find(session.experiment.datasets)
     plan = plan_locally(recorded, local)
+    if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
+        plan = plan_locally(recorded, local)
     memory = available_memory(session.experiment.limits.memory_gb)
     estimate, todo, too_large = Estimate(), defaultdict(list), []
     done, failed = Counter(), 0
@@ -70,6 +72,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     if missing:
         notes.append(f"Unavailable: {', '.join(missing)}.")
     notes += [f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged]
+    notes += left_out_cases(recorded, local)
     notes += [f"It would not start: {line}." for line in fold_problems(session, local, todo)]
     notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
     if too_large:

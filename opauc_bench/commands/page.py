@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
+from typing import Any, get_args
 
+from ..report.metrics import metric_of
 from ..report.page import PageContent, render_page
 from ..report.page.content import Fold, GridMap, Provenance, Seconds, grid_map
+from ..report.table import Test
 from ..report.titles import plain_title
 from ..results.record import Record
 from .recorded import Pair, Recorded
@@ -28,7 +30,7 @@ def page_content(recorded: Recorded, test: str | None = None) -> PageContent:
     """Collect the contents of the page; `test` is the one shown first, by default that of the config."""
     session = recorded.session
     tables, comparisons = {}, {}
-    for name in ("paired", "corrected"):
+    for name in get_args(Test):
         tables[name], comparisons[name] = build_report(recorded, name)
     records = {key: [record for _, record in pairs if record is not None] for key, pairs in recorded.cells.items()}
     return PageContent(
@@ -43,9 +45,9 @@ def page_content(recorded: Recorded, test: str | None = None) -> PageContent:
         },
         grids={key: found for key, pairs in recorded.cells.items() if (found := _grid(pairs)) is not None},
         seconds={key: found for key, kept in records.items() if (found := _seconds(kept)) is not None},
-        learners={column.key: column.learner.rpartition(":")[2] for column in session.columns},
+        learners={column.key: column.identity["learner"] for column in session.columns},
         runs=session.experiment.protocol.runs,
-        sources=session.experiment.rows,
+        selected_by=metric_of(getattr(session.experiment.protocol, "select", "auc")).heading,
         provenance=_provenance(recorded),
     )
 

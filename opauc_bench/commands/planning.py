@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..plan import make_plan
+from ..errors import ConfigError
+from ..learners import ESTIMATOR
+from ..plan import is_left_out, make_plan
 from ..results.record import Record
 from ..results.reuse import find_reusable
 from ..results.store import Records
-from ..task import Task
+from ..task import Shape, Task, expand_grid
+from ..yamlio import Problem, read_yaml
 from .local_data import LocalData
 from .recorded import Recorded, shapes_of
 from .session import Session
 
-__all__ = ["LocalPlan", "fold_problems", "memory_problems", "plan_locally", "selecting_plan"]
+__all__ = [
+    "LocalPlan",
+    "fold_problems",
+    "left_out_cases",
+    "measure_estimators",
+    "memory_problems",
+    "plan_locally",
+    "selecting_plan",
+]
 
 
 @dataclass
@@ -36,8 +47,9 @@ class LocalPlan:
     selections: Records = field(default_factory=Records)
 
     def done(self, task: Task, recorded: Recorded) -> Record | None:
-        """The record that a task has, here or in another folder."""
-        return recorded.records.of(task) or self.reusable.of(task)
+        """The record that a task has, here or in another folder; None also if it lacks a metric of the protocol."""
+        found = recorded.records.of(task) or self.reusable.of(task)
+        return None if found is not None and found.ok and task.protocol.lacks(found.metrics) else found
 
 
 def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
@@ -57,6 +69,7 @@ def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
         if (not session.datasets or task.dataset in session.datasets)
         and (not session.learners or task.column in session.learners)
     ]
+    _refuse_sparse(session, shapes, tasks)
     without = {task.id for task in tasks if recorded.records.of(task) is None and task.id is not None}
     return LocalPlan(tasks, find_reusable(session.reuse, without) if without else Records(), selections)
 
@@ -70,18 +83,64 @@ def selecting_plan(session: Session, shapes) -> list[Task]:
     return make_plan(selecting, shapes, [column for column in session.columns if column.n_settings > 1])
 
 
+def measure_estimators(session: Session, local: LocalData, tasks: Iterable[Task]) -> bool:
+    """Measure small fits of the estimators among the columns of some tasks, on data that are ready.
+
+    Their costs are not known beforehand. Returns whether there were any: then the plan has to be made again.
+    """
+    wanted = {(task.dataset, task.column) for task in tasks}
+    columns = {column.key: column for column in session.columns if column.learner == ESTIMATOR}
+    measured = sorted((dataset, key) for dataset, key in wanted if dataset in local.prepared and key in columns)
+    for dataset, key in measured:
+        data = local.prepared[dataset]
+        columns[key].estimator.measure_cost(data.X, data.y, expand_grid(columns[key].grid))
+    return bool(measured)
+
+
+def _refuse_sparse(session: Session, shapes: Mapping[str, Shape], tasks: Iterable[Task]) -> None:
+    """Raise ConfigError where a classifier cannot use a sparse dataset, with the place of its entry."""
+    positions = {column.key: number for number, column in enumerate(session.columns) if column.learner == ESTIMATOR}
+    refused: dict[str, list[str]] = {}
+    for dataset, key in dict.fromkeys((task.dataset, task.column) for task in tasks):
+        if key in positions and shapes[dataset].is_sparse:
+            refused.setdefault(key, []).append(dataset)
+    problems = []
+    for key, datasets in refused.items():
+        if not session.columns[positions[key]].estimator.accepts_sparse():
+            message = (
+                f"this estimator needs dense rows, and {', '.join(datasets)} {'is' if len(datasets) == 1 else 'are'}"
+            )
+            problems.append(Problem(("learners", positions[key]), f"{message} sparse"))
+    if not problems:
+        return
+    hint = "dense: true in this entry makes the rows dense, as far as memory allows; or another estimator"
+    path = session.experiment.path
+    if path.is_file():
+        raise read_yaml(path).error(problems, hint)
+    raise ConfigError("\n".join(f"{path}: {problem.message}" for problem in problems), hint)
+
+
 def fold_problems(session: Session, local: LocalData, names: Iterable[str]) -> list[str]:
     """Which datasets the protocol cannot use, such as those too small for rows of both classes in every set."""
     problems = []
     for name in dict.fromkeys(names):
         if name not in local.prepared:
             continue
-        facts = local.prepared[name].manifest
-        positive, negative = facts["n_positive"], facts["n_samples"] - facts["n_positive"]
         for _, protocol in session.experiment.protocol.cases():
-            if error := protocol.validation_error(positive, negative):
+            if error := protocol.data_error(local.prepared[name]):
                 problems.append(f"{name}: {error}")
     return problems
+
+
+def left_out_cases(recorded: Recorded, local: LocalData) -> list[str]:
+    """Sentences on the datasets that have no tasks under some case of the protocol."""
+    shapes = shapes_of(recorded.session, {**recorded.manifest.datasets, **local.facts()})
+    return [
+        f"Left out: {dataset}{end}, since {reason}."
+        for dataset, shape in shapes.items()
+        for end, protocol in recorded.session.experiment.protocol.cases()
+        if (reason := is_left_out(protocol, shape))
+    ]
 
 
 def memory_problems(session: Session, tasks: Iterable[Task], memory_bytes: float) -> list[str]:

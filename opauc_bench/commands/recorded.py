@@ -154,5 +154,6 @@ def shapes_of(session: Session, facts: Mapping[str, DatasetFacts]) -> dict[str, 
             known.fingerprint,
             known.n_positive or entry.n_positive,
             generated=entry.fourier is not None,
+            parts=known.parts,
         )
     return shapes

@@ -10,7 +10,8 @@ from ..files import write_text
 from ..report.compare_render import comparison_to_terminal
 from ..report.figure_text import figure_to_terminal
 from ..report.latex import paper_table
-from ..report.terminal import to_terminal
+from ..report.over_datasets import cases_of, over_datasets
+from ..report.terminal import over_datasets_to_terminal, to_terminal
 from ..report.titles import plain_title
 from ..report.write import write_report
 from ..results.frame import folds_text
@@ -35,7 +36,7 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
     With `page`, the HTML page is written as well. The manifest of the results folder names the test of its tables.
     """
     check_test(test)
-    if page and not session.experiment.protocol.metrics:
+    if page and not session.experiment.protocol.table_metrics:
         raise ConfigError(
             f"{session.experiment.path}: draws figures; the page is about tables", shell_command(session, "report")
         )
@@ -69,7 +70,7 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
 def write_latex(session: Session, file: str, options: dict[str, Any], test: str | None) -> None:
     """Write the table of a paper to a file, or to standard output if that is ``-``, and nothing else."""
     check_test(test)
-    if not session.experiment.protocol.metrics:
+    if not session.experiment.protocol.table_metrics:
         raise ConfigError(f"{session.experiment.path}: draws figures, and --latex is about tables")
     style = session.experiment.latex_table(options)
     recorded = Recorded.read(session)
@@ -89,7 +90,7 @@ def write_report_files(recorded: Recorded, folder: Path, test: str | None, page:
     The page is written if requested, and if there is one already, which would be out of date.
     """
     session = recorded.session
-    if session.experiment.protocol.metrics:
+    if session.experiment.protocol.table_metrics:
         write_report(folder, *build_report(recorded, test))
         if page or (folder / PAGE).is_file():
             write_text(folder / PAGE, page_text(recorded, test))
@@ -103,7 +104,7 @@ def write_report_files(recorded: Recorded, folder: Path, test: str | None, page:
 def print_report(recorded: Recorded, test: str | None) -> None:
     """Print the table and the numbers of the figures."""
     session = recorded.session
-    if session.experiment.protocol.metrics:
+    if session.experiment.protocol.table_metrics:
         _print_table(recorded, test)
     else:
         print(wrapped(plain_title(session.experiment.title)))
@@ -118,6 +119,10 @@ def _print_table(recorded: Recorded, test: str | None) -> None:
     if session.datasets or session.learners:
         table, _ = build_report(recorded, test, restricted=True)
     print(to_terminal(table, width()).rstrip("\n"))
+    if table.test == "bayes" and table.tallies:
+        for end, rows in cases_of(table).items():
+            print(f"\nOver the datasets, rows {end}:\n" if end else "")
+            print(over_datasets_to_terminal(over_datasets(rows), width()).rstrip("\n"))
     if comparison is not None:
         print()
         sentences = [f"Beside {comparison.published.title}:", *comparison.summary().sentences()]
@@ -126,7 +131,7 @@ def _print_table(recorded: Recorded, test: str | None) -> None:
 
 def print_comparison(session: Session, test: str | None) -> None:
     """Print our values beside the published ones."""
-    if not session.experiment.protocol.metrics:
+    if not session.experiment.protocol.table_metrics:
         raise ConfigError(f"{session.experiment.path}: draws figures, and there is no published table of them")
     recorded = Recorded.read(session)
     recorded.require_intact()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..config import Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
 from ..errors import ConfigError
-from ..learners import get_learner, learner_parameters, zero_axes
+from ..learners import check_estimator_entry, get_learner, learner_parameters, zero_axes
 from ..plan import Column, make_columns
 from ..report.published import list_published
 from ..results.manifest import config_of, read_manifest
@@ -101,6 +101,10 @@ class Session:
             shard=shard,
         )
 
+    def with_rope(self, rope: float) -> Session:
+        """Return the session with another ``report.rope``; raises ConfigError if it is out of range."""
+        return replace(self, experiment=self.experiment.with_rope(rope))
+
     @property
     def reuse(self) -> list[Path]:
         """Folders whose records may be reused."""
@@ -133,5 +137,6 @@ def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
         learner_parameters=learner_parameters,
         known_published=list_published(),
         zero_axes=zero_axes,
+        check_estimator=check_estimator_entry,
         content=content,
     )

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import get_args
 
 from ..errors import ConfigError, ResultsError
 from ..plan import Column as PlannedColumn
 from ..report.compare import Comparison, compare
 from ..report.footnotes import origin_notes
 from ..report.published import load_published
-from ..report.table import Cell, Column, ResultTable, build_table
+from ..report.table import Cell, Column, ResultTable, Test, build_table
 from ..report.titles import plain_title
 from ..results.record import Record
 from .recorded import Cells, Pair, Recorded
 from .session import shell_command
 
 __all__ = ["build_report", "check_test", "missing_because", "plain_titles"]
-
-# The time of a pass depends on the machine, and is under the timing of a record.
-_OTHERS: dict[str, Callable[[Record], float]] = {
-    "sparse_ratio": lambda record: record.metrics["sparse_ratio"],
-    "seconds": lambda record: record.timing.fit_cpu_seconds,
-}
 
 
 def build_report(
@@ -50,16 +46,18 @@ def build_report(
         datasets=list(rows),
         columns=[Column(column.key, titles[column.key]) for column in session.columns if column.key in keys],
         cells={
-            place: _cell(pairs, protocol.n_repetitions, missing_because(recorded, pairs), protocol.metrics)
+            place: _cell(pairs, protocol.n_repetitions, missing_because(recorded, pairs), protocol.table_metrics)
             for place, pairs in cells.items()
         },
         reference=experiment.reference,
         test=test or experiment.report.test,
         test_fraction=protocol.test_fraction,
         origins={column: _origins(column, cells) for column in titles},
-        metrics=protocol.metrics,
+        metrics=protocol.table_metrics,
         ddof=protocol.ddof,
         runs=protocol.runs,
+        rope=experiment.report.rope,
+        sources=rows,
     )
     published = experiment.report.published
     return table, compare(table, load_published(published)) if published else None
@@ -98,6 +96,8 @@ def missing_because(recorded: Recorded, pairs: list[Pair]) -> str | None:
     """Why tasks cannot have records, or None, also if one of them has a record."""
     if any(record is not None for _, record in pairs):
         return None
+    if not pairs:
+        return "left_out"
     if any(task.dataset in recorded.unavailable for task, _ in pairs):
         return "unavailable"
     return "too_large" if any(recorded.exceeds_memory(task) for task, _ in pairs) else None
@@ -111,7 +111,7 @@ def _cell(pairs: list[Pair], expected: int, reason: str | None, metrics: tuple[s
         statuses[reason] = expected
     return Cell(
         aucs=tuple(record.metrics["auc"] for record in good),
-        others={name: tuple(map(_OTHERS[name], good)) for name in metrics if name in _OTHERS},
+        others={name: tuple(_value(record, name) for record in good) for name in metrics if name != "auc"},
         folds=tuple((record.trial, record.fold) for record in good),
         expected=expected,
         statuses=dict(statuses),
@@ -119,6 +119,12 @@ def _cell(pairs: list[Pair], expected: int, reason: str | None, metrics: tuple[s
     )
 
 
+def _value(record: Record, name: str) -> float:
+    """A metric of a record, or its time; NaN where it has none."""
+    value = record.timing.fit_cpu_seconds if name == "seconds" else record.metrics.get(name)
+    return math.nan if value is None else value
+
+
 def check_test(test: str | None) -> None:
-    if test not in (None, "paired", "corrected"):
-        raise ConfigError(f"--test {test}: expected paired or corrected")
+    if test not in (None, *get_args(Test)):
+        raise ConfigError(f"--test {test}: expected paired, corrected or bayes")

@@ -4,9 +4,18 @@
 that mistakes in names are reported together with all others.
 """
 
-from .entry import LearnerEntry
+from .entry import EstimatorEntry, LearnerEntry
 from .experiment import Experiment, Limits, Report
 from .latex import LatexTable
 from .load import find_config, load_experiment
 
-__all__ = ["Experiment", "LatexTable", "LearnerEntry", "Limits", "Report", "find_config", "load_experiment"]
+__all__ = [
+    "EstimatorEntry",
+    "Experiment",
+    "LatexTable",
+    "LearnerEntry",
+    "Limits",
+    "Report",
+    "find_config",
+    "load_experiment",
+]

@@ -1,14 +1,27 @@
-"""One column of the table."""
+"""One column of the table: a learner, or a scikit-learn compatible classifier."""
 
+import math
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from ..errors import LearnerError
 from ..protocols import Section
 from ..values import (
     Scalar,
+    address,
     by_axis,
     grid_values,
     is_name,
@@ -19,16 +32,37 @@ from ..values import (
     spell_axis,
     unknown_names,
 )
-from ..yamlio import Problem, Problems, show
-from .known import FROM_FILE, learner_names
+from ..yamlio import Problem, Problems, show, suggest
+from .known import FROM_FILE, absolute, learner_names
 
-__all__ = ["LearnerEntry", "Line", "Name"]
+__all__ = ["AnyEntry", "ColumnEntry", "EstimatorEntry", "LearnerEntry", "Line", "Name"]
 
 Line = Annotated[str, AfterValidator(line)]
 Name = Annotated[str, AfterValidator(plain_name)]
 
 
-class LearnerEntry(Section):
+class ColumnEntry(Section):
+    """What the columns of learners and of estimators have in common."""
+
+    if TYPE_CHECKING:
+        name: str
+        title: str
+        max_train: int | dict[str, int] | None
+        learner: str
+
+    @property
+    def heading(self) -> str:
+        """The title, or the name where there is none."""
+        return self.title or self.name
+
+    def max_train_on(self, dataset: str) -> int | None:
+        """Training rows at most for a dataset, or None for all of them."""
+        if isinstance(self.max_train, dict):
+            return self.max_train.get(dataset, self.max_train.get("default"))
+        return self.max_train
+
+
+class LearnerEntry(ColumnEntry):
     """One column of the table: a learner with its fixed parameters and its own grid."""
 
     learner: str = Field(description="Registry name, or path/to/file.py:Class relative to the experiment file.")
@@ -42,17 +76,6 @@ class LearnerEntry(Section):
     max_train: Annotated[int | dict[str, int] | None, BeforeValidator(row_cap)] = Field(
         None, description="Training rows at most, drawn at random; or by dataset, with 'default' for the others."
     )
-
-    @property
-    def heading(self) -> str:
-        """The title, or the name where there is none."""
-        return self.title or self.name
-
-    def max_train_on(self, dataset: str) -> int | None:
-        """Training rows at most for a dataset, or None for all of them."""
-        if isinstance(self.max_train, dict):
-            return self.max_train.get(dataset, self.max_train.get("default"))
-        return self.max_train
 
     @model_validator(mode="before")
     @classmethod
@@ -111,3 +134,162 @@ class LearnerEntry(Section):
         if problems:
             raise Problems(problems)
         return grid
+
+
+class EstimatorEntry(ColumnEntry):
+    """One column of the table: a scikit-learn compatible classifier, with transformers in front."""
+
+    # Its name in the registry of learners; no name that a user may write.
+    learner: ClassVar[str] = ":estimator"
+    axes_from: ClassVar[None] = None
+
+    estimator: str = Field(
+        description="package.module.Class of a classifier, or path/to/file.py:Class relative to the experiment file."
+    )
+    name: Name = Field("", description="Key of the column, unique; by default the name of the class.")
+    title: Line = Field("", description="Heading in tables; by default the key of the column.")
+    params: dict[str, Any] = Field(
+        {}, description="Constructor parameters that are not tuned; an estimator among them as {estimator, params}."
+    )
+    pipeline: tuple[str | dict[str, Any], ...] = Field(
+        (), description="Transformers in front, fitted on training rows; as text, or as {estimator, params}."
+    )
+    grid: dict[str, tuple[float, ...]] = Field(
+        {}, description="Values tried of each tuned parameter; of a transformer, written as step__parameter."
+    )
+    dense: bool = Field(False, description="Whether sparse rows are made dense, for classifiers that need it.")
+    max_train: Annotated[int | dict[str, int] | None, BeforeValidator(row_cap)] = Field(
+        None, description="Training rows at most, drawn at random; or by dataset, with 'default' for the others."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, value: Any) -> Any:
+        name = re.split(r"[.:]", value["estimator"])[-1] if isinstance(value.get("estimator"), str) else ""
+        return {"name": name, **value} if is_name(name) else value
+
+    @field_validator("estimator")
+    @classmethod
+    def _check_address(cls, text: str) -> str:
+        return address(text)
+
+    @field_validator("pipeline", mode="before")
+    @classmethod
+    def _check_pipeline(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"expected a list of transformers, got {show(value)}")
+        problems = []
+        for position, step in enumerate(value):
+            problems += _problems_of_step(step, (position,))
+        if problems:
+            raise Problems(problems)
+        return tuple(value)
+
+    @field_validator("params", mode="before")
+    @classmethod
+    def _check_params(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"expected 'name: value' lines, got {show(value)}")
+        problems = []
+        for name, item in value.items():
+            problems += _problems_of_param(item, (name,))
+        if problems:
+            raise Problems(problems)
+        return value
+
+    @field_validator("grid", mode="before")
+    @classmethod
+    def _check_grid(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"expected 'parameter: values' lines, got {show(value)}")
+        grid, problems = {}, []
+        for name, values in value.items():
+            if name in info.data.get("params", {}):
+                message = f"{name} is fixed under params and tuned here; keep one of them"
+                problems.append(Problem((name,), message, at_key=True))
+            if isinstance(values, list | tuple) and any(isinstance(item, str | bool | None) for item in values):
+                message = "expected numbers; make a column for each other value, with params"
+                problems.append(Problem((name,), message))
+                continue
+            try:
+                grid[name] = grid_values(values, or_zero=True)
+            except Problems as error:
+                problems += [Problem((name, *below.loc), below.message, below.at_key) for below in error.problems]
+            except ValueError as error:
+                problems.append(Problem((name,), str(error)))
+        if problems:
+            raise Problems(problems)
+        return grid
+
+    @model_validator(mode="after")
+    def _check_estimator(self, info: ValidationInfo) -> "EstimatorEntry":
+        check = info.context.check_estimator if info.context else None
+        if check is None:
+            return self
+        try:
+            check(**self.described(info.context.folder), grid=self.grid)
+        except LearnerError as error:
+            message = "; ".join(filter(None, (error.message, error.hint)))
+            raise Problems([Problem(getattr(error, "loc", ()), message, getattr(error, "at_key", False))]) from None
+        return self
+
+    def described(self, folder: Path) -> dict[str, Any]:
+        """The estimator with its parameters and the transformers in front; files relative to ``folder``, as JSON."""
+        return {
+            "estimator": absolute(self.estimator, folder),
+            "params": {name: _located(value, folder) for name, value in self.params.items()},
+            "pipeline": [_located(step, folder) for step in self.pipeline],
+        }
+
+
+def entry_kind(value: Any) -> str:
+    """Which of the two kinds of column an entry is: the name of its class."""
+    is_estimator = "estimator" in value if isinstance(value, Mapping) else isinstance(value, EstimatorEntry)
+    return (EstimatorEntry if is_estimator else LearnerEntry).__name__
+
+
+AnyEntry = Annotated[
+    Annotated[LearnerEntry, Tag("LearnerEntry")] | Annotated[EstimatorEntry, Tag("EstimatorEntry")],
+    Discriminator(entry_kind),
+]
+
+
+def _problems_of_step(step: Any, place: tuple[str | int, ...]) -> list[Problem]:
+    """Mistakes in an estimator that is given as text or as {estimator, params}."""
+    described = {"estimator": step} if isinstance(step, str) else step
+    if not isinstance(described, Mapping) or "estimator" not in described:
+        return [Problem(place, f"expected package.module.Class, or {{estimator: ..., params: ...}}, got {show(step)}")]
+    problems = [
+        Problem((*place, key), f"unknown key{suggest(key, ['estimator', 'params'])}; allowed: estimator, params", True)
+        for key in described
+        if key not in ("estimator", "params")
+    ]
+    try:
+        address(described["estimator"])
+    except ValueError as error:
+        problems.append(Problem((*place, "estimator"), str(error)))
+    params = described.get("params", {})
+    if not isinstance(params, Mapping):
+        return [*problems, Problem((*place, "params"), f"expected 'name: value' lines, got {show(params)}")]
+    for name, value in params.items():
+        problems += _problems_of_param(value, (*place, "params", name))
+    return problems
+
+
+def _problems_of_param(value: Any, place: tuple[str | int, ...]) -> list[Problem]:
+    """Mistakes in the value of a constructor parameter, which may be an estimator."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return [Problem(place, f"expected a finite number, got {show(value)}")]
+    if isinstance(value, Mapping) and "estimator" in value:
+        return _problems_of_step(value, place)
+    below = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    return [problem for key, item in below for problem in _problems_of_param(item, (*place, key))]
+
+
+def _located(value: Any, folder: Path) -> Any:
+    """A value in which the files of estimators are relative to ``folder``."""
+    if isinstance(value, str):
+        return absolute(value, folder)
+    if isinstance(value, Mapping):
+        return {key: _located(below, folder) for key, below in value.items()}
+    return [_located(below, folder) for below in value] if isinstance(value, list | tuple) else value

@@ -3,7 +3,7 @@
 import os.path
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -21,7 +21,7 @@ from ..figures import FigureEntry, figure_problems
 from ..protocols import KINDS, PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section
 from ..values import by_axis, duration, grid_values, not_empty, repeated, unknown_names
 from ..yamlio import Problem, Problems, problems_of, suggest
-from .entry import LearnerEntry, Line, Name
+from .entry import AnyEntry, ColumnEntry, EstimatorEntry, LearnerEntry, Line, Name
 from .known import absolute, learner_names
 from .latex import LatexTable
 
@@ -44,9 +44,17 @@ class Report(Section):
 
     reference: str | None = Field(None, description="Column the others are tested against; default the first.")
     published: str | None = Field(None, description="Id of the published table to compare with.")
-    test: Literal["paired", "corrected"] = Field(
+    test: Literal["paired", "corrected", "bayes"] = Field(
         "paired",
-        description="paired: the papers' t-test; corrected: Nadeau and Bengio's variance correction.",
+        description="paired: the papers' t-test; corrected: Nadeau and Bengio's variance correction; bayes: the "
+        "Bayesian correlated t-test.",
+    )
+    rope: float = Field(
+        0.005,
+        ge=0,
+        lt=1,
+        allow_inf_nan=False,
+        description="Half the width of the region of practical equivalence of the Bayesian tests, in units of AUC.",
     )
     latex: LatexTable = Field(LatexTable(), description="The table that report --latex writes.")
 
@@ -66,7 +74,7 @@ class Experiment(Section):
     description: str = Field("", description="What readers of the table should know.")
     catalogue: str | None = Field(None, description="Extra dataset catalogue, relative to the experiment file.")
     datasets: tuple[str, ...] = Field(min_length=1, description="Names in the catalogue: rows of the table.")
-    learners: tuple[LearnerEntry, ...] = Field(min_length=1, description="Columns of the table.")
+    learners: tuple[AnyEntry, ...] = Field(min_length=1, description="Columns of the table.")
     grids: dict[str, tuple[float, ...]] = Field(
         {}, description="Values tried on each axis: a list, or {pow2: [lowest, highest]} or [.., .., step]."
     )
@@ -110,11 +118,17 @@ class Experiment(Section):
         """The column that the others are tested against."""
         return self.report.reference or self.columns[0]
 
-    def learner_of(self, entry: LearnerEntry) -> str:
+    def learner_of(self, entry: ColumnEntry) -> str:
         """Return the registry name of a column's learner, or ``/absolute/file.py:Class``."""
         return absolute(entry.learner, self._path.parent)
 
-    def grid_of(self, entry: LearnerEntry, axes: Collection[str]) -> dict[str, tuple[float, ...]]:
+    def params_of(self, entry: ColumnEntry) -> dict[str, Any]:
+        """Return the constructor parameters of a column's learner that are not tuned."""
+        if not isinstance(entry, EstimatorEntry):
+            return dict(entry.params)
+        return {**entry.described(self._path.parent), "axes": list(entry.grid), "dense": entry.dense}
+
+    def grid_of(self, entry: ColumnEntry, axes: Collection[str]) -> dict[str, tuple[float, ...]]:
         """Return the values of each of a column's ``axes`` that is not fixed; ConfigError if one has no values.
 
         The column's own ``grid`` has precedence over ``grids``.
@@ -124,7 +138,7 @@ class Experiment(Section):
         grids = {**self.grids, **entry.grid}
         return {axis: grids[axis] for axis in axes if axis not in entry.params} if self.protocol.trains else {}
 
-    def tuner_of(self, entry: LearnerEntry) -> LearnerEntry | None:
+    def tuner_of(self, entry: ColumnEntry) -> LearnerEntry | None:
         """Return the entry of the column that selects some axes of this one, or None."""
         return next((other for other in self.learners if other.name == entry.axes_from), None)
 
@@ -144,6 +158,14 @@ class Experiment(Section):
         if problems:
             raise ConfigError("\n".join(f"--{problem.loc[0]}: {problem.message}" for problem in problems))
         return table.model_copy(update={"columns": table.columns or self.columns})
+
+    def with_rope(self, rope: float) -> Self:
+        """Return the experiment with another ``report.rope``; ConfigError if it is out of range."""
+        try:
+            report = Report.model_validate({**dict(self.report), "rope": rope})
+        except ValidationError as error:
+            raise ConfigError(f"--rope: {problems_of(error, Report, {'rope': rope})[0].message}") from None
+        return self.model_copy(update={"report": report})
 
     def plain(self) -> dict[str, Any]:
         """Return the whole experiment with all defaults, as plain data; as YAML, it loads with the same contents."""
@@ -184,11 +206,9 @@ class Experiment(Section):
     @classmethod
     def _check_datasets(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         problems = repeated(names)
-        known = info.context.datasets if info.context else None
-        if known is not None and "catalogue" in info.data:
-            text = info.data["catalogue"]
-            if callable(known):
-                known = known(None if text is None else info.context.folder / text)
+        has_catalogue = info.context and "catalogue" in info.data
+        known = info.context.names_of_datasets(info.data["catalogue"]) if has_catalogue else None
+        if known is not None:
             listed = ", ".join(sorted(known))
             problems += [
                 Problem((position,), f"unknown dataset '{name}'{suggest(name, known)}; known: {listed}")
@@ -201,7 +221,7 @@ class Experiment(Section):
 
     @field_validator("learners")
     @classmethod
-    def _check_columns(cls, entries: tuple[LearnerEntry, ...]) -> tuple[LearnerEntry, ...]:
+    def _check_columns(cls, entries: tuple[AnyEntry, ...]) -> tuple[AnyEntry, ...]:
         problems = repeated([entry.name for entry in entries], "; give one of these columns another name")
         if problems:
             raise Problems(Problem((*problem.loc, "name"), problem.message) for problem in problems)
@@ -239,6 +259,24 @@ class Experiment(Section):
         if problems:
             raise Problems(problems)
         return report
+
+    @model_validator(mode="after")
+    def _check_row_metadata(self, info: ValidationInfo) -> "Experiment":
+        needed = self.protocol.row_metadata
+        found = info.context.row_metadata(self.catalogue) if needed and info.context else {}
+        problems = [
+            Problem(
+                ("datasets", position),
+                f"this protocol needs '{name}' for each row, and the catalogue's entry of '{dataset}' has none; add "
+                f"'{name}: FILE' to the entry, or an entry with 'base: {dataset}' and that line (docs/datasets.md)",
+            )
+            for position, dataset in enumerate(self.datasets)
+            for name in needed
+            if dataset in found and name not in found[dataset]
+        ]
+        if problems:
+            raise Problems(problems)
+        return self
 
     @model_validator(mode="after")
     def _check_figures(self, info: ValidationInfo) -> "Experiment":

@@ -1,7 +1,7 @@
 """Known names of datasets, learners and tables, which the caller passes to the validators as their context."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,10 +9,20 @@ from pydantic import ValidationInfo
 
 from ..errors import LearnerError
 
-__all__ = ["FROM_FILE", "KnownDatasets", "KnownNames", "LearnerParameters", "ZeroAxes", "absolute", "learner_names"]
+__all__ = [
+    "FROM_FILE",
+    "CheckEstimator",
+    "KnownDatasets",
+    "KnownNames",
+    "LearnerParameters",
+    "ZeroAxes",
+    "absolute",
+    "learner_names",
+]
 
 LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
 ZeroAxes = Callable[[str], Collection[str]]
+CheckEstimator = Callable[..., None]
 KnownDatasets = Collection[str] | Callable[[Path | None], Collection[str]]
 
 FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
@@ -27,7 +37,21 @@ class KnownNames:
     learner_parameters: LearnerParameters | None = None
     published: Collection[str] | None = None
     zero_axes: ZeroAxes | None = None
+    check_estimator: CheckEstimator | None = None
     _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
+
+    def names_of_datasets(self, catalogue: str | None) -> Collection[str] | None:
+        """Return the known datasets, those of an extra catalogue included; None where that is unknown."""
+        if not callable(self.datasets):
+            return self.datasets
+        return self.datasets(None if catalogue is None else self.folder / catalogue)
+
+    def row_metadata(self, catalogue: str | None) -> dict[str, Collection[str]]:
+        """Return the row metadata that each dataset has; empty where that is unknown."""
+        known = self.names_of_datasets(catalogue)
+        if not isinstance(known, Mapping):
+            return {}
+        return {name: entry.row_metadata for name, entry in known.items()}
 
     def learner(self, text: str) -> tuple[list[str], list[str]] | LearnerError | None:
         """Return parameters and grid axes of a learner, or the error of loading it; None where that is unknown."""
@@ -47,10 +71,11 @@ class KnownNames:
 
 
 def absolute(learner: str, folder: Path) -> str:
+    """Return a learner or an estimator with its file relative to ``folder``, if it is one from a file."""
     found = FROM_FILE.fullmatch(learner)
     return f"{(folder / found['file']).resolve()}:{found['name']}" if found else learner
 
 
 def learner_names(info: ValidationInfo, learner: str | None) -> tuple[list[str], list[str]] | None:
-    known = info.context.learner(learner) if info.context and learner else None
+    known = info.context.learner(learner) if info.context and learner and not learner.startswith(":") else None
     return known if isinstance(known, tuple) else None

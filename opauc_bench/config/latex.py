@@ -30,7 +30,7 @@ class LatexTable(Section):
     bold: Literal["best", "none"] = Field("none", description="best: the best mean of each dataset is bold.")
     std: bool = Field(True, description="Whether standard deviations are shown.")
     transpose: bool = Field(False, description="Whether learners are rows and datasets columns.")
-    marks: bool = Field(True, description="Whether significance is marked and win/tie/loss counted.")
+    marks: bool = Field(True, description="Whether verdicts are marked and counted.")
     label: Annotated[str, AfterValidator(_plain_label)] = Field("", description="Label of the table, for references.")
 
     def unknown_names(self, **known: Sequence[str]) -> list[Problem]:

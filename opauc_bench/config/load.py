@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..yamlio import check_model, read_model, suggest
 from .experiment import Experiment
-from .known import KnownDatasets, KnownNames, LearnerParameters, ZeroAxes
+from .known import CheckEstimator, KnownDatasets, KnownNames, LearnerParameters, ZeroAxes
 
 __all__ = ["find_config", "load_experiment"]
 
@@ -20,6 +20,7 @@ def load_experiment(
     learner_parameters: LearnerParameters | None = None,
     known_published: Collection[str] | None = None,
     zero_axes: ZeroAxes | None = None,
+    check_estimator: CheckEstimator | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """Read and check an experiment file.
@@ -37,6 +38,9 @@ def load_experiment(
         Ids that ``report.published`` may use.
     zero_axes : callable, optional
         From a known learner to the grid axes that may be 0.
+    check_estimator : callable, optional
+        Checks the entry of an estimator, given ``estimator``, ``params``, ``pipeline`` and ``grid``; raises
+        LearnerError, with the place in the entry as ``loc``.
     content : mapping, optional
         The result of `Experiment.plain`; then the file is not read and need not exist.
 
@@ -50,7 +54,7 @@ def load_experiment(
         All mistakes at once, each with ``file:line:column``, the key, what is expected and what was found.
     """
     path = Path(path)
-    known = KnownNames(path.parent, known_datasets, learner_parameters, known_published, zero_axes)
+    known = KnownNames(path.parent, known_datasets, learner_parameters, known_published, zero_axes, check_estimator)
     if content is None:
         experiment = read_model(path, Experiment, context=known)
     else:

@@ -1,6 +1,7 @@
 """From a catalogue entry to arrays: fetch, read, make binary, scale, assert, write."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from .catalogue import DatasetEntry, Form
 from .content import Block
 from .fetch import fetch_form
 from .formats import read_blocks
+from .metadata import read_metadata
 from .sources import Notify, Sources
-from .store import Dataset, Filled, find_prepared, is_intact, write_prepared
+from .store import DTYPES, Dataset, Filled, find_prepared, is_intact, write_prepared
 from .transform import scale
 
 __all__ = ["prepare", "read_original"]
@@ -120,19 +122,22 @@ def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: boo
 def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> Dataset:
     form, raw = _fetch_any(entry, sources, notify, fresh)
     notify(f"{entry.name}: reading {', '.join(file.name for file in raw) or form.source.sklearn}")
-    if form.source is None:
-        files = [{"name": f.name, "sha256": f.sha256, "confirmed": f.confirmed, "source": f.source} for f in raw]
-    else:
-        files = [{"name": form.source.sklearn, "source": "scikit-learn"}]
+    files = [{"name": form.source.sklearn, "source": "scikit-learn"}] if form.source else []
+    files += [{"name": f.name, "sha256": f.sha256, "confirmed": f.confirmed, "source": f.source} for f in raw]
 
     def fill(folder: Path) -> Filled:
-        y, facts = arrange(entry, form, _blocks(entry, form, raw), folder)
-        return y, {"files": files} | facts
+        n_rows: Counter[int] = Counter()
+        y, facts = arrange(entry, form, _counted(_blocks(entry, form, raw), n_rows), folder)
+        metadata = read_metadata(form, raw[len(form.files) :], len(y), [n_rows[k] for k in range(len(form.files))])
+        for name, found in metadata.items():
+            np.save(folder / f"{name}.npy", found.values.astype(DTYPES[name]))
+        described = {"row_metadata": {name: found.facts for name, found in metadata.items()}} if metadata else {}
+        return y, {"files": files} | facts | described
 
     try:
         return write_prepared(entry, form, raw, sources, fill)
     except DataError as error:
-        for file, copy in zip(form.files, raw):
+        for file, copy in zip(form.all_files, raw):
             # Files that the user put into the cache by hand are not removed.
             if file.sha256 not in (None, copy.sha256) and copy.source != "unknown":
                 copy.discard()
@@ -141,22 +146,30 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
 
 def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> DataError:
     """Add the files and a hint to an error."""
+    in_own_file = any(error.message.startswith(f"{copy.origin}:") for copy in raw)
     if isinstance(error, ZeroIndexError):
         hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
-    elif raw and all(copy.origin for copy in raw):
+    elif in_own_file or (raw and all(copy.origin for copy in raw)):
         hint = f"correct the file, or the entry in {entry.catalogue}; the same command reads changed files again"
     else:
         hint = f"{entry.fetch_command}  # or correct the catalogue, if that is wrong"
     places = [f"{copy.place}" if copy.origin else f"{copy.place} (from {copy.source})" for copy in raw]
     # A message with a line already names the file.
-    if len(places) == 1 and error.message.startswith(f"{places[0]}:"):
+    if in_own_file:
         places = []
     return DataError("\n  in ".join([f"{entry.name}: {error.message}", *places]), hint)
 
 
+def _counted(blocks: Iterator[Block], n_rows: Counter[int]) -> Iterator[Block]:
+    """Pass on blocks, and count the rows of each file."""
+    for block in blocks:
+        n_rows[block.file] += len(block.labels)
+        yield block
+
+
 def _blocks(entry: DatasetEntry, form: Form, raw: list[RawFile]) -> Iterator[Block]:
     if form.source is None:
-        yield from read_blocks(raw, form, entry.n_features)
+        yield from read_blocks(raw[: len(form.files)], form, entry.n_features)
         return
     from sklearn import datasets
 

@@ -152,7 +152,7 @@ class LocalFile:
 
 def local_files(entry: DatasetEntry, form: Form, sources: Sources) -> list[LocalFile]:
     """Return the files of a form, in their order."""
-    return [LocalFile(entry, file, sources) for file in form.files]
+    return [LocalFile(entry, file, sources) for file in form.all_files]
 
 
 def is_local(entry: DatasetEntry, form: Form, sources: Sources) -> bool:

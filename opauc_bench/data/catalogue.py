@@ -14,9 +14,21 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from ..errors import ConfigError
 from ..yamlio import Problem, Problems, read_yaml, suggest
 
-__all__ = ["DatasetEntry", "FileSpec", "Form", "Fourier", "RandomHalf", "SklearnSource", "load_catalogue"]
+__all__ = [
+    "PARTS",
+    "ROW_METADATA",
+    "DatasetEntry",
+    "FileSpec",
+    "Form",
+    "Fourier",
+    "RandomHalf",
+    "SklearnSource",
+    "load_catalogue",
+]
 
 WIDE = 10_000  # number of features from which rows are expected to be sparse
+ROW_METADATA = ("split", "group", "time")  # what a dataset may say of each row beside features and label
+PARTS = ("train", "validation", "test")  # values of ``split``
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -104,6 +116,10 @@ class Form(_Strict):
     positive: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
     random_half: RandomHalf | None = None
     largest_class: bool = False
+    # Row metadata: text files with one line per row. `split` may also be a list with the part of each of `files`.
+    split: tuple[Literal["train", "validation", "test"], ...] | FileSpec | None = None
+    group: FileSpec | None = None
+    time: FileSpec | None = None
 
     def _problems(self) -> list[Problem]:
         problems = []
@@ -128,12 +144,32 @@ class Form(_Strict):
             problems.append(Problem(("label_column",), "expected a column from 1, or -1 for the last one"))
         if not self.numeric_labels and self.format in ("svmlight", "mnist_idx"):
             problems.append(Problem(("positive",), "the labels of this format are numbers"))
-        names = [file.name for file in self.files]
+        if isinstance(self.split, tuple):
+            n_files = len(self.files)
+            if self.format == "mnist_idx" or len(self.split) != n_files:
+                expected = f"one word per file, or a text file with one per row; {n_files} file(s)"
+                problems.append(Problem(("split",), f"expected {expected} and {len(self.split)} word(s)"))
+            elif absent := [part for part in ("train", "test") if part not in self.split]:
+                problems.append(Problem(("split",), f"expected a file with rows for {' and '.join(absent)}"))
+        places = [("files", position, "name") for position in range(len(self.files))]
+        places += [(name,) for name in self.row_metadata if not isinstance(getattr(self, name), tuple)]
+        names = [file.name for file in self.all_files]
         return problems + [
-            Problem(("files", position, "name"), f"{name!r} is listed twice")
-            for position, name in enumerate(names)
+            Problem(place, f"{name!r} is listed twice")
+            for position, (place, name) in enumerate(zip(places, names))
             if name in names[:position]
         ]
+
+    @property
+    def row_metadata(self) -> tuple[str, ...]:
+        """Those of `ROW_METADATA` that the form has."""
+        return tuple(name for name in ROW_METADATA if getattr(self, name) is not None)
+
+    @property
+    def all_files(self) -> tuple[FileSpec, ...]:
+        """The files of the rows, then those of row metadata."""
+        found = (getattr(self, name) for name in self.row_metadata)
+        return (*self.files, *(file for file in found if isinstance(file, FileSpec)))
 
     @property
     def has_indices(self) -> bool:
@@ -187,6 +223,9 @@ class DatasetEntry(Form):
         Random features to append.
     alternatives : tuple of Form
         Other published forms of the same data, used if the first one is unavailable.
+    split, group, time : FileSpec or None
+        Row metadata: text files with one line per row (`metadata.read_metadata`). ``split`` may also be a tuple with
+        the part (train, validation or test) of each of ``files``.
     """
 
     name: str = ""
@@ -215,6 +254,12 @@ class DatasetEntry(Form):
             problems.append(Problem(("scaling",), "with 'drop_empty', expected maxabs, unit_rows or none, got minmax"))
         if self.fourier and (self.n_features >= WIDE or self.drop_empty):
             problems.append(Problem(("fourier",), f"random features are for data of fewer than {WIDE:,} features"))
+        for position, form in enumerate(self.alternatives):
+            if form.row_metadata != self.row_metadata:
+                expected = f"the same of {', '.join(ROW_METADATA)} as the entry itself, which has"
+                problems.append(
+                    Problem(("alternatives", position), f"expected {expected} {', '.join(self.row_metadata) or 'none'}")
+                )
         return problems
 
     @property
@@ -333,15 +378,23 @@ def _derived(name: str, known: dict[str, Any]) -> Any:
     if any(rule in entry for rule in _RULES):
         own |= {*_RULES, "n_positive", "alternatives"}
     if "files" in entry or "format" in entry:
-        own |= {"n_positive", "alternatives"}
+        own |= {"n_positive", "alternatives", *ROW_METADATA}
     return {key: value for key, value in known[base].items() if key not in own} | entry
 
 
 def _placed(entry: Any, folder: Path) -> Any:
-    """Replace the paths in ``urls`` of an entry, its alternatives and their files by ``file://`` addresses."""
+    """Replace the paths of an entry, its alternatives and their files by ``file://`` addresses.
+
+    Paths are the items of ``urls``, and row metadata that are given as text.
+    """
     if not isinstance(entry, dict):
         return entry
     placed = dict(entry)
+    for key in ROW_METADATA:
+        if isinstance(path := entry.get(key), str):
+            placed[key] = {"name": path.rpartition("/")[2], "urls": [_address(path, folder)]}
+        elif key in entry:
+            placed[key] = _placed(entry[key], folder)
     for key in ("alternatives", "files"):
         if isinstance(entry.get(key), list):
             placed[key] = [_placed(below, folder) for below in entry[key]]

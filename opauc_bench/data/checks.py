@@ -85,7 +85,7 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
 
 def _checked_arrays(folder: Path) -> str:
     dataset = open_prepared(folder)
-    found = fingerprint_of(folder, dataset.manifest["storage"], dataset.X.shape)
+    found = fingerprint_of(folder, dataset.manifest, dataset.X.shape)
     if found != dataset.fingerprint:
         raise DataError(f"{folder}: expected {dataset.fingerprint}, got {found}")
     return found

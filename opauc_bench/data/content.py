@@ -181,10 +181,11 @@ def digest(path: Path, limit: int) -> tuple[str, int]:
 
 
 class Block(NamedTuple):
-    """Consecutive rows: ``X`` of shape (rows, n_features), dense or CSR, and their labels."""
+    """Consecutive rows: ``X`` of shape (rows, n_features), dense or CSR, their labels, the position of their file."""
 
     X: Any
     labels: np.ndarray
+    file: int = 0
 
 
 class LineProblem(Exception):

@@ -48,7 +48,7 @@ def fetch_form(entry: DatasetEntry, form: Form, sources: Sources, notify: Notify
         leftover.unlink()
     with contextlib.ExitStack() as archives:
         kept: dict[str, Path] = {}
-        return [_Fetch(entry, file, sources, notify, archives, kept).fetch(fresh) for file in form.files]
+        return [_Fetch(entry, file, sources, notify, archives, kept).fetch(fresh) for file in form.all_files]
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
         yield from _read_idx(*files, form, n_features)
         return
     parse = _token_counts_parser() if form.format == "token_counts" else _PARSERS[form.format]
-    for file in files:
+    for position, file in enumerate(files):
         for first_line, text in text_blocks(chunks(file.path, file.limit), BLOCK, str(file.place)):
             try:
                 block = parse(text, first_line, form, n_features)
@@ -43,7 +43,7 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
                 cause = _cause(text.partition(b"\n")[0], form) if line.number == first_line == 1 else ""
                 raise line.kind(f"{file.place}:{line.number}: {line.problem}{cause}") from None
             if len(block.labels):
-                yield block
+                yield block._replace(file=position)
 
 
 def _cause(line: bytes, form: Form) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import DataError
 from .cache import RawFile, local_files
-from .catalogue import DatasetEntry, Form
+from .catalogue import ROW_METADATA, DatasetEntry, FileSpec, Form
 from .fourier import RandomFourierRows
 from .sources import Notify, Sources
 
@@ -32,7 +32,10 @@ ARRAYS = {
     "csr": ("data", "indices", "indptr", "y"),
     "fourier": ("X", "omega", "phase", "y"),
 }
-DTYPES = {"X": "<f8", "data": "<f8", "indices": "<i4", "indptr": "<i4", "omega": "<f8", "phase": "<f8", "y": "|i1"}
+DTYPES = {
+    **{"X": "<f8", "data": "<f8", "indices": "<i4", "indptr": "<i4", "omega": "<f8", "phase": "<f8", "y": "|i1"},
+    **{"split": "|i1", "group": "<i4", "time": "<f8"},
+}
 # Settings that were added later: they are part of the key only where they are used, so that older keys stay valid.
 _LATER = ("n_features_at_most", "fourier", "first_index", "drop_empty", "largest_class")
 
@@ -54,8 +57,11 @@ class Dataset:
     fingerprint : str
         SHA-256 (hex) of kind, shape and bytes of the arrays: the identity of the data.
     manifest : dict
-        JSON: source and hash of each file, counts, density, value range, positive classes, scaling.
+        JSON: source and hash of each file, counts, density, value range, positive classes, scaling, row metadata.
     folder : Path
+    split, group, time : np.ndarray or None
+        Row metadata, of shape (n_samples,): the position of the part in `catalogue.PARTS` (int8), the number of the
+        group from 0 (int32), the time (float64; seconds since 1970 where it is given as dates).
     """
 
     name: str
@@ -64,6 +70,9 @@ class Dataset:
     fingerprint: str
     manifest: dict[str, Any]
     folder: Path
+    split: np.ndarray | None = None
+    group: np.ndarray | None = None
+    time: np.ndarray | None = None
 
 
 def prepared_folder(entry: DatasetEntry, sources: Sources) -> Path:
@@ -73,18 +82,25 @@ def prepared_folder(entry: DatasetEntry, sources: Sources) -> Path:
 
 def recipe_key(entry: DatasetEntry, form: Form) -> str:
     """Hash those settings of an entry that affect the arrays or their checks."""
-    include = set(Form.model_fields) - set(_LATER) - ({"files"} if form.files else set())
+    include = set(Form.model_fields) - {*_LATER, *ROW_METADATA} - ({"files"} if form.files else set())
     recipe = {
         "version": PREPARE_VERSION,
         "form": form.model_dump(mode="json", include=include),
-        "files": [[file.name, file.sha256, file.confirmed] for file in form.files],
+        "files": [_content_of(file) for file in form.files],
         "entry": entry.model_dump(mode="json", include={"n_samples", "n_features", "n_positive", "scaling", "range"}),
     }
     later = entry.model_dump(mode="json", include=set(_LATER), exclude_defaults=True)
     later |= form.model_dump(mode="json", include=set(_LATER), exclude_defaults=True)
+    for name in form.row_metadata:
+        value = getattr(form, name)
+        later[name] = _content_of(value) if isinstance(value, FileSpec) else list(value)
     if later:
         recipe["later"] = later
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _content_of(file: FileSpec) -> list[Any]:
+    return [file.name, file.sha256, file.confirmed]
 
 
 def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
@@ -124,7 +140,7 @@ def open_prepared(folder: Path, fingerprint: str | None = None) -> Dataset:
         meta = json.loads((folder / META).read_text("utf-8"))
         name, kind, shape = meta["name"], meta["kind"], tuple(meta["shape"])
         found, manifest = meta["fingerprint"], meta["manifest"]
-        sizes = {array: int(meta["files"][f"{array}.npy"]) for array in ARRAYS[kind]}
+        sizes = {array: int(meta["files"][f"{array}.npy"]) for array in _arrays_of(manifest)}
         # Earlier versions wrote no seal.
         if manifest["storage"] != kind or meta.get("seal", _seal(meta)) != _seal(meta):
             raise ValueError("it was changed")
@@ -144,11 +160,18 @@ def open_prepared(folder: Path, fingerprint: str | None = None) -> Dataset:
             X = csr_matrix((loaded["data"], loaded["indices"], loaded["indptr"]), shape=shape, copy=False)
         except ValueError as error:
             raise DataError(f"{folder}: expected the arrays of a CSR matrix ({error})", again) from None
-    if X.shape != shape or loaded["y"].shape != shape[:1]:
+    metadata = {name: loaded[name] for name in ROW_METADATA if name in loaded}
+    if X.shape != shape or any(values.shape != shape[:1] for values in (loaded["y"], *metadata.values())):
         raise DataError(f"{folder}: expected {shape} values and {shape[:1]} labels, got {X.shape}", again)
     if found != (fingerprint or found):
         raise DataError(f"{folder}: expected data with fingerprint {fingerprint}, got {found}", again)
-    return Dataset(name, X, loaded["y"], found, manifest, folder)
+    return Dataset(name, X, loaded["y"], found, manifest, folder, **metadata)
+
+
+def _arrays_of(manifest: dict[str, Any]) -> tuple[str, ...]:
+    """The names of all arrays of a dataset; those of row metadata are last."""
+    found = manifest.get("row_metadata", {})
+    return (*ARRAYS[manifest["storage"]], *(name for name in ROW_METADATA if name in found))
 
 
 def _map(folder: Path, array: str, size: int, hint: str) -> np.ndarray:
@@ -173,17 +196,17 @@ def _seal(meta: dict[str, Any]) -> str:
 
 def is_intact(dataset: Dataset, notify: Notify) -> bool:
     """Whether the arrays on disk still have their fingerprint; all of them are read, at about 1 GB/s."""
-    folder, kind = dataset.folder, dataset.manifest["storage"]
-    size = sum((folder / f"{array}.npy").stat().st_size for array in ARRAYS[kind])
+    folder = dataset.folder
+    size = sum((folder / f"{array}.npy").stat().st_size for array in _arrays_of(dataset.manifest))
     if size > _LARGE:
         notify(f"{dataset.name}: checking {size / 1e9:.0f} GB of arrays")
-    return fingerprint_of(folder, kind, dataset.X.shape) == dataset.fingerprint
+    return fingerprint_of(folder, dataset.manifest, dataset.X.shape) == dataset.fingerprint
 
 
-def fingerprint_of(folder: Path, kind: str, shape: tuple[int, int]) -> str:
+def fingerprint_of(folder: Path, manifest: dict[str, Any], shape: tuple[int, int]) -> str:
     """Hash prepared arrays as they are on disk."""
-    sha256 = hashlib.sha256(f"{kind} {shape[0]} {shape[1]}\n".encode())
-    for array in ARRAYS[kind]:
+    sha256 = hashlib.sha256(f"{manifest['storage']} {shape[0]} {shape[1]}\n".encode())
+    for array in _arrays_of(manifest):
         values = np.load(folder / f"{array}.npy", mmap_mode="r")
         sha256.update(f"{array} {values.size}\n".encode())
         flat = values.reshape(-1)
@@ -207,8 +230,8 @@ def write_prepared(
             "name": entry.name,
             "kind": kind,
             "shape": shape,
-            "fingerprint": fingerprint_of(new, kind, shape),
-            "files": {f"{array}.npy": (new / f"{array}.npy").stat().st_size for array in ARRAYS[kind]},
+            "fingerprint": fingerprint_of(new, manifest, shape),
+            "files": {f"{array}.npy": (new / f"{array}.npy").stat().st_size for array in _arrays_of(manifest)},
             "manifest": manifest,
         }
         meta["seal"] = _seal(json.loads(json.dumps(meta)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .chronological import cut_in_time
 from .splits import Split, seed_for
 
 __all__ = ["holdout_split", "kept_rows"]
@@ -17,7 +18,15 @@ _DRAWN_BY_LOADER = 10
 
 
 def holdout_split(
-    y: Any, *, trial: int, shares: Sequence[int], split: str, imbalance: float | None, seed: int, dataset: str
+    y: Any,
+    *,
+    trial: int,
+    shares: Sequence[int],
+    split: str,
+    imbalance: float | None,
+    seed: int,
+    dataset: str,
+    time: Any = None,
 ) -> Split:
     """Divide the rows of a dataset into training, validation and test set.
 
@@ -37,6 +46,8 @@ def holdout_split(
         See :func:`kept_rows`.
     seed : int
     dataset : str
+    time : ndarray of shape (n_samples,), optional
+        If given, the rows are cut along time instead, and training rows are visited in that order; see `cut_in_time`.
 
     Returns
     -------
@@ -45,18 +56,21 @@ def holdout_split(
     Raises
     ------
     ValueError
-        If a training, validation or test set has rows of one class only.
+        If a training, validation or test set has rows of one class only, or none.
     """
     y = np.asarray(y)
     kept = kept_rows(y, imbalance)
     own_seed = seed_for("holdout", seed, dataset, trial)
-    if split == "released":
+    if time is not None:
+        parts = [kept[part] for part in cut_in_time(np.asarray(time)[kept], shares)]
+    elif split == "released":
         parts = _cut(kept[_released_permutation(len(y), len(kept), trial, seed, imbalance is not None)], shares)
     else:
         parts = _stratified(y, kept, shares, np.random.default_rng(own_seed))
     for name, part in zip(("training", "validation", "test"), parts):
         if len(np.unique(y[part])) < 2:
-            raise ValueError(f"the {name} set of trial {trial + 1} has rows of one class only")
+            found = "rows of one class only" if len(part) else "no rows"
+            raise ValueError(f"the {name} set of trial {trial + 1} has {found}")
     return Split(parts[0], parts[2], own_seed, parts[1])
 
 

@@ -3,18 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from .auc import auc_columns
-from .splits import stratified_folds
+from .splits import inner_splits
 
-__all__ = ["blocks_that_fit", "cross_validate", "fit_and_score", "ranking", "score_columns"]
+__all__ = [
+    "Models",
+    "blocks_that_fit",
+    "cross_validate",
+    "finite_models",
+    "fit_and_score",
+    "predict",
+    "ranking",
+    "score_columns",
+    "sparse_ratios",
+]
 
 _BLOCK_BYTES = 64e6
 _AUCS_AT_ONCE = 16  # columns of a million rows take about a second
+
+
+class Models(Protocol):
+    """The models of a grid, where they are not the columns of a matrix of weights."""
+
+    def finite(self) -> np.ndarray:
+        """Which settings have not diverged, shape (n_settings,)."""
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Scores of shape (n_rows, number of finite settings)."""
+
+    def probabilities(self, X: Any) -> np.ndarray | None:
+        """Probabilities of the positive class, shaped like the scores; None where there are none."""
+
+    def sparse_ratio(self) -> np.ndarray:
+        """Share of weights that are not 0, shape (n_settings,); NaN where a setting has no weights for features."""
 
 
 def cross_validate(
@@ -27,16 +53,19 @@ def cross_validate(
     inner_folds: int,
     stratified: bool,
     seed: int,
+    group: Any = None,
+    time: Any = None,
     memory_bytes: float | None = None,
     on_chunk: Callable[[int], None] | None = None,
     finished: dict[int, np.ndarray] | None = None,
     on_fold: Callable[[int, np.ndarray], None] | None = None,
+    metric: Callable[..., np.ndarray] = auc_columns,
 ) -> np.ndarray:
     """Score every setting of a grid by cross-validation inside a training set.
 
     Parameters
     ----------
-    learner : LinearRanker
+    learner : Learner
     X, y : arrays
         The whole dataset.
     grid : dict of axis to ndarray of shape (n_settings,)
@@ -46,27 +75,38 @@ def cross_validate(
     stratified : bool
     seed : int
         Of the outer fold.
+    group, time : ndarray of shape (n_samples,), optional
+        Of the whole dataset; see `inner_splits`.
     memory_bytes, on_chunk
         As in :func:`fit_and_score`.
     finished : dict of int to ndarray, optional
         AUCs of inner folds that an interrupted run has kept.
     on_fold : callable, optional
         Called with the number of an inner fold and its AUCs when it is finished.
+    metric : callable
+        From labels and columns of scores to a value per column, such as an AUC: the larger, the better.
 
     Returns
     -------
     ndarray of shape (inner_folds, n_settings)
-        AUC on each held-out part; NaN where the setting diverged.
+        AUC, or another metric, on each held-out part; NaN where the setting diverged.
     """
-    labels = np.asarray(y[rows])
-    assigned = stratified_folds(labels, inner_folds, np.random.default_rng([seed, 1]), stratified)
+    metadata = {name: np.asarray(of[rows]) for name, of in (("group", group), ("time", time)) if of is not None}
+    splits = inner_splits(np.asarray(y[rows]), inner_folds=inner_folds, stratified=stratified, seed=seed, **metadata)
     aucs = dict(finished or {})
-    for fold in range(inner_folds):
+    for fold, (train, held_out) in enumerate(splits):
         if fold in aucs:
             continue
-        held_out = assigned == fold
         aucs[fold] = fit_and_score(
-            learner, X, y, grid, rows[~held_out], rows[held_out], memory_bytes=memory_bytes, on_chunk=on_chunk
+            learner,
+            X,
+            y,
+            grid,
+            rows[train],
+            rows[held_out],
+            memory_bytes=memory_bytes,
+            on_chunk=on_chunk,
+            metric=metric,
         )
         if on_fold is not None:
             on_fold(fold, aucs[fold])
@@ -83,7 +123,7 @@ def fit_and_score(
     *,
     memory_bytes: float | None = None,
     on_chunk: Callable[[int], None] | None = None,
-    auc: Callable[..., np.ndarray] = auc_columns,
+    metric: Callable[..., np.ndarray] = auc_columns,
     finished: dict[int, float] | None = None,
     on_block: Callable[[dict[int, float]], None] | None = None,
 ) -> np.ndarray:
@@ -91,7 +131,7 @@ def fit_and_score(
 
     Parameters
     ----------
-    learner : LinearRanker
+    learner : Learner
     X, y : arrays
         The whole dataset.
     grid : dict of axis to ndarray of shape (n_settings,)
@@ -101,8 +141,8 @@ def fit_and_score(
         Limit of a pass: where the learner's estimate for the whole grid is higher, settings are trained in blocks.
     on_chunk : callable, optional
         Passed on to ``fit_grid``, and called while rows are scored.
-    auc : callable
-        From labels and columns of scores to an AUC per column.
+    metric : callable
+        As in :func:`cross_validate`.
     finished : dict of int to float, optional
         AUC of settings that an interrupted run has kept.
     on_block : callable, optional
@@ -115,8 +155,8 @@ def fit_and_score(
     """
     aucs = dict(finished or {})
     for block, part in blocks_that_fit(learner, X, len(train), grid, aucs, memory_bytes):
-        coef = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
-        aucs |= zip(block, score_columns(X, y[held_out], held_out, coef, auc, on_chunk).tolist())
+        models = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
+        aucs |= zip(block, score_columns(X, y[held_out], held_out, models, metric, on_chunk).tolist())
         if on_block is not None:
             on_block(aucs)
     return np.array([aucs[setting] for setting in range(len(aucs))])
@@ -135,7 +175,7 @@ def blocks_that_fit(
     ``n_train`` is the number of rows of a pass. Yields positions of settings that are not ``finished``, with their part
     of the grid. One block if not even one setting fits.
     """
-    n_settings = len(next(iter(grid.values())))
+    n_settings = len(next(iter(grid.values()), (0,)))  # without axes, one
     left = np.array([setting for setting in range(n_settings) if setting not in finished], dtype=int)
     if len(left) == 0:
         return
@@ -149,11 +189,11 @@ def score_columns(
     X: Any,
     y: Any,
     rows: np.ndarray,
-    coef: np.ndarray,
-    auc: Callable[..., np.ndarray] = auc_columns,
+    models: np.ndarray | Models,
+    metric: Callable[..., np.ndarray] = auc_columns,
     on_chunk: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """AUC of each column of ``coef`` on some rows of ``X``, NaN for columns that are not finite.
+    """AUC of each model on some rows of ``X``, NaN for models that are not finite.
 
     Parameters
     ----------
@@ -161,9 +201,10 @@ def score_columns(
     y : ndarray of shape (len(rows),)
         Labels of those rows.
     rows : ndarray of int
-    coef : ndarray of shape (n_features, n_settings)
-    auc : callable
-        From labels and columns of scores to an AUC per column.
+    models : ndarray of shape (n_features, n_settings) or Models
+        What ``fit_grid`` returns: weights, one model per column, or models of another kind.
+    metric : callable
+        As in :func:`cross_validate`.
     on_chunk : callable, optional
         Called with the number of rows scored so far, again and again; what it raises ends the scoring.
 
@@ -172,24 +213,77 @@ def score_columns(
     ndarray of shape (n_settings,)
     """
     on_chunk = on_chunk or (lambda n_rows: None)
-    aucs = np.full(coef.shape[1], np.nan)
-    finite = np.flatnonzero(np.isfinite(coef).all(axis=0))
+    is_finite = finite_models(models)
+    aucs, finite = np.full(len(is_finite), np.nan), np.flatnonzero(is_finite)
     if len(finite) == 0:
         return aucs
-    weights = np.ascontiguousarray(coef[:, finite])
-    scores = np.empty((len(rows), len(finite)), order="F")
+    scores = _scores(X, rows, models, finite, on_chunk)
+    for start in range(0, len(finite), _AUCS_AT_ONCE):
+        columns = slice(start, start + _AUCS_AT_ONCE)
+        aucs[finite[columns]] = metric(y, scores[:, columns])
+        on_chunk(len(rows))
+    return aucs
+
+
+def predict(
+    X: Any, rows: np.ndarray, models: np.ndarray | Models, on_chunk: Callable[[int], None], probabilities: bool = False
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Scores and, on demand, probabilities of one model on some rows, each of shape (len(rows),).
+
+    None in place of the scores where the model is not finite, of the probabilities where it has none.
+    """
+    if not finite_models(models)[0]:
+        return None, None
+    scores = _scores(X, rows, models, np.array([0]), on_chunk)[:, 0]
+    if not probabilities or isinstance(models, np.ndarray):
+        return scores, None
+    found = _in_blocks(X, rows, models.probabilities, 1, on_chunk)
+    return scores, None if found is None else found[:, 0]
+
+
+def finite_models(models: np.ndarray | Models) -> np.ndarray:
+    """Which models have not overflowed, shape (n_settings,)."""
+    return np.isfinite(models).all(axis=0) if isinstance(models, np.ndarray) else models.finite()
+
+
+def sparse_ratios(models: np.ndarray | Models) -> np.ndarray:
+    """Share of weights that are not 0, shape (n_settings,); NaN for a model without weights for features."""
+    return np.count_nonzero(models, axis=0) / len(models) if isinstance(models, np.ndarray) else models.sparse_ratio()
+
+
+def _scores(
+    X: Any, rows: np.ndarray, models: np.ndarray | Models, finite: np.ndarray, on_chunk: Callable[[int], None]
+) -> Any:
+    """Scores of some rows, shape (len(rows), len(finite)); ``finite`` are the positions of finite models."""
+    if not isinstance(models, np.ndarray):
+        return _in_blocks(X, rows, models.scores, len(finite), on_chunk)
+    weights = np.ascontiguousarray(models[:, finite])
+
+    def product(block: Any) -> np.ndarray:
+        values = block @ weights
+        return values.toarray() if sparse.issparse(values) else values
+
+    return _in_blocks(X, rows, product, len(finite), on_chunk)
+
+
+def _in_blocks(
+    X: Any,
+    rows: np.ndarray,
+    values: Callable[[Any], np.ndarray | None],
+    n_columns: int,
+    on_chunk: Callable[[int], None],
+) -> np.ndarray | None:
+    """Columns of values for some rows, read in blocks; None as soon as a block has None."""
+    found = np.empty((len(rows), n_columns), order="F")
     step = max(1, int(_BLOCK_BYTES / (8 * X.shape[1])))
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(rows), step):
-            block = X[rows[start : start + step]]
-            product = block @ weights
-            scores[start : start + step] = product.toarray() if sparse.issparse(product) else product
+            block = values(X[rows[start : start + step]])
+            if block is None:
+                return None
+            found[start : start + step] = block
             on_chunk(min(start + step, len(rows)))
-    for start in range(0, len(finite), _AUCS_AT_ONCE):
-        columns = slice(start, start + _AUCS_AT_ONCE)
-        aucs[finite[columns]] = auc(y, scores[:, columns])
-        on_chunk(len(rows))
-    return aucs
+    return found
 
 
 def ranking(mean_auc: np.ndarray) -> np.ndarray:

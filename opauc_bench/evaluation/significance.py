@@ -8,6 +8,8 @@ Both tests compare ``t = m / (s sqrt(v))`` with Student's t with ``J - 1`` degre
   sets of cross-validation overlap, so it rejects a true null hypothesis far more often than ``alpha``.
 * ``v = 1 / J + n_test / n_train``: C. Nadeau and Y. Bengio, Inference for the generalization error, Machine Learning 52
   (2003). Exact for normal differences of equal correlation ``n_test / (n_test + n_train)``.
+
+`opauc_bench.evaluation.bayes` has the Bayesian test with the variance of the corrected one.
 """
 
 import math
@@ -18,9 +20,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["TestResult", "Verdict", "corrected_t_test", "paired_t_test", "verdict"]
+__all__ = [
+    "TestResult",
+    "Verdict",
+    "corrected_t_test",
+    "corrected_variance_factor",
+    "mean_and_spread",
+    "paired_t_test",
+    "verdict",
+]
 
-Verdict = Literal["win", "tie", "loss"]
+# A t-test ends with win, tie or loss, a Bayesian test with win, equivalent, loss or undecided.
+Verdict = Literal["win", "tie", "loss", "equivalent", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -68,8 +79,8 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> TestResult:
     ValueError
         If the two are not one-dimensional, of one length of at least 2, and finite.
     """
-    difference = _paired_difference(a, b)
-    return _t_test(difference, 1 / difference.size)
+    n, mean, spread = mean_and_spread(a, b)
+    return _t_test(n, mean, spread, 1 / n)
 
 
 def corrected_t_test(a: ArrayLike, b: ArrayLike, test_fraction: float) -> TestResult:
@@ -78,10 +89,15 @@ def corrected_t_test(a: ArrayLike, b: ArrayLike, test_fraction: float) -> TestRe
     ``test_fraction`` is the share of the rows in a test set, such as 1 / 5 for 5-fold cross-validation; ValueError if
     it is not between 0 and 1.
     """
+    n, mean, spread = mean_and_spread(a, b)
+    return _t_test(n, mean, spread, corrected_variance_factor(n, test_fraction))
+
+
+def corrected_variance_factor(n: int, test_fraction: float) -> float:
+    """Nadeau and Bengio's ``1 / J + n_test / n_train`` for `n` folds; for `test_fraction` see `corrected_t_test`."""
     if not 0 < test_fraction < 1:
         raise ValueError(f"test_fraction must lie between 0 and 1, got {test_fraction}")
-    difference = _paired_difference(a, b)
-    return _t_test(difference, 1 / difference.size + test_fraction / (1 - test_fraction))
+    return 1 / n + test_fraction / (1 - test_fraction)
 
 
 def verdict(
@@ -91,7 +107,11 @@ def verdict(
     return test(a, b).verdict(alpha)
 
 
-def _paired_difference(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+def mean_and_spread(a: ArrayLike, b: ArrayLike) -> tuple[int, float, float]:
+    """Number, mean and standard deviation (``ddof=1``) of the paired differences ``a - b``.
+
+    The standard deviation of equal differences is exactly 0. For the errors see `paired_t_test`.
+    """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape or a.size < 2:
         raise ValueError(
@@ -100,18 +120,17 @@ def _paired_difference(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     difference = a - b
     if not np.isfinite(difference).all():
         raise ValueError("a paired test needs finite values")
-    return difference
-
-
-def _t_test(difference: np.ndarray, variance_factor: float) -> TestResult:
-    from scipy.special import stdtr
-
-    mean = float(difference.mean())
     # The range decides, not the standard deviation: rounding of the mean leaves equal values a tiny one.
     spread = float(difference.std(ddof=1)) if np.ptp(difference) > 0 else 0.0
+    return difference.size, float(difference.mean()), spread
+
+
+def _t_test(n: int, mean: float, spread: float, variance_factor: float) -> TestResult:
+    from scipy.special import stdtr
+
     if spread == 0:
         statistic = math.copysign(math.inf, mean) if mean else 0.0
     else:
         statistic = mean / (spread * math.sqrt(variance_factor))
-    p_value = 2 * float(stdtr(difference.size - 1, -abs(statistic)))
+    p_value = 2 * float(stdtr(n - 1, -abs(statistic)))
     return TestResult(statistic, p_value, mean)

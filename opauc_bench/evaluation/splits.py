@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Split", "outer_fold", "outer_folds", "seed_for", "stratified_folds"]
+from .chronological import expanding_windows
+from .grouped import grouped_folds
+
+__all__ = [
+    "Split",
+    "inner_splits",
+    "n_kept",
+    "outer_fold",
+    "outer_folds",
+    "seed_for",
+    "stratified_folds",
+    "thinned",
+]
 
 
 def seed_for(*parts) -> int:
@@ -84,6 +96,42 @@ def stratified_folds(y: Any, n_folds: int, rng: np.random.Generator, stratified:
     return folds
 
 
+def _folds(y: Any, n_folds: int, rng: np.random.Generator, stratified: bool, group: Any) -> np.ndarray:
+    """Assign each row to a fold, with the rows of a group in the same one."""
+    if group is None:
+        return stratified_folds(y, n_folds, rng, stratified)
+    return grouped_folds(y, group, n_folds, rng, stratified)
+
+
+def inner_splits(
+    y: Any, *, inner_folds: int, stratified: bool, seed: int, group: Any = None, time: Any = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Divide a training set for a cross-validation inside it.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Labels -1 or +1 of the training rows, in visiting order.
+    inner_folds : int
+    stratified : bool
+    seed : int
+        Of the outer fold.
+    group : ndarray of shape (n_rows,), optional
+        Rows with equal values stay in the same fold.
+    time : ndarray of shape (n_rows,), optional
+        If given, every fold is trained on rows that are earlier than those it is tested on; see `expanding_windows`.
+
+    Returns
+    -------
+    list of (train, held_out)
+        Positions in ``y``; those to train on are in visiting order.
+    """
+    if time is not None:
+        return expanding_windows(y, time, inner_folds)
+    assigned = _folds(y, inner_folds, np.random.default_rng([seed, 1]), stratified, group)
+    return [(np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)) for fold in range(inner_folds)]
+
+
 def outer_folds(y: Any, *, trials: int, folds: int, stratified: bool, seed: int, dataset: str) -> Iterator[Split]:
     """All outer folds of ``trials`` x ``folds`` cross-validation, in order.
 
@@ -107,9 +155,49 @@ def outer_folds(y: Any, *, trials: int, folds: int, stratified: bool, seed: int,
             yield outer_fold(y, trial=trial, fold=fold, folds=folds, stratified=stratified, seed=seed, dataset=dataset)
 
 
-def outer_fold(y: Any, *, trial: int, fold: int, folds: int, stratified: bool, seed: int, dataset: str) -> Split:
-    """One outer fold; parameters as in :func:`outer_folds`."""
-    assigned = stratified_folds(y, folds, np.random.default_rng(seed_for("split", seed, dataset, trial)), stratified)
+def outer_fold(
+    y: Any,
+    *,
+    trial: int,
+    fold: int,
+    folds: int,
+    stratified: bool,
+    seed: int,
+    dataset: str,
+    group: Any = None,
+    time: Any = None,
+) -> Split:
+    """One outer fold; parameters as in :func:`outer_folds`, and ``group`` and ``time`` as in :func:`inner_splits`."""
     fold_seed = seed_for("fold", seed, dataset, trial, fold)
+    if time is not None:
+        return Split(*expanding_windows(y, time, folds)[fold], fold_seed)
+    assigned = _folds(y, folds, np.random.default_rng(seed_for("split", seed, dataset, trial)), stratified, group)
     train = np.random.default_rng(fold_seed).permutation(np.flatnonzero(assigned != fold))
     return Split(train, np.flatnonzero(assigned == fold), fold_seed)
+
+
+def n_kept(share: float, n_negative: int) -> int:
+    """Positives of a training set that are kept beside all negatives, so that they are at most this share of it."""
+    return int(share / (1.0 - share) * n_negative + 1e-9)
+
+
+def thinned(y: Any, rows: np.ndarray, share: float) -> np.ndarray:
+    """Leave out positives of a training set beyond a share of it.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels -1 or +1.
+    rows : ndarray of int
+        The training set in visiting order. The first positives stay, so that a smaller share is a part of a larger one.
+    share : float
+        Of positives among the rows that are left, between 0 and 1.
+
+    Returns
+    -------
+    ndarray of int
+        In the same order; all rows if the share of positives is smaller already.
+    """
+    positive = np.asarray(y[rows]) > 0
+    kept = n_kept(share, int(np.count_nonzero(~positive)))
+    return rows[~positive | (np.cumsum(positive) <= kept)]

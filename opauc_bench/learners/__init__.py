@@ -9,21 +9,25 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .registry import LEARNERS, contested_names, get_learner, learner_names, learner_parameters, zero_axes
+from .registry import ESTIMATOR, LEARNERS, contested_names, get_learner, learner_names, learner_parameters, zero_axes
 
 if TYPE_CHECKING:
     from .base import OnePassLearner
     from .batch.base import BatchLearner
     from .batch.least_squares import LSSVM, BatchUniSqu
     from .batch.logistic import BatchUniLog
+    from .batch.rank_svm import RankSVML2
     from .batch.svm import SVMOR
     from .batch.svm_perf import SVMPerf
+    from .estimator import EstimatorLearner, check_estimator_entry
     from .oam.oam import OAMGra, OAMSeq
+    from .opauc.ada_oam import AdaOAM
     from .opauc.frequent_directions import OPAUCFD
     from .opauc.full import OPAUC
     from .opauc.projected import OPAUCPCA, OPAUCRP, OPAUCFeat
     from .opauc.sparse_moments import OPAUCS
-    from .ranker import DivergenceError, LinearRanker
+    from .pair_sgd import PairSGD
+    from .ranker import DivergenceError, Learner, LinearRanker
     from .sparse.dual_averaging import RDAL1, AdaGrad
     from .sparse.fsauc import FSAUC
     from .sparse.ftrl import FTRLAUC, FTRLProximal
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from .univariate import UniExp, UniLog, UniSqu
 
 __all__ = [
+    "ESTIMATOR",
     "FSAUC",
     "FTRLAUC",
     "LEARNERS",
@@ -49,21 +54,27 @@ __all__ = [
     "SPAUC",
     "SVMOR",
     "AdaGrad",
+    "AdaOAM",
     "BatchLearner",
     "BatchUniLog",
     "BatchUniSqu",
     "DivergenceError",
+    "EstimatorLearner",
     "FTRLProximal",
+    "Learner",
     "LinearRanker",
     "OAMGra",
     "OAMSeq",
     "OPAUCFeat",
     "OnePassLearner",
+    "PairSGD",
+    "RankSVML2",
     "SPAMElastic",
     "SVMPerf",
     "UniExp",
     "UniLog",
     "UniSqu",
+    "check_estimator_entry",
     "contested_names",
     "get_learner",
     "learner_names",
@@ -74,6 +85,9 @@ __all__ = [
 _HOMES = {
     "BatchLearner": "batch.base",
     "DivergenceError": "ranker",
+    "EstimatorLearner": "estimator",
+    "check_estimator_entry": "estimator",
+    "Learner": "ranker",
     "LinearRanker": "ranker",
     "OnePassLearner": "base",
 } | {address.split(":")[1]: address.split(":")[0].removeprefix(f"{__name__}.") for address in LEARNERS.values()}

@@ -17,7 +17,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +25,7 @@ from sklearn.utils.validation import validate_data
 
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
-from .rows import by_rows, csr_of
+from .rows import by_rows, csr_of, taken
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
@@ -52,8 +52,11 @@ class State:
         Hyper-parameters of the settings that are still finite.
     W : ndarray of shape (>= n_features, >= n_live)
         One model per column. Kernels may pad both axes with zeros.
+    settings_axes : dict of str to int
+        Arrays with an axis over the live settings, and which axis that is.
     """
 
+    settings_axes: ClassVar[dict[str, int]] = {"W": -1}
     settings: dict[str, np.ndarray]
     W: np.ndarray
 
@@ -100,18 +103,15 @@ class State:
     def keep(self, columns: np.ndarray) -> None:
         """Drop every setting but ``columns`` (integer positions among the live ones)."""
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        self.W = np.ascontiguousarray(self.W[:, columns])
+        for name, axis in self.settings_axes.items():
+            setattr(self, name, taken(getattr(self, name), columns, axis))
 
     def widened(self, fresh: State) -> State:
         """Move the state into ``fresh``, which has room for more features, and return it.
 
-        Arrays are copied into the leading corner of the new ones, which is right where every axis over features begins
-        with the first one, and where a feature that no row has had yet leaves nothing but zeros.
-
-        Parameters
-        ----------
-        fresh : State
-            From ``_begin``, for the same settings and more features. It is written to.
+        It comes from ``_begin``, for the same settings and more features. Arrays are copied into the leading corner of
+        its own, which is right where every axis over features begins with the first one, and where a feature that no
+        row has had yet leaves nothing but zeros.
 
         Raises
         ------
@@ -171,15 +171,7 @@ class OnePassLearner(LinearRanker):
         raise TypeError(f"{type(self).__name__} has to define _consume(state, X, y)")
 
     def seconds_per_row(self, n_features: int, n_nonzero: float, n_settings: int) -> float:
-        """Rough CPU time of one row on one core, which ``plan`` and the length of chunks depend on.
-
-        Parameters
-        ----------
-        n_features : int
-        n_nonzero : float
-            Nonzero features of an average row.
-        n_settings : int
-        """
+        """Rough CPU time of one row on one core, which ``plan`` and the length of chunks depend on; see ``cost``."""
         return 1e-6 + 1e-9 * n_features * n_settings
 
     def memory_bytes(self, n_features: int, n_settings: int) -> float:

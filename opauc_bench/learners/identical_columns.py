@@ -20,27 +20,14 @@ _COLUMNS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True)
 class ColumnGroups:
-    """Groups of identical columns, in the order in which rows have them first. Columns of zeros are in none.
+    """Groups of identical columns, in the order in which rows have them first. Columns of zeros are in none."""
 
-    Attributes
-    ----------
-    features : ndarray of int of shape (n_groups,)
-        The column that stands for each group.
-    sizes : ndarray of shape (n_groups,)
-        Columns of each group.
-    place : ndarray of int of shape (n_columns,)
-        The group of each column, -1 for a column of zeros.
-    """
-
-    features: np.ndarray
-    sizes: np.ndarray
-    place: np.ndarray
+    features: np.ndarray  # (n_groups,), the column that stands for each group
+    sizes: np.ndarray  # (n_groups,), columns of each group
+    place: np.ndarray  # (n_columns,), the group of each column, -1 for a column of zeros
 
     def expand(self, weights: np.ndarray, into: np.ndarray, settings: np.ndarray) -> None:
-        """Write weights of groups, shape (n_groups, n), to all their columns in the columns ``settings`` of ``into``.
-
-        Columns of zeros are left as they are.
-        """
+        """Write weights of groups, shape (n_groups, n), to all their rows in the columns ``settings`` of ``into``."""
         columns = np.flatnonzero(self.place >= 0)
         for start in range(0, len(columns), _COLUMNS_AT_ONCE):
             some = columns[start : start + _COLUMNS_AT_ONCE]
@@ -48,15 +35,9 @@ class ColumnGroups:
 
 
 def identical_columns(chunks: Callable[[], Iterable[sparse.csr_matrix]], n_columns: int) -> ColumnGroups:
-    """Find identical columns of rows that come in chunks.
+    """Find identical columns of the rows that ``chunks`` returns, twice, piece by piece; they store no zeros.
 
     Columns with equal hashes are compared value by value, so that what is returned is exact whatever the hashes.
-
-    Parameters
-    ----------
-    chunks : callable
-        Returns all rows, in chunks; called twice. No feature is stored twice in a row, and no zero is stored.
-    n_columns : int
     """
     hashes, first_row = _hashes(chunks(), n_columns)
     seen = np.flatnonzero(first_row >= 0)

@@ -1,4 +1,4 @@
-"""Base class of all learners: linear scores, checked settings and classes, scikit-learn's conventions.
+"""Base classes of all learners: `Learner`, and `LinearRanker` with linear scores, checked settings and classes.
 
 :class:`opauc_bench.learners.OnePassLearner` sees every example once; :class:`opauc_bench.learners.BatchLearner` has the
 whole training set. Everything else in the project only knows what is declared here.
@@ -6,7 +6,7 @@ whole training set. Everything else in the project only knows what is declared h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .docs import complete_docstring
 from .parameters import Constraint, Real, require
 
-__all__ = ["DivergenceError", "LinearRanker"]
+__all__ = ["DivergenceError", "Learner", "LinearRanker"]
 
 _SHARE_OF_TRAINING = 0.7
 
@@ -26,8 +26,8 @@ class DivergenceError(ArithmeticError):
     """The weights of a single model overflowed: the step size is too large for the data."""
 
 
-class LinearRanker(ClassifierMixin, BaseEstimator):
-    """A linear scoring function ``w'x``, trained for a whole grid of settings at once.
+class Learner(BaseEstimator):
+    """What an experiment knows of a learner: it trains all settings of a grid, and each gives a score to a row.
 
     Attributes
     ----------
@@ -35,38 +35,25 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         Part of the identity of every recorded number: raise it when the learner's results change.
     grid_axes : tuple of str
         Names of the hyper-parameters that ``fit_grid`` accepts one value per setting for.
-    parameter_constraints : dict of str to Constraint
-        What each parameter may be, see :mod:`.parameters`; a grid axis without one is a finite number.
     rotation_invariant : bool
-        Whether rotating all rows leaves the scores as they are.
+        Whether rotating all rows leaves the scores as they are, but for rounding: few wide rows can be narrowed first.
+    source_hash : str or None
+        Of the file of a user's learner: it is still worked on, and every edit may change numbers.
     not_identity : tuple of str
         Parameters that say how or where a number is computed, not which: they are no part of its identity.
     supports_stops : bool
         Whether ``fit_grid`` takes ``stops`` and ``on_stop``, which give the weights during the pass.
     sketches_second_moments : bool
         Whether the learner keeps a sketch of each class's second moments, of size ``tau``.
-    coef_ : ndarray of shape (1, n_features)
-    intercept_ : ndarray of shape (1,)
-        Threshold midway between the class means' scores; AUC does not depend on it.
-    classes_ : ndarray of shape (2,)
-        Both labels, the positive one last.
     """
 
     version = 1
     grid_axes: tuple[str, ...] = ()
-    parameter_constraints: ClassVar[dict[str, Constraint]] = {}
-    axis_constraint: ClassVar[Constraint] = Real()  # of grid axes that have none of their own
-    # Whether scores stay the same, but for rounding, when all rows are rotated: few wide rows can be narrowed first.
     rotation_invariant: ClassVar[bool] = False
-    # Set where a learner comes from a file of the user: it is still worked on, and every edit may change numbers.
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
     supports_stops: ClassVar[bool] = False
     sketches_second_moments: ClassVar[bool] = False
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        complete_docstring(cls)
 
     def fit_grid(
         self,
@@ -76,7 +63,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         *,
         order: np.ndarray | None = None,
         on_chunk: Callable[[int], None] | None = None,
-    ) -> np.ndarray:
+    ) -> Any:
         """Train every setting of a grid on the rows ``order``.
 
         Parameters
@@ -90,12 +77,14 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             Rows to visit, in this order; by default all of them from first to last.
         on_chunk : callable, optional
             Called with the number of rows consumed so far after each chunk (by a batch learner, with the number of
-            planes or Newton steps after each of them); what it raises ends the training.
+            planes or Newton steps after each of them, by `EstimatorLearner` with the number of trained settings); what
+            it raises ends the training.
 
         Returns
         -------
         coef : ndarray of shape (n_features, n_settings)
-            One model per column. Columns of settings that overflowed are NaN.
+            One model per column; columns of settings that overflowed are NaN. A learner that is not linear returns its
+            `Models` instead.
 
         Raises
         ------
@@ -105,29 +94,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         """
         raise TypeError(f"{type(self).__name__} has to define fit_grid")
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on the rows of ``X``, from first to last, forgetting everything before.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes; ``classes_[1]``, the greater label, is the positive one.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If there are not exactly two classes, or a parameter has a value that its constraint does not accept.
-        DivergenceError
-            If the weights overflow.
-        """
-        raise TypeError(f"{type(self).__name__} has to define fit")
-
-    def cost(self, n_rows: int, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
+    def cost(self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
         """Rough CPU seconds of ``fit_grid`` on one core, and the bytes it needs beside the data, for ``plan``.
 
         Parameters
@@ -158,24 +125,76 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             return 1
         return next(n_passes for n_passes in range(1, n_settings + 1) if fits(n_passes))
 
+    def check_params(self) -> None:
+        """Check all parameters; called before any work.
+
+        Raises
+        ------
+        ValueError
+            If one has a value that is not allowed.
+        """
+
+    def identity(self, name: str, tuned: Collection[str]) -> dict[str, Any]:
+        """What defines the learner in a record: name, version, parameters that are not ``tuned``; JSON-ready."""
+        not_fixed = {*tuned, *self.not_identity}
+        fixed = {key: value for key, value in self.get_params(deep=False).items() if key not in not_fixed}
+        return {"learner": name.rpartition(":")[2], "version": self.version, "params": fixed}
+
+    def provenance(self) -> dict[str, Any]:
+        """What a record contains about the last training beside the parameters; JSON-ready, by default nothing."""
+        return {}
+
+
+class LinearRanker(ClassifierMixin, Learner):
+    """A linear scoring function ``w'x``, trained for a whole grid of settings at once.
+
+    Attributes
+    ----------
+    parameter_constraints : dict of str to Constraint
+        What each parameter may be, see :mod:`.parameters`; a grid axis without one is a finite number.
+    coef_ : ndarray of shape (1, n_features)
+    intercept_ : ndarray of shape (1,)
+        Threshold midway between the class means' scores; AUC does not depend on it.
+    classes_ : ndarray of shape (2,)
+        Both labels, the positive one last.
+    """
+
+    parameter_constraints: ClassVar[dict[str, Constraint]] = {}
+    axis_constraint: ClassVar[Constraint] = Real()  # of grid axes that have none of their own
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        complete_docstring(cls)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on the rows of ``X``, from first to last, forgetting everything before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes; ``classes_[1]``, the greater label, is the positive one.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are not exactly two classes, or a parameter has a value that its constraint does not accept.
+        DivergenceError
+            If the weights overflow.
+        """
+        raise TypeError(f"{type(self).__name__} has to define fit")
+
     @classmethod
     def _constraints(cls) -> dict[str, Constraint]:
         return dict.fromkeys(cls.grid_axes, cls.axis_constraint) | cls.parameter_constraints
 
     def check_params(self) -> None:
-        """Check all parameters against their constraints; called before any work.
-
-        Raises
-        ------
-        ValueError
-            If one has a value that its constraint does not accept.
-        """
         for name, constraint in self._constraints().items():
             require(type(self).__name__, name, constraint, getattr(self, name))
-
-    def provenance(self) -> dict[str, Any]:
-        """What a record contains about the last training beside the parameters; JSON-ready, by default nothing."""
-        return {}
 
     def _settings(self, grid: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Complete ``grid`` by this estimator's own values and check it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -16,9 +17,21 @@ from typing import TYPE_CHECKING
 from ..errors import LearnerError, place_of
 
 if TYPE_CHECKING:
-    from .ranker import LinearRanker
+    from .ranker import Learner, LinearRanker
 
-__all__ = ["LEARNERS", "contested_names", "get_learner", "learner_names", "learner_parameters", "zero_axes"]
+__all__ = [
+    "ESTIMATOR",
+    "LEARNERS",
+    "contested_names",
+    "file_hash",
+    "get_learner",
+    "learner_names",
+    "learner_parameters",
+    "load_file",
+    "zero_axes",
+]
+
+ESTIMATOR = ":estimator"  # no name that a user may write
 
 LEARNERS = {
     "opauc": "opauc_bench.learners.opauc.full:OPAUC",
@@ -29,11 +42,13 @@ LEARNERS = {
     "opauc_feat": "opauc_bench.learners.opauc.projected:OPAUCFeat",
     "opauc_rp": "opauc_bench.learners.opauc.projected:OPAUCRP",
     "opauc_pca": "opauc_bench.learners.opauc.projected:OPAUCPCA",
+    "ada_oam": "opauc_bench.learners.opauc.ada_oam:AdaOAM",
     "oam_seq": "opauc_bench.learners.oam.oam:OAMSeq",
     "oam_gra": "opauc_bench.learners.oam.oam:OAMGra",
     "uni_exp": "opauc_bench.learners.univariate:UniExp",
     "uni_log": "opauc_bench.learners.univariate:UniLog",
     "uni_squ": "opauc_bench.learners.univariate:UniSqu",
+    "pair_sgd": "opauc_bench.learners.pair_sgd:PairSGD",
     "ftrl_auc": "opauc_bench.learners.sparse.ftrl:FTRLAUC",
     "ftrl_proximal": "opauc_bench.learners.sparse.ftrl:FTRLProximal",
     "rda_l1": "opauc_bench.learners.sparse.dual_averaging:RDAL1",
@@ -46,6 +61,7 @@ LEARNERS = {
     "fsauc": "opauc_bench.learners.sparse.fsauc:FSAUC",
     "svm_perf": "opauc_bench.learners.batch.svm_perf:SVMPerf",
     "svm_or": "opauc_bench.learners.batch.svm:SVMOR",
+    "rank_svm_l2": "opauc_bench.learners.batch.rank_svm:RankSVML2",
     "ls_svm": "opauc_bench.learners.batch.least_squares:LSSVM",
     "batch_uni_log": "opauc_bench.learners.batch.logistic:BatchUniLog",
     "batch_uni_squ": "opauc_bench.learners.batch.least_squares:BatchUniSqu",
@@ -71,20 +87,31 @@ def contested_names() -> list[str]:
 def _offers() -> dict[str, list[str]]:
     """The addresses behind each name, a built-in one first."""
     offers = {name: [address] for name, address in LEARNERS.items()}
-    for point in sorted(entry_points(group="opauc_bench.learners"), key=lambda point: (point.name, point.value)):
-        addresses = offers.setdefault(point.name, [])
-        if point.value not in addresses:
-            addresses.append(point.value)
+    for name, address in _entry_points(tuple(sys.path)):
+        addresses = offers.setdefault(name, [])
+        if address not in addresses:
+            addresses.append(address)
     return offers
 
 
-def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
+@functools.cache
+def _entry_points(search_path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Name and address of each learner that an installed package offers; finding them takes milliseconds."""
+    return tuple(sorted((point.name, point.value) for point in entry_points(group="opauc_bench.learners")))
+
+
+def file_hash(path: Path) -> str:
+    """Hash of a user's file, 16 hexadecimal digits: every edit may change numbers."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def get_learner(name: str, folder: Path | None = None) -> type[Learner]:
     """Find a learner's class.
 
     Parameters
     ----------
     name : str
-        A name, or ``path/to/file.py:Class``.
+        A name, or ``path/to/file.py:Class``; `ESTIMATOR` for `EstimatorLearner`.
     folder : Path, optional
         Base of a relative path; by default the working directory.
 
@@ -93,11 +120,15 @@ def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
     LearnerError
         If there is no such learner, or its file cannot be read, or it is no learner.
     """
+    if name == ESTIMATOR:
+        from .estimator import EstimatorLearner
+
+        return EstimatorLearner
     path, _, class_name = name.rpartition(":")
     if path.endswith(".py"):
         file = ((folder or Path.cwd()) / path).resolve()
-        learner = _class_in(_module_from_file(file), class_name, name)
-        learner.source_hash = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        learner = _class_in(load_file(file), class_name, name)
+        learner.source_hash = file_hash(file)
         return learner
     known = _offers()
     if name.endswith(".py"):
@@ -124,31 +155,26 @@ def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
 
 
 def learner_parameters(name: str, folder: Path | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of a learner's constructor parameters and of its grid axes.
-
-    Raises
-    ------
-    LearnerError
-        If there is no such learner.
-    """
+    """Names of a learner's constructor parameters and of its grid axes; raises as `get_learner`."""
     learner = get_learner(name, folder)
     return tuple(parameter.name for parameter in _parameters(learner)), tuple(learner.grid_axes)
 
 
 def zero_axes(name: str, folder: Path | None = None) -> tuple[str, ...]:
-    """Names of the grid axes of a learner whose values may be 0.
-
-    Raises
-    ------
-    LearnerError
-        If there is no such learner.
-    """
+    """Names of the grid axes of a learner whose values may be 0; raises as `get_learner`."""
     learner = get_learner(name, folder)
     constraints = learner.parameter_constraints
     return tuple(axis for axis in learner.grid_axes if axis in constraints and constraints[axis].accepts(0.0))
 
 
-def _module_from_file(path: Path):
+def load_file(path: Path):
+    """Import a file of the user, once per process.
+
+    Raises
+    ------
+    LearnerError
+        If there is no such file, or importing it fails.
+    """
     if not path.is_file():
         raise LearnerError(f"no file {path}", "write a learner as path/to/file.py:Class, relative to the config")
     # The same file under the same name in every process, so that its estimators can be pickled.

@@ -32,15 +32,12 @@ _EXPONENTIAL, _LOGISTIC, _SQUARED = 0, 1, 2
 class _Univariate(State):
     counts: np.ndarray  # (2,), positives and negatives so far
     intercepts: np.ndarray  # (n_live,)
+    settings_axes: ClassVar = {"W": -1, "intercepts": -1}
 
     def coef(self, n_features: int) -> np.ndarray:
         # Rows without features move the intercept alone.
         coef, bounded = super().coef(n_features), np.isfinite(self.intercepts)
         return coef if bounded.all() else np.where(bounded, coef, np.nan)
-
-    def keep(self, columns: np.ndarray) -> None:
-        super().keep(columns)
-        self.intercepts = self.intercepts[columns]
 
 
 class _UnivariateLearner(OnePassLearner):

@@ -13,6 +13,7 @@ from .convergence import Convergence
 from .cross_validation import CrossValidation
 from .holdout import Holdout
 from .outcome import Outcome, is_share
+from .predefined import Predefined
 from .prequential import Prequential
 from .sketch_error import SketchError
 from .splitting import SplitProtocol
@@ -28,6 +29,8 @@ __all__ = [
     "CrossValidation",
     "Holdout",
     "Outcome",
+    "Predefined",
+    "Prequential",
     "Protocol",
     "Section",
     "SketchError",
@@ -46,6 +49,7 @@ PROTOCOLS: tuple[type[Protocol], ...] = (
     Timing,
     SketchError,
     Prequential,
+    Predefined,
 )
 
 KINDS = tuple(map(kind_of, PROTOCOLS))

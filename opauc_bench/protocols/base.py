@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Union
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, model_serializer
 
 from ..sentences import show, suggest
 from .outcome import Outcome
 
 if TYPE_CHECKING:
-    from ..task import Task
+    from ..data import Dataset
+    from ..task import Shape, Task
     from .context import TaskContext
 
 __all__ = ["Cost", "KnownKind", "Protocol", "Section", "TrainingCost", "kind_of", "scoring_seconds", "union_of"]
@@ -42,7 +43,7 @@ class Protocol(Section):
     ----------
     outcome : type of Outcome
         What a record of this kind contains.
-    metrics : tuple of str
+    table_metrics : tuple of str
         What a table can show, "auc" first; empty for kinds that only draw figures.
     quantities : tuple of str
         What a figure can show.
@@ -64,10 +65,14 @@ class Protocol(Section):
         Whether one setting is measured that the protocol under ``splits`` selects, here or in another folder.
     supports_axes_from : bool
         Whether a column may inherit axes from another one.
+    row_metadata : tuple of str
+        What it needs to know of each row: those of "split", "group" and "time" that a dataset has to have.
+    added_later : frozenset of str
+        Settings that are left out of plain data where they have their default, so that older identities stay valid.
     """
 
     outcome: ClassVar[type[Outcome]]
-    metrics: ClassVar[tuple[str, ...]] = ()
+    table_metrics: ClassVar[tuple[str, ...]] = ()
     quantities: ClassVar[tuple[str, ...]] = ()
     runs: ClassVar[str] = "trials"
     ddof: ClassVar[int] = 1
@@ -77,6 +82,8 @@ class Protocol(Section):
     own_axes: ClassVar[tuple[str, ...]] = ()
     shows_selected: ClassVar[bool] = False
     supports_axes_from: ClassVar[bool] = False
+    row_metadata: ClassVar[tuple[str, ...]] = ()
+    added_later: ClassVar[frozenset[str]] = frozenset()
 
     if TYPE_CHECKING:
         trials: int
@@ -94,6 +101,16 @@ class Protocol(Section):
         """What a dataset is measured under, each a row of the table or a panel: the end of its name, the settings."""
         return [("", self)]
 
+    @model_serializer(mode="wrap")
+    def _plain(self, to_plain: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        fields = type(self).model_fields
+        left_out = {name for name in self.added_later if getattr(self, name) == fields[name].default}
+        return {name: value for name, value in to_plain(self).items() if name not in left_out}
+
+    def on(self, shape: Shape) -> Protocol:
+        """The protocol with the costs on a dataset: another one where its rows determine the sizes of sets."""
+        return self
+
     def n_rows(self, n_samples: int, n_positive: int | None) -> int:
         """Rows of a dataset that are used."""
         return n_samples
@@ -102,13 +119,26 @@ class Protocol(Section):
         """What defines the numbers of one repetition: five trials can become ten."""
         return self.model_dump(mode="json", exclude={"trials"})
 
+    def left_out(self, n_samples: int, n_positive: int) -> str:
+        """Why a dataset is not measured under these settings on purpose; empty if it is."""
+        return ""
+
     def validation_error(self, n_positive: int, n_negative: int) -> str | None:
         """Why classes of these sizes cannot be used, or None."""
         return None
 
+    def data_error(self, data: Dataset) -> str | None:
+        """Why a dataset cannot be used, or None."""
+        n_positive = data.manifest["n_positive"]
+        return self.validation_error(n_positive, data.manifest["n_samples"] - n_positive)
+
     def learner_error(self, learner: type) -> tuple[str, str] | None:
         """Why a learner cannot be used, after its name, with a hint; None if it can."""
         return None
+
+    def lacks(self, metrics: Collection[str]) -> bool:
+        """Whether a record with these metrics has not all that the settings ask for."""
+        return False
 
     @abstractmethod
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:

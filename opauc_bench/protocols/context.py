@@ -26,10 +26,10 @@ class TaskContext:
     ----------
     task : Task
     data : Dataset
-    learner : LinearRanker
+    learner : Learner
         With the experiment's parameters set.
     grid : dict of axis to ndarray of shape (n_settings,)
-    tuned_by : (LinearRanker, dict) or None
+    tuned_by : (Learner, dict) or None
         Learner and grid that are searched first; their selected values of ``task.tuned_by["axes"]`` are used.
     narrow : ndarray or None
         Coordinates of all rows in the span of the rows, where the learner gives the same scores on them. Settings are
@@ -42,6 +42,9 @@ class TaskContext:
         What an interrupted run has kept.
     keep : callable
         Keeps finished parts, ready for JSON, in case of an interruption; they come back as ``partial``.
+    keep_scores : callable
+        Keeps test scores beside the records: called with rows, labels, scores and probabilities, None where there are
+        none.
     cpu_seconds_before : float
         CPU time that an interrupted run has used.
     """
@@ -56,6 +59,7 @@ class TaskContext:
     check_limits: Callable[..., None] = lambda *_: None
     partial: dict[str, Any] = field(default_factory=dict)
     keep: Callable[[dict[str, Any]], None] = lambda finished: None
+    keep_scores: Callable[..., None] = lambda *_: None
     cpu_seconds_before: float = 0.0
 
     def __post_init__(self):
@@ -68,8 +72,8 @@ class TaskContext:
 
     @property
     def n_settings(self) -> int:
-        """Settings of the grid."""
-        return len(next(iter(self.grid.values())))
+        """Settings of the grid; without axes, one."""
+        return len(next(iter(self.grid.values()), (0,)))
 
     def setting(self, position: int) -> dict[str, float]:
         """One setting of the grid."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from ..evaluation.splits import Split, outer_fold
+from ..evaluation.splits import Split, inner_splits, n_kept, outer_fold, thinned
+from ..sentences import Problem, Problems
+from ..values import shares_or_all
 from .base import Cost, KnownKind, TrainingCost, scoring_seconds
 from .context import TaskContext, seed_learner
 from .outcome import TestedOutcome, from_json, to_json
-from .splitting import SplitProtocol
+from .splitting import KEEP_SCORES, METRICS, SELECT, SplitProtocol
+
+if TYPE_CHECKING:
+    from ..data import Dataset
 
 __all__ = ["CrossValidation", "CrossValidationOutcome"]
 
@@ -28,9 +33,9 @@ class CrossValidation(SplitProtocol):
     """Repeated cross-validation with a grid search inside each training set."""
 
     outcome: ClassVar = CrossValidationOutcome
-    metrics: ClassVar = ("auc",)
     quantities: ClassVar = ("auc", "seconds")
     runs: ClassVar = "folds"
+    added_later: ClassVar = SplitProtocol.added_later | {"train_positives", "least_positives", "groups", "order"}
 
     kind: Annotated[Literal["cv"], KnownKind] = Field("cv", description="cv: repeated cross-validation.")
     trials: int = Field(5, ge=1, description="Repetitions, each with new folds.")
@@ -38,6 +43,65 @@ class CrossValidation(SplitProtocol):
     inner_folds: int = Field(5, ge=2, description="Folds of the grid search on the training set.")
     stratified: bool = Field(True, description="Whether each fold has its share of positives.")
     seed: int = Field(0, ge=0, description="Seed of all folds and orders.")
+    train_positives: Annotated[float | tuple[float | None, ...] | None, BeforeValidator(shares_or_all)] = Field(
+        None, description="Share of positives among training rows, others are left out; of a list, each is a row."
+    )
+    least_positives: int = Field(
+        0, ge=0, description="Positive training rows below which a share under train_positives is left out."
+    )
+    groups: bool = Field(False, description="Whether the rows of a group stay in one fold, outer and inner.")
+    order: Literal["random", "time"] = Field(
+        "random", description="random; time: training rows are earlier than test rows, and visited in that order."
+    )
+    metrics: METRICS = ("auc",)
+    select: SELECT = "auc"
+    keep_scores: KEEP_SCORES = False
+
+    @model_validator(mode="after")
+    def _check_order(self) -> CrossValidation:
+        if self.order == "time":
+            self.require_one_trial()
+            if self.groups:
+                message = "folds along time do not keep groups whole: expected one of 'groups: true' and 'order: time'"
+                raise Problems([Problem(("order",), message)])
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """As `Protocol.identity`; which shares are left out changes no number."""
+        return {key: value for key, value in super().identity().items() if key != "least_positives"}
+
+    def cases(self) -> list[tuple[str, CrossValidation]]:
+        """Each share under ``train_positives``; see `Protocol.cases`."""
+        several = isinstance(self.train_positives, tuple)
+        shares = self.train_positives if isinstance(self.train_positives, tuple) else (self.train_positives,)
+        return [
+            (
+                "" if share is None or not several else f" @ {100 * share:g}%",
+                self.model_copy(update={"train_positives": share}),
+            )
+            for share in shares
+        ]
+
+    def left_out(self, n_samples: int, n_positive: int) -> str:
+        if not isinstance(self.train_positives, float):
+            return ""
+        in_training = (self.folds - 1) / self.folds
+        before = int(n_positive * in_training)
+        kept = n_kept(self.train_positives, int((n_samples - n_positive) * in_training))
+        share = f"{100 * self.train_positives:g}%"
+        if kept >= before:
+            return f"no more than {share} of its rows are positive"
+        if kept < self.least_positives:
+            return f"{share} are {kept} positive training rows, fewer than {self.least_positives}"
+        return ""
+
+    @property
+    def row_metadata(self) -> tuple[str, ...]:
+        return (*(("group",) if self.groups else ()), *(("time",) if self.order == "time" else ()))
+
+    @property
+    def table_metrics(self) -> tuple[str, ...]:
+        return self.metrics
 
     @property
     def n_repetitions(self) -> int:
@@ -45,8 +109,8 @@ class CrossValidation(SplitProtocol):
 
     @property
     def test_fraction(self) -> float:
-        """Share of the rows in a test set."""
-        return 1.0 / self.folds
+        """Share of the rows in a test set; along time, of those in a test set and an average training set."""
+        return 1.0 / self.folds if self.order == "random" else 2.0 / (self.folds + 3)
 
     def repetitions(self) -> Iterator[tuple[int, int]]:
         """Trial and fold of every repetition, in order."""
@@ -55,8 +119,10 @@ class CrossValidation(SplitProtocol):
                 yield trial, fold
 
     def sizes(self, n_samples: int, max_train: int | None) -> tuple[float, float, float]:
-        train = n_samples * (self.folds - 1) / self.folds
-        return train if max_train is None else min(train, max_train), 0.0, n_samples / self.folds
+        # Along time, those of the last fold.
+        n_parts = self.folds if self.order == "random" else self.folds + 1
+        train = n_samples * (n_parts - 1) / n_parts
+        return train if max_train is None else min(train, max_train), 0.0, n_samples / n_parts
 
     def validation_error(self, n_positive: int, n_negative: int) -> str | None:
         """Why classes of these sizes cannot be split, or None: every fold needs rows of both."""
@@ -65,6 +131,25 @@ class CrossValidation(SplitProtocol):
         if rarer >= self.folds and in_training >= self.inner_folds:
             return None
         return f"its rarer class has {rarer} rows, too few for {self.folds} folds with {self.inner_folds} inner folds"
+
+    def data_error(self, data: Dataset) -> str | None:
+        if not self.row_metadata:
+            return super().data_error(data)
+        try:
+            for trial in range(self.trials):
+                # The first fold stands for all of a trial with groups, of which there may be many.
+                for fold in range(1 if self.groups else self.folds):
+                    split = self._split(data, data.name, trial, fold)
+                    inner_splits(
+                        data.y[split.train],
+                        inner_folds=self.inner_folds,
+                        stratified=self.stratified,
+                        seed=split.seed,
+                        **self._metadata_of(data, split.train),
+                    )
+        except ValueError as error:
+            return str(error)
+        return None
 
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
         train, _, _ = self.sizes(n_samples, max_train)
@@ -77,9 +162,20 @@ class CrossValidation(SplitProtocol):
 
     def make_split(self, context: TaskContext) -> Split:
         task = context.task
-        settings = self.model_dump(include={"folds", "stratified", "seed"})
-        split = outer_fold(context.data.y, trial=task.trial, fold=task.fold, dataset=task.dataset, **settings)
+        split = self._split(context.data, task.dataset, task.trial, task.fold)
+        if isinstance(self.train_positives, float):
+            split = replace(split, train=thinned(context.data.y, split.train, self.train_positives))
+        if self.order == "time":  # the latest rows are kept
+            return replace(split, train=context.capped(split.train[::-1], self.inner_folds)[::-1])
         return replace(split, train=context.capped(split.train, self.inner_folds))
+
+    def _split(self, data: Dataset, name: str, trial: int, fold: int) -> Split:
+        settings = {key: getattr(self, key) for key in ("folds", "stratified", "seed")}
+        return outer_fold(data.y, trial=trial, fold=fold, dataset=name, **settings, **self._metadata_of(data))
+
+    def _metadata_of(self, data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray]:
+        """The row metadata of some rows that decide how these are divided, by name."""
+        return {name: np.asarray(getattr(data, name)[rows]) for name in self.row_metadata}
 
     def search(self, context: TaskContext, split: Split) -> np.ndarray:
         """Mean AUC of every setting over the inner folds."""
@@ -101,13 +197,10 @@ class CrossValidation(SplitProtocol):
             inner_folds=self.inner_folds,
             stratified=self.stratified,
             seed=split.seed,
+            **self._metadata_of(context.data),
             memory_bytes=context.memory_bytes,
             on_chunk=context.check_limits,
             finished=dict(finished),
             on_fold=keep,
+            metric=self.selected_by,
         ).mean(axis=0)
-
-    def measure(self, context: TaskContext, split: Split, coef: np.ndarray) -> dict[str, Any]:
-        from ..evaluation.selection import score_columns
-
-        return {"auc": float(score_columns(context.data.X, context.data.y[split.test], split.test, coef)[0])}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from ..evaluation.holdout import holdout_split
 from ..evaluation.splits import Split
+from ..sentences import Problem, Problems
 from ..values import ratios
 from .base import Cost, KnownKind, TrainingCost, scoring_seconds
 from .context import TaskContext, seed_learner
 from .outcome import TestedOutcome, from_json, to_json
-from .splitting import SplitProtocol
+from .splitting import KEEP_SCORES, METRICS, SELECT, SplitProtocol
+
+if TYPE_CHECKING:
+    from ..data import Dataset
 
 __all__ = ["Holdout", "HoldoutOutcome"]
 
@@ -30,10 +34,10 @@ class Holdout(SplitProtocol):
     """Repeated splits into training, validation and test rows; the setting that validates best is tested."""
 
     outcome: ClassVar = HoldoutOutcome
-    metrics: ClassVar = ("auc", "sparse_ratio", "seconds")
-    quantities: ClassVar = metrics
+    quantities: ClassVar = ("auc", "sparse_ratio", "seconds")
     ddof: ClassVar = 0
     supports_axes_from: ClassVar = True
+    added_later: ClassVar = SplitProtocol.added_later | {"order"}
 
     kind: Annotated[Literal["holdout"], KnownKind] = Field(
         "holdout", description="holdout: repeated splits into three sets."
@@ -53,6 +57,29 @@ class Holdout(SplitProtocol):
         "exact", description="exact; released: that of the FTRL-AUC program, without the last trapezoid."
     )
     seed: int = Field(17, ge=0, le=2**32 - 1, description="Seed of all splits and orders.")
+    order: Literal["random", "time"] = Field(
+        "random", description="random; time: the sets are cut along time, and rows are visited in that order."
+    )
+    metrics: METRICS = ("auc",)
+    select: SELECT = "auc"
+    keep_scores: KEEP_SCORES = False
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Holdout:
+        if self.order == "time":
+            self.require_one_trial()
+            if self.split != "stratified":
+                message = f"rows are cut along time: expected no 'split: {self.split}' beside it"
+                raise Problems([Problem(("order",), message)])
+        return self
+
+    @property
+    def row_metadata(self) -> tuple[str, ...]:
+        return ("time",) if self.order == "time" else ()
+
+    @property
+    def table_metrics(self) -> tuple[str, ...]:
+        return (*self.metrics, "sparse_ratio", "seconds")
 
     @property
     def test_fraction(self) -> float:
@@ -89,6 +116,16 @@ class Holdout(SplitProtocol):
             return None
         return f"its rarer class has {rarer} rows, too few to be divided {' : '.join(map(str, self.shares))}"
 
+    def data_error(self, data: Dataset) -> str | None:
+        if error := super().data_error(data):
+            return error
+        if self.order == "time":
+            try:
+                self._split(data, data.name, 0)
+            except ValueError as error:
+                return f"cut {' : '.join(map(str, self.shares))} along time, {error}"
+        return None
+
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
         train, validation, _ = self.sizes(n_samples, max_train)
         selection, memory = training(train, n_settings)
@@ -97,10 +134,15 @@ class Holdout(SplitProtocol):
         return selection + scoring_seconds(validation, n_settings) + refit, memory
 
     def make_split(self, context: TaskContext) -> Split:
-        task = context.task
-        settings = {key: getattr(self, key) for key in ("shares", "split", "imbalance", "seed")}
-        split = holdout_split(context.data.y, trial=task.trial, dataset=task.dataset, **settings)
+        split = self._split(context.data, context.task.dataset, context.task.trial)
+        if self.order == "time":  # the latest rows are kept
+            return replace(split, train=context.capped(split.train[::-1], 1)[::-1])
         return replace(split, train=context.capped(split.train, 1))
+
+    def _split(self, data: Dataset, name: str, trial: int) -> Split:
+        settings = {key: getattr(self, key) for key in ("shares", "split", "imbalance", "seed")}
+        time = data.time if self.order == "time" else None
+        return holdout_split(data.y, trial=trial, dataset=name, time=time, **settings)
 
     def inherit_axes(self, context: TaskContext, split: Split) -> str:
         from ..evaluation.selection import ranking
@@ -120,15 +162,16 @@ class Holdout(SplitProtocol):
         """AUC of every setting on the validation rows."""
         return self._validate(context, context.learner, context.grid, split, "validation")
 
-    def measure(self, context: TaskContext, split: Split, coef: np.ndarray) -> dict[str, float]:
-        """The AUC, the exact one beside another one, and the share of weights that are not zero."""
-        from ..evaluation.selection import score_columns
+    def own_metrics(self, y: np.ndarray, scores: np.ndarray, models: Any) -> dict[str, float | None]:
+        """The AUC, the exact one beside another one, and the share of weights that are not 0, None without weights."""
+        from ..evaluation.auc import auc_columns
+        from ..evaluation.selection import sparse_ratios
 
-        y = context.data.y[split.test]
-        found = {"auc": float(score_columns(context.data.X, y, split.test, coef, self.auc_columns)[0])}
+        found = super().own_metrics(y, scores, models)
         if self.auc != "exact":
-            found["auc_exact"] = float(score_columns(context.data.X, y, split.test, coef)[0])
-        return {**found, "sparse_ratio": np.count_nonzero(coef) / len(coef)}
+            found["auc_exact"] = float(auc_columns(y, scores[:, None])[0])
+        ratio = float(sparse_ratios(models)[0])
+        return {**found, "sparse_ratio": None if np.isnan(ratio) else ratio}
 
     def _validate(
         self, context: TaskContext, learner: Any, grid: dict[str, np.ndarray], split: Split, name: str
@@ -152,7 +195,7 @@ class Holdout(SplitProtocol):
             split.validation,
             memory_bytes=context.memory_bytes,
             on_chunk=context.check_limits,
-            auc=self.auc_columns,
+            metric=self.selected_by,
             finished=dict(zip(map(int, kept), from_json(list(kept.values())))),
             on_block=keep,
         )

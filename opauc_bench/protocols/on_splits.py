@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -14,6 +14,10 @@ from .base import Cost, Protocol, TrainingCost
 from .context import TaskContext, seed_learner
 from .cross_validation import CrossValidation
 from .splitting import ALL_DIVERGED
+
+if TYPE_CHECKING:
+    from ..data import Dataset
+    from ..task import Shape
 
 __all__ = ["OnSplits", "ShowsSelected"]
 
@@ -48,6 +52,13 @@ class OnSplits(Protocol):
     def cases(self) -> list[tuple[str, Protocol]]:
         return [(end, self.model_copy(update={"splits": case})) for end, case in self.splits.cases()]
 
+    @property
+    def row_metadata(self) -> tuple[str, ...]:
+        return self.splits.row_metadata
+
+    def on(self, shape: Shape) -> Protocol:
+        return self.model_copy(update={"splits": self.splits.on(shape)})
+
     def n_rows(self, n_samples: int, n_positive: int | None) -> int:
         return self.splits.n_rows(n_samples, n_positive)
 
@@ -56,6 +67,9 @@ class OnSplits(Protocol):
 
     def validation_error(self, n_positive: int, n_negative: int) -> str | None:
         return self.splits.validation_error(n_positive, n_negative)
+
+    def data_error(self, data: Dataset) -> str | None:
+        return self.splits.data_error(data)
 
     def make_split(self, context: TaskContext) -> Split:
         """The rows of one repetition; the learner gets its seed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar
 
@@ -32,8 +33,8 @@ Numbers = Annotated[list[float | None], AfterValidator(from_json), PlainSerializ
 
 
 def is_share(name: str) -> bool:
-    """Whether a quantity lies between 0 and 1: an AUC, or the sparse ratio."""
-    return "auc" in name.split("_") or name == "sparse_ratio"
+    """Whether a quantity lies between 0 and 1, such as an AUC."""
+    return "auc" in re.split("[_@]", name) or name in ("sparse_ratio", "average_precision", "brier")
 
 
 class Part(BaseModel):
@@ -97,7 +98,7 @@ class TestedOutcome(Outcome):
 
     needs: ClassVar[tuple[str, ...]] = ("metrics.auc", "selected", "selection", "timing.fit_cpu_seconds")
 
-    metrics: dict[str, float] = Field(default_factory=dict)
+    metrics: dict[str, float | None] = Field(default_factory=dict)  # null: not defined for the learner
     selected: Setting | None = None
     selection: Selection | None = None
     diverged_in_refit: tuple[Setting, ...] = ()
@@ -106,7 +107,10 @@ class TestedOutcome(Outcome):
     @model_validator(mode="after")
     def _check_metrics(self) -> TestedOutcome:
         for name, value in self.metrics.items():
-            if is_share(name) and not 0 <= value <= 1:
+            if value is None:
+                if name == "auc":
+                    raise ValueError("expected a number for metrics.auc, got null")
+            elif is_share(name) and not 0 <= value <= 1:
                 raise ValueError(f"expected a number in [0, 1] for metrics.{name}, got {value!r}")
         return self
 

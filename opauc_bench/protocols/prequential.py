@@ -46,7 +46,7 @@ class Prequential(Protocol):
     """
 
     outcome: ClassVar = PrequentialOutcome
-    metrics: ClassVar = ("auc",)
+    table_metrics: ClassVar = ("auc",)
     quantities: ClassVar = ("n_seen", "running_auc", "window_auc")
     # A row is scored after half of the rows on average: n_test / n_train is 2.
     test_fraction: ClassVar = 2 / 3

@@ -4,19 +4,60 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..evaluation.splits import Split
+from ..sentences import Problem, Problems, show
+from ..values import repeated
 from .base import Protocol
 from .context import TaskContext, as_grid
 from .outcome import Selection
 
-__all__ = ["ALL_DIVERGED", "SplitProtocol"]
+__all__ = ["ALL_DIVERGED", "KEEP_SCORES", "METRICS", "SELECT", "SplitProtocol"]
 
 ALL_DIVERGED = "no setting stayed finite"
+
+
+def _metrics(value: Any) -> Any:
+    """Names in their one spelling, ``auc`` first: it is always measured."""
+    from ..evaluation.metrics import metric_name
+
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"expected a list of metrics, got {show(value)}")
+    names, problems = [], []
+    for position, text in enumerate(value):
+        try:
+            names.append(metric_name(text))
+        except ValueError as error:
+            problems.append(Problem((position,), str(error)))
+    if problems := problems or repeated(names):
+        raise Problems(problems)
+    return ("auc", *(name for name in names if name != "auc"))
+
+
+def _ranking_metric(text: str) -> str:
+    from ..evaluation.metrics import metric_name, needs_probabilities
+
+    if needs_probabilities(name := metric_name(text)):
+        raise ValueError(f"expected a metric that learners without probabilities have too, got {name}")
+    return name
+
+
+METRICS = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_metrics),
+    Field(description="Metrics of the test rows: auc, average_precision, partial_auc@F, log_loss, brier."),
+]
+SELECT = Annotated[
+    str, AfterValidator(_ranking_metric), Field(description="Metric by which a setting is selected; of a ranking.")
+]
+KEEP_SCORES = Annotated[
+    bool, Field(description="Whether test scores are stored, for opauc-bench metrics FOLDER --add NAME.")
+]
 
 
 class SplitProtocol(Protocol):
@@ -25,6 +66,27 @@ class SplitProtocol(Protocol):
     @abstractmethod
     def sizes(self, n_samples: int, max_train: int | None) -> tuple[float, float, float]:
         """Rows in a training, a validation and a test set, of ``n_samples`` in all."""
+
+    added_later: ClassVar[frozenset[str]] = frozenset({"metrics", "select", "keep_scores"})
+
+    if TYPE_CHECKING:
+        metrics: tuple[str, ...]
+        select: str
+        keep_scores: bool
+
+    def identity(self) -> dict[str, Any]:
+        """As `Protocol.identity`; metrics and kept scores come on top of a number, they do not change it."""
+        return {key: value for key, value in super().identity().items() if key not in ("metrics", "keep_scores")}
+
+    def lacks(self, metrics: Collection[str]) -> bool:
+        return not set(self.metrics) <= set(metrics)
+
+    @property
+    def selected_by(self) -> Callable[..., np.ndarray]:
+        """From labels and columns of scores to the value per column by which a setting is selected."""
+        from ..evaluation.metrics import metric_columns
+
+        return self.auc_columns if self.select == "auc" else metric_columns(self.select)
 
     @property
     def auc_columns(self) -> Callable[..., np.ndarray]:
@@ -39,11 +101,34 @@ class SplitProtocol(Protocol):
 
     @abstractmethod
     def search(self, context: TaskContext, split: Split) -> np.ndarray:
-        """AUC of every setting, by which one is selected; NaN where it diverged."""
+        """AUC of every setting, or the metric by which one is selected; NaN where it diverged."""
 
-    @abstractmethod
-    def measure(self, context: TaskContext, split: Split, coef: np.ndarray) -> dict[str, float]:
-        """Metrics of weights of shape (n_features, 1) on the test rows; the AUC is NaN where they overflowed."""
+    def measure(self, context: TaskContext, split: Split, models: Any) -> dict[str, float | None]:
+        """Metrics of one trained setting on the test rows; the AUC is NaN where it overflowed.
+
+        None stands for a metric that is not defined for the model.
+        """
+        from ..evaluation.metrics import evaluate, needs_probabilities
+        from ..evaluation.selection import predict
+
+        y, keeps = context.data.y[split.test], self.keep_scores
+        probable = keeps or any(map(needs_probabilities, self.metrics))
+        scores, probabilities = predict(context.data.X, split.test, models, context.check_limits, probable)
+        if scores is None or not np.isfinite(scores).all():
+            return {"auc": np.nan}
+        if keeps:
+            context.keep_scores(split.test, y, scores, probabilities)
+        return {**self.own_metrics(y, scores, models), **evaluate(self.metrics[1:], y, scores, probabilities)}
+
+    def own_metrics(self, y: np.ndarray, scores: np.ndarray, models: Any) -> dict[str, float | None]:
+        """The AUC of the test rows and what else this kind always measures."""
+        return {"auc": float(self.auc_columns(y, scores[:, None])[0])}
+
+    def require_one_trial(self) -> None:
+        """Refuse several trials where the rows have one order and one division."""
+        if self.trials > 1:
+            message = f"time divides the rows in one way: expected 'trials: 1' beside it, got {self.trials}"
+            raise Problems([Problem(("order",), message)])
 
     def inherit_axes(self, context: TaskContext, split: Split) -> str:
         """Put the values that another column selects into the grid; return why there are none, or an empty string."""
@@ -69,7 +154,7 @@ class SplitProtocol(Protocol):
         for position in best_first:
             selected = context.setting(position)
             began = time.process_time()
-            coef = context.learner.fit_grid(
+            models = context.learner.fit_grid(
                 context.data.X,
                 context.data.y,
                 as_grid(selected),
@@ -77,7 +162,7 @@ class SplitProtocol(Protocol):
                 on_chunk=context.check_limits,
             )
             fit_cpu = time.process_time() - began
-            metrics = self.measure(context, split, coef)
+            metrics = self.measure(context, split, models)
             if np.isfinite(metrics["auc"]):
                 outcome |= {"metrics": metrics, "selected": selected}
                 if info := context.learner.provenance():

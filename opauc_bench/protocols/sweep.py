@@ -96,19 +96,19 @@ def sweep(
     settings so far after each pass. Returns an AUC for each set and ``sparse_ratio``, the share of weights that are not
     zero, of shape (n_settings,); NaN where the setting diverged.
     """
-    from ..evaluation.selection import blocks_that_fit, score_columns
+    from ..evaluation.selection import blocks_that_fit, score_columns, sparse_ratios
 
     X, y, learner = context.data.X, context.data.y, context.learner
     found = dict(finished)
     # Sparse ratios and two sets of scores come on top of the learner's own estimate.
     memory_bytes = None if context.memory_bytes is None else context.memory_bytes / 2
     for block, grid in blocks_that_fit(learner, X, len(train), context.grid, finished, memory_bytes):
-        coef = learner.fit_grid(X, y, grid, order=train, on_chunk=context.check_limits)
+        models = learner.fit_grid(X, y, grid, order=train, on_chunk=context.check_limits)
         measured = {
-            name: score_columns(X, y[rows], rows, coef, auc, context.check_limits) for name, rows in sets.items()
+            name: score_columns(X, y[rows], rows, models, auc, context.check_limits) for name, rows in sets.items()
         }
         finite = np.logical_and.reduce([np.isfinite(values) for values in measured.values()])
-        measured["sparse_ratio"] = np.count_nonzero(coef, axis=0) / len(coef)
+        measured["sparse_ratio"] = sparse_ratios(models)
         for k, setting in enumerate(block):
             found[setting] = {name: float(values[k]) if finite[k] else np.nan for name, values in measured.items()}
         keep(found)

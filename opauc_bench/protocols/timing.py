@@ -47,16 +47,18 @@ class Timing(ShowsSelected):
     def compute(self, context: TaskContext) -> dict[str, Any]:
         """Train one setting several times; records medians, all passes, and the load average before and after."""
 
+        from ..evaluation.selection import finite_models
+
         def measure(split: Split, setting: dict[str, float]):
             load, data = os.getloadavg()[0], context.data
             cpu, wall = np.empty(self.repeats), np.empty(self.repeats)
             for k in range(self.repeats):
                 started = time.process_time(), time.perf_counter()
-                coef = context.learner.fit_grid(
+                models = context.learner.fit_grid(
                     data.X, data.y, as_grid(setting), order=split.train, on_chunk=context.check_limits
                 )
                 cpu[k], wall[k] = time.process_time() - started[0], time.perf_counter() - started[1]
-            if not np.isfinite(coef).all():
+            if not finite_models(models).all():
                 return None
             passes = {"seconds": cpu, "wall_seconds": wall}
             return {}, {

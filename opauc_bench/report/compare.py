@@ -19,7 +19,7 @@ Standing = Literal["not computed", "not published", "within", "explained", "open
 class ComparedCell:
     """One cell of both tables, with the notes on the published one.
 
-    ``same_reference`` states whether both tables give their verdicts from the side of the same column.
+    ``comparable`` states whether both tables have verdicts of t-tests from the side of the same column.
     """
 
     dataset: str
@@ -27,7 +27,7 @@ class ComparedCell:
     ours: Entry
     published: PublishedCell
     notes: tuple[Note, ...]
-    same_reference: bool
+    comparable: bool
     metric: Metric
 
     @property
@@ -49,8 +49,8 @@ class ComparedCell:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the verdicts are the same; None where one is missing or they have different references."""
-        if not self.same_reference or self.ours.verdict is None or self.published.verdict is None:
+        """Whether the verdicts are the same; None where one is missing or they cannot be compared."""
+        if not self.comparable or self.ours.verdict is None or self.published.verdict is None:
             return None
         return self.ours.verdict == self.published.verdict
 
@@ -92,6 +92,7 @@ class Summary:
     pairs: int  # our cells beside published ones, several for variants of a learner
     elsewhere: int  # those of them that depend on the machine and are not judged
     marked: bool  # whether the published table has marks
+    comparable: bool  # whether they can be compared with ours
 
     def sentences(self) -> list[str]:
         """Return the counts as sentences, one per line of the summary."""
@@ -104,7 +105,7 @@ class Summary:
             "this experiment).",
             f"Within one published std: {self.within_one} of {self.compared}; within two: {self.within_two}.",
             *([f"Run times, which are not judged: {self.elsewhere}."] if self.elsewhere else []),
-            *([f"Verdicts agreeing: {self.agreeing} of {self.verdicts}."] if self.marked else []),
+            *([f"Verdicts agreeing: {self.agreeing} of {self.verdicts}."] if self.comparable else []),
             f"Further than one published std: {self.explained + self.open}, of which {self.explained} have a known "
             f"cause and {self.open} are open.",
             f"Known discrepancies of the published cells: {self.known}, listed as notes.",
@@ -160,19 +161,20 @@ class Comparison:
             pairs=len(judged),
             elsewhere=standings.count("another machine"),
             marked=bool(self.published.reference),
+            comparable=bool(self.published.reference) and all(cell.comparable for cell in self.cells),
         )
 
 
 def compare(table: ResultTable, published: Published) -> Comparison:
     """Compare our table with a published one by dataset and column key; raises ResultsError without a common cell."""
-    same_reference = table.reference == published.reference
+    comparable = table.reference == published.reference and table.test != "bayes"
     cells = []
     for metric, entries in table.parts():
         for dataset, row in table.rows(entries):
             for column, entry in zip(table.columns, row):
                 if (cell := published.cell(dataset, column.key, metric.key)) is not None:
                     notes = published.notes_on(dataset, column.key, metric.key)
-                    cells.append(ComparedCell(dataset, column, entry, cell, notes, same_reference, metric))
+                    cells.append(ComparedCell(dataset, column, entry, cell, notes, comparable, metric))
     if not cells:
         raise ResultsError(
             f"{table.title!r} has no dataset and learner in common with the published {published.name}, "
@@ -193,6 +195,11 @@ def compare(table: ResultTable, published: Published) -> Comparison:
 def _remarks(table: ResultTable, published: Published) -> Iterator[str]:
     if not published.reference:
         return
+    if table.test == "bayes":
+        yield (
+            "Our verdicts come from the Bayesian test and are not compared with the printed ones: with --test paired "
+            "both are of one kind."
+        )
     if table.test == "corrected":
         yield (
             "Our verdicts come from the corrected test, the printed ones from the uncorrected one: "

@@ -26,6 +26,7 @@ COMPARISON_WIDTH = 80  # the narrowest terminal that the columns are made for
 _WITHOUT_RECORDS = {
     "pending": "Not computed yet",
     "unavailable": "Data unavailable",
+    "left_out": "Left out",
     "too_large": "Not started (too little memory)",
 }
 _PLAIN = Style(str, note=lambda number: "")

@@ -27,7 +27,11 @@ __all__ = [
 ]
 
 DATASET, POINT = "dataset", "point"
-_ABSENT = {"unavailable": "not available", "too_large": "too large for the memory of this machine"}
+_ABSENT = {
+    "unavailable": "not available",
+    "left_out": "left out",
+    "too_large": "too large for the memory of this machine",
+}
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,18 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .text import rope_text
+
 if TYPE_CHECKING:
     from .table import ResultTable
 
-__all__ = ["brief_notes", "failure_note", "origin_notes", "reading_note", "significance_note"]
+__all__ = ["brief_notes", "failure_note", "origin_notes", "reading_note", "significance_note", "verdict_text"]
 
 _STATUS_WORDS = {
     "timeout": "time limit reached",
     "out_of_memory": "memory limit reached",
     "unavailable": "data unavailable",
+    "left_out": "left out (the share of positives is lower already, or too few are left)",
     "too_large": "not started (too little memory)",
     "diverged": "every setting diverged",
 }
@@ -46,18 +49,32 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
     if table.tallies:
         of = ", of the AUC" if table.sections else ""
         where = "rows" if table.runs == "trials" else "datasets"
-        sentences += [
-            f"• / ◦{of}: {reference or table.reference_title} is significantly better / worse.",
-            f"Win/tie/loss counts the {where} on which both columns are complete.",
-        ]
+        name = reference or table.reference_title
+        if table.test == "bayes":
+            sentences += [
+                f"• / ≈ / ◦{of}: {name} is better / practically equivalent / worse, with a posterior probability above "
+                f"{1 - table.level:g}; ?: undecided. After the mark, these probabilities in percent.",
+                f"The counts are of the {where} on which both columns are complete.",
+            ]
+        else:
+            sentences += [
+                f"• / ◦{of}: {name} is significantly better / worse.",
+                f"Win/tie/loss counts the {where} on which both columns are complete.",
+            ]
     sentences += [f"{section.metric.heading}: {section.metric.meaning}." for section in table.sections]
     return " ".join(sentences)
 
 
 def significance_note(table: ResultTable) -> str:
     """Name the test and its known error rates."""
+    factor = table.test_fraction / (1 - table.test_fraction)
+    if table.test == "bayes":
+        return (
+            "Test: Bayesian correlated t-test (Corani and Benavoli, 2015). The posterior of the mean difference is "
+            f"Student's t with J - 1 degrees of freedom and the variance factor 1/J + {factor:.4g} for J {table.runs}; "
+            f"practically equivalent are differences within ±{rope_text(table.rope)} AUC."
+        )
     if table.test == "corrected":
-        factor = table.test_fraction / (1 - table.test_fraction)
         text = (
             f"Test: corrected resampled t-test (Nadeau and Bengio, 2003) at the level {table.level}, two-sided, with "
             f"variance factor 1/J + {factor:.4g} and J - 1 degrees of freedom for J {table.runs}."
@@ -82,11 +99,27 @@ def brief_notes(table: ResultTable) -> list[str]:
     """Explain a table's cells and marks in three lines of a terminal."""
     if not table.tallies:
         return [_about_values(table), "How to read this table: docs/report.md"]
+    if table.test == "bayes":
+        return [
+            _about_values(table),
+            f"• / ≈ / ◦ / ?: {table.reference_title} better / equivalent (±{rope_text(table.rope)} AUC) / worse / "
+            f"undecided, then the first three in % (Bayesian correlated t-test; a verdict needs over "
+            f"{100 * (1 - table.level):g}).",
+            "How to read this table: docs/statistics.md",
+        ]
     return [
         _about_values(table),
         f"• / ◦: {table.reference_title} significantly better / worse ({table.test} t-test, level {table.level}).",
         "How to read this table, and the error rates of the test: docs/report.md",
     ]
+
+
+def verdict_text(table: ResultTable, verdict: str) -> str:
+    """Say what a mark means, for screen readers and tooltips."""
+    if verdict == "undecided":
+        return verdict
+    word = {"win": "better", "loss": "worse", "equivalent": "practically equivalent"}[verdict]
+    return f"{table.columns[0].title} {'' if table.test == 'bayes' else 'significantly '}{word}"
 
 
 def _about_values(table: ResultTable) -> str:
@@ -97,7 +130,9 @@ def _about_values(table: ResultTable) -> str:
     over = f"{expected} {runs if expected > 1 else runs.removesuffix('s')}"
     pending = next((entry for entry in entries if entry.status == "pending"), None)
     waiting = f"; … {pending.n}/{pending.expected}: {pending.n} are done" if pending else ""
-    return f"Mean{std}{'' if table.sections else ' of the test AUC'} over {over}{waiting}."
+    undefined = any(entry.status == "undefined" for section in table.sections for entry in section.entries.values())
+    absent = "; –: not defined for this learner" if undefined else ""
+    return f"Mean{std}{'' if table.sections else ' of the test AUC'} over {over}{waiting}{absent}."
 
 
 def _one_line(message: str) -> str:

@@ -20,6 +20,8 @@ _STYLE = Style(
     plus_minus=r"$\pm$",
     win=r"$\bullet$",
     loss=r"$\circ$",
+    equivalent=r"$\approx$",
+    percent=r"{{\scriptsize {}}}".format,
     pending=r"\ldots{}",
 )
 
@@ -48,8 +50,8 @@ def to_latex(
     """
     style = replace(_STYLE, best=r"\textbf{{{}}}".format) if bold == "best" else _STYLE
     header = ["datasets", *(latex_title(column.markup) for column in table.columns)]
-    # Win/tie/loss only: how many datasets were counted is their sum.
-    groups = [Group(group.heading, group.rows, group.foot[:1]) for group in body_groups(table, style)]
+    # The verdicts only: how many datasets were counted is their sum.
+    groups = [Group(group.heading, group.rows, group.foot[:-1]) for group in body_groups(table, style)]
     if transpose:
         header, groups = _transposed(header, groups)
     body = []

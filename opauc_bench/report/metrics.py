@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["AUC", "METRICS", "Metric"]
+__all__ = ["AUC", "METRICS", "Metric", "metric_of"]
 
 
 @dataclass(frozen=True)
@@ -66,5 +66,26 @@ METRICS = {
             lower_is_better=True,
             meaning="CPU time of one pass over the training rows with one setting",
         ),
+        Metric("average_precision", "Average precision", 4, meaning="precision, averaged over the recall"),
+        Metric(
+            "log_loss",
+            "Log loss",
+            4,
+            leading_zero=True,
+            lower_is_better=True,
+            meaning="mean negative log probability of the true class",
+        ),
+        Metric(
+            "brier", "Brier score", 4, lower_is_better=True, meaning="mean squared difference of probability and label"
+        ),
     )
 }
+
+
+def metric_of(key: str) -> Metric:
+    """Return the metric of a name, such as ``partial_auc@0.1``."""
+    name, _, rate = key.partition("@")
+    if name == "partial_auc":
+        meaning = f"area up to a false positive rate of {rate}, standardised: .5 by chance, 1 at best"
+        return Metric(key, f"Partial AUC (FPR up to {rate})", 4, meaning=meaning)
+    return METRICS[key]

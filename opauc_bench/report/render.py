@@ -8,8 +8,9 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
+from .over_datasets import HEADINGS, cases_of, over_datasets
 from .style import Style, body_groups
-from .table import ResultTable
+from .table import Entry, ResultTable
 from .text import superscript
 
 __all__ = ["CSV_FIELDS", "csv_text", "escape_markdown", "markdown_table", "to_csv", "to_markdown"]
@@ -21,13 +22,24 @@ def to_markdown(table: ResultTable) -> str:
     """Render as a Markdown table (GitHub's pipe syntax) with its footnotes as a list."""
     headers = ["datasets", *(escape_markdown(column.title) for column in table.columns)]
     rows: list[list[str]] = []
-    for group in body_groups(table, Style(escape_markdown, superscript)):
+    for group in body_groups(table, Style(escape_markdown, superscript, percent=str)):
         heading = [f"**{group.heading}**", *[""] * len(table.columns)]
         rows += [*([heading] if group.heading else []), *group.rows, *group.foot]
     notes = [f"- {superscript(i)} {escape_markdown(note)}" for i, note in enumerate(table.cell_notes, 1)]
     notes += [f"- {escape_markdown(note)}" for note in table.footnotes]
     title = f"**{escape_markdown(table.title)}**"
-    return "\n".join([title, "", markdown_table(headers, rows), "", *notes, ""])
+    cases = cases_of(table) if table.test == "bayes" and table.tallies else {}
+    over = [line for end, rows in cases.items() for line in _over_datasets(rows, end)]
+    return "\n".join([title, "", markdown_table(headers, rows), "", *notes, "", *over])
+
+
+def _over_datasets(table: ResultTable, end: str) -> list[str]:
+    found = over_datasets(table)
+    rows = [list(map(escape_markdown, row)) for row in found.rows()]
+    where = f", rows {end}" if end else ""
+    title = f"**{escape_markdown(table.reference_title)} over the datasets{escape_markdown(where)}**"
+    notes = [f"- {escape_markdown(sentence)}" for sentence in found.sentences]
+    return [*([title, "", markdown_table(HEADINGS, rows), ""] if rows else []), *notes, ""]
 
 
 def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -46,20 +58,32 @@ def escape_markdown(text: str) -> str:
 def to_csv(table: ResultTable) -> str:
     """Render as CSV with one line per cell.
 
-    The fields are `CSV_FIELDS`, and ``metric`` after the column where a table has several. Mean and std have all their
-    digits and are empty unless the status is ``ok``; the p-value has six, because its last digits depend on the library
-    that computed it.
+    The fields are `CSV_FIELDS`, with the three probabilities of the Bayesian test in place of the p-value, and
+    ``metric`` after the column where a table has several. Mean and std have all their digits and are empty unless the
+    status is ``ok``; probabilities have six, because their last digits depend on the library that computed them.
     """
-    fields = (*CSV_FIELDS[:2], "metric", *CSV_FIELDS[2:]) if table.sections else CSV_FIELDS
+    fields = list(CSV_FIELDS)
+    if table.test == "bayes":
+        fields[-2:-1] = ["p_better", "p_equivalent", "p_worse"]
+    if table.sections:
+        fields.insert(2, "metric")
     rows = []
     for metric, entries in table.parts():
         for dataset, row in table.rows(entries):
             for column, entry in zip(table.columns, row):
-                p_value = None if entry.p_value is None else f"{entry.p_value:.6g}"
                 place = [dataset, column.key, *([metric.key] if table.sections else [])]
                 numbers = [entry.mean, entry.std, entry.n, entry.expected]
-                rows.append([*place, *numbers, entry.verdict, p_value, entry.status])
+                rows.append([*place, *numbers, entry.verdict, *_probabilities(entry, table.test), entry.status])
     return csv_text(fields, rows)
+
+
+def _probabilities(entry: Entry, test: str) -> list[str | None]:
+    posterior = entry.posterior
+    if test != "bayes":
+        values = [entry.p_value]
+    else:
+        values = [posterior.better, posterior.equivalent, posterior.worse] if posterior else [None] * 3
+    return [None if value is None else f"{value:.6g}" for value in values]
 
 
 def csv_text(fields: Sequence[str], rows: Iterable[Sequence]) -> str:

@@ -23,7 +23,7 @@ def select(
 
     `columns` are keys and `rows` datasets, in order; by default all. Rows without a mean in any of the columns are left
     out. Without the reference column there are no marks. `digits` are the decimals of means and stds, by default those
-    of each metric. Win/tie/loss goes with the marks. Raises ResultsError if no dataset is left.
+    of each metric. The counts go with the marks. Raises ResultsError if no dataset is left.
     """
     by_key = {column.key: column for column in table.columns}
     keys = list(columns or by_key)
@@ -40,6 +40,7 @@ def select(
             entry,
             std=entry.std if std else None,
             verdict=entry.verdict if tested else None,
+            posterior=entry.posterior if tested else None,
             note=notes.index(entry.note) + 1 if entry.note else None,
         )
 

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..evaluation.bayes import Posterior
 from ..evaluation.significance import Verdict
 from .metrics import AUC, Metric
 from .table import Entry, ResultTable
 
-__all__ = ["MARKS", "Group", "Style", "body_groups", "cell_text", "value_text"]
+__all__ = ["MARKS", "Group", "Style", "body_groups", "cell_text", "foot_rows", "percent_text", "value_text"]
 
-MARKS = {"win": "•", "loss": "◦"}
+MARKS = {"win": "•", "loss": "◦", "equivalent": "≈", "undecided": "?"}
+_COUNTS = {"better": "win", "equivalent": "equivalent", "worse": "loss", "undecided": "undecided"}
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,8 @@ class Style:
     """How one format writes a cell.
 
     ``escape`` makes a name safe, ``note`` writes the number of a footnote, and ``best``, if given, highlights the best
-    mean of each row. Means are padded to ``mean_width`` on the left.
+    mean of each row. Means are padded to ``mean_width`` on the left. ``percent``, if given, writes the probabilities of
+    the Bayesian test.
     """
 
     escape: Callable[[str], str]
@@ -25,9 +28,13 @@ class Style:
     plus_minus: str = "±"
     win: str = MARKS["win"]
     loss: str = MARKS["loss"]
+    equivalent: str = MARKS["equivalent"]
+    undecided: str = MARKS["undecided"]
     pending: str = "…"
+    undefined: str = "–"
     mean_width: int = 0
     best: Callable[[str], str] | None = None
+    percent: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -50,21 +57,31 @@ def body_groups(table: ResultTable, style: Style) -> list[Group]:
             best = metric.text(metric.best(means)) if style.best and means else None
             is_best = [entry.mean is not None and metric.text(entry.mean) == best for entry in row]
             rows.append([style.escape(dataset), *(cell_text(e, style, metric, b) for e, b in zip(row, is_best))])
-        groups.append(Group(heading, rows, [] if groups else _foot_rows(table)))
+        groups.append(Group(heading, rows, [] if groups else foot_rows(table)))
     return groups
 
 
-def _foot_rows(table: ResultTable) -> list[list[str]]:
-    """Return the counts below the table: win/tie/loss, and the datasets that are counted."""
+def foot_rows(table: ResultTable) -> list[list[str]]:
+    """Return the counts below the table: those of each verdict, and the datasets that are counted."""
+    if not table.tallies:
+        return []
     tallies = [table.tallies.get(column.key) for column in table.columns]
-    counted = (f"{tally.counted} of {len(table.datasets)}" if tally else "" for tally in tallies)
-    return [["win/tie/loss", *(str(tally or "") for tally in tallies)], ["counted", *counted]] if table.tallies else []
+    if table.test == "bayes":
+        rows = [[name, *(str(getattr(t, verdict)) if t else "" for t in tallies)] for name, verdict in _COUNTS.items()]
+    else:
+        rows = [["win/tie/loss", *(str(t or "") for t in tallies)]]
+    return [*rows, ["counted", *(f"{t.counted} of {len(table.datasets)}" if t else "" for t in tallies)]]
 
 
 def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = False) -> str:
     """Write one entry: its value, or the number of its finished folds, or N/A."""
     if entry.status == "ok":
-        return value_text(entry.mean, entry.std, entry.verdict, style, metric, is_best)
+        text = value_text(entry.mean, entry.std, entry.verdict, style, metric, is_best)
+        if style.percent and entry.posterior:
+            text = text + " " + style.percent(percent_text(entry.posterior))
+        return text
+    if entry.status == "undefined":
+        return style.undefined
     text = f"{style.pending} {entry.n}/{entry.expected}" if entry.status == "pending" else "N/A"
     return text + (style.note(entry.note) if entry.note else "")
 
@@ -78,4 +95,9 @@ def value_text(
         text = style.best(text)
     if std is not None:
         text += f" {style.plus_minus} {metric.text(std)}"
-    return text + {"win": " " + style.win, "loss": " " + style.loss}.get(verdict, "")
+    return text + (" " + getattr(style, verdict) if verdict in MARKS else "")
+
+
+def percent_text(posterior: Posterior) -> str:
+    """Write the probabilities of better, equivalent and worse in percent: `97/3/0`."""
+    return "/".join(f"{100 * p:.0f}" for p in (posterior.better, posterior.equivalent, posterior.worse))

@@ -6,25 +6,30 @@ The status of a cell, the same in every format:
 
 * ``ok``: all folds finished. Only these cells have a mean, and only these are tested (if the reference cell is ``ok``).
 * ``pending``: folds are still to be run; shown as ``… 12/25``.
+* ``undefined``: the learner does not have this metric; shown as –.
 * the names of its failures, such as ``timeout``: no fold finished, or all folds ran and some failed; shown as N/A with
   a footnote, as in the papers.
 """
 
+import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 from ..errors import ResultsError
+from ..evaluation.bayes import ROPE, Posterior, bayesian_t_test
 from ..evaluation.significance import TestResult, Verdict, corrected_t_test, paired_t_test
 from .footnotes import failure_note, reading_note, significance_note
-from .metrics import AUC, METRICS, Metric
+from .metrics import AUC, Metric, metric_of
 from .titles import plain_title
 
-__all__ = ["Cell", "Column", "Entry", "ResultTable", "Section", "Tally", "build_table", "tally"]
+__all__ = ["Cell", "Column", "Entry", "ResultTable", "Section", "Tally", "Test", "build_table", "tally"]
 
 ALPHA = 0.05
+
+Test = Literal["paired", "corrected", "bayes"]
 
 
 @dataclass(frozen=True)
@@ -96,21 +101,24 @@ class Entry:
     mean: float | None = None  # None unless the status is ok
     std: float | None = None  # None also for a single fold
     verdict: Verdict | None = None  # of the reference column against this one; None where nothing was tested
-    p_value: float | None = None
+    p_value: float | None = None  # of a t-test
+    posterior: Posterior | None = None  # of the Bayesian test
     note: int | None = None  # number of a footnote, from 1
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of datasets on which the reference won, tied and lost against a column."""
+    """Number of datasets with each verdict of the reference against a column."""
 
     win: int
     tie: int
     loss: int
+    equivalent: int
+    undecided: int
 
     @property
     def counted(self) -> int:
-        return self.win + self.tie + self.loss
+        return self.win + self.tie + self.loss + self.equivalent + self.undecided
 
     def __str__(self) -> str:
         return f"{self.win}/{self.tie}/{self.loss}"
@@ -133,7 +141,7 @@ class ResultTable:
     columns: tuple[Column, ...]
     entries: dict[tuple[str, str], Entry]  # by dataset and column key
     reference: str | None  # key of the reference column; None if it is not shown
-    test: Literal["paired", "corrected"]
+    test: Test
     test_fraction: float  # share of the rows that a fold tests on
     tallies: dict[str, Tally]  # for each column but the reference; empty if nothing is tested
     cell_notes: tuple[str, ...]  # footnotes of single cells
@@ -142,7 +150,9 @@ class ResultTable:
     sections: tuple[Section, ...] = ()  # other metrics
     ddof: int = 1  # a std has n - ddof in the denominator
     runs: str = "folds"  # the name of a repetition in the paper: folds or trials
-    level: float = ALPHA  # of the test
+    level: float = ALPHA  # of the test; a Bayesian verdict has a probability above 1 - level
+    rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
+    sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
 
     @property
     def title(self) -> str:
@@ -183,18 +193,20 @@ def build_table(
     columns: list[Column],
     cells: dict[tuple[str, str], Cell],
     reference: str,
-    test: Literal["paired", "corrected"],
+    test: Test,
     test_fraction: float,
     origins: Mapping[str, Sequence[str]] | None = None,
     metrics: tuple[str, ...] = ("auc",),
     ddof: int = 1,
     runs: str = "folds",
+    rope: float = ROPE,
+    sources: Mapping[str, str] | None = None,
 ) -> ResultTable:
-    """Summarise the cells, test each column against the reference, count wins, ties and losses.
+    """Summarise the cells, test each column against the reference, count the verdicts.
 
     Parameters
     ----------
-    title, datasets, origins, ddof, runs
+    title, datasets, origins, ddof, runs, rope, sources
         See `ResultTable`.
     columns : list of Column
         In order; the reference is moved to the front, as in the paper.
@@ -202,12 +214,14 @@ def build_table(
         One for each dataset and column; a cell that has not been run has no folds.
     reference : str
         Key of the column that the others are tested against.
-    test : {'paired', 'corrected'}
-        The paper's paired t-test, or the corrected test of Nadeau and Bengio; both at the level 0.05.
+    test : {'paired', 'corrected', 'bayes'}
+        The paper's paired t-test or the corrected test of Nadeau and Bengio, both at the level 0.05, or the Bayesian
+        correlated t-test.
     test_fraction : float
-        Share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation; for the corrected test.
+        Share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation; for the corrected and the Bayesian
+        test.
     metrics : tuple of str
-        Keys of `METRICS`, "auc" first; cells have values of all the others.
+        Names of `metric_of`, "auc" first; cells have values of all the others.
 
     Returns
     -------
@@ -220,7 +234,11 @@ def build_table(
     ResultsError
         If two complete cells of a dataset come from different folds.
     """
-    tests = {"paired": paired_t_test, "corrected": partial(corrected_t_test, test_fraction=test_fraction)}
+    tests = {
+        "paired": paired_t_test,
+        "corrected": partial(corrected_t_test, test_fraction=test_fraction),
+        "bayes": partial(bayesian_t_test, test_fraction=test_fraction, rope=rope),
+    }
     if test not in tests:
         raise ValueError(f"test must be one of {sorted(tests)}, got {test!r}")
     keys = [column.key for column in columns]
@@ -243,7 +261,7 @@ def build_table(
             entries[dataset, column.key] = _entry(cell, cell.aucs, ddof, result, notes, runs)
     sections = [
         Section(
-            METRICS[key],
+            metric_of(key),
             {place: _entry(cell, cell.others.get(key, ()), ddof, None, notes, runs) for place, cell in cells.items()},
         )
         for key in metrics[1:]
@@ -259,14 +277,16 @@ def build_table(
         tallies={column.key: tally(entries, datasets, column.key) for column in columns[1:]},
         cell_notes=tuple(notes),
         origins={key: tuple(notes) for key, notes in (origins or {}).items() if notes},
-        metric=METRICS["auc"] if sections else AUC,
+        metric=metric_of("auc") if sections else AUC,
         sections=tuple(sections),
         ddof=ddof,
         runs=runs,
+        rope=rope,
+        sources=dict(sources or {}),
     )
 
 
-def _tested(dataset: str, reference: str, a: Cell, key: str, b: Cell, test: Callable) -> TestResult | None:
+def _tested(dataset: str, reference: str, a: Cell, key: str, b: Cell, test: Callable) -> TestResult | Posterior | None:
     if not a.status == b.status == "ok":
         return None
     if a.folds != b.folds:
@@ -279,7 +299,7 @@ def _tested(dataset: str, reference: str, a: Cell, key: str, b: Cell, test: Call
 
 
 def _entry(
-    cell: Cell, values: tuple[float, ...], ddof: int, result: TestResult | None, notes: list[str], runs: str
+    cell: Cell, values: tuple[float, ...], ddof: int, result: TestResult | Posterior | None, notes: list[str], runs: str
 ) -> Entry:
     n, note = len(cell.folds), None
     if cell.failed:
@@ -289,14 +309,18 @@ def _entry(
         note = notes.index(text) + 1
     if cell.status != "ok":
         return Entry(cell.status, n, cell.expected, note=note)
+    if not values or any(map(math.isnan, values)):
+        return Entry("undefined", n, cell.expected)
     # Exactly rounded, so the bytes of a table do not depend on how a machine orders its sums.
     mean = statistics.fmean(values)
     std = (statistics.stdev if ddof else statistics.pstdev)(values) if cell.expected > 1 else None
-    tested = (result.verdict(ALPHA), result.p_value) if result else (None, None)
-    return Entry("ok", n, cell.expected, mean, std, *tested)
+    entry = Entry("ok", n, cell.expected, mean, std)
+    if isinstance(result, Posterior):
+        return replace(entry, verdict=result.verdict(ALPHA), posterior=result)
+    return replace(entry, verdict=result.verdict(ALPHA), p_value=result.p_value) if result else entry
 
 
 def tally(entries: Mapping[tuple[str, str], Entry], datasets: Sequence[str], key: str) -> Tally:
     """Count the verdicts of a column."""
     verdicts = [entries[dataset, key].verdict for dataset in datasets]
-    return Tally(verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss"))
+    return Tally(*(verdicts.count(name) for name in get_args(Verdict)))

@@ -1,11 +1,12 @@
 """A table as plain text that keeps to a terminal's width."""
 
 from .footnotes import brief_notes
+from .over_datasets import HEADINGS, OverDatasets
 from .style import Style, body_groups
 from .table import ResultTable
 from .text import GAP, columns_text, paragraph, superscript
 
-__all__ = ["MIN_WIDTH", "to_terminal"]
+__all__ = ["MIN_WIDTH", "over_datasets_to_terminal", "to_terminal"]
 
 MIN_WIDTH = 40  # room for the datasets and one column
 _LONGEST_HEADING = 15
@@ -18,7 +19,7 @@ def to_terminal(table: ResultTable, width: int = 80) -> str:
     """
     width = max(width, MIN_WIDTH)
     means = [table.metric.text(entry.mean) for entry in table.entries.values() if entry.mean is not None]
-    style = Style(str, superscript, mean_width=max(map(len, means), default=0))
+    style = Style(str, superscript, mean_width=max(map(len, means), default=0), percent=str)
     headings = [["datasets", *(column.title for column in table.columns)]]
     groups = body_groups(table, style)
     widths = _widths(headings[0], [row for group in groups for row in group.rows + group.foot], width)
@@ -39,6 +40,22 @@ def to_terminal(table: ResultTable, width: int = 80) -> str:
     notes += [_one_line(f"{column.title}: {note}", width) for column, note in table.column_notes]
     notes += [paragraph(note, width) for note in brief_notes(table)]
     return "\n\n".join([*parts, "\n".join(notes)]) + "\n"
+
+
+def over_datasets_to_terminal(found: OverDatasets, width: int = 80) -> str:
+    """Render the tests over datasets as plain text in lines of at most `width` characters."""
+    width = max(width, MIN_WIDTH)
+    notes = [paragraph(sentence, width) for sentence in found.sentences]
+    if not found.contests:
+        return "\n".join([*notes, ""])
+    rows = found.rows()
+    gaps = GAP * (len(HEADINGS) - 1)
+    widths = [max(map(len, column)) for column in zip(HEADINGS, *rows)]
+    if sum(widths) + gaps > width:  # the last heading is broken at its blanks
+        widths[-1] = max(len("equivalent"), *(len(row[-1]) for row in rows))
+        widths[0] = min(widths[0], width - gaps - sum(widths[1:]))
+    rule = "-" * (sum(widths) + gaps)
+    return "\n".join([*columns_text([HEADINGS], widths), rule, *columns_text(rows, widths), rule, *notes, ""])
 
 
 def _one_line(text: str, width: int) -> str:

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from .metrics import AUC
 
-__all__ = ["GAP", "auc_text", "columns_text", "paragraph", "superscript"]
+__all__ = ["GAP", "auc_text", "columns_text", "paragraph", "rope_text", "superscript"]
 
 GAP = 2  # blanks between columns
 
@@ -16,6 +16,11 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def auc_text(value: float) -> str:
     """Print an AUC or its std as the paper does: four decimals, no leading zero (.8309, but 1.0000)."""
     return AUC.text(value)
+
+
+def rope_text(rope: float) -> str:
+    """Print half the width of a region of practical equivalence: .005."""
+    return f"{rope:g}".removeprefix("0") or "0"
 
 
 def superscript(number: int) -> str:

@@ -24,6 +24,7 @@ _SYMBOLS = dict(zip(_GREEK.split(), "αβγδεζηθικλμνξπρστυφχ�
     "geq": "≥",
     "ge": "≥",
     "in": "∈",
+    "approx": "≈",
     "infty": "∞",
     "to": "→",
     "bullet": "•",

@@ -65,7 +65,7 @@ def grid_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
                     **_place(task, record, titles),
                     **axes,
                     "inner_auc": aucs,
-                    "selected": np.logical_and.reduce(selected) if selected else np.zeros(len(aucs), dtype=bool),
+                    "selected": np.logical_and.reduce(selected) if selected else np.full(len(aucs), record.ok),
                     "id": record.id,
                 }
             )

@@ -33,6 +33,24 @@ Size = Annotated[int, Field(gt=0, lt=2**62)]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
+class Parts(BaseModel):
+    """Numbers of rows of each part of a dataset."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    train: Annotated[int, Field(ge=0)]
+    validation: Annotated[int, Field(ge=0)]
+    test: Annotated[int, Field(ge=0)]
+
+
+class RowMetadata(BaseModel):
+    """What is known of the parts, groups and times of the rows of a dataset."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    split: Parts | None = None
+
+
 class DatasetFacts(BaseModel):
     """Facts about a dataset of the runs of a folder, or that it was unavailable."""
 
@@ -45,6 +63,13 @@ class DatasetFacts(BaseModel):
     n_positive: Size | None = None
     density: Annotated[float, Field(ge=0, le=1)] | None = None
     files: list[dict[str, Any]] = []
+    row_metadata: RowMetadata = RowMetadata()
+
+    @property
+    def parts(self) -> tuple[int, int, int] | None:
+        """Rows for training, validation and test, where the dataset says so."""
+        split = self.row_metadata.split
+        return None if split is None else (split.train, split.validation, split.test)
 
     def plain(self) -> dict[str, Any]:
         """Return all facts as JSON values."""

@@ -118,8 +118,8 @@ class Record(Part):
         return {} if columns is None else {**columns, **self.timing.columns}
 
     @property
-    def metrics(self) -> dict[str, float]:
-        """Numbers by name; empty for kinds that only draw figures, or without a number."""
+    def metrics(self) -> dict[str, float | None]:
+        """Numbers by name, None for what a learner does not have; empty without a number, or for figures only."""
         return getattr(self.outcome, "metrics", {})
 
     @property

@@ -3,6 +3,7 @@
     <results>/running/<id>.json          a record of the run that is under way, written in one step; git ignores these
     <results>/running/<id>.partial       inner folds of a task under way
     <results>/running/<id>.claim         which process has begun a task
+    <results>/scores/<id>.npz            test scores of a task, where the protocol keeps them
     <results>/records/<dataset>.jsonl    finished records, one a line, sorted by column, trial and fold
 
 A file of records is written whole and moved into place; only then are the loose records that it now has removed.
@@ -16,22 +17,25 @@ import gc
 import hashlib
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from ..errors import ResultsError
-from ..files import read_json, remove_file, write_bytes, write_text
+from ..files import read_json, remove_file, write_bytes, write_text, written_at_once
 from ..task import Task
 from .record import Record, record_of_line, record_to_line
 
 __all__ = ["Damage", "Records", "Store"]
 
-RUNNING, PACKED = "running", "records"
+RUNNING, PACKED, SCORES = "running", "records", "scores"
 _BEGIN = b'{"id":"'
 _CHECKSUM_LENGTH = len('"checksum":"0123456789abcdef"}')
 
@@ -166,6 +170,46 @@ class Store:
         """Write a loose record and remove its inner folds."""
         write_bytes(self.loose_path(record), record_to_line(record) + b"\n")
         remove_file(self.partial_path(record))
+
+    def scores_path(self, id: str) -> Path:
+        """Where the test scores of a task are kept."""
+        return self.folder / SCORES / f"{id}.npz"
+
+    def write_scores(
+        self, task: Task, rows: np.ndarray, y: np.ndarray, scores: np.ndarray, probabilities: np.ndarray | None
+    ) -> None:
+        """Keep the test scores of a task, compressed; the same scores give the same bytes."""
+        path = self.scores_path(task.id or "")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        arrays = {"rows": rows, "y": y, "scores": scores}
+        with written_at_once(path) as stream:
+            np.savez_compressed(stream, **arrays, **({} if probabilities is None else {"probabilities": probabilities}))
+
+    def copy_scores(self, other: Store, id: str) -> None:
+        """Copy the test scores of a task from another folder, if they were kept there and are not here."""
+        source, path = other.scores_path(id), self.scores_path(id)
+        if source.is_file() and not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(path, source.read_bytes())
+
+    def read_scores(self, id: str) -> dict[str, np.ndarray] | None:
+        """Rows, labels, scores and perhaps probabilities of a task; None where they were not kept.
+
+        Raises
+        ------
+        ResultsError
+            If the file is damaged.
+        """
+        path = self.scores_path(id)
+        if not path.is_file():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+                return {name: kept[name] for name in kept.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise ResultsError(
+                f"{path} is damaged: {error}", f"rm '{path}' and compute this task again: opauc-bench run ... --fresh"
+            ) from error
 
     def discard(self, tasks: Iterable[Task]) -> None:
         """Remove the records of tasks and their inner folds, so that they are computed again."""

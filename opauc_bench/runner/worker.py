@@ -23,7 +23,7 @@ from ..data import Dataset, open_prepared
 from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import is_narrower, span_coordinates
-from ..learners import get_learner
+from ..learners import ESTIMATOR, get_learner
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
 from ..results.record import Record, make_record
@@ -117,7 +117,8 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
 
 def _own_place(error: BaseException, task: Task) -> str:
     """The line that raised an error, for a learner from a file."""
-    path = task.learner.rpartition(":")[0]
+    address = task.params["estimator"] if task.learner == ESTIMATOR else task.learner
+    path = address.rpartition(":")[0]
     # Without the folder: records do not depend on paths.
     return f" ({os.path.basename(place_of(error, path))})" if path.endswith(".py") else ""
 
@@ -149,6 +150,7 @@ def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dic
         check_limits=deadline.check,
         partial=partial,
         keep=keep,
+        keep_scores=functools.partial(store.write_scores, task) if store else lambda *_: None,
         cpu_seconds_before=partial.get("cpu_seconds", 0.0),
     )
     return task.protocol.compute(context)
@@ -204,7 +206,7 @@ def failed_record(task: Task, status: str, message: str, seconds: float = 0.0) -
 
 
 def load_learner(task: Task) -> None:
-    """Load, and compile where needed, everything that a task's learner uses, by training it on a few made-up rows.
+    """Load, and compile where needed, everything that a task's learner uses, by training it on some made-up rows.
 
     Errors are ignored: they occur again in the task.
     """
@@ -234,11 +236,12 @@ def _load(learner: str, params: str, setting: str) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (20, 3)), np.array([1, -1] * 10, dtype=np.int8)
     with contextlib.suppress(Exception, SystemExit):
-        estimator = get_learner(learner)(**json.loads(params)).set_params(**json.loads(setting))
+        first = {axis: (value,) for axis, value in json.loads(setting).items()}
+        estimator, grid = _searched(learner, json.loads(params), first)
         for n_settings in (1, 2):
-            grid = {axis: np.full(n_settings, getattr(estimator, axis)) for axis in estimator.grid_axes}
+            settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
             for rows in (X, sparse.csr_matrix(X)):
-                score_columns(rows, y, np.arange(20), clone(estimator).fit_grid(rows, y, grid))
+                score_columns(rows, y, np.arange(20), clone(estimator).fit_grid(rows, y, settings))
 
 
 @functools.lru_cache(maxsize=2)

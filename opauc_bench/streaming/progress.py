@@ -21,15 +21,7 @@ def shown_auc(auc: float | None) -> str:
 
 
 class Meter:
-    """Say on standard error how many rows have been read, how fast, and how long it will take.
-
-    Parameters
-    ----------
-    source : Source
-        What is read; tells how much of it has been read.
-    quiet : bool
-        Say nothing.
-    """
+    """Say on standard error, unless ``quiet``, how many rows have been read, how fast, and how long it will take."""
 
     def __init__(self, source: Source, quiet: bool = False):
         self._source = source
@@ -45,15 +37,7 @@ class Meter:
         return time.monotonic() - self._begin
 
     def tick(self, n_rows: int, more: Callable[[], str] = str) -> None:
-        """Say how far it is, if it was not said just now.
-
-        Parameters
-        ----------
-        n_rows : int
-            Rows so far.
-        more : callable
-            Makes what stands at the end of the line.
-        """
+        """Say how far it is, if it was not said just now; ``more`` makes the end of the line."""
         now = time.monotonic()
         if self._quiet or now - self._said < (_ON_TERMINAL if self._terminal else _ELSEWHERE):
             return

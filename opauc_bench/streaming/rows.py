@@ -28,26 +28,11 @@ def shown_label(label: float) -> str:
 
 
 class Source(io.RawIOBase):
-    """Bytes of a file as they lie on the disk, counted; ``-`` is standard input.
-
-    Attributes
-    ----------
-    name : str
-        For messages.
-    size : int or None
-        Bytes in all, where that is known.
-    position : int
-        Bytes read so far.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be opened.
-    """
+    """Bytes of a file as they lie on the disk, counted; ``-`` is standard input."""
 
     def __init__(self, file: str):
         super().__init__()
-        self.name = "standard input" if file == "-" else file
+        self.name = "standard input" if file == "-" else file  # for messages
         self.again = file != "-" and Path(file).is_file()  # whether it can be read a second time
         try:
             self._raw = io.FileIO(os.dup(0) if file == "-" else file)
@@ -56,8 +41,8 @@ class Source(io.RawIOBase):
                 f"{self.name}: cannot be read ({error.strerror})", "name a svmlight file, or - for standard input"
             ) from None
         status = os.fstat(self._raw.fileno())
-        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
-        self.position = 0
+        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None  # bytes in all, where that is known
+        self.position = 0  # bytes read so far
 
     @property
     def share(self) -> float:
@@ -85,22 +70,9 @@ class Source(io.RawIOBase):
 class LabelledRows:
     """Read a source; labels become classes.
 
-    Parameters
-    ----------
-    source : Source
-    n_features : int, optional
-        Larger indices are refused.
-    zero_based : bool
-    unit_length : bool
-        Whether rows are divided by their length.
-    positive : float, optional
-        The label of the positive class; by default the greater one of the two, so that rows have to wait until both
-        labels have come.
-
-    Attributes
-    ----------
-    labels : list of float
-        In the order in which they came.
+    The positive class has the label ``positive``, by default the greater one of the two, so that rows have to wait
+    until both labels have come. With ``unit_length`` rows are divided by their length. Indices above ``n_features`` are
+    refused.
     """
 
     def __init__(
@@ -116,17 +88,11 @@ class LabelledRows:
         self._chunks_of_source = partial(source.chunks, n_features=n_features, zero_based=zero_based)
         self._unit_length = unit_length
         self._positive = positive
-        self.labels: list[float] = []
+        self.labels: list[float] = []  # in the order in which they came
 
     @property
     def classes(self) -> np.ndarray:
-        """Both labels, the positive one last.
-
-        Raises
-        ------
-        DataError
-            If there are not both.
-        """
+        """Both labels, the positive one last; DataError if there are not both."""
         if len(self.labels) < 2:
             came = f"only {shown_label(self.labels[0])}" if self.labels else "no rows"
             raise DataError(f"{self._source.name}: expected rows of two labels, got {came}", "AUC needs both classes")
@@ -134,14 +100,7 @@ class LabelledRows:
         return np.array([high, low] if self._positive == low else [low, high])
 
     def __iter__(self) -> Iterator[tuple]:
-        """Yield CSR rows and which of them are positive.
-
-        Raises
-        ------
-        DataError
-            With file and line, if a row cannot be read or has a third label; if both labels do not come, or the second
-            one too late.
-        """
+        """Yield CSR rows and which of them are positive; DataError unless there are two labels, soon enough."""
         waiting, n_rows, n_values = [], 0, 0
         for chunk in self._chunks():
             self._check_labels(chunk)

@@ -13,11 +13,6 @@ class RecentScores:
     """The scores of the latest rows.
 
     A sample of all rows would mix scores of the present model with those of its beginnings, which differ in size.
-
-    Parameters
-    ----------
-    size : int
-        How many rows are kept.
     """
 
     def __init__(self, size: int):
@@ -48,11 +43,6 @@ class ClassSamples:
     """Up to ``size`` scores of each class, every row of a class with the same chance to be among them.
 
     Because AUC compares the classes, each has a reservoir of its own: a rare one is kept whole.
-
-    Parameters
-    ----------
-    size : int
-        Most scores of a class.
     """
 
     def __init__(self, size: int):

@@ -21,16 +21,7 @@ _POWER = re.compile(r"([0-9.]+)(?:\^|\*\*)([+-]?[0-9]+)")
 
 
 def make_learner(name: str, given: dict[str, str | None], assignments: list[str]) -> OnePassLearner:
-    """Make an estimator.
-
-    Parameters
-    ----------
-    name : str
-        Of a learner that sees every row once, or ``path/to/file.py:Class``.
-    given : dict
-        Values as they were typed, by parameter; None is left out.
-    assignments : list of str
-        ``name=value``, in addition.
+    """Make a learner from values as they were typed: ``given`` by parameter, where None is left out, and assignments.
 
     Raises
     ------

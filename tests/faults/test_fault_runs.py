@@ -74,9 +74,12 @@ EXPERIMENT = """
 title: An experiment for fault injection
 catalogue: catalogue.yaml
 datasets: [own, wine]
-learners: ["mine.py:Paused", uni_log]
+learners:
+  - "mine.py:Paused"
+  - uni_log
+  - {estimator: sklearn.linear_model.LogisticRegression, grid: {C: [0.01, 1]}}
 grids: {eta: {pow2: [-8, 0, 4]}}
-protocol: {trials: 2, folds: 3, inner_folds: 3}
+protocol: {trials: 2, folds: 3, inner_folds: 3, keep_scores: true, metrics: [average_precision, brier]}
 """
 
 RIGHT, CLEAR = "right table", "clear error"

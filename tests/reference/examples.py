@@ -28,6 +28,20 @@ def examples(n_samples, n_features, arrangement="mixed", seed=0):
     return X, y
 
 
+def some_settings(grid):
+    """Settings of a large grid that a slow reference is run on: the first, the last, and every 13th between them.
+
+    Returns
+    -------
+    columns : ndarray of int
+    settings : dict of str to ndarray
+        The grid of these settings.
+    """
+    n = len(next(iter(grid.values())))
+    columns = np.unique(np.r_[: min(n, 16), 0:n:13, max(n - 16, 0) : n])
+    return columns, {axis: values[columns] for axis, values in grid.items()}
+
+
 def orthogonal(n, rng):
     """A random orthogonal matrix."""
     return np.linalg.qr(rng.standard_normal((n, n)))[0]

@@ -93,8 +93,8 @@ def _compare(blocks: Callable[[], Iterator], due: Read | None, name: str, n_feat
             require(int(place.group(1)) in due.wrong, f"nothing is wrong with the line of: {error.message}")
         return "refused"
     require(due is not None and not due.wrong, f"accepted, though {due and sorted(due.wrong)[:5]} is wrong")
-    rows = [row for X, _ in blocks for row in _rows_of(X, n_features)]
-    labels = [label for _, found in blocks for label in found.tolist()]
+    rows = [row for X, *_ in blocks for row in _rows_of(X, n_features)]
+    labels = [label for _, found, *_ in blocks for label in found.tolist()]
     require(labels == due.labels, f"labels {labels}, expected {due.labels}")
     require(rows == [{j: v for j, v in row.items() if v != 0} for row in due.rows], "other values than the reference")
     return "accepted"
@@ -290,7 +290,7 @@ def _prepared(text: bytes, option: int, folder: Path) -> str:
     for array, values in arrays.items():
         np.save(place / f"{array}.npy", values)
     meta = {"name": "toy", "kind": "csr", "shape": [3, 3], "manifest": {"storage": "csr"}}
-    meta["fingerprint"] = store.fingerprint_of(place, "csr", (3, 3))
+    meta["fingerprint"] = store.fingerprint_of(place, meta["manifest"], (3, 3))
     meta["files"] = {f"{array}.npy": (place / f"{array}.npy").stat().st_size for array in arrays}
     if option % 5 < 4:
         victim = place / f"{list(arrays)[option % 5]}.npy"

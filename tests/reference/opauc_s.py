@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from opauc_bench.learners.opauc.sparse_matrix_kernels import NNZ
+
 
 def keep_largest(G, size):
     """The ``size`` largest absolute entries of a symmetric matrix, the others nullified.
@@ -76,3 +78,17 @@ def opauc_s(X, y, eta, lam, tau, *, rule=keep_largest, slack=0.0):
             gradient = -label * z + z * (z @ w) + lam * w + (G[o] / T[o] - np.outer(c[o], c[o])) @ w  # Eqs. 16, 17
             w = w - eta * gradient
     return w, G
+
+
+def n_entries(matrix) -> int:
+    """Nonzero entries of the full matrix, as a learner's `SymmetricRows` counts them."""
+    return int(matrix.index.counters[NNZ])
+
+
+def dense(matrix) -> np.ndarray:
+    """The full matrix of a learner's `SymmetricRows`."""
+    full = np.zeros((len(matrix.index.start),) * 2)
+    for i, (start, length) in enumerate(zip(matrix.index.start, matrix.index.length)):
+        there = matrix.cols[start : start + length]
+        full[i, there] = full[there, i] = matrix.vals[start : start + length]
+    return full

@@ -18,6 +18,7 @@ PROTOCOLS = {
     "timing": {"kind": "timing", "repeats": 2},
     "sketch_error": {"kind": "sketch_error", "sizes": [2, 4]},
     "prequential": {"kind": "prequential"},
+    "predefined": {"kind": "predefined"},
 }
 TESTED = {
     "n_train": 8,
@@ -28,6 +29,7 @@ TESTED = {
 OUTCOMES = {
     "cv": {**TESTED, "metrics": {"auc": 0.1 + 0.2}},
     "holdout": {**TESTED, "n_validation": 2, "metrics": {"auc": 0.75, "sparse_ratio": 0.5}},
+    "predefined": {**TESTED, "metrics": {"auc": 0.75, "sparse_ratio": 0.5}},
     "sweep": {"columns": {"auc": [0.5, None], "sparse_ratio": [1.0, None]}},
     "convergence": {"selected": {"eta": 0.5}, "columns": {"n_seen": [1, 2, 4], "auc": [0.5, 0.75, 1.0]}},
     "timing": {"selected": {"eta": 0.5}},

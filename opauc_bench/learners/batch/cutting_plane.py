@@ -45,40 +45,18 @@ _SMALLEST = 1e-22  # lambda, for features of size 1, below which rounding alone 
 
 @dataclass(frozen=True)
 class Path:
-    """Solutions along a regularisation path.
+    """Solutions along a regularisation path."""
 
-    Attributes
-    ----------
-    coef : ndarray of shape (n_features, n_lam)
-        NaN where no gap could be certified: for lambdas many orders of magnitude below anything useful.
-    objective : ndarray of shape (n_lam,)
-        J at the solution.
-    gap : ndarray of shape (n_lam,)
-        Certified upper bound of the objective's distance to its minimum.
-    n_planes : int
-        Separations with a new plane, over the whole path.
-    """
-
-    coef: np.ndarray
-    objective: np.ndarray
-    gap: np.ndarray
-    n_planes: int
+    coef: np.ndarray  # (n_features, n_lam), NaN where no gap could be certified: for lambdas below anything useful
+    objective: np.ndarray  # (n_lam,), J at the solution
+    gap: np.ndarray  # (n_lam,), certified upper bound of the objective's distance to its minimum
+    n_planes: int  # separations with a new plane, over the whole path
 
 
 def pairwise_hinge(scores: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """Mean hinge loss over all pairs and its subgradient with respect to the scores, in O(n log n).
+    """Mean hinge loss R over all pairs and its subgradient c with respect to the scores, in O(n log n).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples,)
-    y : ndarray of shape (n_samples,)
-        Labels, -1 or +1, both of them present.
-
-    Returns
-    -------
-    risk : float
-    c : ndarray of shape (n_samples,)
-        Sums to zero; ``X' c`` is a subgradient of the risk with respect to the weights.
+    Both labels, -1 and +1, have to be present. c sums to zero; X'c is a subgradient with respect to the weights.
     """
     shifted = scores - 0.5 * y
     order = np.argsort(shifted)
@@ -94,23 +72,9 @@ def pairwise_hinge(scores: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray
 
 
 def hinge_path(X, y: np.ndarray, lam: np.ndarray, *, gap: float = 1e-3, tick: Tick = lambda: None) -> Path:
-    """Minimise lam/2 |w|^2 plus the mean hinge loss over pairs, for every lambda.
+    """Minimise lam/2 |w|^2 plus the mean hinge loss over pairs, for every lambda, from the largest to the smallest.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-        Labels, -1 or +1, both of them present.
-    lam : ndarray of shape (n_lam,)
-        Positive, in any order: solved from the largest to the smallest.
-    gap : float
-        Certified gap to the minimum, relative to min(max(J, 0.1), 1 - J).
-    tick : callable
-        Called after each plane; what it raises ends the search.
-
-    Returns
-    -------
-    Path
+    The certified ``gap`` is relative to min(max(J, 0.1), 1 - J). ``tick`` is called after each plane.
     """
     solver = _Solver(X, y, gap, tick)
     coef, objective, gaps = np.empty((X.shape[1], len(lam))), np.empty(len(lam)), np.empty(len(lam))

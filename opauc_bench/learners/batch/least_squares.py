@@ -29,7 +29,14 @@ from ..parameters import POSITIVE
 from .base import BatchLearner
 from .univariate import BatchUnivariate
 
-__all__ = ["LSSVM", "BatchUniSqu", "ridge_path"]
+__all__ = ["LSSVM", "BatchUniSqu"]
+
+
+def _cost(_learner, n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
+    small = min(n_rows, n_features)
+    product = min(n_rows * n_features * small / 1e10, 3e-9 * n_rows * n_nonzero * min(n_nonzero, n_rows))
+    seconds = 1e-3 + product + small**3 / 6e9 + 4e-10 * n_features * small * n_settings
+    return seconds, 8.0 * (3 * small**2 + 2 * n_rows * n_nonzero + n_features * n_settings)
 
 
 class LSSVM(BatchLearner):
@@ -72,8 +79,7 @@ class LSSVM(BatchLearner):
         tick()
         return u / (1.0 + m @ u), None
 
-    def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        return _cost(n_rows, n_features, n_nonzero, n_settings)
+    cost = _cost
 
 
 class BatchUniSqu(BatchUnivariate):
@@ -91,35 +97,14 @@ class BatchUniSqu(BatchUnivariate):
         tick()
         return coef, (y_sum - x_sum @ coef) / total
 
-    def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        return _cost(n_rows, n_features, n_nonzero, n_settings)
-
-
-def _cost(n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
-    small = min(n_rows, n_features)
-    product = min(n_rows * n_features * small / 1e10, 3e-9 * n_rows * n_nonzero * min(n_nonzero, n_rows))
-    seconds = 1e-3 + product + small**3 / 6e9 + 4e-10 * n_features * small * n_settings
-    return seconds, 8.0 * (3 * small**2 + 2 * n_rows * n_nonzero + n_features * n_settings)
+    cost = _cost
 
 
 def ridge_path(X, weights: np.ndarray, groups: np.ndarray, v: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Solve (lam I + sum_i weights_i z_i z_i') w = v for every lam; z_i is x_i minus the weighted mean of its group.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Sparse rows stay sparse: they are centred in the products.
-    weights : ndarray of shape (n_samples,)
-    groups : ndarray of shape (n_samples, n_groups)
-        One 1 per row; without groups (n_groups = 0), rows are not centred.
-    v : ndarray of shape (n_features,)
-    lam : ndarray of shape (n_lam,)
-        Positive.
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_lam)
-        NaN where squares of the features overflow.
+    ``groups``, of shape (n_samples, n_groups), has one 1 per row; without groups, rows are not centred. Sparse rows
+    stay sparse: they are centred in the products. Returns shape (n_features, n_lam), NaN where squares overflow.
     """
     n_samples, n_features = X.shape
     by_group = groups.T * weights
@@ -177,12 +162,8 @@ class _SparseRows:
 
     def gram(self) -> np.ndarray:
         across = np.asarray(self.X @ self.centres.T) @ self.groups.T
-        return (
-            (self.X @ self.X.T).toarray()
-            - across
-            - across.T
-            + self.groups @ (self.centres @ self.centres.T) @ self.groups.T
-        )
+        means = self.groups @ (self.centres @ self.centres.T) @ self.groups.T
+        return (self.X @ self.X.T).toarray() - across - across.T + means
 
     def times(self, v: np.ndarray) -> np.ndarray:
         return self.X @ v - self.groups @ (self.centres @ v)

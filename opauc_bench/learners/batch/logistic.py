@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from .base import Tick
 from .univariate import BatchUnivariate
 
-__all__ = ["BatchUniLog", "logistic_path"]
+__all__ = ["BatchUniLog"]
 
 _GRADIENT = 1e-10  # of its norm at w = 0, where the steps end
 _GRADIENT_PENALISED = 1e-6  # of that of the weights alone
@@ -56,26 +56,10 @@ class BatchUniLog(BatchUnivariate):
 
 
 def logistic_path(X, y, weights, lam, penalised, tick: Tick) -> np.ndarray:
-    """Minimise the weighted logistic loss for every lambda.
+    """Minimise the logistic loss with the ``weights`` W_i for every lambda; shape (n_features, n_lam).
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-        Labels, -1 or +1.
-    weights : ndarray of shape (n_samples,)
-        W_i.
-    lam : ndarray of shape (n_lam,)
-        Positive, in any order.
-    penalised : ndarray of shape (n_features,)
-        1 for features that lambda acts on, 0 for the others.
-    tick : callable
-        Called after each step.
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_lam)
-        At each lambda the gradient's norm is below 1e-10 of what it is at w = 0. NaN where that one has overflowed.
+    Lambda acts on the features that are ``penalised`` (1, the others 0). At each lambda the gradient's norm is below
+    1e-10 of what it is at w = 0; NaN where that one has overflowed. ``tick`` is called after each step.
     """
     problem = _Problem(X, y, weights, penalised)
     if not np.isfinite(problem.largest):

@@ -8,7 +8,7 @@ from ..parameters import POSITIVE
 from .base import BatchLearner
 from .cutting_plane import hinge_path
 
-__all__ = ["SVMOR", "hinge_cost"]
+__all__ = ["SVMOR"]
 
 
 class SVMOR(BatchLearner):
@@ -43,11 +43,6 @@ class SVMOR(BatchLearner):
         return hinge_path(X, y, settings["lam"], gap=self.gap, tick=tick).coef, None
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        return hinge_cost(n_rows, n_features, n_nonzero, n_settings)
-
-
-def hinge_cost(n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
-    """Rough seconds and bytes of the cutting-plane solver."""
-    planes = 5 + 8 * n_settings
-    seconds = planes * (3e-4 + n_rows * (6e-8 + 2e-9 * n_nonzero) + 1e-8 * n_features * planes)
-    return seconds, 8.0 * (1024 * (n_features + 1024) + 10 * n_rows + 2 * n_rows * n_nonzero)
+        planes = 5 + 8 * n_settings
+        seconds = planes * (3e-4 + n_rows * (6e-8 + 2e-9 * n_nonzero) + 1e-8 * n_features * planes)
+        return seconds, 8.0 * (1024 * (n_features + 1024) + 10 * n_rows + 2 * n_rows * n_nonzero)

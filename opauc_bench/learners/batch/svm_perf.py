@@ -15,7 +15,7 @@ from ...errors import LearnerError
 from ..parameters import POSITIVE, OptionalPath, Options
 from .base import BatchLearner
 from .cutting_plane import hinge_path, pairwise_hinge
-from .svm import hinge_cost
+from .svm import SVMOR
 from .svm_perf_program import describe_program, find_program, run_program
 
 __all__ = ["SVMPerf"]
@@ -120,5 +120,4 @@ class SVMPerf(BatchLearner):
     def provenance(self):
         return dict(getattr(self, "_provenance", {}))
 
-    def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        return hinge_cost(n_rows, n_features, n_nonzero, n_settings)
+    cost = SVMOR.cost

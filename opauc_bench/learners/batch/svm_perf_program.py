@@ -11,10 +11,10 @@ import hashlib
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from subprocess import DEVNULL, STDOUT, Popen, TimeoutExpired
 
 import numpy as np
 from scipy import sparse
@@ -34,13 +34,7 @@ _SHOWN = 300  # characters of the program's output in a message
 
 
 def find_program(named: str | None = None) -> Path | None:
-    """Find the program: the one that is named, or that of the environment, or the one on PATH, or None.
-
-    Raises
-    ------
-    LearnerError
-        If a program is named that cannot be run.
-    """
+    """Find the program: the one that is named, or that of the environment, or the one on PATH, or None."""
     for where, text in (("program", named), (ENVIRONMENT, os.environ.get(ENVIRONMENT))):
         if text:
             path = shutil.which(os.path.expanduser(text))
@@ -57,29 +51,10 @@ def describe_program(program: Path) -> dict[str, str]:
 
 
 def run_program(program: Path, X, y: np.ndarray, Cs: np.ndarray, eps: float, tick: Tick) -> np.ndarray:
-    """Train on the area under the ROC curve, once for each C.
+    """Train on the area under the ROC curve, once for each C; weights of shape (n_features, n_settings).
 
-    Parameters
-    ----------
-    program : Path
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-        Labels, -1 or +1, both of them present.
-    Cs : ndarray of shape (n_settings,)
-        As the program takes it: beside the slack in percentage points.
-    eps : float
-        The program's tolerance, in percentage points.
-    tick : callable
-        Called several times a second while the program runs; if it raises, the program and its children are killed.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_features, n_settings)
-
-    Raises
-    ------
-    LearnerError
-        If the program fails, or leaves no complete model.
+    C stands beside the slack in percentage points, of which ``eps`` is the program's tolerance. ``tick`` is called
+    several times a second while the program runs; if it raises, the program and its children are killed.
     """
     values = X.data if sparse.issparse(X) else X
     if not (np.abs(values) < _LARGEST).all():
@@ -101,19 +76,12 @@ def run_program(program: Path, X, y: np.ndarray, Cs: np.ndarray, eps: float, tic
 def _run(command: list[str], folder: str, tick: Tick) -> None:
     with open(os.path.join(folder, "said"), "wb") as said:
         try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            process = Popen(command, cwd=folder, stdin=DEVNULL, stdout=said, stderr=STDOUT, start_new_session=True)
         except OSError as error:
             raise LearnerError(f"{command[0]} cannot be run: {error.strerror or error}", _HOW_TO) from error
     try:
         while True:
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(TimeoutExpired):
                 code = process.wait(_SECONDS_BETWEEN_LOOKS)
                 break
             tick()
@@ -133,24 +101,7 @@ def _said(folder: str) -> str:
 
 
 def read_model(path: Path, n_features: int, said: str = "") -> np.ndarray:
-    """Read the weights of a linear model file.
-
-    Parameters
-    ----------
-    path : Path
-    n_features : int
-    said : str
-        What the program printed, for the messages.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-
-    Raises
-    ------
-    LearnerError
-        If there is no file, or it is not a complete linear model with finite weights.
-    """
+    """Read the weights of a complete linear model file; messages contain what the program ``said``."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:

@@ -47,26 +47,20 @@ class _Buffers(State):
     sizes: np.ndarray  # (2,), examples buffered
     rows: np.ndarray  # (2, buffer_size + 1, n_features); the spare row holds the current example
     gram: np.ndarray  # (2, buffer_size, buffer_size)
+    settings_axes: ClassVar = {"W": 0}
 
     def coef(self, n_features):
         return self.W.T
 
-    def keep(self, columns):
-        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        self.W = np.ascontiguousarray(self.W[columns])
-
     def widened(self, fresh):
         if isinstance(fresh, _Buffers):
             return super().widened(fresh)
-        filled = [sparse.csr_matrix(self.rows[k, : self.sizes[k]]) for k in (0, 1)]
-        fresh.make_room(max(int(np.diff(rows.indptr).max(initial=0)) for rows in filled))
-        for k, rows in enumerate(filled):
-            for slot in range(rows.shape[0]):
-                part = slice(rows.indptr[slot], rows.indptr[slot + 1])
-                n = part.stop - part.start
-                fresh.lengths[k, slot] = n
-                fresh.features[k, slot, :n] = rows.indices[part]
-                fresh.values[k, slot, :n] = rows.data[part]
+        fresh.make_room(int((self.rows[:, :-1] != 0.0).sum(axis=2).max(initial=0)))
+        for k in (0, 1):
+            for slot, row in enumerate(self.rows[k, : self.sizes[k]]):
+                features = np.flatnonzero(row)
+                n = fresh.lengths[k, slot] = len(features)
+                fresh.features[k, slot, :n], fresh.values[k, slot, :n] = features, row[features]
         fresh.W[: self.W.shape[1]] = self.W.T
         fresh.rng, fresh.counts, fresh.sizes, fresh.gram = self.rng, self.counts, self.sizes, self.gram
         return fresh
@@ -165,14 +159,8 @@ class OAMGra(_OAM):
 def _reservoir(y, counts, size, uniforms):
     """Slot of its class's buffer that each row takes, or -1: every seen example is kept with the same probability.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-    counts : ndarray of shape (2,)
-        Rows of each class seen before.
-    size : int
-    uniforms : ndarray of shape (n,)
-        One draw per row, used or not, so that the result does not depend on how the rows are cut into chunks.
+    ``counts`` are the rows of each class seen before. There is one draw in ``uniforms`` per row, used or not, so that
+    the result does not depend on how the rows are cut into chunks.
     """
     own = (y < 0).astype(np.int64)
     seen = np.where(own == 0, np.cumsum(own == 0), np.cumsum(own == 1)) + counts[own].astype(np.int64)

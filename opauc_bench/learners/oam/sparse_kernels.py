@@ -13,6 +13,7 @@ import numpy as np
 
 from ...kernels import njit
 from ..base import State
+from ..rows import rows_of
 
 __all__ = ["SparseBuffers", "consume_sparse"]
 
@@ -60,23 +61,8 @@ def consume_sparse(state: SparseBuffers, X, y: np.ndarray, slots: np.ndarray, ca
     """Update the state with CSR rows; parameters as in the dense kernel."""
     lengths = np.diff(X.indptr)
     state.make_room(int(lengths.max(initial=0)))
-    _pass(
-        X.indptr.astype(np.int64),
-        X.indices.astype(np.int32),
-        X.data,
-        y,
-        slots,
-        caps,
-        sequential,
-        state.counts,
-        state.sizes,
-        state.lengths,
-        state.features,
-        state.values,
-        state.gram,
-        state.W,
-        np.zeros(state.W.shape[0]),
-    )
+    buffers = state.counts, state.sizes, state.lengths, state.features, state.values, state.gram
+    _pass(*rows_of(X), y, slots, caps, sequential, *buffers, state.W, np.zeros(state.W.shape[0]))
 
 
 @njit()
@@ -95,8 +81,8 @@ def _pass(indptr, indices, data, y, slots, caps, sequential, counts, sizes, leng
         if slot >= 0:
             sizes[own] = max(sizes[own], slot + 1)
             lengths[own, slot] = k
-            features[own, slot, :k] = row
-            values[own, slot, :k] = worths
+            for i in range(k):
+                features[own, slot, i], values[own, slot, i] = row[i], worths[i]
             if sequential:
                 for j in range(sizes[own]):
                     gram[own, slot, j] = _dot(features[own, j], values[own, j], lengths[own, j], spread)
@@ -179,8 +165,10 @@ def _one_after_another(scores, m, sign, caps, worth, products, gram):
                 change = products[i] - gram[j, i]
                 for g in range(n_settings):
                     scores[i, g] += steps[g] * change
-        scores[j] = -steps
-    scores[m] = totals
+        for g in range(n_settings):
+            scores[j, g] = -steps[g]
+    for g in range(n_settings):
+        scores[m, g] = totals[g]
 
 
 @njit(fastmath={"contract"})

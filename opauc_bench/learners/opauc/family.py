@@ -1,13 +1,16 @@
-"""Base class of OPAUC with full covariances and its approximations."""
+"""Base classes of OPAUC with full covariances and its approximations."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from ..base import OnePassLearner
-from ..parameters import NOT_NEGATIVE, POSITIVE
+import numpy as np
 
-__all__ = ["SecondMomentLearner", "padded"]
+from ..base import OnePassLearner
+from ..parameters import NOT_NEGATIVE, POSITIVE, Integer, Options
+from ..rows import aligned_zeros
+
+__all__ = ["SecondMomentLearner", "SketchLearner", "padded", "padded_columns"]
 
 
 class SecondMomentLearner(OnePassLearner):
@@ -27,7 +30,46 @@ class SecondMomentLearner(OnePassLearner):
     rotation_invariant = True
     parameter_constraints: ClassVar = {"eta": POSITIVE, "lam": NOT_NEGATIVE}
 
+    def __init__(self, eta=2**-6, lam=2**-8):
+        self.eta = eta
+        self.lam = lam
+
+
+class SketchLearner(SecondMomentLearner):
+    """Base class of learners that keep ``tau`` columns per class in place of its second moments.
+
+    Parameters
+    ----------
+    tau : int, default=50
+        Columns of the sketch of each class.
+    algorithm : {'implicit', 'plain'}, default='implicit'
+        'plain' takes the O(n_features tau) steps of the paper where a single setting is trained; grids of several
+        settings are implicit either way. Weights agree but for rounding.
+    """
+
+    parameter_constraints: ClassVar = SecondMomentLearner.parameter_constraints | {
+        "tau": Integer(at_least=1),
+        "algorithm": Options("implicit", "plain"),
+    }
+    sketches_second_moments = True
+    _sparse_chunks = True
+
+    def __init__(self, eta=2**-6, lam=2**-8, tau=50, algorithm="implicit"):
+        super().__init__(eta, lam)
+        self.tau = tau
+        self.algorithm = algorithm
+
+    def _plainly(self, n_settings: int) -> bool:
+        return self.algorithm == "plain" and n_settings == 1
+
 
 def padded(n: int, multiple: int) -> int:
     """The smallest multiple that is not below ``n``."""
     return -(-n // multiple) * multiple
+
+
+def padded_columns(array: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+    """The ``columns`` of the last axis, and zeros up to ``width``."""
+    new = aligned_zeros(*array.shape[:-1], width)
+    new[..., : len(columns)] = array[..., columns]
+    return new

@@ -31,10 +31,10 @@ from scipy import sparse
 
 from ...kernels import njit
 from ..base import State
-from ..parameters import VARIANT, Integer, Options
+from ..parameters import VARIANT, Integer
 from ..rows import rows_of
 from . import frequent_directions_state as directions
-from .family import SecondMomentLearner
+from .family import SketchLearner
 from .frequent_directions_kernels import shrink_map
 
 __all__ = ["OPAUCFD", "sketch"]
@@ -53,20 +53,17 @@ class _Plain(State):
     filled: np.ndarray  # (2,), columns in use
 
 
-class OPAUCFD(SecondMomentLearner):
+class OPAUCFD(SketchLearner):
     """One-pass AUC optimisation with class covariances sketched by frequent directions.
 
     Parameters
     ----------
     tau : int, default=50
-        Columns of each class's sketch, at least 2.
+        Columns of the sketch of each class, at least 2.
     variant : {'paper', 'released'}, default='paper'
         How much a full sketch is shrunk: by the square of its singular value number floor(tau / 2), which frees half
         of the columns, as in Algorithm 2; or number ceil(0.9 tau), as in the authors' program: more accurate, and a
         decomposition five times as often.
-    algorithm : {'implicit', 'plain'}, default='implicit'
-        'plain' takes the O(n_features tau) steps of the paper where a single setting is trained; grids of several
-        settings are implicit either way. Weights agree but for rounding.
 
     Notes
     -----
@@ -79,23 +76,14 @@ class OPAUCFD(SecondMomentLearner):
     Algorithm 2 and Eqs. 10-15. E. Liberty: Simple and deterministic matrix sketching. KDD 2013.
     """
 
-    parameter_constraints: ClassVar = SecondMomentLearner.parameter_constraints | {
+    parameter_constraints: ClassVar = SketchLearner.parameter_constraints | {
         "tau": Integer(at_least=2),  # a full sketch loses the square of its singular value number floor(tau / 2)
         "variant": VARIANT,
-        "algorithm": Options("implicit", "plain"),
     }
-    sketches_second_moments = True
-    _sparse_chunks = True
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", algorithm="implicit"):
-        self.eta = eta
-        self.lam = lam
-        self.tau = tau
+        super().__init__(eta, lam, tau, algorithm)
         self.variant = variant
-        self.algorithm = algorithm
-
-    def _plainly(self, n_settings):
-        return self.algorithm == "plain" and n_settings == 1
 
     def _begin(self, n_features, settings):
         tau, k = int(self.tau), shrinks_by(self.tau, self.variant)
@@ -181,7 +169,8 @@ def _dot(a, b):
 @njit(fastmath={"contract"})
 def insert(x, Z, n, k):
     """Algorithm 2 on the rows of ``Z``, ``n`` of which are in use; how many are afterwards."""
-    Z[n] = x
+    for i in range(len(x)):
+        Z[n, i] = x[i]
     n += 1
     if n < len(Z):
         return n
@@ -192,13 +181,14 @@ def insert(x, Z, n, k):
     A, _, left = shrink_map(gram, k)
     column, shrunk = np.empty(n), np.empty(left)
     for i in range(Z.shape[1]):
-        column[:] = Z[:, i]
         shrunk[:] = 0.0
         for j in range(n):
+            column[j] = Z[j, i]
             if column[j] != 0.0:
                 for c in range(left):
                     shrunk[c] += column[j] * A[j, c]
-        Z[:left, i] = shrunk
+        for c in range(left):
+            Z[c, i] = shrunk[c]
     return left
 
 

@@ -44,22 +44,19 @@ class Models(NamedTuple):
 @njit(fastmath={"contract"})
 def add_product(out, A, B, n_rows, n_inner):
     """out[:n_rows] += A[:n_rows, :n_inner] B[:n_inner]; a row of ``out`` is the same however many there are."""
-    i = 0
-    while i + 4 <= n_rows:
+    n_fours = n_rows - n_rows % 4
+    for i in range(0, n_fours, 4):
         _add_four_rows(out, A, B, i, n_inner)
-        i += 4
-    while i < n_rows:
+    for i in range(n_fours, n_rows):
         _add_row(out[i], A[i], B, n_inner)
-        i += 1
 
 
 @njit(fastmath={"contract"})
 def _add_four_rows(out, A, B, i, n_inner):
-    width = out.shape[1]
+    width, n_fours = out.shape[1], n_inner - n_inner % 4
     o0, o1, o2, o3 = out[i], out[i + 1], out[i + 2], out[i + 3]
     a0, a1, a2, a3 = A[i], A[i + 1], A[i + 2], A[i + 3]
-    j = 0
-    while j + 4 <= n_inner:
+    for j in range(0, n_fours, 4):
         b0, b1, b2, b3 = B[j], B[j + 1], B[j + 2], B[j + 3]
         a00, a01, a02, a03 = a0[j], a0[j + 1], a0[j + 2], a0[j + 3]
         a10, a11, a12, a13 = a1[j], a1[j + 1], a1[j + 2], a1[j + 3]
@@ -71,8 +68,7 @@ def _add_four_rows(out, A, B, i, n_inner):
             o1[g] += a10 * x0 + a11 * x1 + a12 * x2 + a13 * x3
             o2[g] += a20 * x0 + a21 * x1 + a22 * x2 + a23 * x3
             o3[g] += a30 * x0 + a31 * x1 + a32 * x2 + a33 * x3
-        j += 4
-    while j < n_inner:
+    for j in range(n_fours, n_inner):
         b0 = B[j]
         for g in range(width):
             x0 = b0[g]
@@ -80,24 +76,20 @@ def _add_four_rows(out, A, B, i, n_inner):
             o1[g] += a1[j] * x0
             o2[g] += a2[j] * x0
             o3[g] += a3[j] * x0
-        j += 1
 
 
 @njit(fastmath={"contract"})
 def _add_row(out, a, B, n_inner):
-    width = len(out)
-    j = 0
-    while j + 4 <= n_inner:
+    width, n_fours = len(out), n_inner - n_inner % 4
+    for j in range(0, n_fours, 4):
         b0, b1, b2, b3 = B[j], B[j + 1], B[j + 2], B[j + 3]
         a0, a1, a2, a3 = a[j], a[j + 1], a[j + 2], a[j + 3]
         for g in range(width):
             out[g] += a0 * b0[g] + a1 * b1[g] + a2 * b2[g] + a3 * b3[g]
-        j += 4
-    while j < n_inner:
+    for j in range(n_fours, n_inner):
         b0 = B[j]
         for g in range(width):
             out[g] += a[j] * b0[g]
-        j += 1
 
 
 @njit()

@@ -31,6 +31,7 @@ from scipy import sparse
 
 from ..base import State
 from ..rows import aligned_zeros
+from .family import padded, padded_columns
 from .frequent_directions_kernels import Models, Shared, largest_entries, take_rows
 from .pending_rows import DenseRows, SparseRows, dense_limit
 
@@ -42,7 +43,7 @@ _LARGE = 1e100
 
 
 def _width(n_settings: int) -> int:
-    return n_settings if n_settings == 1 else -(-n_settings // 8) * 8
+    return n_settings if n_settings == 1 else padded(n_settings, 8)
 
 
 def _limit(n_features: int, tau: int) -> int:
@@ -77,7 +78,7 @@ def begin(n_features: int, settings: dict[str, np.ndarray], tau: int, k: int) ->
         W=aligned_zeros(n_features, width),
         tau=tau,
         k=k,
-        base=aligned_zeros(n_features, -(-(2 * tau + 2) // 8) * 8),
+        base=aligned_zeros(n_features, padded(2 * tau + 2, 8)),
         shared=Shared(
             counts=np.zeros(2),
             filled=np.zeros(2, dtype=np.int64),
@@ -214,16 +215,10 @@ class Implicit(State):
         return finite
 
     def keep(self, columns):
-        padding = np.zeros(_width(len(columns)) - len(columns), dtype=np.int64)
-
-        def kept(array):
-            array = np.ascontiguousarray(array[..., np.concatenate([columns, padding])])
-            array[..., len(columns) :] = 0.0
-            return array
-
+        width = _width(len(columns))
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        self.W = kept(self.W)
-        self.models = Models(*map(kept, self.models))
+        self.W = padded_columns(self.W, columns, width)
+        self.models = Models(*(padded_columns(array, columns, width) for array in self.models))
         self.models.alpha[len(columns) :] = 1.0
 
     def _arrays(self) -> tuple[np.ndarray, ...]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from ...kernels import njit
 from ..base import State
-from .family import SecondMomentLearner, padded
+from .family import SecondMomentLearner, padded, padded_columns
 
 __all__ = ["OPAUC"]
 
@@ -42,9 +42,7 @@ class Moments(State):
 
     def keep(self, columns: np.ndarray) -> None:
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        W = np.zeros((self.W.shape[0], padded(len(columns), 8)))
-        W[:, : len(columns)] = self.W[:, columns]
-        self.W = W
+        self.W = padded_columns(self.W, columns, padded(len(columns), 8))
 
 
 class OPAUC(SecondMomentLearner):
@@ -74,10 +72,6 @@ class OPAUC(SecondMomentLearner):
     """
 
     _skips_zero_features = True
-
-    def __init__(self, eta=2**-6, lam=2**-8):
-        self.eta = eta
-        self.lam = lam
 
     def _begin(self, n_features, settings):
         d = padded(n_features, 4)
@@ -126,17 +120,19 @@ def _count(x, p, counts, means, pending, n_pending):
 
 
 @njit(fastmath={"contract"})
-def _add_pending(moments, pending, n_pending):
+def _add_pending(p, moments, pending, n_pending):
     """M += sum of x x' over the pending rows of one class."""
-    d = moments.shape[0]
-    for i in range(d):
-        row = moments[i]
-        for q in range(n_pending):
-            xi = pending[q, i]
+    M, rows = moments[p], pending[p, : n_pending[p]]
+    d = len(M)
+    for i in range(d if len(rows) else 0):
+        row = M[i]
+        for q in range(len(rows)):
+            x = rows[q]
+            xi = x[i]
             if xi != 0.0:
-                x = pending[q]
                 for j in range(d):
                     row[j] += xi * x[j]
+    n_pending[p] = 0
 
 
 @njit(fastmath={"contract"})
@@ -150,8 +146,7 @@ def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W)
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         if n_pending[own] == pending.shape[1]:
-            _add_pending(moments[own], pending[own], n_pending[own])
-            n_pending[own] = 0
+            _add_pending(own, moments, pending, n_pending)
         _count(x, own, counts, means, pending, n_pending)
         if counts[opp] == 0.0:
             continue
@@ -255,14 +250,11 @@ def _one_setting(X, y, eta, lam, counts, means, moments, pending, n_pending, w):
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         if n_pending[own] == pending.shape[1]:
-            _add_pending(moments[own], pending[own], n_pending[own])
-            n_pending[own] = 0
+            _add_pending(own, moments, pending, n_pending)
         _count(x, own, counts, means, pending, n_pending)
         if counts[opp] == 0.0:
             continue
-        if n_pending[opp] > 0:
-            _add_pending(moments[opp], pending[opp], n_pending[opp])
-            n_pending[opp] = 0
+        _add_pending(opp, moments, pending, n_pending)
         c, M = means[opp], moments[opp]
         margin, centre = 0.0, 0.0
         for i in range(d):

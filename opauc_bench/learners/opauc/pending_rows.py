@@ -279,7 +279,8 @@ def _fold_sparse(features, starts, rows, data, V, base, fade, beta, C, based, of
             i = features[start + f]
             for g in range(width):
                 new_v[f, g] = V[i, g] * fade[g]
-            new_b[f] = base[i]
+            for j in range(wide):
+                new_b[f, j] = base[i, j]
         for p in range(2):
             for f in range(n):
                 for j in range(based[p]):
@@ -288,7 +289,8 @@ def _fold_sparse(features, starts, rows, data, V, base, fade, beta, C, based, of
             add_product(new_v, old, beta[p], n, based[p])
             add_product(new, old, C[p], n, based[p])
             for f in range(n):
-                new_b[f, p * tau : (p + 1) * tau] = new[f]
+                for j in range(tau):
+                    new_b[f, p * tau + j] = new[f, j]
         for f in range(n):
             i = features[start + f]
             to_b, to_v = new_b[f], new_v[f]
@@ -298,8 +300,10 @@ def _fold_sparse(features, starts, rows, data, V, base, fade, beta, C, based, of
                     to_b[j] += x * b[j]
                 for g in range(width):
                     to_v[g] += x * v[g]
-            base[i] = to_b
-            V[i] = to_v
+            for j in range(wide):
+                base[i, j] = to_b[j]
+            for g in range(width):
+                V[i, g] = to_v[g]
 
 
 @njit(fastmath={"contract", "reassoc"})

@@ -15,24 +15,14 @@ _NEGLIGIBLE = 1e-10  # variances, relative to the largest: beyond, eigenvectors 
 
 
 def principal_components(X, order: np.ndarray, n_components: int, random_state) -> np.ndarray:
-    """Leading eigenvectors of the covariance of the rows ``order``.
+    """Leading eigenvectors of the covariance of the rows ``order``, shape (n_features, k), dense rows read in chunks.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Dense rows are read in chunks.
-    order : ndarray of int
-    n_components : int
-    random_state : int, Generator or None
-        Seed of the randomised decomposition. That is made where there are more than 2,048 rows and features (power
-        iterations of a random subspace, ten dimensions too large; Halko, Martinsson and Tropp 2011, Algorithm 4.4, as
-        often as scikit-learn's PCA does); smaller problems are solved by the eigenvectors of a Gram matrix.
+    With more than 2,048 rows and features the decomposition is randomised: power iterations of a random subspace, ten
+    dimensions too large (Halko, Martinsson and Tropp 2011, Algorithm 4.4), as often as scikit-learn's PCA does.
+    Smaller problems are solved by the eigenvectors of a Gram matrix.
 
-    Returns
-    -------
-    P : ndarray of shape (n_features, k)
-        Orthonormal columns, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer
-        directions have any variance; at least 1: a column of zeros, if none has, or of NaN, if variances overflow.
+    Columns are orthonormal, with zeros for features that are zero in all rows. k is ``n_components``, or less if fewer
+    directions have any variance; at least 1: a column of zeros, if none has, or of NaN, if variances overflow.
     """
     if len(order) == 0:
         return np.zeros((X.shape[1], 1))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_X_y
@@ -32,32 +32,32 @@ __all__ = ["OPAUCPCA", "OPAUCRP", "OPAUCFeat"]
 _BLOCK = 1024  # features whose rows of P are in memory at a time
 
 
-class _Projection(Protocol):
-    n_components: int
+class _Projection:
+    """P, of shape (n_features, n_components)."""
+
+    def __init__(self, n_features: int, n_components: int):
+        self.n_features, self.n_components = n_features, n_components
 
     def forward(self, X) -> np.ndarray:
         """Rows (CSR) times P; how rows are cut into pieces changes no bit."""
-
-    def back(self, V: np.ndarray) -> np.ndarray:
-        """P times weights of shape (n_components, n_settings)."""
+        raise NotImplementedError
 
     def back_at(self, features: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """The same for some features."""
+        """Some rows of P times weights of shape (n_components, n_settings)."""
+        raise NotImplementedError
+
+    def back(self, V: np.ndarray) -> np.ndarray:
+        """P times weights."""
+        return self.back_at(np.arange(self.n_features), V)
 
 
-class _Selection:
+class _Selection(_Projection):
     """``features`` of ``n_features``."""
 
     def __init__(self, n_features: int, features: np.ndarray):
-        self.n_components = len(features)
-        self.features = features
+        super().__init__(n_features, len(features))
         self.place = np.full(n_features, -1)
         self.place[features] = np.arange(len(features))
-
-    @classmethod
-    def draw(cls, n_features: int, n_components: int, random_state) -> _Selection:
-        rng = np.random.default_rng(random_state)
-        return cls(n_features, np.sort(rng.choice(n_features, n_components, replace=False)))
 
     def forward(self, X):
         Z = np.zeros((X.shape[0], self.n_components))
@@ -66,21 +66,16 @@ class _Selection:
         Z[row[selected], place[selected]] = X.data[selected]
         return Z
 
-    def back(self, V):
-        W = np.zeros((len(self.place), V.shape[1]))
-        W[self.features] = V
-        return W
-
     def back_at(self, features, V):
         place = self.place[features]
         return np.where(place[:, None] >= 0, V[place], 0.0)
 
 
-class _Gaussian:
+class _Gaussian(_Projection):
     """Normal entries that are drawn again whenever they are needed, with the feature as key."""
 
     def __init__(self, n_features: int, n_components: int, random_state):
-        self.n_features, self.n_components = n_features, n_components
+        super().__init__(n_features, n_components)
         self.seed = int(np.random.default_rng(random_state).integers(2**63))
 
     def rows(self, features: np.ndarray) -> np.ndarray:
@@ -99,13 +94,6 @@ class _Gaussian:
             _add_block(self.rows(used[start : start + _BLOCK]), start, indptr, place, data, at, Z)
         return Z
 
-    def back(self, V):
-        W = np.empty((self.n_features, V.shape[1]))
-        for start in range(0, self.n_features, _BLOCK):
-            features = np.arange(start, min(start + _BLOCK, self.n_features))
-            np.matmul(self.rows(features), V, out=W[features[0] : features[-1] + 1])
-        return W
-
     def back_at(self, features, V):
         W = np.empty((len(features), V.shape[1]))
         for start in range(0, len(features), _BLOCK):
@@ -113,20 +101,21 @@ class _Gaussian:
         return W
 
 
-class _Components:
+class _Components(_Projection):
     """The columns of a given matrix."""
 
     def __init__(self, P: np.ndarray):
-        self.P, self.n_components = P, P.shape[1]
+        super().__init__(*P.shape)
+        self.P = P
 
     def forward(self, X):
         return np.asarray(X @ self.P)
 
-    def back(self, V):
-        return self.P @ V
-
     def back_at(self, features, V):
         return self.P[features] @ V
+
+    def back(self, V):
+        return self.P @ V  # without a copy of P
 
 
 @dataclass
@@ -186,7 +175,7 @@ class _ProjectedOPAUC(OPAUC):
         self.random_state = random_state
 
     def _projection(self, n_features: int) -> _Projection:
-        raise TypeError(f"{type(self).__name__} has to define _projection(n_features)")
+        raise NotImplementedError
 
     def _begin(self, n_features, settings):
         projection = self._projection(n_features)
@@ -213,8 +202,8 @@ class OPAUCFeat(_ProjectedOPAUC):
     """OPAUC on randomly selected features."""
 
     def _projection(self, n_features):
-        n_components = min(int(self.n_components), n_features)
-        return _Selection.draw(n_features, n_components, self.random_state)
+        rng, n_components = np.random.default_rng(self.random_state), min(int(self.n_components), n_features)
+        return _Selection(n_features, np.sort(rng.choice(n_features, n_components, replace=False)))
 
 
 class OPAUCRP(_ProjectedOPAUC):

@@ -36,9 +36,9 @@ from typing import ClassVar
 import numpy as np
 
 from ..base import State
-from ..parameters import Integer, Options, Seed
+from ..parameters import Seed
 from ..rows import aligned_zeros, rows_of
-from .family import SecondMomentLearner, padded
+from .family import SketchLearner, padded, padded_columns
 from .random_sketch_kernels import LONGEST_RUN, add_product, bring_up_to_date, implicit_steps, pack, plain_steps
 
 __all__ = ["OPAUCh", "OPAUCr"]
@@ -156,45 +156,25 @@ class _Implicit(State):
         pack(self.W, columns, kept)
         self.W = kept
         for name in ("alpha", "in_basis", "products", "delta", "fades", "of_last"):
-            old = getattr(self, name)
-            new = aligned_zeros(*old.shape[:-1], width)
-            new[..., : len(columns)] = old[..., columns]
-            setattr(self, name, new)
+            setattr(self, name, padded_columns(getattr(self, name), columns, width))
         self.alpha[len(columns) :] = 1.0
 
 
-class _SketchedOPAUC(SecondMomentLearner):
+class _SketchedOPAUC(SketchLearner):
     """Base class of OPAUC with second moments in a random sketch: memory is O(d tau + d n_settings).
 
     Parameters
     ----------
-    tau : int, default=50
-        Columns of the sketch of each class.
-    algorithm : {'implicit', 'plain'}, default='implicit'
-        'plain' takes the O(n_features tau) steps of the paper where a single setting is trained; grids of several
-        settings are implicit either way. Weights agree but for rounding.
     random_state : int, Generator or None, default=None
         Seed of the sketch.
     """
 
-    parameter_constraints: ClassVar = SecondMomentLearner.parameter_constraints | {
-        "tau": Integer(at_least=1),
-        "algorithm": Options("implicit", "plain"),
-        "random_state": Seed(),
-    }
-    sketches_second_moments = True
-    _sparse_chunks = True
+    parameter_constraints: ClassVar = SketchLearner.parameter_constraints | {"random_state": Seed()}
     _draws: type[_Gaussian]
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, algorithm="implicit", random_state=None):
-        self.eta = eta
-        self.lam = lam
-        self.tau = tau
-        self.algorithm = algorithm
+        super().__init__(eta, lam, tau, algorithm)
         self.random_state = random_state
-
-    def _plainly(self, n_settings):
-        return self.algorithm == "plain" and n_settings == 1
 
     def _begin(self, n_features, settings):
         tau, n_settings = int(self.tau), len(settings["eta"])

@@ -26,7 +26,8 @@ def pack(old, columns, new):
     for i in range(old.shape[0]):
         for j in range(n):
             buffer[j] = old[i, columns[j]]
-        new[i, :n] = buffer
+        for j in range(n):
+            new[i, j] = buffer[j]
         new[i, n:] = 0.0
 
 

@@ -28,46 +28,24 @@ _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
 
 class Index(NamedTuple):
-    """The matrix of a class without its entries.
+    """The matrix of a class without its entries."""
 
-    Attributes
-    ----------
-    start, length, room : ndarray of int64, shape (n_features,)
-        Where a row begins in the arena, how many entries it has, and how many it has room for.
-    least : ndarray of shape (n_features,)
-        Lower bounds of the absolute entries of each row.
-    counters : ndarray of int64, shape (6,)
-        Entries of the full matrix; end of the used arena; whether entries are being counted by range, and then the
-        lowest range that may have any, and how many entries are below and at the threshold.
-    ranges : ndarray of int64
-        Entries of the full matrix by range of their absolute values.
-    threshold : ndarray of shape (1,)
-        The smallest absolute value that was kept when entries were last dropped.
-    """
-
-    start: np.ndarray
-    length: np.ndarray
-    room: np.ndarray
-    least: np.ndarray
+    start: np.ndarray  # (n_features,), where a row begins in the arena
+    length: np.ndarray  # (n_features,), how many entries it has
+    room: np.ndarray  # (n_features,), how many it has room for
+    least: np.ndarray  # (n_features,), lower bounds of its absolute entries
+    # Entries of the full matrix; end of the used arena; whether entries are being counted by range, and then the lowest
+    # range that may have any, and how many entries are below and at the threshold.
     counters: np.ndarray
-    ranges: np.ndarray
-    threshold: np.ndarray
+    ranges: np.ndarray  # entries of the full matrix by range of their absolute values
+    threshold: np.ndarray  # (1,), the smallest absolute value that was kept when entries were last dropped
 
 
 class SymmetricRows:
     """The matrix of one class, as the rows of its upper triangle.
 
-    Parameters
-    ----------
-    n_features : int
-    selects : bool
-        Whether there may be too many entries, so that the largest have to be found.
-
-    Attributes
-    ----------
-    index : Index
-    cols, vals : ndarray
-        The arena: columns, ascending in each row and not below its number, and values.
+    ``cols`` and ``vals`` are the arena: columns, ascending in each row and not below its number, and values. The matrix
+    ``selects`` where there may be too many entries, so that the largest have to be found.
     """
 
     def __init__(self, n_features: int, selects: bool):
@@ -75,20 +53,6 @@ class SymmetricRows:
         counters, ranges = np.zeros(6, dtype=np.int64), np.zeros(_N_RANGES if selects else 0, dtype=np.int64)
         self.index = Index(start, length, room, np.full(n_features, np.inf), counters, ranges, np.zeros(1))
         self.cols, self.vals = np.empty(64, dtype=np.uint32), np.empty(64)
-
-    @property
-    def n_entries(self) -> int:
-        """Nonzero entries of the full matrix."""
-        return int(self.index.counters[NNZ])
-
-    def dense(self) -> np.ndarray:
-        """The full matrix; for small dimensions."""
-        n_features = len(self.index.start)
-        full = np.zeros((n_features, n_features))
-        for i, (start, length) in enumerate(zip(self.index.start, self.index.length)):
-            there = self.cols[start : start + length]
-            full[i, there] = full[there, i] = self.vals[start : start + length]
-        return full
 
 
 @njit()

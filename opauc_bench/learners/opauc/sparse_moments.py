@@ -158,8 +158,7 @@ class OPAUCS(SecondMomentLearner):
     _sparse_chunks = True
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", slack=0.0):
-        self.eta = eta
-        self.lam = lam
+        super().__init__(eta, lam)
         self.tau = tau
         self.variant = variant
         self.slack = slack
@@ -355,26 +354,21 @@ def _sweep(seen, by_matrix, m, cols, vals, x, s_own, s_opp, how, W, V, inner):
             continue
         w, v = W[i], V[i]
         if by_matrix:
-            e, end = m.start[i], m.start[i] + m.length[i]
-            while e + 4 <= end:
+            start, end = m.start[i], m.start[i] + m.length[i]
+            n_fours = m.length[i] - m.length[i] % 4
+            for e in range(start, start + n_fours, 4):
                 w0, w1, w2, w3 = W[cols[e]], W[cols[e + 1]], W[cols[e + 2]], W[cols[e + 3]]
                 a0, a1, a2, a3 = vals[e], vals[e + 1], vals[e + 2], vals[e + 3]
                 for g in range(width):
                     v[g] += a0 * w0[g] + a1 * w1[g] + a2 * w2[g] + a3 * w3[g]
-                e += 4
-            while e < end:
+            for e in range(start + n_fours, end):
                 w0, a0 = W[cols[e]], vals[e]
                 for g in range(width):
                     v[g] += a0 * w0[g]
-                e += 1
-            e = m.start[i]
-            if e < end and cols[e] == i:
-                e += 1
-            while e < end:
+            for e in range(start + (start < end and cols[start] == i), end):
                 u, a0 = V[cols[e]], vals[e]
                 for g in range(width):
                     u[g] += a0 * w[g]
-                e += 1
         x_i, own_i, opp_i = x[i], s_own[i], s_opp[i]
         for g in range(width):
             w[g] += how[0, g] * x_i + how[1, g] * opp_i - how[2, g] * v[g] - how[3, g] * w[g]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,21 +24,7 @@ class DenseState(State):
     sizes: np.ndarray  # (n_features,), identical features that each one stands for; empty where that is only itself
     mean_scores: np.ndarray  # (2, n_live), of the class means, as of the last row of each class
     products: np.ndarray  # (2, n_live), inner products of the weights and the sums
-
-    @classmethod
-    def begin(cls, n_features: int, settings: dict[str, np.ndarray]) -> DenseState:
-        """Nothing but zeros."""
-        n_settings = len(next(iter(settings.values())))
-        return cls(
-            settings=settings,
-            W=np.zeros((n_features, n_settings)),
-            counts=np.zeros(2),
-            reach=np.zeros(1, dtype=np.int64),
-            sums=np.zeros((2, n_features)),
-            sizes=np.zeros(0),
-            mean_scores=np.zeros((2, n_settings)),
-            products=np.zeros((2, n_settings)),
-        )
+    settings_axes: ClassVar = dict.fromkeys(("W", "mean_scores", "products"), -1)
 
     def stand_for(self, sizes):
         self.sizes = sizes
@@ -45,11 +32,6 @@ class DenseState(State):
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Arguments of the kernels, in their order."""
         return self.counts, self.reach, self.sums, self.sizes, self.mean_scores, self.products, self.W
-
-    def keep(self, columns):
-        super().keep(columns)
-        self.mean_scores = np.ascontiguousarray(self.mean_scores[:, columns])
-        self.products = np.ascontiguousarray(self.products[:, columns])
 
 
 class DenseLearner(OnePassLearner):
@@ -59,7 +41,17 @@ class DenseLearner(OnePassLearner):
     _merges_identical_columns = True
 
     def _begin(self, n_features, settings):
-        return DenseState.begin(n_features, settings)
+        n_settings = len(settings["l1"])
+        return DenseState(
+            settings=settings,
+            W=np.zeros((n_features, n_settings)),
+            counts=np.zeros(2),
+            reach=np.zeros(1, dtype=np.int64),
+            sums=np.zeros((2, n_features)),
+            sizes=np.zeros(0),
+            mean_scores=np.zeros((2, n_settings)),
+            products=np.zeros((2, n_settings)),
+        )
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 2e-7 + n_features * (2e-9 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)

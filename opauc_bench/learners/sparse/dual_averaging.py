@@ -44,6 +44,7 @@ class _Sums(State):
     n_rows: np.ndarray  # (1,)
     last_row: np.ndarray  # (n_features,), number of the row that had the coordinate last, from 1
     largest: np.ndarray  # (1,), of all values so far, in size
+    settings_axes: ClassVar = {"W": -1, "rates": -1}
 
     def coef(self, n_features):
         return self._weights(self.W, self.last_row)[:-1]
@@ -76,13 +77,6 @@ class _Sums(State):
         fresh.n_rows[:], fresh.largest[:] = self.n_rows, self.largest
         fresh.W[: len(self.last_row)], fresh.W[-1] = self.W[:-1], self.W[-1]
         return fresh
-
-    def keep(self, columns):
-        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        W = aligned_zeros(*self.W.shape[:2], len(columns))
-        W[:] = self.W[:, :, columns]
-        self.W = W
-        self.rates = np.ascontiguousarray(self.rates[:, columns])
 
 
 class _DualAveraging(OnePassLearner):
@@ -271,9 +265,8 @@ def _learn(indptr, indices, data, y, adaptive, released, l1, rates, n_rows, last
                     W[i, _SUM, g], W[i, _SQUARES, g], t, adaptive, released, l1[g], rates[0, g], rates[1, g]
                 )
         for g in range(width):
-            score[g] = (
-                -y[row] / (1.0 + np.exp(y[row] * score[g])) + 0.0 * score[g]
-            )  # an infinite score is not forgotten
+            # An infinite score is not forgotten.
+            score[g] = -y[row] / (1.0 + np.exp(y[row] * score[g])) + 0.0 * score[g]
             W[b, _SUM, g] += score[g]
             W[b, _SQUARES, g] += score[g] * score[g]
         n_rows[0] = t + 1

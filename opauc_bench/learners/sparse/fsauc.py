@@ -78,6 +78,7 @@ class _Epochs(State):
     step: np.ndarray  # (2,): what eta is multiplied by, and the beta that it comes from
     clock: np.ndarray  # (3,), epochs done, rows of the current one, and places taken
     lengths: np.ndarray | None = None  # (3,), epochs, rows of each, rows of one more
+    settings_axes: ClassVar = {"W": 0, "listed": 0, "models": 0}
 
     def expect(self, n_rows):
         m = int(0.5 * np.log2(2 * n_rows / np.log2(n_rows))) - 1 if n_rows >= 4 else 1
@@ -112,10 +113,6 @@ class _Epochs(State):
         for name in ("W", "listed", "models", "counts", "sums", "step", "clock", "lengths"):
             setattr(fresh, name, getattr(self, name))
         return fresh
-
-    def keep(self, columns):
-        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        self.W, self.listed, self.models = self.W[columns], self.listed[columns], self.models[columns]
 
 
 class FSAUC(OnePassLearner):

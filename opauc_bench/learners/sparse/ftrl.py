@@ -49,6 +49,7 @@ class _Leader(State):
     mean_scores: np.ndarray  # (2, n_live), a and b
     class_sums: np.ndarray  # (n_features, 2), or empty where class means are not needed
     products: np.ndarray  # (2, n_live), inner products of the weights and the class sums
+    settings_axes: ClassVar = dict.fromkeys(("W", "shrink", "mean_scores", "products"), -1)
 
     def coef(self, n_features):
         return self._weights(self.W)
@@ -67,15 +68,6 @@ class _Leader(State):
         left = np.where(z > l1, self.shrink[0] - z, np.where(z < -l1, -z - self.shrink[1], 0.0))
         fresh = left / ((beta + W[:, _ROOT]) * (1.0 / self.settings["gamma"]) + l2)
         return np.where(np.isfinite(W[:, _W]), fresh, np.nan)
-
-    def keep(self, columns):
-        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        W = aligned_zeros(*self.W.shape[:2], len(columns))
-        W[:] = self.W[:, :, columns]
-        self.W = W
-        self.shrink, self.mean_scores, self.products = (
-            np.ascontiguousarray(values[:, columns]) for values in (self.shrink, self.mean_scores, self.products)
-        )
 
 
 class _FTRL(OnePassLearner):
@@ -116,6 +108,14 @@ class _FTRL(OnePassLearner):
     _moves_own_features = True
     _logistic: bool
 
+    def __init__(self, gamma=0.1, l1=1e-3, l2=0.0, beta=1.0, refresh=False, variant="paper"):
+        self.gamma = gamma
+        self.l1 = l1
+        self.l2 = l2
+        self.beta = beta
+        self.refresh = refresh
+        self.variant = variant
+
     def _begin(self, n_features, settings):
         l1 = settings["l1"]
         n_settings = len(l1)
@@ -132,14 +132,15 @@ class _FTRL(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
-        arguments = (*rows_of(X), y, 1.0 / state.settings["gamma"], state.settings["l1"], state.shrink, *state.shared)
+        rows = (*rows_of(X), y)
+        rule = (1.0 / state.settings["gamma"], state.settings["l1"], state.shrink, *state.shared)
         means = state.counts, state.mean_scores
         if state.W.shape[2] > 1 or len(state.class_sums):
-            _all_settings(*arguments, self._logistic, *means, state.class_sums, state.products, state.W)
+            _all_settings(*rows, rule, self._logistic, *means, state.class_sums, state.products, state.W)
         elif self._logistic:
-            _logistic_one_setting(*arguments, state.W)
+            _logistic_one_setting(*rows, rule, state.W)
         else:
-            _auc_one_setting(*arguments, *means, state.W)
+            _auc_one_setting(*rows, rule, *means, state.W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 3e-8 + n_nonzero * (5e-9 if n_settings == 1 else 5e-9 + 2.5e-9 * n_settings)
@@ -172,13 +173,8 @@ class FTRLAUC(_FTRL):
     _logistic = False
 
     def __init__(self, gamma=0.1, l1=1e-3, l2=0.0, beta=1.0, lazy=True, refresh=False, variant="paper"):
-        self.gamma = gamma
-        self.l1 = l1
-        self.l2 = l2
-        self.beta = beta
+        super().__init__(gamma, l1, l2, beta, refresh, variant)
         self.lazy = lazy
-        self.refresh = refresh
-        self.variant = variant
 
 
 class FTRLProximal(_FTRL):
@@ -201,14 +197,6 @@ class FTRLProximal(_FTRL):
 
     _logistic = True
 
-    def __init__(self, gamma=0.1, l1=1e-3, l2=0.0, beta=1.0, refresh=False, variant="paper"):
-        self.gamma = gamma
-        self.l1 = l1
-        self.l2 = l2
-        self.beta = beta
-        self.refresh = refresh
-        self.variant = variant
-
 
 @njit(error_model="numpy")
 def _weight(z, root, inverse_gamma, l1, above, below, beta, l2):
@@ -218,7 +206,8 @@ def _weight(z, root, inverse_gamma, l1, above, below, beta, l2):
 
 
 @njit(error_model="numpy")
-def _auc_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta, l2, counts, mean_scores, W):
+def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, W):
+    inverse_gammas, l1s, shrink, beta, l2 = rule
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
     for t in range(len(y)):
@@ -247,7 +236,8 @@ def _auc_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta
 
 
 @njit(error_model="numpy")
-def _logistic_one_setting(indptr, indices, data, y, inverse_gammas, l1s, shrink, beta, l2, W):
+def _logistic_one_setting(indptr, indices, data, y, rule, W):
+    inverse_gammas, l1s, shrink, beta, l2 = rule
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
     for t in range(len(y)):
@@ -285,31 +275,15 @@ def _row_buffers(indptr):
 
 
 @njit(error_model="numpy")
-def _all_settings(
-    indptr,
-    indices,
-    data,
-    y,
-    inverse_gamma,
-    l1,
-    shrink,
-    beta,
-    l2,
-    logistic,
-    counts,
-    mean_scores,
-    class_sums,
-    products,
-    W,
-):
+def _all_settings(indptr, indices, data, y, rule, logistic, counts, mean_scores, class_sums, products, W):
     """With ``class_sums``, the means are scores of class means: ``products`` follow the changes of sums and weights."""
-    width, lazy = len(l1), len(class_sums) == 0
+    width, lazy = W.shape[2], len(class_sums) == 0
     c, before = np.empty(width), np.empty(width)
     for t in range(len(y)):
         start, stop = indptr[t], indptr[t + 1]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         if logistic:
-            _new_scores(indices[start:stop], data[start:stop], inverse_gamma, l1, shrink, beta, l2, W, c)
+            _new_scores(indices[start:stop], data[start:stop], rule, W, c)
             for g in range(width):
                 c[g] = -y[t] / (1.0 + np.exp(y[t] * c[g]))
         else:
@@ -325,13 +299,14 @@ def _all_settings(
                 c[g] = share * (c[g] - mean_scores[opp, g] - sign)
         if lazy:
             for k in range(start, stop):
-                _visit(W[indices[k]], c, data[k], inverse_gamma, l1, shrink, beta, l2)
+                _visit(W[indices[k]], c, data[k], rule)
             continue
         for k in range(start, stop):
             i = indices[k]
             class_sums[i, own] += data[k]
-            before[:] = W[i, _W]
-            _visit(W[i], c, data[k], inverse_gamma, l1, shrink, beta, l2)
+            for g in range(width):
+                before[g] = W[i, _W, g]
+            _visit(W[i], c, data[k], rule)
             for g in range(width):
                 change = W[i, _W, g] - before[g]
                 products[0, g] += change * class_sums[i, 0]
@@ -349,8 +324,9 @@ def _scores(indices, data, W, score):
 
 
 @njit(error_model="numpy")
-def _new_scores(indices, data, inverse_gamma, l1, shrink, beta, l2, W, score):
+def _new_scores(indices, data, rule, W, score):
     """Scores of one row under the weights that its visits will compute."""
+    inverse_gamma, l1, shrink, beta, l2 = rule
     score[:] = 0.0
     for k in range(len(data)):
         v, z, root = data[k], W[indices[k], _Z], W[indices[k], _ROOT]
@@ -359,8 +335,9 @@ def _new_scores(indices, data, inverse_gamma, l1, shrink, beta, l2, W, score):
 
 
 @njit(error_model="numpy")
-def _visit(block, c, v, inverse_gamma, l1, shrink, beta, l2):
+def _visit(block, c, v, rule):
     """Lines 19 to 21 for one coordinate of a row, with the value ``v``."""
+    inverse_gamma, l1, shrink, beta, l2 = rule
     w, z, q, root, above, below = block[_W], block[_Z], block[_Q], block[_ROOT], shrink[0], shrink[1]
     for g in range(len(c)):
         w[g] = _weight(z[g], root[g], inverse_gamma[g], l1[g], above[g], below[g], beta, l2)

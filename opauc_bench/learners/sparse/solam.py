@@ -59,6 +59,7 @@ class _Saddle(State):
     age: np.ndarray  # (n_live,), rows that it has lasted, as far as they are counted
     since: np.ndarray  # (n_features, n_live), the epoch that v and u are of
     epochs: np.ndarray  # (n_live, most epochs, 2): tail and fall; 0 and 1 for the current one
+    settings_axes: ClassVar = {"W": -1, "models": 0, "epoch": 0, "age": 0, "since": -1, "epochs": 0}
 
     def coef(self, n_features):
         return self.coef_at(np.arange(n_features))
@@ -71,14 +72,6 @@ class _Saddle(State):
     def finite(self, n_features):
         # Where v or u overflows, |w|^2 has overflowed.
         return np.isfinite(self.models.view(np.float64).reshape(self.n_live, -1)).all(axis=1)
-
-    def keep(self, columns):
-        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        W = aligned_zeros(*self.W.shape[:2], len(columns))
-        self.W = np.take(self.W, columns, axis=2, out=W, mode="clip")  # without another copy on the way
-        self.since = np.ascontiguousarray(self.since[:, columns])
-        for name in ("models", "epoch", "age", "epochs"):
-            setattr(self, name, getattr(self, name)[columns])
 
 
 class SOLAM(OnePassLearner):

@@ -106,6 +106,7 @@ class _Combination(State):
     counts: np.ndarray  # (2,)
     sums: np.ndarray  # (n_features, 2), of the rows of each class
     gram: np.ndarray  # (2, 2), inner products of the sums
+    settings_axes: ClassVar = {"W": -1, "models": -1}
 
     def coef(self, n_features):
         return self._weights(self.W, self.sums)
@@ -121,10 +122,6 @@ class _Combination(State):
         factors = np.abs(self.models["factor"]).sum(axis=1)
         small = np.abs(self.sums).max(initial=0.0) * factors < _LOST_IN_ROUNDING
         return bool((small & (self.models["scale"] <= 1.0)).all())
-
-    def keep(self, columns):
-        super().keep(columns)
-        self.models = self.models[columns]
 
 
 class SPAML2(_SPAM):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..compare import Comparison
-from ..table import ResultTable
+from ..table import ResultTable, Test
 
 __all__ = ["Fold", "GridMap", "PageContent", "Provenance", "Seconds", "grid_map"]
 
@@ -71,8 +71,8 @@ class PageContent:
     """Everything on the page; keys are dataset and column key."""
 
     description: str
-    tables: Mapping[str, ResultTable]  # the same cells under both tests, paired and corrected
-    test: str  # the one that is shown first
+    tables: Mapping[Test, ResultTable]  # the same cells under each test
+    test: Test  # the one that is shown first
     comparison: Comparison | None  # under the paired test, which is the papers'
     folds: Mapping[Key, Sequence[Fold]]  # in the order of trial and fold
     grids: Mapping[Key, GridMap]  # of cells whose records have an inner search
@@ -80,7 +80,7 @@ class PageContent:
     learners: Mapping[str, str]  # registry names by column key, which determine colours
     provenance: Provenance
     runs: str = "folds"  # or trials
-    sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
+    selected_by: str = "AUC"  # heading of the metric by which settings were selected
 
     @property
     def table(self) -> ResultTable:

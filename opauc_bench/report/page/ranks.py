@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from ...evaluation.ranks import RankTest, friedman_nemenyi
+from ..over_datasets import MIN_DATASETS
 from ..table import Column, ResultTable
 from ..template import render_svg
 
 __all__ = ["Ranking", "diagram", "rank"]
 
 ALPHA = 0.05
-MIN_DATASETS = 5
 MIN_COLUMNS = 3
 
 _SPAN, _LETTER = 420, 7.2  # pixels: of the axis, of a letter
@@ -31,12 +30,12 @@ class Ranking:
     refusal: str = ""  # the reason of that
 
 
-def rank(table: ResultTable, sources: Mapping[str, str] | None = None) -> Ranking:
+def rank(table: ResultTable) -> Ranking:
     """Rank the columns of a table by their mean AUC on each dataset where all of them have one.
 
     A mean over fewer folds than the others have is excluded, and so is a dataset with a missing cell: ranks of
     different sets of learners cannot be averaged. Several rows of one dataset are not ranked at all, since the test
-    takes them as independent; `sources` has the dataset of each row.
+    takes them as independent.
     """
     complete = {key for key, entry in table.entries.items() if entry.status == "ok"}
     columns = tuple(c for c in table.columns if any((dataset, c.key) in complete for dataset in table.datasets))
@@ -51,7 +50,7 @@ def rank(table: ResultTable, sources: Mapping[str, str] | None = None) -> Rankin
         else:
             left_out.append((dataset, f"{', '.join(incomplete)} not complete"))
     refusal, test = _refusal(columns, datasets), None
-    if len({(sources or {}).get(name, name) for name in datasets}) < len(datasets):
+    if len({table.sources.get(name, name) for name in datasets}) < len(datasets):
         refusal = "There is no diagram: some rows are of one dataset, and ranks over them would count it several times."
     if not refusal:
         means = [[table.entries[dataset, column.key].mean for column in columns] for dataset in datasets]

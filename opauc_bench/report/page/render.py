@@ -10,7 +10,10 @@ from typing import Any
 from ..compare import Comparison
 from ..compare_render import note_texts
 from ..figure_labels import AXIS_SYMBOLS, value_text
-from ..style import MARKS
+from ..footnotes import verdict_text
+from ..over_datasets import HEADINGS, all_pairs, over_datasets
+from ..style import MARKS, foot_rows, percent_text
+from ..table import Test
 from ..template import render_template
 from ..text import auc_text
 from .content import Fold, PageContent
@@ -20,14 +23,19 @@ from .speed import learner_looks, seconds_text, speed_svg
 
 __all__ = ["render_page"]
 
-_TESTS = {"paired": "paired t-test", "corrected": "corrected for overlapping training sets"}
+_TESTS: dict[Test, str] = {
+    "paired": "paired t-test",
+    "corrected": "corrected for overlapping training sets",
+    "bayes": "Bayesian, with equivalence",
+}
 # Distances in published stds, and how they are coloured on either side (Okabe and Ito's orange and blue, lightened).
 _DISTANCES = (0.5, 1.0, 2.0)
 
 
 def render_page(content: PageContent) -> str:
     """Render everything as one HTML document that loads nothing; the same for the same content."""
-    ranking = rank(content.table, content.sources)
+    ranking = rank(content.table)
+    over = over_datasets(content.tables["bayes"])
     page = render_template(
         "page.html",
         content=content,
@@ -36,6 +44,13 @@ def render_page(content: PageContent) -> str:
         facts=_facts(content),
         tests=[(name, words, name == content.test) for name, words in _TESTS.items()],
         signs=MARKS,
+        verdict_text=verdict_text,
+        percent_text=percent_text,
+        foot_rows=foot_rows,
+        over=over,
+        over_rows=over.rows(),
+        over_headings=HEADINGS,
+        all_pairs=all_pairs(content.tables["bayes"]),
         compared=_compared(content.comparison) if content.comparison else None,
         ranking=ranking,
         diagram=diagram(ranking) if ranking.test else "",

@@ -1,0 +1,107 @@
+"""``metrics``: which metrics the records have, and further ones from kept test scores, without training."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..errors import ConfigError, ResultsError
+from ..evaluation.metrics import evaluate, metric_name
+from ..results.manifest import write_manifest
+from ..results.record import Record
+from ..results.store import Store
+from .recorded import Recorded
+from .reports import print_report, write_report_files
+from .session import Session
+from .terminal import counted, say, wrapped
+
+__all__ = ["add_metrics", "list_metrics"]
+
+
+def list_metrics(session: Session) -> str:
+    """A table of the metrics of each column's records, and of how many of them have their test scores."""
+    from tabulate import tabulate
+
+    recorded = Recorded.read(session)
+    store = Store(session.folder)
+    n_records, n_kept, found = Counter(), Counter(), {}
+    for task, record in recorded.pairs:
+        if record.ok and record.metrics:
+            n_records[task.column] += 1
+            n_kept[task.column] += store.scores_path(record.id).is_file()
+            found.setdefault(task.column, Counter()).update(
+                name for name, value in record.metrics.items() if value is not None
+            )
+    if not found:
+        raise ResultsError(f"{session.folder}: no records with metrics", "opauc-bench run, with kind cv or holdout")
+    rows = [
+        [
+            column,
+            n_records[column],
+            f"{n_kept[column]}",
+            ", ".join(name if n == n_records[column] else f"{name} ({n})" for name, n in names.items()),
+        ]
+        for column, names in found.items()
+    ]
+    return tabulate(rows, ["column", "records", "scores", "metrics"], tablefmt="simple", disable_numparse=True)
+
+
+def add_metrics(session: Session, names: Sequence[str]) -> int:
+    """Compute metrics from kept test scores and put them into the records; returns the exit code.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such metric, or the kind of protocol tests no setting.
+    ResultsError
+        If no record has its test scores, or a file of them is damaged.
+    """
+    try:
+        wanted = [metric_name(name) for name in names]
+    except ValueError as error:
+        raise ConfigError(f"--add: {error}") from None
+    protocol = session.experiment.protocol
+    if "metrics" not in type(protocol).model_fields:
+        raise ConfigError(f"--add: expected an experiment of kind cv or holdout, and this is {protocol.kind}")
+    store = Store(session.folder)
+    with store.locked():
+        recorded = Recorded.read(session)
+        recorded.require_intact()
+        changed, without = [], []
+        for task, record in recorded.pairs:
+            missing = [name for name in wanted if name not in record.metrics]
+            if record.ok and missing:
+                kept = store.read_scores(record.id)
+                if kept is None:
+                    without.append(task.label)
+                else:
+                    changed.append(_with_metrics(record, missing, kept))
+        if without and not changed:
+            raise ResultsError(
+                f"{session.folder}: no test scores of {without[0]}{_more(without)}",
+                "keep_scores: true under protocol of the config, then opauc-bench run ... --fresh keeps them",
+            )
+        store.pack(changed)
+        shown = list(dict.fromkeys([*protocol.metrics, *wanted]))
+        content = recorded.manifest.experiment
+        content = {**content, "protocol": {**content["protocol"], "metrics": shown}}
+        write_manifest(session.folder, recorded.manifest.model_copy(update={"experiment": content}))
+        session = Session.of_folder(session.folder, sources=session.sources)
+        recorded = Recorded.read(session)
+        write_report_files(recorded, session.folder, recorded.manifest.test)
+    print_report(recorded, recorded.manifest.test)
+    say(f"{counted(len(changed), 'record')} completed; training was not needed")
+    say(wrapped(f"for the tables of {session.experiment.path}, add to its protocol: metrics: [{', '.join(shown)}]"))
+    if without:
+        say(wrapped(f"{counted(len(without), 'record')} without test scores: {without[0]}{_more(without)}"))
+    return 1 if without else 0
+
+
+def _with_metrics(record: Record, names: Sequence[str], kept) -> Record:
+    found = evaluate(names, kept["y"], kept["scores"], kept.get("probabilities"))
+    outcome = record.outcome.model_copy(update={"metrics": {**record.metrics, **found}})
+    return record.model_copy(update={"outcome": outcome})
+
+
+def _more(labels: Sequence[str]) -> str:
+    return f" and {len(labels) - 1} others" if len(labels) > 1 else ""

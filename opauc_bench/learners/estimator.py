@@ -1,0 +1,465 @@
+"""Any scikit-learn compatible classifier as a learner: its scores are ranked, its grid is a loop of fits.
+
+An estimator is given by an address, ``package.module.Class`` or ``path/to/file.py:Class``, with parameters that are
+plain values or estimators again: ``{"estimator": address, "params": {...}}``.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import importlib
+import math
+import re
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
+from threadpoolctl import threadpool_limits
+
+from ..errors import LearnerError
+from .ranker import DivergenceError, Learner
+from .registry import file_hash, load_file
+
+__all__ = ["EstimatorError", "EstimatorLearner", "FittedEstimators", "check_estimator_entry"]
+
+# What a fit may raise because a number overflowed: the setting has diverged.
+_OVERFLOWS = (DivergenceError, FloatingPointError, OverflowError, np.linalg.LinAlgError)
+_ROWS_TO_MEASURE = 2000
+_LONGEST_MEASUREMENT = 10.0  # seconds
+
+
+class EstimatorError(LearnerError):
+    """An estimator cannot be made as it is described; ``loc`` is the place in its entry of the experiment file."""
+
+    def __init__(self, message: str, hint: str = "", loc: tuple[str | int, ...] = (), at_key: bool = False):
+        super().__init__(message, hint)
+        self.loc, self.at_key = loc, at_key
+
+    def __reduce__(self):
+        return type(self), (self.message, self.hint, self.loc, self.at_key)
+
+
+class FittedEstimators:
+    """The models of a grid, see `Models`: a fitted estimator per setting, None where the setting diverged.
+
+    Parameters
+    ----------
+    estimators : list of estimator or None
+    dense : bool
+        Whether sparse rows are made dense before they are scored.
+    """
+
+    def __init__(self, estimators: Sequence[Any], dense: bool = False):
+        self._estimators, self._dense = list(estimators), dense
+
+    def finite(self) -> np.ndarray:
+        """Which settings have not diverged, shape (n_settings,)."""
+        return np.array([estimator is not None for estimator in self._estimators])
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Scores of shape (n_rows, number of finite settings): of ``decision_function``, else of ``predict_proba``."""
+        return self._columns(X, _scores_of)
+
+    def probabilities(self, X: Any) -> np.ndarray | None:
+        """Probabilities of the positive class, shaped like the scores; None if an estimator has none."""
+        if not all(hasattr(estimator, "predict_proba") for estimator in self._estimators if estimator is not None):
+            return None
+        return self._columns(X, lambda estimator, rows: estimator.predict_proba(rows)[:, 1])
+
+    def sparse_ratio(self) -> np.ndarray:
+        """Share of weights that are not 0, shape (n_settings,); NaN where a setting has no weights for features."""
+        finals = [estimator[-1] if isinstance(estimator, Pipeline) else estimator for estimator in self._estimators]
+        weights = [getattr(final, "coef_", None) for final in finals]
+        return np.array([np.nan if coef is None else np.count_nonzero(coef) / np.size(coef) for coef in weights])
+
+    def _columns(self, X: Any, values: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
+        rows = X.toarray() if self._dense and sparse.issparse(X) else X
+        alive = [estimator for estimator in self._estimators if estimator is not None]
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            columns = [np.asarray(values(estimator, rows), dtype=float) for estimator in alive]
+        if wrong := [column for column in columns if column.size != X.shape[0]]:
+            raise ValueError(f"expected one score per row, {X.shape[0]} in all; got an array of shape {wrong[0].shape}")
+        return np.column_stack([column.ravel() for column in columns])
+
+
+class EstimatorLearner(Learner):
+    """A scikit-learn compatible classifier, trained once for each setting of its grid.
+
+    Parameters
+    ----------
+    estimator : str
+        ``package.module.Class`` or ``path/to/file.py:Class``. Its instances have ``fit`` and ``decision_function`` or
+        ``predict_proba``; they get the labels 0 and 1.
+    params : dict, optional
+        Constructor parameters. A value may describe an estimator itself, as ``{"estimator": ..., "params": ...}``.
+    pipeline : sequence of str or dict
+        Transformers in front, in order, fitted on training rows only; each an address or ``{"estimator": ...}``.
+    axes : sequence of str
+        Parameters that are tuned: of the estimator, or of a step of the pipeline as ``step__parameter``.
+    dense : bool
+        Whether sparse rows are made dense.
+    random_state : int, optional
+        Seed of every ``random_state`` that ``params`` leaves open.
+
+    Notes
+    -----
+    An axis whose values are all whole numbers is passed as integers, unless the default of that parameter is a float.
+    ``LogisticRegression`` starts each setting from the weights of the one before (except with liblinear), as does any
+    estimator with ``params: {warm_start: true}``. BLAS and OpenMP run one thread, and ``n_jobs`` is 1.
+    """
+
+    not_identity: ClassVar[tuple[str, ...]] = ("random_state", "axes")
+
+    def __init__(
+        self,
+        estimator: str = "sklearn.linear_model.LogisticRegression",
+        params: Mapping[str, Any] | None = None,
+        pipeline: Sequence[Any] = (),
+        axes: Sequence[str] = (),
+        dense: bool = False,
+        random_state: int | None = None,
+    ):
+        self.estimator = estimator
+        self.params = params
+        self.pipeline = pipeline
+        self.axes = axes
+        self.dense = dense
+        self.random_state = random_state
+
+    @property
+    def grid_axes(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(self.axes)
+
+    def check_params(self) -> None:
+        _Description(self.estimator, self.params, self.pipeline).make()
+
+    def accepts_sparse(self) -> bool:
+        """Whether sparse rows can be used, as far as the estimator and the steps in front say it."""
+        if self.dense:
+            return True
+        model = _Description(self.estimator, self.params, self.pipeline).make()
+        steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+        return all(get_tags(step).input_tags.sparse for step in steps if hasattr(step, "__sklearn_tags__"))
+
+    def identity(self, name: str, tuned: Collection[str]) -> dict[str, Any]:
+        description = _Description(self.estimator, self.params, self.pipeline)
+        addresses = [description.address, *(address for address, _ in description.parts())]
+        params = dict(self.params or {})
+        if self.pipeline:
+            params["pipeline"] = [_without_folder(step) for step in self.pipeline]
+        if self.dense:
+            params["dense"] = True
+        found = {
+            "learner": _without_folder(self.estimator),
+            "version": ", ".join(dict.fromkeys(filter(None, map(_package_of, addresses)))),
+            "params": {key: _without_folder(value) for key, value in params.items()},
+        }
+        hashes = [file_hash(Path(file)) for file in dict.fromkeys(filter(None, map(_file_of, addresses)))]
+        return {**found, "source": " ".join(hashes)} if hashes else found
+
+    def cost(self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
+        """As `Learner.cost`: a fit that `measure_cost` has measured for this width, else a guess of fifty passes."""
+        scale, exponent = getattr(self, "_measured", {}).get(n_features, (50 * (1e-7 + 1e-9 * n_nonzero), 1.0))
+        numbers = n_rows * (n_features if self.dense else 1.5 * n_nonzero)
+        return n_settings * (1e-3 + scale * n_rows**exponent), 8.0 * (3 * numbers + n_features * n_settings)
+
+    def measure_cost(self, X: Any, y: np.ndarray, grid: Mapping[str, np.ndarray]) -> None:
+        """Measure fits on at most 2000 rows of a dataset, whose times `cost` extrapolates by a power of the rows.
+
+        Of a grid, the first and the last setting are measured. What the estimator raises is left to the run.
+
+        Parameters
+        ----------
+        X, y : arrays
+            The whole dataset.
+        grid : dict of axis to ndarray of shape (n_settings,)
+        """
+        rng, labels = np.random.default_rng(0), np.asarray(y)
+        rows = np.sort(rng.permutation(len(labels))[:_ROWS_TO_MEASURE])
+        rare = [np.flatnonzero(labels == label)[:10] for label in (1, -1)]  # both classes, however rare
+        ends = {axis: values[[0, -1]] for axis, values in grid.items()}
+        sizes, times = [], []
+        for n_rows in (len(rows) // 4, len(rows)):
+            order = np.unique(np.concatenate([rng.permutation(rows)[:n_rows], *rare]))
+            began = time.process_time()
+            try:
+                self.fit_grid(X, y, ends, order=order)
+            except Exception:
+                return
+            sizes.append(len(order))
+            times.append(max(1e-5, time.process_time() - began) / len(next(iter(ends.values()), (0,))))
+            if times[-1] > _LONGEST_MEASUREMENT:
+                break
+        exponent = 1.0
+        if len(set(sizes)) == 2:
+            exponent = min(3.0, max(0.0, math.log(times[1] / times[0]) / math.log(sizes[1] / sizes[0])))
+        measured = getattr(self, "_measured", {})
+        measured[X.shape[1]] = (times[-1] / sizes[-1] ** exponent, exponent)
+        self._measured = measured
+
+    def fit_grid(
+        self,
+        X: Any,
+        y: Any,
+        grid: Mapping[str, np.ndarray],
+        *,
+        order: np.ndarray | None = None,
+        on_chunk: Callable[[int], None] | None = None,
+    ) -> FittedEstimators:
+        rows = slice(None) if order is None else np.asarray(order)
+        labels = (np.asarray(y[rows]) > 0).astype(int)
+        if len(np.unique(labels)) < 2:
+            raise ValueError(f"{self.estimator} needs training rows of both classes")
+        train = X[rows]
+        if self.dense and sparse.issparse(train):
+            train = train.toarray()
+        template = self._seeded(_Description(self.estimator, self.params, self.pipeline).make())
+        n_settings = len(next(iter(grid.values()), (0,)))  # without axes, one
+        warm = _starts_warm(template, self.params or {}) and n_settings > 1
+        if warm:
+            _final(template).set_params(warm_start=True)
+        values = {axis: _passed(template, axis, grid[axis]) for axis in grid}
+        fitted: list[Any] = []
+        model, seen = clone(template), set()
+        for position in range(n_settings):
+            if not warm:
+                model = clone(template)
+            for axis, along in values.items():
+                _owner(model, axis).set_params(**{axis: along[position]})
+            try:
+                with threadpool_limits(1), warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+                    warnings.simplefilter("always")
+                    model.fit(train, labels)
+                seen |= {warning.category for warning in caught}
+                fitted.append(copy.deepcopy(model) if warm else model)
+            except _OVERFLOWS:
+                fitted.append(None)
+                model = clone(template)
+            if on_chunk is not None:
+                on_chunk(len(fitted))
+        self._not_converged = any(issubclass(category, ConvergenceWarning) for category in seen)
+        return FittedEstimators(fitted, self.dense)
+
+    def provenance(self) -> dict[str, Any]:
+        """A note if the last fits ended with a ConvergenceWarning."""
+        if not getattr(self, "_not_converged", False):
+            return {}
+        name = self.estimator.rpartition(":")[2].rpartition(".")[2]
+        return {"note": f"{name} ended before it converged in some fits (ConvergenceWarning)"}
+
+    def _seeded(self, model: Any) -> Any:
+        if self.random_state is not None:
+            seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
+            open_seeds = [
+                name
+                for name, value in model.get_params(deep=True).items()
+                if value is None and re.fullmatch(r"(.*__)?random_state", name)
+            ]
+            model.set_params(**dict.fromkeys(open_seeds, seed))
+        return model
+
+
+class _Description:
+    """What an entry says of an estimator, its parameters and the steps in front."""
+
+    def __init__(self, address: str, params: Mapping[str, Any] | None, pipeline: Sequence[Any]):
+        self.address, self.params = address, dict(params or {})
+        self.steps = [step if isinstance(step, Mapping) else {"estimator": step} for step in pipeline]
+
+    def make(self) -> Any:
+        """The unfitted estimator, in a pipeline if there are steps in front; raises EstimatorError."""
+        final = _made(self.address, self.params, ("estimator",), ("params",))
+        steps = []
+        for position, step in enumerate(self.steps):
+            place = ("pipeline", position)
+            made = _made(step["estimator"], step.get("params", {}), place, (*place, "params"))
+            if not hasattr(made, "transform"):
+                raise EstimatorError(f"{step['estimator']} is no transformer: it has no transform", loc=place)
+            steps.append(made)
+        return make_pipeline(*steps, final) if steps else final
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """Address and parameters of all estimators inside this one."""
+        for params in (self.params, *({"": step} for step in self.steps)):
+            for value in params.values():
+                if _describes(value):
+                    yield value["estimator"], value.get("params", {})
+                    yield from _Description(value["estimator"], value.get("params", {}), ()).parts()
+
+
+def check_estimator_entry(
+    estimator: str, params: Mapping[str, Any], pipeline: Sequence[Any], grid: Mapping[str, Sequence[float]]
+) -> None:
+    """Check the entry of an estimator in an experiment file, without data.
+
+    Raises
+    ------
+    EstimatorError
+        With the place in the entry: a class that cannot be imported, a parameter that it does not have or a value that
+        it refuses, no scores, several threads.
+    """
+    model = _Description(estimator, params, pipeline).make()
+    final = _final(model)
+    if not hasattr(final, "fit") or not (hasattr(final, "decision_function") or hasattr(final, "predict_proba")):
+        raise EstimatorError(
+            f"{estimator} gives no scores: expected fit, and decision_function or predict_proba", loc=("estimator",)
+        )
+    for axis, values in grid.items():
+        owner = _owner(model, axis)
+        known = owner.get_params(deep=True)
+        if axis not in known:
+            raise EstimatorError(_unknown(estimator, axis, known), loc=("grid", axis), at_key=True)
+        for position, value in enumerate(_passed(model, axis, values)):
+            owner.set_params(**{axis: value})
+            _validate(model if owner is not final else final, ("grid", axis, position))
+
+
+def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params: tuple) -> Any:
+    class_ = _class_at(address, place)
+    made = {
+        name: _made(value["estimator"], value.get("params", {}), at, (*at, "params"))
+        if _describes(value)
+        else _with_integer_keys(value)
+        for name, value in params.items()
+        for at in [(*place_of_params, name)]
+    }
+    try:
+        known = class_().get_params(deep=False)
+    except (TypeError, AttributeError):
+        known = made  # parameters without a default: the constructor has the last word
+    if not hasattr(class_, "get_params"):
+        raise EstimatorError(f"{address} is no scikit-learn estimator: it has no get_params", loc=place)
+    for name in made:
+        if name not in known:
+            raise EstimatorError(_unknown(address, name, known), loc=(*place_of_params, name), at_key=True)
+    if "n_jobs" in known and made.setdefault("n_jobs", 1) not in (None, 1):
+        message = f"expected 1, got {made['n_jobs']}: tasks run in parallel, one thread each; use run --jobs"
+        raise EstimatorError(message, loc=(*place_of_params, "n_jobs"))
+    try:
+        model = class_(**made)
+    except Exception as error:
+        raise EstimatorError(f"{address}: {type(error).__name__}: {error}", loc=place) from error
+    _validate(model, place_of_params)
+    return model
+
+
+def _validate(model: Any, place: tuple) -> None:
+    """Let scikit-learn check the values of parameters, where the estimator declares what they may be."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    for step in steps:
+        if hasattr(step, "_validate_params") and hasattr(step, "_parameter_constraints"):
+            try:
+                step._validate_params()
+            except ValueError as error:
+                named = re.search(r"'(\w+)' parameter", str(error))
+                here = (*place, named[1]) if named and place[-1] == "params" else place
+                raise EstimatorError(str(error), loc=here) from None
+
+
+def _class_at(address: str, place: tuple) -> type:
+    if (file := _file_of(address)) is not None:
+        name = address.rpartition(":")[2]
+        try:
+            module = load_file(Path(file))
+        except LearnerError as error:
+            raise EstimatorError(error.message, error.hint, place) from error
+        module_name = str(file)
+    else:
+        module_name, _, name = address.rpartition(".")
+        try:
+            module = importlib.import_module(module_name)
+        except (ImportError, ValueError) as error:
+            raise EstimatorError(
+                f"{address!r} cannot be imported: {error}",
+                "expected package.module.Class, of an installed package, or path/to/file.py:Class",
+                place,
+            ) from error
+    found = getattr(module, name, None)
+    if not isinstance(found, type):
+        near = difflib.get_close_matches(name, [key for key, value in vars(module).items() if isinstance(value, type)])
+        advice = f" (did you mean {near[0]!r}?)" if near else ""
+        raise EstimatorError(f"{module_name} has no class {name!r}{advice}", loc=place)
+    return found
+
+
+def _with_integer_keys(value: Any) -> Any:
+    """A mapping as it was written: JSON makes text of whole numbers, such as the labels of ``class_weight``."""
+    if not isinstance(value, Mapping):
+        return value
+    return {int(key) if re.fullmatch(r"-?\d+", str(key)) else key: below for key, below in value.items()}
+
+
+def _describes(value: Any) -> bool:
+    return isinstance(value, Mapping) and "estimator" in value
+
+
+def _file_of(address: str) -> str | None:
+    file = address.rpartition(":")[0]
+    return file if file.endswith(".py") else None
+
+
+def _without_folder(value: Any) -> Any:
+    """An address without the path of its file, which is no part of an identity; inside descriptions too."""
+    if isinstance(value, str):
+        return value.rpartition(":")[2] if _file_of(value) else value
+    if isinstance(value, Mapping):
+        return {key: _without_folder(below) for key, below in value.items()}
+    return [_without_folder(below) for below in value] if isinstance(value, list | tuple) else value
+
+
+def _package_of(address: str) -> str:
+    """The installed package of an address with its version; empty for a file."""
+    if _file_of(address):
+        return ""
+    top = address.partition(".")[0]
+    names = metadata.packages_distributions().get(top, [])
+    return f"{names[0]} {metadata.version(names[0])}" if names else ""
+
+
+def _unknown(address: str, name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    advice = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"{address} has no parameter {name!r}{advice}; known: {', '.join(sorted(known))}"
+
+
+def _final(model: Any) -> Any:
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def _owner(model: Any, axis: str) -> Any:
+    """Whose parameter an axis is: of the estimator itself, or of the pipeline as ``step__parameter``."""
+    final = _final(model)
+    return final if axis in final.get_params(deep=True) else model
+
+
+def _passed(model: Any, axis: str, values: Sequence[float] | np.ndarray) -> list[float] | list[int]:
+    numbers = [float(value) for value in values]
+    default = _owner(model, axis).get_params(deep=True).get(axis)
+    if all(number.is_integer() for number in numbers) and not isinstance(default, float):
+        return [int(number) for number in numbers]
+    return numbers
+
+
+def _starts_warm(model: Any, params: Mapping[str, Any]) -> bool:
+    if "warm_start" in params:
+        return bool(params["warm_start"])
+    final = _final(model)
+    return type(final) is LogisticRegression and final.solver != "liblinear"
+
+
+def _scores_of(estimator: Any, X: Any) -> np.ndarray:
+    if hasattr(estimator, "decision_function"):
+        return estimator.decision_function(X)
+    return estimator.predict_proba(X)[:, 1]

@@ -1,0 +1,384 @@
+"""Scikit-learn compatible classifiers as columns, against loops that call scikit-learn alone."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from folders import record_of, records_of
+from scipy import sparse
+from sklearn.datasets import load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from opauc_bench.evaluation.selection import fit_and_score
+from opauc_bench.evaluation.splits import outer_fold, stratified_folds
+from opauc_bench.learners import ESTIMATOR, EstimatorLearner, get_learner
+from opauc_bench.learners.estimator import EstimatorError, check_estimator_entry
+
+LOGISTIC = "sklearn.linear_model.LogisticRegression"
+BOOSTING = "sklearn.ensemble.HistGradientBoostingClassifier"
+SCALER = "sklearn.preprocessing.StandardScaler"
+
+OWN = """
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+class Centroids(ClassifierMixin, BaseEstimator):
+    \"\"\"Difference of the class means, times a number; a negative one overflows.\"\"\"
+
+    def __init__(self, scale=1.0, offset=0):
+        self.scale = scale
+        self.offset = offset
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        if self.scale > 100:
+            raise OverflowError("scale")
+        self.w_ = self.scale * (X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0))
+        return self
+
+    def decision_function(self, X):
+        return np.asarray(X @ np.asarray(self.w_).ravel()).ravel() + self.offset
+
+
+class NoScores(BaseEstimator):
+    def fit(self, X, y):
+        return self
+"""
+
+EXPERIMENT = """
+title: Estimators beside a learner
+datasets: [wine]
+learners:
+  - uni_log
+  - {estimator: sklearn.linear_model.LogisticRegression, name: logreg, params: {C: 0.5}}
+  - estimator: sklearn.ensemble.HistGradientBoostingClassifier
+    name: hgb
+    params: {max_iter: 5}
+    grid: {learning_rate: [0.1, 0.5], max_leaf_nodes: [3, 7]}
+  - {estimator: own.py:Centroids, name: own, grid: {scale: [1, 1000]}}
+  - {estimator: sklearn.naive_bayes.GaussianNB, pipeline: [sklearn.preprocessing.StandardScaler]}
+grids: {eta: [0.25]}
+protocol: {kind: PROTOCOL, trials: 1, folds: 3, inner_folds: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(180, 6)) * (rng.random((180, 6)) < 0.7)
+    y = np.where(X @ rng.normal(size=6) + rng.normal(size=180) > 0.8, 1, -1).astype(np.int8)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    path = tmp_path_factory.mktemp("own") / "own.py"
+    path.write_text(OWN)
+    return path
+
+
+def test_scores_are_those_of_scikit_learn(rows):
+    X, y = rows
+    train, test = np.arange(120)[::-1], np.arange(120, 180)
+    for learner, reference in (
+        (EstimatorLearner(LOGISTIC, {"C": 0.3}), LogisticRegression(C=0.3)),
+        (
+            EstimatorLearner("sklearn.naive_bayes.GaussianNB", pipeline=[SCALER]),
+            make_pipeline(StandardScaler(), GaussianNB()),
+        ),
+        (EstimatorLearner(BOOSTING, {"max_iter": 7}, random_state=3), HistGradientBoostingClassifier(max_iter=7)),
+    ):
+        reference.fit(X[train], y[train])
+        score = getattr(reference, "decision_function", None) or (lambda Z, m=reference: m.predict_proba(Z)[:, 1])
+        models = learner.fit_grid(X, y, {}, order=train)
+        np.testing.assert_array_equal(models.scores(X[test])[:, 0], score(X[test]))
+        (auc,) = fit_and_score(learner, X, y, {}, train, test)
+        assert auc == pytest.approx(roc_auc_score(y[test], score(X[test])), abs=1e-12)
+    np.testing.assert_array_equal(
+        learner.fit_grid(X, y, {}, order=train).probabilities(X[test])[:, 0], reference.predict_proba(X[test])[:, 1]
+    )
+
+
+def test_settings_that_start_from_the_one_before_reach_the_same_optimum(rows):
+    X, y = rows
+    grid = {"C": np.array([1e-3, 1.0, 100.0, 0.1])}
+    learner = EstimatorLearner(LOGISTIC, {"tol": 1e-10, "max_iter": 10000}, axes=["C"])
+    scores = learner.fit_grid(X, y, grid).scores(X)
+    for position, C in enumerate(grid["C"]):
+        alone = LogisticRegression(C=C, tol=1e-10, max_iter=10000).fit(X, y)
+        np.testing.assert_allclose(scores[:, position], alone.decision_function(X), rtol=1e-4, atol=1e-5)
+    # Each setting keeps its own model, and those of estimators that do not start warm are exact.
+    learner = EstimatorLearner(LOGISTIC, {"solver": "liblinear"}, axes=["C"], random_state=0)
+    scores = learner.fit_grid(X, y, grid).scores(X)
+    for position in range(4):
+        alone = learner.fit_grid(X, y, {"C": grid["C"][position : position + 1]})
+        np.testing.assert_array_equal(scores[:, position], alone.scores(X)[:, 0])
+
+
+def test_whole_numbers_are_integers_unless_the_default_is_a_float(rows):
+    X, y = rows
+    models = EstimatorLearner(BOOSTING, {"max_iter": 2}, axes=["max_leaf_nodes", "learning_rate"]).fit_grid(
+        X, y, {"max_leaf_nodes": np.array([3.0, 7.0]), "learning_rate": np.array([1.0, 1.0])}
+    )
+    params = [model.get_params() for model in models._estimators]
+    assert [(p["max_leaf_nodes"], type(p["max_leaf_nodes"])) for p in params] == [(3, int), (7, int)]
+    assert {type(p["learning_rate"]) for p in params} == {float}
+    forest = "sklearn.ensemble.RandomForestClassifier"
+    models = EstimatorLearner(forest, {"n_estimators": 2}, axes=["max_features"]).fit_grid(
+        X, y, {"max_features": np.array([0.5, 1.0])}
+    )
+    assert [model.max_features for model in models._estimators] == [0.5, 1.0]
+    assert type(models._estimators[1].max_features) is float  # one feature would be the integer
+
+
+def test_seeds_that_are_left_open_come_from_the_fold_and_threads_are_one(rows):
+    X, y = rows
+    learner = EstimatorLearner("sklearn.ensemble.RandomForestClassifier", {"n_estimators": 5})
+    scores = [learner.set_params(random_state=seed).fit_grid(X, y, {}).scores(X) for seed in (2**63, 2**63, 1)]
+    assert np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])
+    learner = EstimatorLearner("sklearn.ensemble.RandomForestClassifier", {"n_estimators": 5, "random_state": 4})
+    (model,) = learner.set_params(random_state=9).fit_grid(X, y, {})._estimators
+    assert model.n_jobs == 1
+    expected = RandomForestClassifier(n_estimators=5, random_state=4).fit(X, y > 0).predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 1], expected)
+    inside = {"estimator": {"estimator": LOGISTIC, "params": {"solver": "liblinear"}}, "n_estimators": 2}
+    (model,) = (
+        EstimatorLearner("sklearn.ensemble.BaggingClassifier", inside, random_state=1).fit_grid(X, y, {})._estimators
+    )
+    assert isinstance(model.estimator, LogisticRegression)
+    assert model.estimator.solver == "liblinear"
+    assert isinstance(model.random_state, int)
+    assert model.estimator.random_state == model.random_state
+
+
+def test_a_setting_that_overflows_is_out_of_the_running(rows, own):
+    X, y = rows
+    learner = EstimatorLearner(f"{own}:Centroids", axes=["scale"])
+    grid = {"scale": np.array([1.0, 1000.0, 3.0])}
+    counts = []
+    models = learner.fit_grid(X, y, grid, on_chunk=counts.append)
+    assert counts == [1, 2, 3]
+    assert models.finite().tolist() == [True, False, True]
+    aucs = fit_and_score(learner, X, y, grid, np.arange(120), np.arange(120, 180))
+    assert np.isnan(aucs).tolist() == [False, True, False]
+    assert aucs[0] == aucs[2]
+
+
+def test_rows_of_one_class_and_missing_convergence_are_said(rows):
+    X, y = rows
+    learner = EstimatorLearner(LOGISTIC, {"max_iter": 1})
+    with pytest.raises(ValueError, match="both classes"):
+        learner.fit_grid(X, np.ones_like(y), {})
+    learner.fit_grid(X, y, {})
+    assert "LogisticRegression ended before it converged" in learner.provenance()["note"]
+    assert EstimatorLearner(LOGISTIC, {"max_iter": 500}).fit_grid(X, y, {}).finite().all()
+
+
+def test_sparse_rows_stay_sparse_unless_they_are_made_dense(rows):
+    X, y = rows
+    csr = sparse.csr_matrix(X)
+    assert EstimatorLearner(LOGISTIC).accepts_sparse()
+    assert not EstimatorLearner(BOOSTING).accepts_sparse()
+    assert not EstimatorLearner(
+        LOGISTIC, pipeline=["sklearn.decomposition.KernelPCA", "sklearn.impute.KNNImputer"]
+    ).accepts_sparse()
+    dense = EstimatorLearner(BOOSTING, {"max_iter": 3}, dense=True)
+    assert dense.accepts_sparse()
+    np.testing.assert_array_equal(dense.fit_grid(csr, y, {}).scores(csr), dense.fit_grid(X, y, {}).scores(X))
+    logistic = EstimatorLearner(LOGISTIC, {"tol": 1e-10})
+    np.testing.assert_allclose(
+        logistic.fit_grid(csr, y, {}).scores(csr), logistic.fit_grid(X, y, {}).scores(X), atol=1e-5
+    )
+    assert 0 < logistic.fit_grid(csr, y, {}).sparse_ratio()[0] <= 1
+    assert np.isnan(dense.fit_grid(csr, y, {}).sparse_ratio()[0])
+
+
+def test_identity_has_versions_and_contents_of_files_but_no_paths(own, tmp_path, monkeypatch):
+    def identity(*arguments, **settings):
+        return EstimatorLearner(*arguments, **settings).identity(ESTIMATOR, ())
+
+    address = f"{own}:Centroids"
+    found = identity(LOGISTIC, {"C": 2, "class_weight": "balanced"}, [SCALER], random_state=5)
+    assert found["learner"] == LOGISTIC
+    assert found["version"].startswith("scikit-learn 1.")
+    assert found["params"] == {"C": 2, "class_weight": "balanced", "pipeline": [SCALER]}
+    of_file = identity(address)
+    assert of_file["learner"] == "Centroids"
+    shutil.copy(own, tmp_path / "own.py")
+    assert identity(f"{tmp_path / 'own.py'}:Centroids") == of_file
+    (tmp_path / "own.py").write_text(OWN + "\n# edited\n")
+    assert identity(f"{tmp_path / 'own.py'}:Centroids") != of_file
+    nested = identity("sklearn.ensemble.BaggingClassifier", {"estimator": {"estimator": address}})
+    assert nested["source"] == of_file["source"]
+    assert str(own.parent) not in json.dumps([of_file, nested])
+    monkeypatch.setattr("opauc_bench.learners.estimator.metadata.version", lambda name: "99.1")
+    assert identity(LOGISTIC)["version"] == "scikit-learn 99.1"
+    assert get_learner(ESTIMATOR) is EstimatorLearner
+
+
+def test_cost_is_that_of_a_measured_fit(rows):
+    X, y = rows
+    learner = EstimatorLearner(BOOSTING, {"max_iter": 3}, axes=["max_leaf_nodes"])
+    guess = learner.cost(1e4, 6, 6.0, 4)[0]
+    learner.measure_cost(X, y, {"max_leaf_nodes": np.array([3.0, 5.0, 7.0])})
+    measured = learner.cost(len(y), 6, 6.0, 1)[0]
+    assert measured != guess
+    assert 1e-4 < measured < 5
+    assert learner.cost(len(y), 6, 6.0, 4)[0] == pytest.approx(4 * measured)
+    assert learner.cost(1e4, 6, 6.0, 4)[0] >= 4 * measured * 0.9
+    assert learner.cost(len(y), 7, 7.0, 4)[0] != learner.cost(len(y), 6, 6.0, 4)[0]  # of another width: not measured
+
+
+@pytest.mark.parametrize(
+    ("entry", "place", "message"),
+    [
+        ({"estimator": "sklearn.linear_model.LogisticRegresion"}, ("estimator",), "did you mean 'LogisticRegression'"),
+        ({"estimator": "not_installed.Thing"}, ("estimator",), "No module named 'not_installed'"),
+        ({"estimator": "sklearn.linear_model.Ridge"}, ("estimator",), "gives no scores"),
+        ({"params": {"c": 1}}, ("params", "c"), "no parameter 'c'"),
+        ({"params": {"C": -1}}, ("params", "C"), "'C' parameter of LogisticRegression must be"),
+        ({"params": {"n_jobs": 2}}, ("params", "n_jobs"), "run --jobs"),
+        ({"grid": {"CC": (1.0,)}}, ("grid", "CC"), "did you mean 'C'"),
+        ({"grid": {"max_iter": (5.0, -3.0)}}, ("grid", "max_iter", 1), "'max_iter' parameter"),
+        ({"pipeline": ["sklearn.svm.SVC"]}, ("pipeline", 0), "no transformer"),
+        ({"pipeline": [{"estimator": SCALER, "params": {"a": 1}}]}, ("pipeline", 0, "params", "a"), "no parameter"),
+        ({"grid": {"standardscaler__mean": (1.0,)}}, ("grid", "standardscaler__mean"), "no parameter"),
+    ],
+)  # fmt: skip
+def test_mistakes_have_their_place_in_the_entry(entry, place, message):
+    complete = {"estimator": LOGISTIC, "params": {}, "pipeline": [], "grid": {}, **entry}
+    with pytest.raises(EstimatorError, match=message.replace("(", r"\(")) as caught:
+        check_estimator_entry(**complete)
+    assert caught.value.loc == place
+
+
+def test_values_of_a_config_reach_the_estimator_as_they_were_written(command, tmp_path):
+    entry = "{estimator: sklearn.linear_model.LogisticRegression, name: weighted, params: {class_weight: {0: 1, 1: 9}}}"
+    text = (
+        EXPERIMENT[: EXPERIMENT.index("  - uni_log")]
+        + f"  - {entry}\nprotocol: {{trials: 1, folds: 2, inner_folds: 2}}\n"
+    )
+    (tmp_path / "e.yaml").write_text(text)
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    X, y = MinMaxScaler((-1, 1)).fit_transform(load_wine().data), np.where(load_wine().target == 0, 1, -1)
+    split = outer_fold(y, trial=0, fold=0, dataset="wine", folds=2, stratified=True, seed=0)
+    model = LogisticRegression(class_weight={0: 1, 1: 9}).fit(X[split.train], y[split.train] > 0)
+    expected = roc_auc_score(y[split.test], model.decision_function(X[split.test]))
+    assert record_of(tmp_path / "results", column="weighted").metrics["auc"] == pytest.approx(expected, abs=1e-12)
+    (tmp_path / "e.yaml").write_text(text.replace("{0: 1, 1: 9}", "{0: 1, 1: .inf}"))
+    done = command("run", "e.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "params.class_weight.1: expected a finite number, got inf" in done.stderr
+
+
+def test_own_classes_are_checked_too(own):
+    check_estimator_entry(f"{own}:Centroids", {"offset": 1}, [], {"scale": (1.0, 2.0)})
+    with pytest.raises(EstimatorError, match="gives no scores"):
+        check_estimator_entry(f"{own}:NoScores", {}, [], {})
+    with pytest.raises(EstimatorError, match="has no class 'Centroid'"):
+        check_estimator_entry(f"{own}:Centroid", {}, [], {})
+    with pytest.raises(EstimatorError, match="no file"):
+        check_estimator_entry(f"{own.parent / 'none.py'}:Centroids", {}, [], {})
+
+
+@pytest.fixture(scope="module")
+def finished(invoke, tmp_path_factory):
+    """A finished run with cross-validation, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("estimators")
+    (folder / "own.py").write_text(OWN)
+    (folder / "mixed.yaml").write_text(EXPERIMENT.replace("PROTOCOL", "cv"))
+    done = invoke("run", "mixed.yaml", "--out", "results", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_run_selects_and_tests_as_a_loop_over_scikit_learn_does(finished):
+    X, y = MinMaxScaler((-1, 1)).fit_transform(load_wine().data), np.where(load_wine().target == 0, 1, -1)
+    records = records_of(finished / "results")
+    assert len(records) == 15
+    assert {record.status for record in records} == {"ok"}
+    assert json.loads((finished / "results/manifest.json").read_text())["definitions"]
+    for fold in (1, 2, 3):
+        record = record_of(finished / "results", column="hgb", fold=fold)
+        split = outer_fold(y, trial=0, fold=fold - 1, dataset="wine", folds=3, stratified=True, seed=0)
+        inner = stratified_folds(y[split.train], 2, np.random.default_rng([split.seed, 1]), True)
+        tried, train = {}, split.train
+        for rate in (0.1, 0.5):
+            for leaves in (3, 7):
+                aucs = []
+                for k in range(2):
+                    model = HistGradientBoostingClassifier(max_iter=5, learning_rate=rate, max_leaf_nodes=leaves)
+                    model.fit(X[train[inner != k]], y[train[inner != k]])
+                    held_out = train[inner == k]
+                    aucs.append(roc_auc_score(y[held_out], model.decision_function(X[held_out])))
+                tried[rate, leaves] = np.mean(aucs)
+        np.testing.assert_allclose(record.selection.auc, list(tried.values()), atol=1e-12)
+        best = max(tried, key=lambda setting: round(tried[setting], 12))
+        assert (record.selected["learning_rate"], record.selected["max_leaf_nodes"]) == best
+        model = HistGradientBoostingClassifier(max_iter=5, learning_rate=best[0], max_leaf_nodes=best[1])
+        model.fit(X[train], y[train])
+        expected = roc_auc_score(y[split.test], model.decision_function(X[split.test]))
+        assert record.metrics["auc"] == pytest.approx(expected, abs=1e-12)
+    own = record_of(finished / "results", column="own")
+    assert (own.selected, own.selection.n_diverged) == ({"scale": 1.0}, 1)
+    assert record_of(finished / "results", column="GaussianNB").selected == {}
+
+
+def test_commands_work_as_for_any_column(finished, command):
+    for words in (
+        ("report", "mixed.yaml", "--out", "results"),
+        ("status", "mixed.yaml", "--out", "results"),
+        ("plan", "mixed.yaml", "--out", "results"),
+        ("verify", "mixed.yaml", "--out", "results", "--sample", "15"),
+        ("compare", "results"),
+        ("export", "results", "--to", "frame.csv"),
+    ):
+        done = command(*words, cwd=finished)
+        if words[0] in ("report", "verify", "status"):
+            assert done.returncode == 0, (words, done.stdout, done.stderr)
+    again = command("run", "mixed.yaml", "--out", "results", cwd=finished)
+    assert "nothing to compute" in again.stdout + again.stderr or again.returncode == 0
+
+
+def test_holdout_has_no_sparse_ratio_where_there_are_no_weights(command, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    text = EXPERIMENT.replace("PROTOCOL, trials: 1, folds: 3, inner_folds: 2", "holdout, trials: 2")
+    (tmp_path / "mixed.yaml").write_text(text)
+    done = command("run", "mixed.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    sections = done.stdout.split("Sparse ratio")[1:]
+    assert sum(section.partition("Run time")[0].count("–") for section in sections) == 3
+    assert "nan" not in done.stdout
+
+
+def test_a_dense_classifier_on_sparse_data_is_an_error_with_its_place(command, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{label} " + " ".join(f"{j + 1}:{rng.random():.3f}" for j in sorted(rng.choice(40, 3, replace=False)))
+             for label in [1, -1] * 30]  # fmt: skip
+    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    (tmp_path / "own.yaml").write_text(
+        "datasets:\n  rows:\n    title: rows\n    format: svmlight\n"
+        f"    files: [{{name: rows.svm, sha256: null, urls: ['{(tmp_path / 'rows.svm').as_uri()}']}}]\n"
+        "    n_samples: 60\n    n_features: 40\n    n_positive: 30\n    positive: [1]\n    scaling: none\n"
+    )
+    entry = "{estimator: sklearn.ensemble.HistGradientBoostingClassifier, name: hgb, params: {max_iter: 2}}"
+    (tmp_path / "e.yaml").write_text(
+        f"title: t\ncatalogue: own.yaml\ndatasets: [rows]\nlearners:\n  - {entry}\n"
+        "protocol: {kind: cv, trials: 1, folds: 2, inner_folds: 2}\n"
+    )
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert "e.yaml:5:5: learners[0]: this estimator needs dense rows, and rows is sparse" in done.stderr
+    assert "dense: true" in done.stderr
+    (tmp_path / "e.yaml").write_text((tmp_path / "e.yaml").read_text().replace("name: hgb", "name: hgb, dense: true"))
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,171 @@
+"""Metrics beside the AUC: against scikit-learn, in tables and records, and computed from kept test scores."""
+
+import numpy as np
+import pytest
+from folders import record_of, records_of
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
+
+from opauc_bench.evaluation.metrics import evaluate, metric_columns, metric_name
+
+EXPERIMENT = """
+title: Metrics
+datasets: [wine]
+learners:
+  - {learner: uni_log, grid: {eta: [0.25, 0.5]}}
+  - {estimator: sklearn.linear_model.LogisticRegression, name: logreg, grid: {C: [0.01, 1]}}
+protocol: {kind: cv, trials: 1, folds: 2, inner_folds: 2, keep_scores: true%s}
+"""
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), min_size=2, max_size=40).filter(
+        lambda rows: 0 < sum(label for label, _ in rows) < len(rows)
+    ),
+    st.floats(0.01, 0.99),
+)
+def test_metrics_are_those_of_scikit_learn_with_ties(rows, rate):
+    y = np.array([1 if label else -1 for label, _ in rows])
+    scores = np.array([score / 3 for _, score in rows])
+    name = metric_name(f"partial_auc@{rate:g}")
+    found = evaluate(["auc", "average_precision", name], y, scores, None)
+    assert found["auc"] == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
+    assert found["average_precision"] == pytest.approx(average_precision_score(y, scores), abs=1e-12)
+    limit = float(name.partition("@")[2])
+    assert found[name] == pytest.approx(roc_auc_score(y, scores, max_fpr=limit), abs=1e-10)
+
+
+def test_metrics_of_probabilities_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(300) < 0.2, 1, -1)
+    p = np.clip(rng.random(300), 0, 1)
+    p[:4] = [0.0, 1.0, 0.0, 1.0]
+    y[:4] = [1, -1, -1, 1]
+    found = evaluate(["log_loss", "brier"], y, p, p)
+    assert found["log_loss"] == pytest.approx(log_loss(y, p), rel=1e-12)
+    assert found["brier"] == pytest.approx(brier_score_loss(y, p), rel=1e-12)
+    assert evaluate(["log_loss", "brier", "auc"], y, p, None)["brier"] is None
+
+
+def test_a_column_with_scores_that_are_not_finite_has_no_value():
+    y = np.array([1, -1, 1, -1])
+    scores = np.array([[1.0, 2.0], [0.0, np.inf], [3.0, 1.0], [2.0, 0.0]])
+    for name in ("auc", "average_precision", "partial_auc@0.5"):
+        assert np.isnan(metric_columns(name)(y, scores)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("average_precison", "did you mean 'average_precision'"),
+        ("partial_auc@1.5", "false positive rate between 0 and 1"),
+        ("partial_auc", "as in partial_auc@0.1"),
+        ("f1", "known: auc, average_precision"),
+    ],
+)
+def test_unknown_metrics_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        metric_name(text)
+    assert metric_name("partial_auc@.10") == "partial_auc@0.1"
+
+
+@pytest.fixture(scope="module")
+def kept(invoke, tmp_path_factory):
+    """A run whose test scores were kept."""
+    desk = tmp_path_factory.mktemp("metrics")
+    (desk / "e.yaml").write_text(EXPERIMENT % "")
+    done = invoke("run", "e.yaml", "--out", "results", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    return desk
+
+
+def test_kept_scores_are_those_of_the_test_rows_and_give_the_recorded_auc(kept):
+    for record in records_of(kept / "results"):
+        with np.load(kept / f"results/scores/{record.id}.npz") as scores:
+            assert roc_auc_score(scores["y"], scores["scores"]) == pytest.approx(record.metrics["auc"], abs=1e-12)
+            assert len(scores["rows"]) == record.outcome.n_test
+            assert ("probabilities" in scores.files) == (record.column == "logreg")
+
+
+def test_added_metrics_are_those_of_a_run_that_asks_for_them(kept, command, tmp_path):
+    names = ["average_precision", "partial_auc@0.2", "log_loss", "brier"]
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % f", metrics: [{', '.join(names)}]")
+    assert command("run", "e.yaml", "--out", "asked", cwd=tmp_path).returncode == 0
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % "")
+    assert command("run", "e.yaml", "--out", "added", cwd=tmp_path).returncode == 0
+    done = command("metrics", "added", *(word for name in names for word in ("--add", name)), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "4 records completed" in done.stderr
+    assert "Average precision" in done.stdout
+    for asked, added in zip(records_of(tmp_path / "asked"), records_of(tmp_path / "added")):
+        assert list(asked.metrics) == ["auc", *names]
+        assert (asked.id, asked.metrics) == (added.id, added.metrics)
+        assert (asked.metrics["brier"] is None) == (asked.column == "uni_log")
+    listed = command("metrics", "added", cwd=tmp_path).stdout
+    assert "auc, average_precision, partial_auc@0.2, log_loss, brier" in listed
+    # Commands that read and check the folder go on working; numbers are compared also where the config lists fewer.
+    assert command("verify", "added", "--sample", "4", cwd=tmp_path).returncode == 0
+    assert "4 of 4 agree" in command("verify", "e.yaml", "--out", "added", "--sample", "4", cwd=tmp_path).stdout
+    assert "Average precision" in command("report", "added", cwd=tmp_path).stdout
+    # A table with a metric that the records lack: the tasks are computed again, with the same ids.
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % ", metrics: [partial_auc@0.3]")
+    again = command("run", "e.yaml", "--out", "added", cwd=tmp_path)
+    assert "4 of 4 tasks to compute" in again.stderr
+    assert record_of(tmp_path / "added", column="uni_log", fold=1).metrics.keys() == {"auc", "partial_auc@0.3"}
+
+
+def test_without_kept_scores_the_command_says_how_to_keep_them(command, tmp_path):
+    (tmp_path / "e.yaml").write_text((EXPERIMENT % "").replace(", keep_scores: true", ""))
+    assert command("run", "e.yaml", "--out", "results", cwd=tmp_path).returncode == 0
+    done = command("metrics", "results", "--add", "brier", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no test scores of wine" in done.stderr
+    assert "keep_scores: true" in done.stderr
+    done = command("metrics", "results", "--add", "f1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no metric is called 'f1'" in done.stderr
+
+
+def test_damaged_scores_are_an_error(kept, command, tmp_path):
+    import shutil
+
+    shutil.copytree(kept / "results", tmp_path / "results")
+    path = sorted((tmp_path / "results/scores").iterdir())[0]
+    path.write_bytes(path.read_bytes()[:100])
+    done = command("metrics", "results", "--add", "brier", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"{path.name} is damaged" in done.stderr
+
+
+def test_a_setting_is_selected_by_the_metric_that_is_asked_for(command, tmp_path):
+    text = EXPERIMENT.replace("[0.25, 0.5]", "[0.001, 0.25, 4]").replace(
+        "keep_scores: true", "select: average_precision"
+    )
+    (tmp_path / "e.yaml").write_text(text % "")
+    assert command("run", "e.yaml", "--out", "results", cwd=tmp_path).returncode == 0
+    (tmp_path / "e.yaml").write_text(text.replace("average_precision", "auc") % "")
+    assert command("run", "e.yaml", "--out", "by_auc", cwd=tmp_path).returncode == 0
+    by_precision, by_auc = (record_of(tmp_path / name, column="uni_log") for name in ("results", "by_auc"))
+    assert by_precision.id != by_auc.id
+    assert not np.array_equal(by_precision.selection.auc, by_auc.selection.auc)
+    assert (
+        by_precision.selection.auc.max()
+        == by_precision.selection.auc[[0.001, 0.25, 4].index(by_precision.selected["eta"])]
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        (", metrics: [auc, f1]", "e.yaml:6:93: protocol.metrics[1]: no metric is called 'f1'"),
+        (", select: brier", "protocol.select: expected a metric that learners without probabilities have too"),
+        (", metrics: [brier, brier]", "protocol.metrics[1]: 'brier' is listed twice"),
+        (", metrics: auc", "protocol.metrics: expected a list of metrics, got 'auc'"),
+    ],
+)
+def test_mistakes_in_a_config_have_their_place(command, tmp_path, settings, place):
+    (tmp_path / "e.yaml").write_text(EXPERIMENT.lstrip() % settings)
+    done = command("run", "e.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert place in done.stderr

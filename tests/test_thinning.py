@@ -1,0 +1,115 @@
+"""Training sets with fewer positives: which rows stay, and what becomes of datasets that have too few."""
+
+import json
+
+import numpy as np
+import pytest
+from folders import record_of, records_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opauc_bench.config import Experiment
+from opauc_bench.evaluation.splits import outer_fold, thinned
+from opauc_bench.protocols import CrossValidation
+
+EXPERIMENT = """
+title: Fewer positives
+datasets: [breast_cancer, digits]
+learners: [uni_log]
+grids: {eta: [0.25]}
+protocol: {kind: cv, trials: 1, folds: 2, inner_folds: 2, train_positives: [all, 0.4, 0.02], least_positives: 4}
+"""
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.floats(0.01, 0.9), st.integers(0, 5))
+def test_the_first_positives_up_to_the_share_stay_and_all_negatives(labels, share, seed):
+    y = np.where(labels, 1, -1)
+    rows = np.random.default_rng(seed).permutation(len(y))
+    kept = thinned(y, rows, share)
+    positives = [row for row in rows if y[row] > 0]
+    n_negative = len(rows) - len(positives)
+    expected, n_positive = [], 0
+    for row in rows:  # a positive stays as long as the share is not exceeded
+        if y[row] < 0:
+            expected.append(row)
+        elif (n_positive + 1) * (1 - share) <= share * n_negative * (1 + 1e-9) + 1e-9:
+            n_positive += 1
+            expected.append(row)
+    assert kept.tolist() == expected
+    smaller = thinned(y, rows, share / 2)
+    assert set(smaller.tolist()) <= set(kept.tolist())
+
+
+def test_settings_without_thinning_keep_their_identity():
+    plain = CrossValidation()
+    assert "train_positives" not in plain.identity()
+    assert CrossValidation(train_positives="all", least_positives=50).identity() == plain.identity()
+    thin = CrossValidation(train_positives=0.1)
+    assert thin.identity() == {**plain.identity(), "train_positives": 0.1}
+    assert CrossValidation(train_positives=0.1, least_positives=50).identity() == thin.identity()
+    content = {"title": "t", "datasets": ["wine"], "learners": ["opauc"], "grids": {"eta": [1], "lam": [1]}}
+    made = Experiment.model_validate({**content, "protocol": {"train_positives": ["all", 0.1]}})
+    assert list(made.rows) == ["wine", "wine @ 10%"]
+    assert Experiment.model_validate(json.loads(json.dumps(made.plain()))) == made
+
+
+def test_a_run_thins_training_sets_only_and_leaves_out_what_has_too_few(command, tmp_path):
+    (tmp_path / "e.yaml").write_text(EXPERIMENT)
+    planned = command("plan", "e.yaml", cwd=tmp_path)
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = {record.id: record for record in records_of(tmp_path / "results")}
+    sizes = sorted((r.dataset, r.outcome.n_train, r.outcome.n_test) for r in found.values() if r.fold == 0)
+    # breast_cancer has 357 positive and 212 negative rows, digits 906 and 891.
+    assert sizes == [
+        ("breast_cancer", 106 + 70, 285),
+        ("breast_cancer", 284, 285),
+        ("digits", 445 + 9, 899),
+        ("digits", 445 + 296, 899),
+        ("digits", 898, 899),
+    ]
+    assert "N/A" in next(line for line in done.stdout.splitlines() if line.startswith("breast_cancer @ 2%"))
+    assert "left out" in done.stdout
+    again = command("plan", "e.yaml", "--out", "results", cwd=tmp_path).stdout
+    assert "Left out: breast_cancer @ 2%, since 2% are 2 positive training rows, fewer than 4." in " ".join(
+        again.split()
+    )
+    assert planned.returncode == 0
+    assert command("verify", "results", "--sample", "3", cwd=tmp_path).returncode == 0
+
+
+def test_the_inner_folds_and_the_refit_see_the_thinned_set(command, tmp_path):
+    (tmp_path / "e.yaml").write_text(
+        EXPERIMENT.replace("[all, 0.4, 0.02]", "0.2").replace("[breast_cancer, digits]", "[breast_cancer]")
+    )
+    assert command("run", "e.yaml", "--out", "results", cwd=tmp_path).returncode == 0
+    record = record_of(tmp_path / "results", "breast_cancer", "uni_log", fold=1)
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.metrics import roc_auc_score
+    from sklearn.preprocessing import MinMaxScaler
+
+    from opauc_bench.learners import get_learner
+
+    X = MinMaxScaler((-1, 1)).fit_transform(load_breast_cancer().data)
+    y = np.where(load_breast_cancer().target == 1, 1, -1).astype(np.int8)
+    split = outer_fold(y, trial=0, fold=0, dataset="breast_cancer", folds=2, stratified=True, seed=0)
+    train = thinned(y, split.train, 0.2)
+    fitted = get_learner("uni_log")(eta=0.25).fit(X[train], y[train])
+    expected = roc_auc_score(y[split.test], X[split.test] @ fitted.coef_[0])
+    assert record.metrics["auc"] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1.5", "expected 'all', a share between 0 and 1, or a list of them, got 1.5"),
+        ("[all, 2]", "train_positives[1]: expected 'all', a share between 0 and 1"),
+        ("[0.1, 0.1]", "train_positives[1]: 0.1 is listed twice"),
+        ("[]", "expected at least one share"),
+    ],
+)
+def test_mistakes(command, tmp_path, value, message):
+    (tmp_path / "e.yaml").write_text(EXPERIMENT.replace("[all, 0.4, 0.02]", value))
+    done = command("run", "e.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
