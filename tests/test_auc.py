@@ -105,7 +105,7 @@ def test_auc_counts_more_pairs_than_32_bits():
 
 
 @given(scored(n_columns=3))
-def test_columns_are_scored_each_for_itself(example):
+def test_columns_are_scored_independently(example):
     y, scores = example
     aucs = auc_columns(y, scores)
     assert aucs.shape == (3,)

@@ -78,7 +78,7 @@ def test_start_far_from_the_solution_takes_shorter_steps():
 
 
 @pytest.mark.parametrize("weights", list(WEIGHTS))
-def test_tiny_features_are_seen_beside_the_intercept(weights):
+def test_tiny_features_matter_beside_the_intercept(weights):
     """As features go to zero, weights become proportional to them."""
     X, y = examples(60, 4)
     learner = BatchUniLog(weights=weights, intercept=True)

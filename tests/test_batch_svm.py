@@ -100,7 +100,7 @@ def test_sparse_rows_reach_the_same_objectives(form):
     assert_close(csr.objective, dense.objective, 1e-8)
 
 
-def test_planes_serve_all_lambdas():
+def test_planes_are_reused_for_all_lambdas():
     X, y = examples(500, 8)
     alone = sum(hinge_path(X, y, np.array([lam])).n_planes for lam in PROGRAM)
     assert hinge_path(X, y, PROGRAM).n_planes < 0.5 * alone

@@ -104,7 +104,7 @@ def test_every_command_explains_itself(command, tmp_path, name, flag):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_breaks_lines_only_where_they_are_full(command, tmp_path, name):
+def test_help_wraps_only_full_lines(command, tmp_path, name):
     """A line that the source breaks stays broken, in the middle of a sentence."""
     about = command(*name.split(), "--help", cwd=tmp_path).stdout.partition("╭")[0].splitlines()
     for line, following in itertools.pairwise(line.strip() for line in about):
@@ -119,7 +119,7 @@ def test_help_lists_all_commands_and_exit_codes(command, tmp_path):
     assert "0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted" in squeezed(done.stdout)
 
 
-def test_help_loads_nothing_heavy(environment, tmp_path):
+def test_help_imports_no_heavy_module(environment, tmp_path):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "opauc_bench", "--help"],
         cwd=tmp_path,
@@ -214,7 +214,7 @@ def test_learners_do_better_than_chance(small):
         assert min(float(row["auc"]) for row in csv.DictReader(file)) > 0.6
 
 
-def test_a_second_run_says_the_same_and_writes_nothing(small, command):
+def test_second_run_prints_the_same_and_writes_nothing(small, command):
     desk, done = small
     before = snapshot(desk)
     again = command("run", "small.yaml", "--offline", cwd=desk)
@@ -258,7 +258,7 @@ def test_report_with_the_bayesian_test(small, command, tmp_path):
         assert sum(probabilities) == pytest.approx(1, abs=1e-5)
 
 
-def test_footnotes_on_the_terminal_take_three_lines(small):
+def test_footnotes_in_the_terminal_take_three_lines(small):
     _, done = small
     block = done.stdout.partition("\n\nwritten to")[0].rpartition("\n\n")[2]
     assert [line.partition(" ")[0] for line in block.splitlines()] == ["Mean", "•", "How"]
@@ -299,7 +299,7 @@ def test_latex_file_is_the_only_file_written(small, command, tmp_path):
             assert float(number) == float(f"{table.loc[(dataset, column), 'mean']:.2f}")
 
 
-def test_latex_style_of_the_config_gives_way_to_options(small, command, tmp_path):
+def test_options_override_the_latex_style_of_the_config(small, command, tmp_path):
     desk, _ = small
     style = "report: {latex: {columns: [uni_log, opauc], transpose: true, marks: false, digits: 3}}\n"
     text = SMALL.replace("uni_log,", "{learner: uni_log, title: 'Uni$_{\\log}$'},") + style
@@ -313,7 +313,7 @@ def test_latex_style_of_the_config_gives_way_to_options(small, command, tmp_path
     assert re.fullmatch(r"1?\.\d{3} .*", latex_cells(done.stdout)[1][1])
 
 
-def test_latex_file_that_cannot_be_written_is_told(small, command):
+def test_latex_file_that_cannot_be_written_is_an_error(small, command):
     desk, _ = small
     done = command("report", "small.yaml", "--latex", "small.yaml/x.tex", cwd=desk)
     assert done.returncode == 1
@@ -362,7 +362,7 @@ def test_quiet_prints_only_the_table(small, command, tmp_path):
     assert done.stdout
 
 
-def test_a_table_can_be_printed_where_only_its_records_are(small, environment, tmp_path):
+def test_table_is_printed_from_records_alone(small, environment, tmp_path):
     """Without the data, the manifest tells which data the records are of."""
     desk, done = small
     shutil.copytree(desk / "results", tmp_path / "results")
@@ -375,7 +375,7 @@ def test_a_table_can_be_printed_where_only_its_records_are(small, environment, t
 
 @pytest.mark.faults
 @pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
-def test_a_reader_that_goes_away_is_no_error(small, environment, buffering):
+def test_closed_pipe_is_not_an_error(small, environment, buffering):
     kept = {name: value for name, value in environment.items() if name != "PYTHONUNBUFFERED"}
     process = subprocess.Popen(
         [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
@@ -407,14 +407,14 @@ def test_output_into_a_full_disk_is_an_error_without_a_traceback(small, environm
     assert done.returncode == 1
 
 
-def test_a_terminal_without_the_signs_gets_question_marks(small, environment):
+def test_ascii_terminal_gets_question_marks(small, environment):
     done = Command(environment, encoding="ascii")("report", "small.yaml", cwd=small[0])
     assert (done.returncode, done.stderr) == (0, "")
     assert " ? ." in done.stdout
 
 
 @pytest.mark.faults
-def test_standard_output_may_be_closed(small, environment):
+def test_closed_standard_output_is_not_an_error(small, environment):
     closed = f"'{sys.executable}' -m opauc_bench report small.yaml >&-"
     done = subprocess.run(["bash", "-c", closed], cwd=small[0], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -513,7 +513,7 @@ def test_report_into_the_results_folder_by_another_name_is_as_with_write(small, 
     assert read_manifest(desk / "results/small").test == "corrected"
 
 
-def test_a_page_needs_a_place_to_be_written_to(small, command):
+def test_page_needs_a_folder_to_write_to(small, command):
     before = snapshot(small[0])
     done = command("report", "small.yaml", "--html", cwd=small[0])
     assert done.returncode == 2
@@ -598,7 +598,7 @@ def test_tables_do_not_depend_on_the_memory_of_this_machine(small, command, tmp_
 
 
 @pytest.mark.parametrize("prepared_again", [False, True])
-def test_a_changed_file_of_the_users_own_is_noticed(own_data, prepared_again):
+def test_changed_local_file_is_detected(own_data, prepared_again):
     desk, call = own_data
     assert call("cache", "run", "own.yaml", "--offline", "--jobs", 1).returncode == 0
     told = "mine: the data on this machine have changed since these results were computed"
@@ -625,7 +625,7 @@ def test_a_changed_file_of_the_users_own_is_noticed(own_data, prepared_again):
 # ---------------------------------------------------------------------- data that is not there, and comparing
 
 
-def test_an_unavailable_dataset_costs_only_its_row(command, tmp_path):
+def test_unavailable_dataset_affects_only_its_row(command, tmp_path):
     (tmp_path / "compared.yaml").write_text(COMPARED)
     done = command("run", "compared.yaml", "--offline", "--jobs", 2, cwd=tmp_path)
     assert done.returncode == 3
@@ -705,7 +705,7 @@ def test_data_info_describes_a_dataset(small, command, tmp_path):
     assert "sha256" in command("data", "info", "german", "--offline", cwd=tmp_path).stdout
 
 
-def test_data_are_fetched_verified_and_mended(environment, tmp_path):
+def test_data_are_fetched_verified_and_repaired(environment, tmp_path):
     cache = tmp_path / "cache"
     own = Command({**environment, "OPAUC_BENCH_CACHE": str(cache)})
 
@@ -756,7 +756,7 @@ def test_learners_show_keeps_to_the_terminal(name, monkeypatch):
         assert (heading in texts["80"]) == (heading in texts["300"])
 
 
-def test_packages_that_offer_names_already_taken_are_named(command, tmp_path, monkeypatch):
+def test_packages_with_names_already_registered_are_reported(command, tmp_path, monkeypatch):
     for package, offers in {"one": "opauc = one:A\nmine = one:B\n", "two": "mine = two:C\n"}.items():
         home = tmp_path / f"{package}-1.0.dist-info"
         home.mkdir()
@@ -773,7 +773,7 @@ def test_packages_that_offer_names_already_taken_are_named(command, tmp_path, mo
     assert "learner 'mine' is offered by several packages: one:B, two:C" in refused.stderr
 
 
-def test_learners_check_tells_a_good_one_from_a_bad_one(command, tmp_path):
+def test_learners_check_accepts_a_valid_learner_and_rejects_an_invalid_one(command, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from opauc_bench.learners import UniSqu\n"
         "class Mine(UniSqu):\n    pass\n"
@@ -789,7 +789,7 @@ def test_learners_check_tells_a_good_one_from_a_bad_one(command, tmp_path):
     assert "FAIL  grid == loop of single fits" in bad.stdout
 
 
-def test_doctor_finds_this_installation_in_order(command, tmp_path):
+def test_doctor_reports_no_problem_of_this_installation(command, tmp_path):
     done = command("doctor", cwd=tmp_path)
     assert done.returncode == 0
     assert "ok   compiled kernels" in done.stdout
@@ -797,7 +797,7 @@ def test_doctor_finds_this_installation_in_order(command, tmp_path):
     assert "no mirror" in done.stdout
 
 
-def test_doctor_finds_a_cache_that_cannot_be_written(environment, tmp_path):
+def test_doctor_reports_a_cache_that_is_not_writable(environment, tmp_path):
     (tmp_path / "file").write_text("")
     own = {**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "file" / "cache"), "OPAUC_BENCH_MIRROR": "/somewhere"}
     done = Command(own)("doctor", cwd=tmp_path)
@@ -837,7 +837,7 @@ def test_no_more_workers_are_started_than_there_are_tasks_and_cores(command, tmp
     assert "on 1 worker\n" in again.stderr
 
 
-def test_a_plan_tells_of_folds_that_cannot_be_made(command, tmp_path):
+def test_plan_reports_folds_that_are_impossible(command, tmp_path):
     text = "datasets: [wine]\nlearners: [uni_log]\ngrids: {eta: [0.1]}\ntitle: t\nprotocol: {trials: 1, folds: 99}\n"
     (tmp_path / "x.yaml").write_text(text)
     assert command("data", "fetch", "wine", cwd=tmp_path).returncode == 0
@@ -984,7 +984,7 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("slip", SLIPS)
-def test_a_slip_in_the_class_of_a_learner_is_told_in_one_sentence(tmp_path, slip):
+def test_error_in_the_class_of_a_learner_is_one_sentence(tmp_path, slip):
     (before, after), message = SLIPS[slip]
     (tmp_path / "own.py").write_text(OWN.replace(before, after))
     with pytest.raises(LearnerError) as caught:
@@ -992,14 +992,14 @@ def test_a_slip_in_the_class_of_a_learner_is_told_in_one_sentence(tmp_path, slip
     assert message in caught.value.message
 
 
-def test_the_line_that_raises_is_told(tmp_path):
+def test_error_names_the_line_that_raises(tmp_path):
     (tmp_path / "own.py").write_text(OWN.replace("self.eta = eta", "int('x')"))
     with pytest.raises(LearnerError, match=rf"{tmp_path / 'own.py'}:7\)"):
         get_learner(f"{tmp_path / 'own.py'}:Mine")
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_explained_without_a_traceback(command, tmp_path, mistake):
+def test_user_error_has_no_traceback(command, tmp_path, mistake):
     arguments, code, message = MISTAKES[mistake]
     (tmp_path / "good.yaml").write_text(SMALL)
     (tmp_path / "mine.py").write_text("from pathlib import Path\n")
@@ -1016,7 +1016,7 @@ def test_a_mistake_is_explained_without_a_traceback(command, tmp_path, mistake):
     assert not (tmp_path / "results").exists()
 
 
-def test_all_mistakes_of_a_config_come_at_once(command, tmp_path):
+def test_all_errors_of_a_config_are_reported_at_once(command, tmp_path):
     text = changed("wine", "wyne").replace("trials: 1", "trials: one").replace("uni_log", "uni_lag")
     (tmp_path / "bad.yaml").write_text(text)
     done = command("run", "bad.yaml", cwd=tmp_path)
@@ -1036,7 +1036,7 @@ def test_comparing_needs_a_published_table(small, command):
     "text", ["", "{", "[]", "3", "{}", '{"datasets": []}', '{"datasets": {"wine": 3}}', "\0"], ids=repr
 )
 @pytest.mark.parametrize("name", ["run", "report", "status", "plan"])
-def test_a_damaged_manifest_is_named_with_what_mends_it(small, command, tmp_path, name, text):
+def test_damaged_manifest_error_names_the_file_and_the_command(small, command, tmp_path, name, text):
     shutil.copy(small[0] / "small.yaml", tmp_path)
     manifest = tmp_path / "results" / "small" / "manifest.json"
     manifest.parent.mkdir(parents=True)
@@ -1058,7 +1058,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_record_is_named_with_what_mends_it(small, command, tmp_path, damage):
+def test_damaged_record_error_names_the_file_and_the_command(small, command, tmp_path, damage):
     shutil.copytree(small[0], tmp_path / "copy")
     folder = tmp_path / "copy/results/small"
     whole = records_of(folder)
@@ -1085,7 +1085,7 @@ def test_a_damaged_record_is_named_with_what_mends_it(small, command, tmp_path, 
     assert [(r.id, r.metrics, r.selected) for r in records_of(folder)] == [(r.id, r.metrics, r.selected) for r in whole]
 
 
-def test_a_bug_of_ours_keeps_its_traceback(monkeypatch):
+def test_internal_error_keeps_its_traceback(monkeypatch):
     def broken(**options):
         raise ZeroDivisionError("a bug")
 
@@ -1094,7 +1094,7 @@ def test_a_bug_of_ours_keeps_its_traceback(monkeypatch):
         main_of_the_script()
 
 
-def test_too_few_rows_for_the_folds_is_said_once_and_before_any_work(command, tmp_path):
+def test_too_few_rows_for_the_folds_is_reported_once_before_any_work(command, tmp_path):
     (tmp_path / "rare.csv").write_text("".join(f"{i},{i % 7},{'a' if i < 4 else 'b'}\n" for i in range(60)))
     (tmp_path / "own.yaml").write_text(
         "datasets:\n  rare:\n    title: rare\n    format: csv\n"
@@ -1111,7 +1111,7 @@ def test_too_few_rows_for_the_folds_is_said_once_and_before_any_work(command, tm
     assert not (tmp_path / "results").exists()
 
 
-def test_report_does_not_write_over_the_results_of_another_experiment(small, command):
+def test_report_does_not_overwrite_results_of_another_experiment(small, command):
     desk, _ = small
     other = desk / "other"
     other.mkdir()

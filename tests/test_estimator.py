@@ -138,7 +138,7 @@ def test_whole_numbers_are_integers_unless_the_default_is_a_float(rows):
     assert type(models._estimators[1].max_features) is float  # one feature would be the integer
 
 
-def test_seeds_that_are_left_open_come_from_the_fold_and_threads_are_one(rows):
+def test_unset_seeds_come_from_the_fold_and_threads_are_limited_to_one(rows):
     X, y = rows
     learner = EstimatorLearner("sklearn.ensemble.RandomForestClassifier", {"n_estimators": 5})
     scores = [learner.set_params(random_state=seed).fit_grid(X, y, {}).scores(X) for seed in (2**63, 2**63, 1)]
@@ -159,7 +159,7 @@ def test_seeds_that_are_left_open_come_from_the_fold_and_threads_are_one(rows):
     assert model.estimator.random_state == model.random_state
 
 
-def test_a_setting_that_overflows_is_out_of_the_running(rows, own):
+def test_setting_that_overflows_is_not_selected(rows, own):
     X, y = rows
     learner = EstimatorLearner(f"{own}:Centroids", axes=["scale"])
     grid = {"scale": np.array([1.0, 1000.0, 3.0])}
@@ -172,7 +172,7 @@ def test_a_setting_that_overflows_is_out_of_the_running(rows, own):
     assert aucs[0] == aucs[2]
 
 
-def test_rows_of_one_class_and_missing_convergence_are_said(rows):
+def test_one_class_and_missing_convergence_are_reported(rows):
     X, y = rows
     learner = EstimatorLearner(LOGISTIC, {"max_iter": 1})
     with pytest.raises(ValueError, match="both classes"):
@@ -253,7 +253,7 @@ def test_cost_is_that_of_a_measured_fit(rows):
         ({"grid": {"standardscaler__mean": (1.0,)}}, ("grid", "standardscaler__mean"), "no parameter"),
     ],
 )  # fmt: skip
-def test_mistakes_have_their_place_in_the_entry(entry, place, message):
+def test_errors_name_the_position_in_the_entry(entry, place, message):
     complete = {"estimator": LOGISTIC, "params": {}, "pipeline": [], "grid": {}, **entry}
     with pytest.raises(EstimatorError, match=message.replace("(", r"\(")) as caught:
         check_estimator_entry(**complete)

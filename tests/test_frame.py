@@ -159,7 +159,7 @@ def test_export_explains_mistakes(place, command, arguments, message):
     assert not (place / "x.csv").exists()
 
 
-def test_parquet_without_pyarrow_says_what_to_install(place, command, monkeypatch):
+def test_parquet_without_pyarrow_names_the_extra(place, command, monkeypatch):
     def refuse(*arguments, **options):
         raise ImportError("no engine")
 

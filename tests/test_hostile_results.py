@@ -167,7 +167,7 @@ def packed(session: Session) -> Path:
 @pytest.mark.faults
 @several
 @given(st.sampled_from(list(PROTOCOLS)), st.booleans(), st.data())
-def test_a_record_with_one_thing_changed_is_refused_or_does_no_harm(folders, kind, forged, data):
+def test_record_with_one_change_is_refused_or_harmless(folders, kind, forged, data):
     session = folders[kind]
     path = packed(session)
     before = path.read_bytes()
@@ -220,7 +220,7 @@ def _shown(session: Session) -> None:
 @pytest.mark.faults
 @several
 @given(st.sampled_from(list(PROTOCOLS)), st.data())
-def test_a_manifest_with_one_thing_changed_is_refused_or_does_no_harm(folders, kind, data):
+def test_manifest_with_one_change_is_refused_or_harmless(folders, kind, data):
     session = folders[kind]
     path = session.folder / "manifest.json"
     before = path.read_text()
@@ -246,7 +246,7 @@ def _merged_into_itself(session: Session) -> None:
 
 
 @pytest.mark.parametrize("kind", ["definitions", "environments"])
-def test_a_changed_definition_or_environment_is_named(folders, kind):
+def test_changed_definition_or_environment_is_reported(folders, kind):
     session = folders["cv"]
     path = session.folder / "manifest.json"
     before = path.read_text()
@@ -266,7 +266,7 @@ def test_a_changed_definition_or_environment_is_named(folders, kind):
     st.recursive(nonsense, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(), inside, max_size=3))
 )
 @example([[[]]])
-def test_inner_folds_of_another_make_are_dropped(folders, content):
+def test_invalid_inner_folds_are_dropped(folders, content):
     session = folders["cv"]
     store, task = Store(session.folder), Recorded.read(session).tasks[0]
     path = store.partial_path(task)
@@ -280,7 +280,7 @@ def test_inner_folds_of_another_make_are_dropped(folders, content):
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000, "1" * 5000])
-def test_json_that_is_nested_or_long_without_end_is_refused(folders, text):
+def test_deeply_nested_or_very_long_json_is_refused(folders, text):
     session = folders["cv"]
     for path in (packed(session), session.folder / "manifest.json"):
         before = path.read_text()

@@ -225,7 +225,7 @@ def test_errors_with_a_broken_or_very_long_text_are_recorded(silent, learner, me
 
 @pytest.mark.faults
 @pytest.mark.skipif(sys.platform != "linux", reason="the system has to end a process with its parent")
-def test_kernel_ends_with_its_run(bench, place):
+def test_kernel_ends_when_its_run_ends(bench, place):
     (place / "spins.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Spins"'))
     process = bench.start("run", "spins.yaml", "--offline", "--jobs", 1, "--out", "spun", cwd=place)
     while not (pids := [json.loads(path.read_text())["pid"] for path in (place / "spun").glob("running/*.claim")]):
@@ -246,7 +246,7 @@ def test_memory_limit_beyond_what_can_be_counted_is_none(n_bytes):
         assert len(bytearray(2**24)) == 2**24
 
 
-def test_last_resort_that_is_not_needed_writes_nothing(tmp_path):
+def test_last_resort_without_an_overrun_writes_nothing(tmp_path):
     note = tmp_path / "note"
     note.write_text("before")
     with last_resort(60.0, note):
@@ -257,7 +257,7 @@ def test_last_resort_that_is_not_needed_writes_nothing(tmp_path):
     assert overrun_in("before", "compute") is None
 
 
-def test_the_place_is_that_of_the_thread_with_the_task():
+def test_traceback_is_that_of_the_thread_with_the_task():
     note = """{"pid": 1}
 Timeout (0:00:05)!
 Thread 0x01 (most recent call first):
@@ -304,7 +304,7 @@ with threadpool_limits(1):
 
 
 @pytest.mark.faults
-def test_linear_algebra_short_of_memory_ends():
+def test_linear_algebra_without_memory_ends_with_an_error():
     """OpenBLAS does, if it has not allocated its buffers before memory is short."""
     names = ["opauc_fd", "opauc_pca", "ls_svm"]
     command = [sys.executable, "-c", SHORT_OF_MEMORY, *names]

@@ -115,7 +115,7 @@ def test_added_metrics_are_those_of_a_run_that_asks_for_them(kept, command, tmp_
     assert record_of(tmp_path / "added", column="uni_log", fold=1).metrics.keys() == {"auc", "partial_auc@0.3"}
 
 
-def test_without_kept_scores_the_command_says_how_to_keep_them(command, tmp_path):
+def test_without_kept_scores_the_error_names_the_setting(command, tmp_path):
     (tmp_path / "e.yaml").write_text((EXPERIMENT % "").replace(", keep_scores: true", ""))
     assert command("run", "e.yaml", "--out", "results", cwd=tmp_path).returncode == 0
     done = command("metrics", "results", "--add", "brier", cwd=tmp_path)
@@ -164,7 +164,7 @@ def test_a_setting_is_selected_by_the_metric_that_is_asked_for(command, tmp_path
         (", metrics: auc", "protocol.metrics: expected a list of metrics, got 'auc'"),
     ],
 )
-def test_mistakes_in_a_config_have_their_place(command, tmp_path, settings, place):
+def test_errors_in_a_config_have_a_position(command, tmp_path, settings, place):
     (tmp_path / "e.yaml").write_text(EXPERIMENT.lstrip() % settings)
     done = command("run", "e.yaml", cwd=tmp_path)
     assert done.returncode == 2

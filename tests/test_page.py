@@ -508,7 +508,7 @@ AXES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
 @given(shape=AXES, n_folds=st.integers(1, 3), seed=st.integers(0, 999))
-def test_a_map_as_written_out_here(shape, n_folds, seed):
+def test_map_equals_a_literal_example(shape, n_folds, seed):
     rng = np.random.default_rng(seed)
     grid = {f"a{i}": [2.0**k for k in range(n)] for i, n in enumerate(shape)}
     aucs = rng.uniform(0, 1, (n_folds, *shape))
@@ -535,7 +535,7 @@ def test_a_map_as_written_out_here(shape, n_folds, seed):
     assert len(list(svg.find("circle"))) == np.count_nonzero(found.selected)
 
 
-def test_nothing_to_map():
+def test_empty_map_is_left_out():
     assert grid_map({}, [[0.5]], []) is None
     assert grid_map({"eta": [1.0, 2.0]}, [], []) is None
     assert grid_map({"eta": [1.0, 2.0]}, [[0.5]], []) is None, "records of another grid"
@@ -562,7 +562,7 @@ def test_colours_of_a_map():
     ("seconds", "words"),
     [(0.0, "0 µs"), (2e-6, "2 µs"), (0.00123, "1.2 ms"), (0.5, "500 ms"), (1, "1 s"), (90, "90 s"), (600, "10 min")],
 )
-def test_times_in_words(seconds, words):
+def test_durations_are_spelled_out(seconds, words):
     assert seconds_text(seconds) == words
     assert seconds_text(7200.0) == "2 h"
 
@@ -635,7 +635,7 @@ def test_a_table_in_which_nothing_is_complete():
 
 
 @pytest.mark.parametrize("folder", TABLES, ids=lambda folder: folder.name)
-def test_the_results_that_come_with_the_repository(folder, command, tmp_path):
+def test_committed_results_have_a_page(folder, command, tmp_path):
     """Read where they are: some refer to records of others beside them."""
     assert command("report", folder, "--html", "--to", tmp_path, cwd=tmp_path).returncode == 0
     page = tmp_path / "report.html"
@@ -773,7 +773,7 @@ def test_a_cell_shows_its_folds_on_hover_and_focus(drive, records):
 
 
 @browser
-def test_a_map_tells_what_is_below_the_pointer(drive, records):
+def test_map_shows_the_value_below_the_pointer(drive, records):
     told = drive(
         """
         const map = document.querySelectorAll(".heat")[0], box = map.getBoundingClientRect();
@@ -801,7 +801,7 @@ def test_a_link_into_a_closed_section_opens_it(drive):
 
 @browser
 @pytest.mark.parametrize("width", [1280, 500])
-def test_wide_things_scroll_by_themselves(drive, width):
+def test_wide_elements_scroll_separately(drive, width):
     told = drive(
         """
         told.width = document.scrollingElement.scrollWidth; told.window = innerWidth;

@@ -75,7 +75,7 @@ def test_tables_without_printed_counts_have_the_marks_that_the_text_claims():
 
 
 @pytest.mark.parametrize(("name", "dataset", "column", "mean", "std", "verdict"), SPOT_CHECKS)
-def test_cells_read_by_eye(name, dataset, column, mean, std, verdict):
+def test_cells_equal_values_read_from_the_paper(name, dataset, column, mean, std, verdict):
     cell = load_published(name).cells[dataset, column]
     assert (cell.mean, cell.std, cell.verdict) == (mean, std, verdict)
 

@@ -120,7 +120,7 @@ def test_cell_with_a_published_std_of_zero_agrees_where_its_mean_prints_the_same
         assert cells["german", "opauc"].deviation == deviation
 
 
-def test_verdicts_agree_or_not_or_cannot(comparison):
+def test_verdicts_agree_differ_or_are_not_comparable(comparison):
     agree = {key: cell.agrees for key, cell in by_key(comparison).items()}
     assert agree["german", "oam_seq"] is False
     assert agree["splice", "oam_seq"] is True
@@ -142,7 +142,7 @@ def test_the_summary_counts(comparison):
     ]
 
 
-def test_a_note_for_the_other_side_explains_nothing():
+def test_note_for_the_other_side_does_not_apply():
     note = Note("Weights make it higher.", "explained", ("german",), ("oam_seq",), ours="higher")
     published = replace(PUBLISHED, notes=(note,))
     for mean, standing in ((0.80, "explained"), (0.70, "open"), (0.76, "within")):
@@ -176,7 +176,7 @@ def test_verdicts_from_another_reference_are_not_compared():
         assert ("from the side of oam_seq" in comparison.remarks[-1]) == (reference == "oam_seq")
 
 
-def test_verdicts_of_another_test_are_remarked_upon():
+def test_verdicts_of_another_test_have_a_note():
     assert compare(table_of(MEANS), PUBLISHED).remarks == ("A remark.",)
     assert "uncorrected" in compare(table_of(MEANS, "corrected"), PUBLISHED).remarks[-1]
 
@@ -262,7 +262,7 @@ def test_csv(comparison):
     assert rows.loc["letter", "oam_seq"]["status"] == "pending"
 
 
-def test_nothing_distant_is_said_so():
+def test_no_distant_cell_is_reported_as_such():
     means = {key: printed.mean or 0.5 for key, printed in PRINTED.items()}
     text = comparison_to_terminal(compare(table_of(means), PUBLISHED))
     assert "Further than one published std:\n- none\n" in text
@@ -278,7 +278,7 @@ def test_datasets_without_any_record_are_only_named():
     assert "Not computed" not in comparison_to_terminal(compare(table_of(dict.fromkeys(PRINTED, 0.5)), PUBLISHED))
 
 
-def test_datasets_that_cannot_be_had_are_only_named():
+def test_unavailable_datasets_are_only_named():
     states = {"splice": 0.5, "german": "unavailable", "letter": None, "usps": "failed"}
     means = {(dataset, column): states[dataset] for dataset, column in PRINTED}
     text = comparison_to_terminal(compare(table_of(means), PUBLISHED))
@@ -320,7 +320,7 @@ def test_the_published_tables_fit_eighty_columns(name, shift):
 
 
 @given(st.lists(st.none() | st.integers(0, 90).map(lambda k: 0.05 + k / 100), min_size=8, max_size=8))
-def test_every_cell_stands_somewhere_and_the_counts_add_up(means):
+def test_every_cell_has_a_standing_and_the_counts_add_up(means):
     comparison = compare(table_of(dict(zip(PRINTED, means))), PUBLISHED)
     summary = comparison.summary()
     assert summary.compared + summary.not_computed + summary.not_published + summary.absent == summary.published

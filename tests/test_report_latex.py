@@ -96,7 +96,7 @@ def test_without_marks_or_std(table):
     assert "Mean of the test AUC over 4 outer folds." in text
 
 
-def test_origins_of_hidden_columns_are_not_told(table):
+def test_origins_of_hidden_columns_are_left_out(table):
     assert "Another program" not in paper_table(table, columns=["opauc", "oam"])
 
 
@@ -134,7 +134,7 @@ def test_caption_has_no_number_of_its_own(table, title, caption):
     assert rf"\caption{{{caption}}}" in to_latex(replace(table, markup=title))
 
 
-def test_label_stands_below_the_caption(table):
+def test_label_is_below_the_caption(table):
     assert "\\caption{On $\\ell_1$}\n\\label{tab:x}\n" in paper_table(table, label="tab:x")
 
 

@@ -135,7 +135,7 @@ def comparison(table):
     return compare(table, load_published("ftrl_table2"))
 
 
-def test_two_variants_stand_beside_one_printed_column(comparison):
+def test_two_variants_are_compared_with_one_printed_column(comparison):
     cells = {(cell.metric.key, cell.dataset, cell.column.key): cell for cell in comparison.cells}
     assert len(cells) == 3 * 2 * 3
     paper, released = (cells["auc", "imdb", key] for key in ("ftrl_auc", "ftrl_auc_released"))

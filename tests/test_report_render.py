@@ -388,14 +388,14 @@ def test_the_order_in_which_cells_were_collected_does_not_matter(table, tmp_path
         assert one.read_bytes() == two.read_bytes()
 
 
-def test_a_comparison_of_another_table_does_not_stay(table, comparison, tmp_path):
+def test_comparison_of_another_table_is_removed(table, comparison, tmp_path):
     write_report(tmp_path, table, comparison)
     (tmp_path / "notes.txt").write_text("mine")
     write_report(tmp_path, table)
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "table.csv", "table.html", "table.md", "table.tex"]
 
 
-def test_a_failed_write_leaves_the_old_file_and_says_what_to_do(table, tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file_and_says_what_to_do(table, tmp_path, monkeypatch):
     write_report(tmp_path, table)
     before = (tmp_path / "table.md").read_bytes()
 

@@ -164,7 +164,7 @@ def test_columns_of_different_folds_are_refused():
         (((), (), 0), "0 are expected"),
     ],
 )
-def test_a_cell_that_cannot_be_is_refused(arguments, message):
+def test_impossible_cell_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         Cell(*arguments)
 
@@ -178,7 +178,7 @@ def test_a_cell_that_cannot_be_is_refused(arguments, message):
         ({"columns": [*COLUMNS, Column("oam_gra", "OAM_gra")]}, r"no cell for \[\('german', 'oam_gra'\)\]"),
     ],
 )
-def test_a_layout_that_cannot_be_is_refused(change, message):
+def test_impossible_layout_is_refused(change, message):
     cells = row(complete(0.8), complete(0.8), complete(0.8))
     arguments = {"columns": COLUMNS, "reference": "opauc", "test": "paired"} | change
     with pytest.raises(ValueError, match=message):
@@ -186,7 +186,7 @@ def test_a_layout_that_cannot_be_is_refused(change, message):
 
 
 @pytest.mark.parametrize("runs", ["folds", "trials"])
-def test_a_table_of_one_column_has_nothing_to_say_of_marks_and_tests(runs):
+def test_table_of_one_column_has_no_footnotes_on_marks_and_tests(runs):
     table = table_of({("german", "opauc"): complete(0.8)}, columns=COLUMNS[1:2], runs=runs)
     (note,) = table.footnotes
     assert note.startswith("Mean ± std")
@@ -230,7 +230,7 @@ def any_cell(draw):
 
 
 @given(st.lists(any_cell(), min_size=9, max_size=9))
-def test_every_verdict_rests_on_two_complete_cells(made):
+def test_every_verdict_compares_two_complete_cells(made):
     datasets = ["a", "b", "c"]
     keys = [(dataset, column.key) for dataset in datasets for column in COLUMNS]
     cells = dict(zip(keys, made))
@@ -247,7 +247,7 @@ def test_every_verdict_rests_on_two_complete_cells(made):
         assert tally.counted == sum(table.entries[dataset, key].verdict is not None for dataset in datasets)
 
 
-def test_importing_the_report_is_cheap():
+def test_importing_the_report_loads_no_heavy_module():
     code = (
         "import sys, opauc_bench.report.write, opauc_bench.report.terminal;"
         "print(sorted({'scipy.stats', 'scipy.special', 'pandas', 'tabulate'} & set(sys.modules)))"
@@ -256,7 +256,7 @@ def test_importing_the_report_is_cheap():
     assert done.stdout.strip() == "[]"
 
 
-def test_columns_that_share_a_title_are_told_apart():
+def test_columns_with_the_same_title_are_distinguished():
     def column(key, title, **params):
         return SimpleNamespace(key=key, title=title, identity={"params": params})
 

@@ -1074,7 +1074,7 @@ def test_absent_folder_under_reuse_is_named(desk, command):
     assert f"note: {said}\n" in command("run", "misspelt.yaml", "--offline", cwd=desk).stderr
 
 
-def test_run_into_the_folder_of_another_experiment_says_so(desk, command):
+def test_run_into_the_folder_of_another_experiment_keeps_its_records_and_prints_a_note(desk, command):
     for name, learner in {"first": "uni_log", "second": "uni_squ"}.items():
         (desk / f"{name}.yaml").write_text(QUICK.replace("uni_log, uni_squ", learner))
     first = command("run", "first.yaml", "--offline", "--out", "shared", cwd=desk)
@@ -1305,7 +1305,7 @@ def test_record_refers_to_its_definition_and_environment(wine, tmp_path):
 # ---------------------------------------------------------------------- limits
 
 
-def test_memory_beyond_the_limit_is_refused_and_the_limit_goes_again():
+def test_memory_limit_is_enforced_and_lifted_afterwards():
     with memory_limit(1e8):
         small = np.ones(10**6)
         with pytest.raises(MemoryError):
@@ -1316,7 +1316,7 @@ def test_memory_beyond_the_limit_is_refused_and_the_limit_goes_again():
         assert np.ones(4 * 10**7).sum() == 4 * 10**7
 
 
-def test_a_deadline_is_looked_at_when_asked():
+def test_deadline_is_checked_on_each_tick():
     Deadline(None, used=1e9).check()
     Deadline(100.0, used=99.0).check(17)
     with pytest.raises(TimeLimitReached, match="time limit of 100 s reached"):
@@ -1387,7 +1387,7 @@ def test_without_a_terminal_there_is_a_line_every_few_seconds(capsys, monkeypatc
     ]
 
 
-def test_quiet_says_only_what_has_failed(capsys, monkeypatch):
+def test_quiet_prints_failures_only(capsys, monkeypatch):
     monkeypatch.setattr("opauc_bench.commands.progress._SECONDS_BETWEEN_LINES", 0.0)
     tasks = [planned("a", "x", fold, 10.0) for fold in range(2)]
     with Progress(tasks, 1, Estimate(), quiet=True) as progress:

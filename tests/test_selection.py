@@ -148,7 +148,7 @@ def test_progress_and_limits_reach_the_learner(data):
         cross_validate(OPAUC(), X, y, GRID, rows, **PROTOCOL, on_chunk=stop)
 
 
-def test_settings_that_overflow_are_nan_and_leave_the_others_alone(data):
+def test_settings_that_overflow_are_nan_and_do_not_affect_the_others(data):
     X, y, rows = data
     grid = {"eta": np.array([2**-6, 2.0**30, 2**-4]), "lam": np.full(3, 2**-6)}
     with_it = cross_validate(OPAUC(), X, y, grid, rows, **PROTOCOL)

@@ -144,7 +144,7 @@ def merge_is_refused(command, place, *arguments):
     return done.stderr
 
 
-def test_a_folder_that_is_none_is_not_merged(command, shards, tmp_path):
+def test_folder_without_results_is_not_merged(command, shards, tmp_path):
     assert "it has no manifest.json" in merge_is_refused(command, tmp_path, "shared.yaml", shards[0], "nowhere")
 
 
@@ -194,7 +194,7 @@ def test_a_refused_merge_leaves_earlier_results_as_they_are(command, shards, tmp
     assert {**after, lock: None} == {**before, lock: None}
 
 
-def test_a_number_is_better_than_a_failure(command, shards, tmp_path):
+def test_computed_record_replaces_a_failure(command, shards, tmp_path):
     copy = shutil.copytree(shards[0], tmp_path / "copy")
     record = records_of(copy)[0]
     forge(copy, record, {"status": "error", "message": "lost"})
@@ -231,7 +231,7 @@ def test_reused_records_are_referred_to_and_not_copied(reusing):
     assert (reusing / "folds.csv").read_text().count(",uni_log,uni_log,") == 8
 
 
-def test_a_self_contained_folder_does_without_the_others(command, reusing, tmp_path):
+def test_self_contained_folder_needs_no_other_folder(command, reusing, tmp_path):
     tables = {name: (reusing / name).read_bytes() for name in NUMBERS}
     done = command("pack", reusing, "--self-contained", cwd=tmp_path)
     assert done.returncode == 0
@@ -273,7 +273,7 @@ def test_without_the_folder_that_it_refers_to(command, reusing, tmp_path):
     assert read_manifest(reusing).reused == {}
 
 
-def test_damage_elsewhere_matters_where_it_is_referred_to(command, reusing, tmp_path):
+def test_damage_in_another_folder_matters_only_where_it_is_referenced(command, reusing, tmp_path):
     other = tmp_path / "results/shared"
     edit(other, record_of(other, "wine", "uni_squ"), {"outcome.metrics.auc": 0.0})
     (other / "records/breast_cancer.jsonl").open("a").write("<<<<<<< ours\n")
@@ -290,7 +290,7 @@ def test_damage_elsewhere_matters_where_it_is_referred_to(command, reusing, tmp_
     assert command("report", reusing, cwd=tmp_path).returncode == 0
 
 
-def test_pack_takes_up_what_an_interrupted_run_has_left(command, shards, tmp_path):
+def test_pack_includes_records_of_an_interrupted_run(command, shards, tmp_path):
     folder = shards[0]
     before = snapshot(folder)
     unpack(folder)

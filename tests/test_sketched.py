@@ -161,7 +161,7 @@ def test_features_may_come_midway(algorithm, n_settings, Learner):
 
 
 @BOTH
-def test_of_thesethat_overflow_leave_the_others_unchanged(Learner):
+def test_settings_that_overflow_leave_the_others_unchanged(Learner):
     X, y = sparse_rows(600, 20)
     calm = grid_for(5, 9)
     wild = {axis: np.insert(values, [0, 4, 9], [1e3, 1e200, 8.0]) for axis, values in calm.items()}

@@ -56,7 +56,7 @@ def test_a_written_record_is_read_again(store):
     assert files(store.folder) == [f"running/{task.id}.json"]
 
 
-def test_umask_decides_who_may_read(store):
+def test_file_permissions_follow_the_umask(store):
     before = os.umask(0o027)
     try:
         write_text(store.folder / "a.txt", "a")
@@ -217,7 +217,7 @@ def killed_after(folder, step, more=""):
 
 
 @pytest.mark.faults
-def test_packing_that_is_killed_at_any_step_loses_nothing_and_doubles_nothing(tmp_path):
+def test_packing_killed_at_any_step_neither_loses_nor_duplicates_records(tmp_path):
     tasks = tasks_of("wine", "german")
     for step in range(100):
         store = Store(tmp_path / f"{step}")
@@ -264,7 +264,7 @@ def test_all_damaged_lines_are_listed_and_the_others_are_read(store):
     assert caught.value.hint == "opauc-bench run wine.yaml  # computes them again"
 
 
-def test_blank_lines_are_no_damage(store):
+def test_blank_lines_are_not_damage(store):
     packed(store, "wine")
     path = store.packed_path("wine")
     path.write_bytes(b"\n" + path.read_bytes().replace(b"\n", b"\r\n") + b"\n")
@@ -343,7 +343,7 @@ def test_only_some_ids_are_read(store):
 # ---------------------------------------------------------------------- discarding, inner folds, claims, leftovers
 
 
-def test_discarding_forgets_a_task_and_no_other(store):
+def test_discarding_removes_one_task_only(store):
     tasks = packed(store, "wine", "german", trials=2)
     loose = task_of(trial=9)
     store.write(record_of(loose))
@@ -402,7 +402,7 @@ def test_claims_name_the_tasks_that_are_under_way(store):
     assert files(store.folder) == []
 
 
-def test_sweeping_removes_what_killed_writers_left_and_nothing_else(store):
+def test_sweeping_removes_only_leftovers_of_killed_writers(store):
     packed(store, "wine")
     task = task_of(trial=5)
     store.write(record_of(task))
@@ -432,7 +432,7 @@ def test_a_second_run_is_refused_while_the_first_is_under_way(store):
         pass
 
 
-def test_a_lock_under_which_nothing_was_written_leaves_nothing(tmp_path):
+def test_lock_without_writes_leaves_no_files(tmp_path):
     store = Store(tmp_path / "results" / "new")
     with store.locked():
         pass
@@ -443,7 +443,7 @@ def test_a_lock_under_which_nothing_was_written_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "results"], "this one was there"
 
 
-def test_a_lock_under_which_something_was_written_keeps_it(store):
+def test_lock_with_writes_keeps_the_files(store):
     with store.locked():
         store.write(record_of(task_of()))
     assert files(store.folder) == [".lock", f"running/{task_of().id}.json"]

@@ -128,7 +128,7 @@ def test_the_folder_can_be_named_from_elsewhere(command, place, tmp_path):
     assert "1 of 1 agree" in done.stdout
 
 
-def test_a_seed_draws_the_same_records_and_a_fresh_one_is_told(verify):
+def test_seed_draws_the_same_records_and_a_new_seed_is_printed(verify):
     drawn = [
         re.findall(r"^(\w+ +\w+ +\d\.\d)", verify("results/tiny", "-n", 2, "--seed", 3).stdout, re.M) for _ in "ab"
     ]
@@ -141,7 +141,7 @@ def test_a_seed_draws_the_same_records_and_a_fresh_one_is_told(verify):
     assert re.search(row, fresh.stdout, re.M)[0] == re.search(row, again.stdout, re.M)[0]
 
 
-def test_a_draw_can_be_restricted(verify):
+def test_sample_can_be_restricted(verify):
     done = verify("results/tiny", "--all", "--dataset", "mine", "--learner", "uni_log")
     assert done.returncode == 0
     assert "3 of 3 agree" in done.text
@@ -355,7 +355,7 @@ def test_a_record_with_another_definition(verify, copy):
     assert found.endswith(f"its id is {record.id}")
 
 
-def test_a_record_with_another_definition_and_everything_made_to_fit(verify, copy):
+def test_consistent_forgery_of_a_definition_is_found(verify, copy):
     """Then it is no record of this experiment, and the tables lack one."""
     record = record_of(copy)
     definition, name = redefine(copy, record, seed=1)
@@ -431,7 +431,7 @@ def test_tables_of_another_test_than_the_manifest_names(verify, copy):
     assert sorted(names) == ["table.csv", "table.html", "table.md", "table.tex"], "folds are tested by no test"
 
 
-def test_absent_tables_are_told(verify, copy):
+def test_missing_tables_are_reported(verify, copy):
     (copy / "table.tex").unlink()
     done = verify(copy, "--sample", 0)
     assert done.returncode == 0, done.stdout
@@ -479,7 +479,7 @@ def test_a_forged_inner_auc_is_found(verify, copy):
     assert f"selection.auc[{worst}] is" in done.text
 
 
-def test_record_that_says_diverged_and_did_not_is_found(verify, copy):
+def test_false_divergence_in_a_record_is_found(verify, copy):
     selection = {"n_settings": 3, "n_diverged": 3, "auc": [None] * 3}
     changes = {"status": "diverged", "outcome.metrics": {}, "outcome.selected": None, "outcome.selection": selection}
     forge(copy, record_of(copy, "mine", "Flat"), changes)
@@ -488,7 +488,7 @@ def test_record_that_says_diverged_and_did_not_is_found(verify, copy):
     assert "status is 'diverged' in the record, 'ok' computed again" in done.text
 
 
-def test_another_platform_may_differ_by_1e_9_and_is_told(verify, copy, command, place):
+def test_other_platform_may_differ_by_1e_9_and_is_reported(verify, copy, command, place):
     records = {fold: record_of(copy, fold=fold) for fold in (1, 2, 3)}
     elsewhere = {**read_manifest(copy).environments[records[1].environment], "numpy": "1.0", "cores": 99}
     add_environment(copy, elsewhere)
@@ -522,7 +522,7 @@ def test_failures_of_the_machine_are_not_drawn(verify, copy):
     assert "2 of 2 agree" in done.text
 
 
-def test_a_learner_that_has_changed_since(command, place):
+def test_changed_learner_is_reported(command, place):
     """Its text is part of what defines a record, so the old ones are of another definition."""
     before = (place / "Flat.py").read_text()
     try:
@@ -587,7 +587,7 @@ def test_a_manifest_that_this_version_does_not_understand(command, copy, place):
 
 
 @pytest.mark.parametrize("name", ["status", "report"])
-def test_a_folder_says_what_its_config_says(command, place, name):
+def test_folder_gives_the_output_of_its_config(command, place, name):
     by_config = command(name, "tiny.yaml", cwd=place)
     by_folder = command(name, "results/tiny", cwd=place)
     assert by_folder.returncode == by_config.returncode == 0
@@ -619,7 +619,7 @@ def test_differences_ignore_cores_and_the_release_of_the_kernel():
     seed=st.integers(0, 2**31),
     there=st.sets(st.sampled_from("abc")),
 )
-def test_draws_are_of_what_can_be_had_without_repetition(sample, seed, there):
+def test_sample_has_available_records_without_repetition(sample, seed, there):
     pairs, missing = draw(CANDIDATES, sample, seed, lambda task: task.dataset in there)
     assert len(pairs) == min(6 * len(there), sample or 99)
     assert {task.dataset for task, _ in pairs} <= there
@@ -629,7 +629,7 @@ def test_draws_are_of_what_can_be_had_without_repetition(sample, seed, there):
     assert draw(CANDIDATES, sample, seed, lambda task: task.dataset in there) == (pairs, missing)
 
 
-def test_draws_are_uniform():
+def test_sample_is_uniform():
     """Each of 18 records is drawn with probability 1/6: 1000 of 6000 times, with a std of 29."""
     counts = dict.fromkeys(range(18), 0)
     for seed in range(6000):
