@@ -22,7 +22,7 @@ import numpy as np
 from ...kernels import njit
 from ..parameters import NOT_NEGATIVE, POSITIVE
 from .family import padded
-from .full import OPAUC, Moments, _add_pending, _count, _six_rows_times_W, _strip_of_A, _two_rows_times_W
+from .full import OPAUC, Moments, add_pending, count_row, moments_times_W
 
 __all__ = ["AdaOAM"]
 
@@ -130,24 +130,11 @@ def _all_settings(X, y, eta, lam, delta, counts, means, moments, pending, n_pend
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         if n_pending[own] == pending.shape[1]:
-            _add_pending(own, moments, pending, n_pending)
-            n_pending[own] = 0
-        _count(x, own, counts, means, pending, n_pending)
+            add_pending(own, moments, pending, n_pending)
+        count_row(x, own, counts, means, pending, n_pending)
         if counts[opp] == 0.0:
             continue
-        c = means[opp]
-        for i in range(d):
-            z[i] = x[i] - c[i]
-        i = 0
-        while i < d:
-            n_rows = 6 if i + 6 <= d else 2
-            _strip_of_A(A, i, n_rows, moments[opp], pending[opp], n_pending[opp], 1.0 / counts[opp], c, z)
-            if n_rows == 6:
-                _six_rows_times_W(A, i, W, V)
-            else:
-                _two_rows_times_W(A, i, W, V)
-            i += n_rows
-        n_pending[opp] = 0
+        moments_times_W(x, opp, counts, means, moments, pending, n_pending, A, z, W, V)
         for g in range(width):
             lengths[g] = 0.0
         for i in range(d):
@@ -172,14 +159,11 @@ def _one_setting(X, y, eta, lam, delta, counts, means, moments, pending, n_pendi
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         if n_pending[own] == pending.shape[1]:
-            _add_pending(own, moments, pending, n_pending)
-            n_pending[own] = 0
-        _count(x, own, counts, means, pending, n_pending)
+            add_pending(own, moments, pending, n_pending)
+        count_row(x, own, counts, means, pending, n_pending)
         if counts[opp] == 0.0:
             continue
-        if n_pending[opp] > 0:
-            _add_pending(opp, moments, pending, n_pending)
-            n_pending[opp] = 0
+        add_pending(opp, moments, pending, n_pending)
         c, M = means[opp], moments[opp]
         margin, centre = 0.0, 0.0
         for i in range(d):

@@ -110,7 +110,7 @@ class OPAUC(SecondMomentLearner):
 
 
 @njit(fastmath={"contract"})
-def _count(x, p, counts, means, pending, n_pending):
+def count_row(x, p, counts, means, pending, n_pending):
     """Take the row into the count and mean of its class, and let it wait for the second moments."""
     counts[p] += 1.0
     for i in range(x.shape[0]):
@@ -120,7 +120,7 @@ def _count(x, p, counts, means, pending, n_pending):
 
 
 @njit(fastmath={"contract"})
-def _add_pending(p, moments, pending, n_pending):
+def add_pending(p, moments, pending, n_pending):
     """M += sum of x x' over the pending rows of one class."""
     M, rows = moments[p], pending[p, : n_pending[p]]
     d = len(M)
@@ -146,28 +146,34 @@ def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W)
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         if n_pending[own] == pending.shape[1]:
-            _add_pending(own, moments, pending, n_pending)
-        _count(x, own, counts, means, pending, n_pending)
+            add_pending(own, moments, pending, n_pending)
+        count_row(x, own, counts, means, pending, n_pending)
         if counts[opp] == 0.0:
             continue
-        c = means[opp]
-        for i in range(d):
-            z[i] = x[i] - c[i]
-        i = 0
-        while i < d:
-            n_rows = 6 if i + 6 <= d else 2
-            _strip_of_A(A, i, n_rows, moments[opp], pending[opp], n_pending[opp], 1.0 / counts[opp], c, z)
-            if n_rows == 6:
-                _six_rows_times_W(A, i, W, V)
-            else:
-                _two_rows_times_W(A, i, W, V)
-            i += n_rows
-        n_pending[opp] = 0
+        moments_times_W(x, opp, counts, means, moments, pending, n_pending, A, z, W, V)
         for i in range(d):
             push = sign * z[i]
             Wi, Vi = W[i], V[i]
             for g in range(width):
                 Wi[g] += eta[g] * (push - lam[g] * Wi[g] - Vi[g])
+
+
+@njit(fastmath={"contract"}, inline="always")
+def moments_times_W(x, opp, counts, means, moments, pending, n_pending, A, z, W, V):
+    """z = x - c_o and V = (M_o / T_o - c_o c_o' + z z') W, after M_o has got its pending rows."""
+    d, c = len(x), means[opp]
+    for i in range(d):
+        z[i] = x[i] - c[i]
+    i = 0
+    while i < d:
+        n_rows = 6 if i + 6 <= d else 2
+        _strip_of_A(A, i, n_rows, moments[opp], pending[opp], n_pending[opp], 1.0 / counts[opp], c, z)
+        if n_rows == 6:
+            _six_rows_times_W(A, i, W, V)
+        else:
+            _two_rows_times_W(A, i, W, V)
+        i += n_rows
+    n_pending[opp] = 0
 
 
 @njit(fastmath={"contract"}, inline="always")
@@ -250,11 +256,11 @@ def _one_setting(X, y, eta, lam, counts, means, moments, pending, n_pending, w):
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         if n_pending[own] == pending.shape[1]:
-            _add_pending(own, moments, pending, n_pending)
-        _count(x, own, counts, means, pending, n_pending)
+            add_pending(own, moments, pending, n_pending)
+        count_row(x, own, counts, means, pending, n_pending)
         if counts[opp] == 0.0:
             continue
-        _add_pending(opp, moments, pending, n_pending)
+        add_pending(opp, moments, pending, n_pending)
         c, M = means[opp], moments[opp]
         margin, centre = 0.0, 0.0
         for i in range(d):
