@@ -65,6 +65,48 @@ def test_second_moments_are_those_of_algorithm_3_with_ties_and_cancellation(seed
     np.testing.assert_allclose(state.coef(d)[:, 0], w, rtol=0, atol=1e-12 * max(np.abs(w).max(), 1e-9))
 
 
+@settings(max_examples=30, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    tau=st.integers(1, 4),
+    slack=st.sampled_from([0.0, 0.3]),
+    share=st.sampled_from([0.2, 0.8, 1.0]),
+)
+def test_dense_rows_among_sparse_ones_keep_the_entries_of_algorithm_3(seed, tau, slack, share):
+    """Dense rows have more products than are kept, so that most of them are never formed."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((40, 30)), np.where(rng.random(40) < 0.4, 1, -1)
+    sparse_rows = rng.random(40) > share
+    X[sparse_rows] *= rng.random((sparse_rows.sum(), 30)) < 0.15
+    X[rng.random(40) < 0.2] *= 1e-3
+    state = state_after(X, y, eta=0.001, tau=tau, slack=slack)
+    w, moments = opauc_s(X, y, 0.001, 2**-8, tau, slack=slack)
+    for matrix, label in zip(state.matrices, (1, -1)):
+        np.testing.assert_array_equal(dense(matrix), moments[label])
+    np.testing.assert_allclose(state.coef(30)[:, 0], w, rtol=0, atol=1e-12 * np.abs(w).max())
+
+
+def test_dense_rows_take_memory_for_the_entries_kept_and_not_for_all_products():
+    X, y = examples(40, 600, "mixed")
+    assert X.all()
+    state = state_after(X, y, eta=1e-4, tau=2)
+    n_kept, n_products = 600 * 2, 600**2
+    for matrix in state.matrices:
+        assert n_entries(matrix) in (n_kept - 1, n_kept)
+        assert len(matrix.cols) < n_products / 20
+    _, memory = OPAUCS(tau=2).cost(1e6, 50_002, 50_002, 299)
+    assert memory < 1e9
+
+
+def test_products_that_underflow_are_no_entries():
+    X, y = examples(20, 12, "mixed")
+    X[3] = 1e-200
+    state = state_after(X, y, eta=0.001, tau=2)
+    _, moments = opauc_s(X, y, 0.001, 2**-8, 2)
+    for matrix, label in zip(state.matrices, (1, -1)):
+        np.testing.assert_array_equal(dense(matrix), moments[label])
+
+
 @settings(max_examples=40, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), d=st.integers(2, 20), tau=st.integers(1, 4))
 def test_released_rule_on_random_rows(seed, d, tau):

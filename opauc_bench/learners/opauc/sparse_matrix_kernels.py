@@ -18,7 +18,7 @@ import numpy as np
 
 from ...kernels import njit
 
-__all__ = ["NNZ", "Index", "SymmetricRows", "add_outer", "keep_above", "keep_largest"]
+__all__ = ["NNZ", "Index", "SymmetricRows", "add_outer", "add_outer_above", "keep_above", "keep_largest"]
 
 # Positions in the counters of a class.
 NNZ, _TOP, _COUNTING, _LOWEST, _LESS, _EQUAL = range(6)
@@ -76,24 +76,10 @@ def add_outer(there, x, m, cols, vals):
     k = len(there)
     new, before = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
     for p in range(k):
-        i = there[p]
         n_new, cancelled = _add_to_there(there, x, p, new, before, m, cols, vals)
-        if n_new > 0:
-            begin, cols, vals = _place_for(i, n_new, before, m, cols, vals)
-            _open_gaps(begin, m.start[i], m.length[i], before, n_new, cols, vals)
-            bits = vals.view(np.int64)
-            for r in range(n_new):
-                q, e = new[r], begin + before[r] - m.start[i] + r
-                cols[e], vals[e] = there[q], x[p] * x[q]
-                weight = 1 if q == p else 2
-                m.counters[NNZ] += weight
-                m.least[i] = min(m.least[i], abs(vals[e]))
-                if m.counters[_COUNTING]:
-                    _count(bits[e], weight, m)
-            m.start[i] = begin
-            m.length[i] += n_new
+        cols, vals = _insert(there, x, p, n_new, new, before, m, cols, vals)
         if cancelled:
-            _drop_zeros(i, m, cols, vals)
+            _drop_zeros(there[p], m, cols, vals)
     return cols, vals
 
 
@@ -126,6 +112,28 @@ def _add_to_there(there, x, p, new, before, m, cols, vals):
 
 
 @njit()
+def _insert(there, x, p, n_new, new, before, m, cols, vals):
+    """Put ``n_new`` entries into row ``there[p]``, each ``before`` a position; returns the arena."""
+    if n_new == 0:
+        return cols, vals
+    i = there[p]
+    begin, cols, vals = _place_for(i, n_new, before, m, cols, vals)
+    _open_gaps(begin, m.start[i], m.length[i], before, n_new, cols, vals)
+    bits = vals.view(np.int64)
+    for r in range(n_new):
+        q, e = new[r], begin + before[r] - m.start[i] + r
+        cols[e], vals[e] = there[q], x[p] * x[q]
+        weight = 1 if q == p else 2
+        m.counters[NNZ] += weight
+        m.least[i] = min(m.least[i], abs(vals[e]))
+        if m.counters[_COUNTING]:
+            _count(bits[e], weight, m)
+    m.start[i] = begin
+    m.length[i] += n_new
+    return cols, vals
+
+
+@njit()
 def _first_not_below(cols, at, end, j):
     while at < end:
         middle = (at + end) // 2
@@ -134,6 +142,12 @@ def _first_not_below(cols, at, end, j):
         else:
             end = middle
     return at
+
+
+@njit()
+def _has(cols, begin, end, j):
+    at = _first_not_below(cols, begin, end, j)
+    return at < end and cols[at] == j
 
 
 @njit()
@@ -195,6 +209,126 @@ def _drop_zeros(i, m, cols, vals):
             cols[kept], vals[kept] = cols[e], vals[e]
             kept += 1
     m.length[i] = kept - m.start[i]
+
+
+# ---------------------------------------------------------------------- rows with many features
+
+
+@njit()
+def add_outer_above(there, x, x_dense, size, m, cols, vals):
+    """Add x x', but of the entries that the matrix does not have only those that may be among the ``size`` largest.
+
+    For rows with so many features that entries have to be dropped afterwards. Entries that the matrix has are updated
+    first. A bound L follows, such that at least ``size`` of all entries are L or more; so an absent one with
+    abs(x_i x_j) < L is dropped anyway. Those above L are found in the order of abs(x). `keep_largest` has to follow.
+    ``x_dense`` is the row with its zeros. Returns the arena.
+    """
+    cancelled, starts = _update_all(there, x, x_dense, m, cols, vals)
+    _count_all(m, cols, vals)
+    m.counters[_COUNTING] = 1
+    order = np.argsort(-np.abs(x))
+    largest = np.abs(x)[order]
+    bound = _bound(x_dense, largest, size, m, cols, vals)
+    new, before = np.empty(len(x), dtype=np.int64), np.empty(len(x), dtype=np.int64)
+    for p in range(len(x)):
+        i, n_found = there[p], 0
+        at, end = m.start[i], m.start[i] + m.length[i]
+        for r in range(len(x)):
+            if not abs(x[p]) * largest[r] >= bound:
+                break
+            if order[r] >= p:
+                new[n_found] = order[r]
+                n_found += 1
+        n_new = 0
+        for q in np.sort(new[:n_found]):
+            at = _first_not_below(cols, at, end, there[q])
+            if not (_has(cols, at, end, there[q]) or _has(cancelled, starts[p], starts[p + 1], there[q])):
+                new[n_new], before[n_new] = q, at
+                n_new += 1
+        cols, vals = _insert(there, x, p, n_new, new, before, m, cols, vals)
+    return cols, vals
+
+
+@njit()
+def _update_all(there, x, x_dense, m, cols, vals):
+    """Add x_i x_j to each entry that the matrix has, and drop those that are 0 then.
+
+    Returns the columns of what was dropped, row by row in the order of ``there``, and where each row begins.
+    """
+    starts = np.zeros(len(x) + 1, dtype=np.int64)
+    for p in range(len(x)):
+        i = there[p]
+        starts[p + 1] = starts[p]
+        m.least[i] = np.inf
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            vals[e] += x[p] * x_dense[cols[e]]
+            if vals[e] == 0.0:
+                starts[p + 1] += 1
+                m.counters[NNZ] -= 1 if cols[e] == i else 2
+            else:
+                m.least[i] = min(m.least[i], abs(vals[e]))
+    cancelled, n = np.empty(starts[len(x)], dtype=cols.dtype), 0
+    for p in range(len(x)):
+        if starts[p] < starts[p + 1]:
+            i = there[p]
+            for e in range(m.start[i], m.start[i] + m.length[i]):
+                if vals[e] == 0.0:
+                    cancelled[n] = cols[e]
+                    n += 1
+            _drop_zeros(i, m, cols, vals)
+    return cancelled, starts
+
+
+@njit()
+def _bound(x_dense, largest, size, m, cols, vals):
+    """The lower edge of a range of values, as high as possible, which at least ``size`` entries of the sum reach.
+
+    They are entries that the matrix has, and products of the row less those that belong to one of these.
+    """
+    lowest, highest = m.counters[_LOWEST], m.counters[_LOWEST]
+    for i in range(len(m.start)):
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            product = _range_of(x_dense[i] * x_dense[cols[e]])
+            lowest, highest = min(lowest, product), max(highest, product, _range_of(vals[e]))
+    gain = np.zeros(highest - lowest + 2, dtype=np.int64)  # at the edge of each range: entries less products of entries
+    for i in range(len(m.start)):
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            weight = 1 if cols[e] == i else 2
+            gain[_range_of(x_dense[i] * x_dense[cols[e]]) - lowest] -= weight
+    for r in range(len(gain) - 2, -1, -1):
+        gain[r] += gain[r + 1] + m.ranges[lowest + r]
+    low, high = 0, _N_RANGES
+    while high - low > 1:
+        middle = (low + high) // 2
+        reached = _n_products(largest, _lower_edge(middle))
+        reached += gain[min(max(middle - lowest, 0), len(gain) - 1)]
+        if reached >= size:
+            low = middle
+        else:
+            high = middle
+    return _lower_edge(low)
+
+
+@njit()
+def _range_of(value):
+    return (np.array([value]).view(np.int64)[0] & _MAGNITUDE) >> _SHIFT
+
+
+@njit()
+def _lower_edge(of_range):
+    """The smallest value in a range."""
+    return np.array([of_range << _SHIFT], dtype=np.int64).view(np.float64)[0]
+
+
+@njit()
+def _n_products(largest, value):
+    """How many products of two absolute values, in descending order, reach a value."""
+    n, r = 0, len(largest)
+    for p in range(len(largest)):
+        while r > 0 and not largest[p] * largest[r - 1] >= value:
+            r -= 1
+        n += r
+    return n
 
 
 # ---------------------------------------------------------------------- dropping entries

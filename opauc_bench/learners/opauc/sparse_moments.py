@@ -14,6 +14,9 @@ step, so no product can be carried over to the next one; what can be done:
 * Settings go in blocks of 16, whose weights lie side by side. A row i of the upper triangle gives to row i of the
   product what it gathers, and to the rows below what it scatters. Then row i of the product is complete and nothing
   later needs row i of W, so W is updated in the same sweep, and no product is stored but the part still to come.
+* A row with more products than entries are kept, as in dense data, is added without forming them all: only products
+  above a bound of what will be kept enter (`sparse_matrix_kernels.add_outer_above`). A step costs O(d tau n_settings),
+  and not O(d^2).
 * As long as nothing has been dropped, G_o is X_o'X_o for the rows of the class so far. They are kept for as long as
   they are few (less than d tau / 4 entries), and X_o'(X_o W) is used where it is less work. For a rare class that is
   the whole pass.
@@ -32,7 +35,7 @@ from ..base import State
 from ..parameters import NOT_NEGATIVE, VARIANT, Integer
 from ..rows import aligned_zeros, rows_of
 from .family import SecondMomentLearner
-from .sparse_matrix_kernels import NNZ, Index, SymmetricRows, add_outer, keep_above, keep_largest
+from .sparse_matrix_kernels import NNZ, Index, SymmetricRows, add_outer, add_outer_above, keep_above, keep_largest
 
 __all__ = ["OPAUCS"]
 
@@ -196,26 +199,27 @@ class OPAUCS(SecondMomentLearner):
         most = float(n_features) * min(self.tau, n_features)
         grown = 0.5 * n_rows * n_nonzero**2  # entries of a class, if no two rows had two features in common
         on_average = 0.5 * grown if grown < most else most * (1.0 - 0.5 * most / grown)
-        seconds = n_rows * _seconds(on_average, n_features, n_nonzero, n_settings)
+        seconds = n_rows * _seconds(on_average, most, n_features, n_nonzero, n_settings)
         return seconds, self._bytes(min(most, grown), n_features, n_nonzero, n_settings)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         most = float(n_features) * min(self.tau, n_features)
-        return _seconds(most, n_features, n_nonzero, n_settings)
+        return _seconds(most, most, n_features, n_nonzero, n_settings)
 
     def memory_bytes(self, n_features, n_settings):
         return self._bytes(float(n_features) * min(self.tau, n_features), n_features, 0.0, n_settings)
 
     def _bytes(self, size, n_features, n_nonzero, n_settings):
         # Both triangles' arenas, and while one of them is packed its old form; a row's products come in before any go.
-        entries = 0.5 * size * (1.0 + self.slack) + 0.5 * n_nonzero**2
+        entries = 0.5 * size * (1.0 + self.slack) + 0.5 * min(n_nonzero**2, 2.0 * (1.0 + self.slack) * size)
         return 3 * 12.0 * 1.75 * entries + 8.0 * n_features * (2.0 * n_settings + 40)
 
 
-def _seconds(size, n_features, n_nonzero, n_settings) -> float:
-    """Of a row, where the second moments have ``size`` entries."""
+def _seconds(size, most, n_features, n_nonzero, n_settings) -> float:
+    """Of a row, where the second moments have ``size`` entries and may have ``most``."""
     product = 1.4e-9 * size if n_settings == 1 else 3.5e-10 * size * n_settings
-    return 1e-6 + product + 1.4e-9 * n_features * n_settings + 3e-7 * n_nonzero**2
+    added = 3e-7 * n_nonzero**2 if n_nonzero**2 <= 2.0 * most else 1.2e-7 * most
+    return 1e-6 + product + 1.4e-9 * n_features * n_settings + added
 
 
 def _no_rows() -> _Rows:
@@ -252,10 +256,10 @@ def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_
             x_dense[there[k]] = x[k]
             shared.seen[there[k]] = True
         if own == 0:
-            positive = _take(there, x, rule, positive, positive_rows, shared.n_rows[:1])
+            positive = _take(there, x, x_dense, rule, positive, positive_rows, shared.n_rows[:1])
             _step(there, x, x_dense, sign, shared, negative, negative_rows, models, V)
         else:
-            negative = _take(there, x, rule, negative, negative_rows, shared.n_rows[1:])
+            negative = _take(there, x, x_dense, rule, negative, negative_rows, shared.n_rows[1:])
             _step(there, x, x_dense, sign, shared, positive, positive_rows, models, V)
         for k in range(len(x)):
             x_dense[there[k]] = 0.0
@@ -263,11 +267,16 @@ def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_
 
 
 @njit()
-def _take(there, x, rule, matrix, rows, n_rows):
+def _take(there, x, x_dense, rule, matrix, rows, n_rows):
     """Add a row to the second moments of its class, which are returned."""
     m = matrix.index
-    cols, vals = add_outer(there, x, m, matrix.cols, matrix.vals)
-    if m.counters[NNZ] > rule.most:
+    fills = _fills(x, rule)
+    if fills:
+        cols, vals = add_outer_above(there, x, x_dense, rule.size, m, matrix.cols, matrix.vals)
+        n_rows[0] = -1
+    else:
+        cols, vals = add_outer(there, x, m, matrix.cols, matrix.vals)
+    if m.counters[NNZ] > (rule.size if fills else rule.most):
         n_rows[0] = -1
         if rule.released:
             keep_above(rule.size, m, cols, vals)
@@ -284,6 +293,15 @@ def _take(there, x, rule, matrix, rows, n_rows):
             n_rows[0] += 1
             rows.pointers[n_rows[0]] = end
     return _Matrix(m, cols, vals)
+
+
+@njit()
+def _fills(x, rule):
+    """Whether a row has so many products that entries are dropped, whatever the matrix has, and none of them is 0."""
+    if rule.released or len(x) * len(x) <= 2 * rule.most:
+        return False
+    least = np.abs(x).min()
+    return least * least > 0.0
 
 
 @njit()
