@@ -98,7 +98,7 @@ def require_same(model, learner):
 
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_a_stream_trains_what_fit_trains(command, desk, tmp_path, name):
-    model = trained(command, desk, tmp_path, "--learner", name)
+    model = trained(command, desk, tmp_path, "--no-tune", "--learner", name)
     require_same(model, estimator(name).fit(*load_svmlight_file(str(desk / "data.svm"))))
     assert (model.learner, model.n_rows, model.complete) == (name, 9000, True)
 
@@ -106,8 +106,8 @@ def test_a_stream_trains_what_fit_trains(command, desk, tmp_path, name):
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_features_may_come_late(command, desk, tmp_path, name):
     learner = estimator(name).fit(*load_svmlight_file(str(desk / "late.svm")))
-    require_same(trained(command, desk, tmp_path, "--learner", name, "--features", 9, file="late.svm"), learner)
-    model = trained(command, desk, tmp_path, "--learner", name, "--overwrite", file="late.svm")
+    require_same(trained(command, desk, tmp_path, "--no-tune", "--learner", name, "--features", 9, file="late.svm"), learner)
+    model = trained(command, desk, tmp_path, "--no-tune", "--learner", name, "--overwrite", file="late.svm")
     if name in SPARSE_STEPS:
         require_same(model, learner)
     np.testing.assert_allclose(model.weights, learner.coef_[0], rtol=1e-9, atol=1e-12)
@@ -117,7 +117,7 @@ def test_features_may_come_late(command, desk, tmp_path, name):
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
 @pytest.mark.parametrize("name", ["ftrl_auc", "opauc"])
 def test_compressed_files_train_the_same(command, desk, tmp_path, name, suffix):
-    model = trained(command, desk, tmp_path, "--learner", name, file=f"data.svm.{suffix}")
+    model = trained(command, desk, tmp_path, "--no-tune", "--learner", name, file=f"data.svm.{suffix}")
     require_same(model, estimator(name).fit(*load_svmlight_file(str(desk / "data.svm"))))
 
 

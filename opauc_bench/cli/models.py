@@ -38,8 +38,11 @@ def train(
     file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
     out: Annotated[Path, typer.Option("--out", help="File for the model, such as model.npz.")],
     learner: Annotated[
-        str, typer.Option("--learner", "-l", help="Any one-pass learner: opauc-bench learners list.")
-    ] = "ftrl_auc",
+        str, typer.Option("--learner", "-l", help="auto, or a one-pass learner of: opauc-bench learners list.")
+    ] = "auto",
+    tune: Annotated[
+        bool, typer.Option("--tune/--no-tune", help="Compare settings on the way, or train the one that is given.")
+    ] = True,
     eta: Eta = None,
     lam: Lam = None,
     gamma: Gamma = None,
@@ -61,15 +64,16 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> int:
-    """Train a model on a file of any length: one pass, constant memory.
+    """Train a model on a file of any length: one pass, constant memory, tuned on the way.
 
     opauc-bench train clicks.svm.gz --out model.npz
 
-    opauc-bench train small.svm --learner opauc --eta 2^-6 --out model.npz
+    opauc-bench train small.svm --learner opauc --out model.npz
 
     zcat day*.gz | opauc-bench train - --normalize --l1 0.01 --out model.npz
 
-    Each row is scored before it is learnt, and the AUC of the latest rows is printed on the way.
+    Settings of several learners are trained side by side. Each row is scored before it is learnt; settings whose AUC on
+    the latest rows is clearly worse are dropped, and the best one is the model. Parameters that are given stay fixed.
 
     The two labels may be any numbers. Shuffle the rows beforehand if they are sorted by label.
 
@@ -82,6 +86,7 @@ def train(
         Training(
             file=file,
             learner=learner,
+            tune=tune,
             given=given,
             assignments=assignments or [],
             out=out,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .sparse.dual_averaging import RDAL1, AdaGrad
     from .sparse.fsauc import FSAUC
     from .sparse.ftrl import FTRLAUC, FTRLProximal
+    from .sparse.normalized import NAG
     from .sparse.solam import SOLAM
     from .sparse.spam import SPAML1, SPAML2, SPAMElastic
     from .sparse.spauc import SPAUC
@@ -42,6 +43,7 @@ __all__ = [
     "FTRLAUC",
     "LEARNERS",
     "LSSVM",
+    "NAG",
     "OPAUC",
     "OPAUCFD",
     "OPAUCPCA",

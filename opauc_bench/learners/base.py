@@ -25,7 +25,7 @@ from sklearn.utils.validation import validate_data
 
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
-from .rows import by_rows, csr_of, taken
+from .rows import add_class_sums, by_rows, csr_of, taken
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
@@ -34,6 +34,7 @@ _CHUNK_SECONDS = 0.25
 # Most settings that overflow do so at once: short first chunks get rid of them early.
 _FIRST_CHUNK = 16
 _LONGEST_CHUNK = 4096
+_SCORED_AT_ONCE = 64  # dense rows, by the weights that were there before the first one
 _SECONDS_PER_CHECK = 2.5e-9  # of a weight, whether it is finite
 _WEIGHTS_AT_ONCE = 1 << 18  # that are gathered for a check
 _SECONDS_TO_COMPARE = 7e-8  # per nonzero, and per feature
@@ -99,6 +100,14 @@ class State:
     def coef_at(self, features: np.ndarray) -> np.ndarray:
         """Weights of the live settings at some ``features``, which may repeat; shape (len(features), n_live)."""
         return self.coef(int(features.max(initial=-1)) + 1)[features]
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Scores of rows, dense or CSR, under the weights of the live settings; shape (n, n_live)."""
+        if not sparse.issparse(X):
+            return X @ self.coef(X.shape[1])
+        features, places = np.unique(X.indices, return_inverse=True)
+        narrow = sparse.csr_matrix((X.data, places.reshape(-1), X.indptr), shape=(X.shape[0], len(features)))
+        return narrow @ self.coef_at(features)
 
     def keep(self, columns: np.ndarray) -> None:
         """Drop every setting but ``columns`` (integer positions among the live ones)."""
@@ -169,6 +178,18 @@ class OnePassLearner(LinearRanker):
         Rows are dense, or where ``_sparse_chunks`` CSR, with no feature stored twice and no zero stored.
         """
         raise TypeError(f"{type(self).__name__} has to define _consume(state, X, y)")
+
+    def _consume_scored(self, state: State, X: Any, y: np.ndarray, scores: np.ndarray) -> None:
+        """As ``_consume``, and store the scores that rows had before they were learnt in ``scores``, (n, n_live).
+
+        Here dense rows are scored by the weights of before their 64 rows, and sparse ones by those of before ``X``. A
+        kernel that computes each score anyway stores that one.
+        """
+        length = len(y) if sparse.issparse(X) else _SCORED_AT_ONCE
+        for first in range(0, len(y), length):
+            rows = slice(first, first + length)
+            scores[rows] = state.scores(X[rows])
+            self._consume(state, X[rows], y[rows])
 
     def seconds_per_row(self, n_features: int, n_nonzero: float, n_settings: int) -> float:
         """Rough CPU time of one row on one core, which ``plan`` and the length of chunks depend on; see ``cost``."""
@@ -313,14 +334,18 @@ class OnePassLearner(LinearRanker):
 
     # ------------------------------------------------------------------ rows of a stream
 
-    def start_pass(self, n_features: int, n_rows: int | None = None) -> None:
-        """Forget everything and begin a pass with the estimator's own setting.
+    def start_pass(
+        self, n_features: int, n_rows: int | None = None, grid: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        """Forget everything and begin a pass with the estimator's own setting, or with every setting of a grid.
 
         Parameters
         ----------
         n_features : int
         n_rows : int, optional
             How many rows will come, if that is known.
+        grid : mapping of axis name to array of shape (n_settings,), optional
+            As in ``fit_grid``. Before ``finish_pass``, ``keep_settings`` has to leave one.
 
         Raises
         ------
@@ -328,7 +353,7 @@ class OnePassLearner(LinearRanker):
             If a parameter has a value that its constraint does not accept.
         """
         self.check_params()
-        self._state = self._begin(n_features, self._own_setting())
+        self._state = self._begin(n_features, self._settings(grid) if grid else self._own_setting())
         self._state.expect(n_rows)
         self._width, self._n_rows_expected = n_features, n_rows
         self._class_sums = np.zeros((2, n_features))
@@ -344,6 +369,15 @@ class OnePassLearner(LinearRanker):
             As many features as given to ``start_pass`` or ``widen``, finite values.
         positive : ndarray of bool, shape (n,)
         """
+        self._learn_chunks(X, positive, None)
+
+    def learn_scored(self, X: sparse.csr_matrix, positive: np.ndarray) -> np.ndarray:
+        """Learn rows as ``learn_rows`` does, and return the scores that they had before, shape (n, n_live)."""
+        scores = np.empty((X.shape[0], self._state.n_live))
+        self._learn_chunks(X, positive, scores)
+        return scores
+
+    def _learn_chunks(self, X, positive: np.ndarray, scores: np.ndarray | None) -> None:
         signs = np.where(positive, 1, -1).astype(np.int8)
         length = _LONGEST_CHUNK
         if sparse.issparse(X) and not self._sparse_chunks:
@@ -351,16 +385,34 @@ class OnePassLearner(LinearRanker):
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, X.shape[0], length):
                 rows = np.arange(first, min(first + length, X.shape[0]))
-                self._consume(self._state, self._chunk(X, rows, None), signs[rows])
+                chunk = self._chunk(X, rows, None)
+                if scores is None:
+                    self._consume(self._state, chunk, signs[rows])
+                else:
+                    self._consume_scored(self._state, chunk, signs[rows], scores[rows[0] : rows[-1] + 1])
+        if sparse.issparse(X):
+            add_class_sums(X, positive, self._class_sums)
         for k, members in enumerate((positive, ~positive)):
             self.class_counts_[k] += np.count_nonzero(members)
-            if sparse.issparse(X):
-                # One entry after the other: the same sums, however the rows are cut into pieces.
-                stored = np.repeat(members, np.diff(X.indptr))
-                np.add.at(self._class_sums[k], X.indices[stored], X.data[stored])
-            else:
+            if not sparse.issparse(X):
                 self._class_sums[k] += X[members].sum(axis=0)
         self.n_samples_seen_ += X.shape[0]
+
+    @property
+    def live_settings(self) -> dict[str, np.ndarray]:
+        """Values of the grid axes of the settings in this pass, each of shape (n_live,)."""
+        return self._state.settings
+
+    def keep_settings(self, columns: np.ndarray) -> None:
+        """Go on with some of the live settings only, by their positions; if that is one, it becomes the estimator's."""
+        self._state.keep(columns)
+        if len(columns) == 1:
+            self.set_params(**{axis: float(values[0]) for axis, values in self._state.settings.items()})
+
+    def finite_settings(self, n_features: int) -> np.ndarray:
+        """Which live settings have finite weights at the first features, shape (n_live,)."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._state.finite(n_features)
 
     def current_weights(self, features: np.ndarray | None = None) -> np.ndarray:
         """Weights as they are now, finite or not, of all features or at some ``features``, which may repeat."""
@@ -377,7 +429,7 @@ class OnePassLearner(LinearRanker):
         ValueError
             If the state cannot be widened, as that of SOLAM, whose first weights depend on the number of features.
         """
-        fresh = self._begin(n_features, self._own_setting())
+        fresh = self._begin(n_features, self._state.settings)
         if self.n_samples_seen_:
             fresh = self._state.widened(fresh)
         else:
@@ -402,15 +454,19 @@ class OnePassLearner(LinearRanker):
         self._class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
         weights = self.current_weights()[:n_features]
         if not np.isfinite(weights).all():
-            raise DivergenceError(
-                f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
-                f"({', '.join(f'{axis}={getattr(self, axis):g}' for axis in self.grid_axes)}): "
-                "take smaller steps, or scale the features to [-1, 1]"
-            )
+            raise self.overflowed()
         self.coef_ = weights[None, :]
         with np.errstate(over="ignore", invalid="ignore"):
             self.intercept_ = np.array([self._intercept(weights)])
         return self
+
+    def overflowed(self) -> DivergenceError:
+        """The error that says so."""
+        return DivergenceError(
+            f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
+            f"({', '.join(f'{axis}={getattr(self, axis):g}' for axis in self.grid_axes)}): "
+            "take smaller steps, or scale the features to [-1, 1]"
+        )
 
     # ------------------------------------------------------------------ scikit-learn
 

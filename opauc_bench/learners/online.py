@@ -34,6 +34,8 @@ class OnlineModel:
         Width from the beginning; wider rows widen it.
     n_rows : int, optional
         How many rows will come, for learners that need the number.
+    grid : mapping of axis name to array of shape (n_settings,), optional
+        Settings to train side by side, instead of the learner's own.
 
     Attributes
     ----------
@@ -46,13 +48,13 @@ class OnlineModel:
         If a parameter has a value that the learner does not take.
     """
 
-    def __init__(self, learner: OnePassLearner, *, n_features: int | None = None, n_rows: int | None = None):
+    def __init__(self, learner: OnePassLearner, *, n_features: int | None = None, n_rows: int | None = None, grid=None):
         self.learner = learner
         self.n_features = 0
         self._room = 0
         self._n_pieces = 0
         try:
-            learner.start_pass(1, n_rows)
+            learner.start_pass(1, n_rows, grid)
         except (ValueError, TypeError) as error:
             name = type(learner).__name__
             raise LearnerError(str(error) if str(error).startswith(f"{name}: ") else f"{name}: {error}") from error
@@ -115,13 +117,30 @@ class OnlineModel:
         LearnerError
             If a new feature needs more memory than there is, or the learner cannot take it on.
         """
-        if X.shape[1] > self.n_features or not self._room:
-            self._widen(max(X.shape[1], 1))
-        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._room))
-        self.learner.learn_rows(X, positive)
+        self.learner.learn_rows(self._fitting(X), positive)
         self._n_pieces += 1
         if self._n_pieces % _PIECES_BETWEEN_CHECKS == 0:
             self._check_overflow()
+
+    def learn_scored(self, X: sparse.csr_matrix, positive: np.ndarray) -> np.ndarray:
+        """Learn rows and return the scores that they had before, shape (n, n_live); not finite after an overflow.
+
+        Raises
+        ------
+        LearnerError
+            As `learn`.
+        """
+        return self.learner.learn_scored(self._fitting(X), positive)
+
+    def finite(self) -> np.ndarray:
+        """Which settings have finite weights, shape (n_live,)."""
+        return self.learner.finite_settings(max(self.n_features, 1))
+
+    def _fitting(self, X: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Rows as wide as the state, which is widened if need be."""
+        if X.shape[1] > self.n_features or not self._room:
+            self._widen(max(X.shape[1], 1))
+        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._room))
 
     def finish(self, classes: np.ndarray) -> OnePassLearner:
         """Return the learner as a fitted estimator for ``n_features`` features and ``classes`` (the positive last).
@@ -169,7 +188,8 @@ class OnlineModel:
 
 def _bytes(learner: OnePassLearner, width: int) -> float:
     """Size of the state, and of the class sums beside it."""
-    return float(learner.memory_bytes(width, 1)) + 16.0 * width
+    n_settings = len(next(iter(learner.live_settings.values())))
+    return float(learner.memory_bytes(width, n_settings)) + 16.0 * width
 
 
 def _memory() -> float:

@@ -53,6 +53,7 @@ LEARNERS = {
     "ftrl_proximal": "opauc_bench.learners.sparse.ftrl:FTRLProximal",
     "rda_l1": "opauc_bench.learners.sparse.dual_averaging:RDAL1",
     "adagrad": "opauc_bench.learners.sparse.dual_averaging:AdaGrad",
+    "nag": "opauc_bench.learners.sparse.normalized:NAG",
     "spam_l1": "opauc_bench.learners.sparse.spam:SPAML1",
     "spam_l2": "opauc_bench.learners.sparse.spam:SPAML2",
     "spam_elastic": "opauc_bench.learners.sparse.spam:SPAMElastic",

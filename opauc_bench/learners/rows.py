@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ..kernels import njit
 
-__all__ = ["aligned_zeros", "by_rows", "csr_of", "rows_of", "taken"]
+__all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "rows_of", "taken"]
 
 _CACHE_LINE = 64
 
@@ -37,6 +37,22 @@ def by_rows(X):
 def rows_of(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``indptr`` (int64), ``indices`` (int32) and ``data`` of CSR rows."""
     return X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data
+
+
+def add_class_sums(X, positive: np.ndarray, sums: np.ndarray) -> None:
+    """Add CSR rows to the sums of their classes, shape (2, n_features), positives first, entry after entry.
+
+    The sums are the same, however the rows are cut into pieces.
+    """
+    _add_class_sums(*rows_of(X), positive, sums)
+
+
+@njit()
+def _add_class_sums(indptr, indices, data, positive, sums):
+    for t in range(len(positive)):
+        own = sums[0] if positive[t] else sums[1]
+        for k in range(indptr[t], indptr[t + 1]):
+            own[indices[k]] += data[k]
 
 
 def csr_of(rows: np.ndarray) -> sparse.csr_matrix:

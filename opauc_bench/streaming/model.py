@@ -46,6 +46,11 @@ class LinearModel:
         Whether rows are divided by their length before they are learnt or scored.
     zero_based : bool
         Whether feature 0 of a file is the first one.
+    leaderboard : list of dict
+        Of each setting that was compared: ``learner``, ``parameters``, ``auc``, ``standard_error``, ``n_rows`` (when it
+        was dropped, or at the end) and ``outcome``, "best", "kept", "dropped" or "diverged". The best is the first.
+    progress : list of [int, float]
+        Numbers of rows, and the AUC of the scores that recent ones had before they were learnt; at most 60.
     version : str
         Of this program.
     """
@@ -59,6 +64,8 @@ class LinearModel:
     complete: bool
     unit_length: bool
     zero_based: bool
+    leaderboard: list[dict[str, Any]] = field(default_factory=list)
+    progress: list[list] = field(default_factory=list)
     version: str = field(default=__version__)
 
     def scores(self, X: sparse.csr_matrix) -> tuple[np.ndarray, int]:

@@ -4,39 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..evaluation.auc import _auc_of_sorted, auc_score
+from ..evaluation.auc import _auc_of_sorted
 
 __all__ = ["ClassSamples", "RecentScores"]
 
 
 class RecentScores:
-    """The scores of the latest rows.
+    """The scores that several settings gave to the latest half of the rows, ``size`` rows at most, none of the first.
 
-    A sample of all rows would mix scores of the present model with those of its beginnings, which differ in size.
+    A sample of all rows would mix scores of the present models with those of their beginnings, which differ in size.
+
+    Parameters
+    ----------
+    size : int
+    first : int
+        How many rows at the beginning are left out.
     """
 
-    def __init__(self, size: int):
-        self._scores = np.empty(size)
-        self._positive = np.empty(size, dtype=bool)
-        self._seen = 0
+    def __init__(self, size: int, first: int = 0):
+        self._size, self._first = size, first
+        self._pieces: list[tuple[np.ndarray, np.ndarray]] = []
+        self._seen = self._held = 0
 
     def __len__(self) -> int:
-        return min(self._seen, len(self._scores))
+        return max(0, min(self._size, self._seen - max(self._first, self._seen // 2)))
 
     def add(self, scores: np.ndarray, positive: np.ndarray) -> None:
-        """Take in the scores of more rows, in their order."""
-        size = len(self._scores)
-        scores, positive = scores[-size:], positive[-size:]
-        places = (self._seen + np.arange(len(scores))) % size
-        self._scores[places], self._positive[places] = scores, positive
-        self._seen += len(scores)
+        """Take in the scores of more rows, shape (n, n_settings), in their order."""
+        self._pieces.append((scores, positive))
+        self._seen, self._held = self._seen + len(positive), self._held + len(positive)
+        while self._held - len(self._pieces[0][1]) >= len(self):
+            self._held -= len(self._pieces.pop(0)[1])
+            if not self._pieces:
+                break
 
-    def auc(self) -> float | None:
-        """Exact AUC of the rows that are kept, or None if they are of one class or have scores that are not finite."""
-        scores, positive = self._scores[: len(self)], self._positive[: len(self)]
-        if positive.all() or not positive.any() or not np.isfinite(scores).all():
-            return None
-        return auc_score(positive, scores)
+    def keep(self, columns: np.ndarray) -> None:
+        """Keep the scores of some settings, by their positions."""
+        self._pieces = [(scores[:, columns], positive) for scores, positive in self._pieces]
+
+    def rows_of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """The scores of one setting, shape (n,), and which of the rows are positive."""
+        scores = np.concatenate([piece[:, column] for piece, _ in self._pieces])
+        positive = np.concatenate([piece for _, piece in self._pieces])
+        start = len(positive) - len(self)
+        return scores[start:], positive[start:]
+
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of shape (n, n_settings), and which of the rows are positive."""
+        scores, positive = (np.concatenate(parts) for parts in zip(*self._pieces))
+        start = len(positive) - len(self)
+        return scores[start:], positive[start:]
 
 
 class ClassSamples:

@@ -4,20 +4,117 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import itertools
 import math
 import re
 from typing import Any
 
+import numpy as np
+
 from ..errors import LearnerError
 from ..learners import OnePassLearner, get_learner, learner_names
+from .tuning import Candidate
 
-__all__ = ["make_learner", "step_option"]
+__all__ = ["AUTO", "candidates", "make_learner", "step_option"]
+
+AUTO = "auto"
 
 # The parameter that --eta sets where a learner calls its step size otherwise.
 _STEP_SIZES = {"ftrl_auc": "gamma", "ftrl_proximal": "gamma", "solam": "xi"} | dict.fromkeys(
     ("spam_l1", "spam_l2", "spam_elastic"), "xi"
 )
+_UNTUNED = "nag"  # what auto is without tuning: its default suits features of any scale
+# A step of these reads a matrix of n_features x n_features, however few values of the row are not 0.
+_MOST_FEATURES = {"opauc": 100, "ada_oam": 300}
+
+
+def _powers(first: int, last: int, step: int = 1) -> list[float]:
+    return [2.0**k for k in range(first, last + 1, step)]
+
+
+# What auto compares: parameters that are not the learner's defaults, and a grid.
+_AUTO: dict[str, tuple[dict[str, Any], dict[str, list[float]]]] = {
+    "nag": ({}, {"eta": _powers(-2, 3)}),
+    "adagrad": ({"l1": 0.0}, {"eta": _powers(-5, 2)}),
+    "ftrl_proximal": ({"l1": 0.0, "refresh": True}, {"gamma": _powers(-5, 2)}),
+    "ftrl_auc": ({"l1": 0.1}, {"gamma": _powers(-8, 0)}),
+    "uni_log": ({}, {"eta": _powers(-10, 2, 2)}),
+    "opauc": ({"lam": 2.0**-12}, {"eta": _powers(-13, -6)}),
+    "ada_oam": ({"lam": 2.0**-14}, {"eta": _powers(-8, -1)}),
+}
+# What is compared of a learner that is named; of others, the first axis around its default.
+_GRIDS: dict[str, dict[str, list[float]]] = {
+    "nag": {"eta": _powers(-4, 4)},
+    "adagrad": {"eta": _powers(-7, 2), "l1": [0.0, 1e-6, 1e-5, 1e-4]},
+    "ftrl_proximal": {"gamma": _powers(-7, 3), "l1": [0.0, 0.1, 1.0]},
+    "ftrl_auc": {"gamma": _powers(-9, 1), "l1": [0.0, 0.1, 1.0]},
+    **{name: {"eta": _powers(-12, 3)} for name in ("uni_exp", "uni_log", "uni_squ")},
+    "opauc": {"eta": _powers(-14, -3), "lam": [2.0**-14, 2.0**-8]},
+    "ada_oam": {"eta": _powers(-9, 1), "lam": [2.0**-14, 2.0**-8]},
+}
+_AROUND_DEFAULT = [4.0**k for k in range(-4, 5)]
 _POWER = re.compile(r"([0-9.]+)(?:\^|\*\*)([+-]?[0-9]+)")
+
+
+def candidates(name: str, given: dict[str, str | None], assignments: list[str], tune: bool) -> list[Candidate]:
+    """What takes part in a training: the settings of one learner, or of all those that ``auto`` stands for.
+
+    Parameters that are given are not tuned. With ``auto`` they are for the learners that have them, and the others do
+    not take part.
+
+    Raises
+    ------
+    LearnerError
+        As `make_learner`, or if no learner of ``auto`` has a parameter.
+    """
+    if name != AUTO or not tune:
+        name = _UNTUNED if name == AUTO else name
+        learner = make_learner(name, given, assignments)
+        return [
+            Candidate(name, learner, _grid(name, learner, _given_names(name, given, assignments)) if tune else None)
+        ]
+    found, problem = [], None
+    for one, (fixed, grid) in _AUTO.items():
+        try:
+            learner = make_learner(one, given, assignments)
+        except LearnerError as error:
+            problem = problem or error
+            continue
+        names = _given_names(one, given, assignments)
+        learner.set_params(**{key: value for key, value in fixed.items() if key not in names})
+        axes = {axis: values for axis, values in grid.items() if axis not in names}
+        found.append(Candidate(one, learner, _product(axes), _MOST_FEATURES.get(one)))
+    if problem is not None and not found:
+        raise LearnerError(f"no learner of auto can be made; {problem.message}", problem.hint)
+    return found
+
+
+def _grid(name: str, learner: OnePassLearner, fixed: set[str]) -> dict[str, np.ndarray] | None:
+    """The settings to compare of a learner, but for parameters that are ``fixed``; None if there is nothing to tune."""
+    grid = _GRIDS.get(name)
+    if grid is None:
+        first = learner.grid_axes[0]
+        default = float(getattr(type(learner)(), first))
+        grid = {first: [default * factor for factor in _AROUND_DEFAULT] if default else [0.0]}
+    return _product({axis: values for axis, values in grid.items() if axis not in fixed})
+
+
+def _product(axes: dict[str, list[float]]) -> dict[str, np.ndarray] | None:
+    settings = np.array(list(itertools.product(*axes.values())))
+    return dict(zip(axes, settings.T)) if axes else None
+
+
+def _given_names(name: str, given: dict[str, str | None], assignments: list[str]) -> set[str]:
+    """Names of the learner's parameters that were typed."""
+    known = inspect.signature(get_learner(name)).parameters
+    options = [option for option, value in given.items() if value is not None]
+    return {_parameter(name, option, known) for option in [*options, *(_assignment(one)[0] for one in assignments)]}
+
+
+def _parameter(name: str, option: str, known: Any) -> str:
+    """The parameter of a learner that an option stands for."""
+    parameter = "lam" if option == "lambda" else option
+    return _STEP_SIZES.get(name, parameter) if parameter == "eta" and "eta" not in known else parameter
 
 
 def make_learner(name: str, given: dict[str, str | None], assignments: list[str]) -> OnePassLearner:
@@ -39,9 +136,7 @@ def make_learner(name: str, given: dict[str, str | None], assignments: list[str]
     for option, value in [*given.items(), *map(_assignment, assignments)]:
         if value is None:
             continue
-        parameter = "lam" if option == "lambda" else option
-        if parameter == "eta" and "eta" not in known:
-            parameter = _STEP_SIZES.get(name, parameter)
+        parameter = _parameter(name, option, known)
         if parameter not in known:
             raise LearnerError(_unknown(name, option, known), f"opauc-bench learners show {name}  # what they mean")
         if parameter in typed:

@@ -13,15 +13,14 @@ from pathlib import Path
 from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
+from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
 from .rows import LabelledRows, Source, shown_label
-from .samples import RecentScores
-from .settings import make_learner, step_option
+from .settings import AUTO, candidates, step_option
+from .tuning import FIRST_ROWS, Candidate, TunedModel
 
 __all__ = ["Training", "train_model"]
-
-_FIRST_ROWS = 64  # learnt at once, without a score
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,9 @@ class Training:
     file : str
         A svmlight file, plain or compressed; ``-`` is standard input.
     learner : str
+        A name, or "auto" for those that suit the rows.
+    tune : bool
+        Whether to compare settings, or to train the one that is given.
     given : dict of str to str or None
         Parameters of the learner as they were typed.
     assignments : list of str
@@ -54,6 +56,7 @@ class Training:
 
     file: str
     learner: str
+    tune: bool
     given: dict[str, str | None]
     assignments: list[str]
     out: Path
@@ -99,8 +102,8 @@ def _train(what: Training) -> int:
     require_free(what.out, what.overwrite)
     if what.out.exists() and what.file != "-" and Path(what.file).exists() and what.out.samefile(what.file):
         raise ResultsError(f"{what.out} is the file to learn from", "another name for the model, with --out")
-    learner = make_learner(what.learner, what.given, what.assignments)
-    n_features, n_rows = _required_sizes(what, learner)
+    entered = candidates(what.learner, what.given, what.assignments, what.tune)
+    n_features, n_rows = _required_sizes(what, entered)
     with contextlib.closing(Source(what.file)) as source:
         rows = LabelledRows(
             source,
@@ -109,10 +112,10 @@ def _train(what: Training) -> int:
             unit_length=what.unit_length,
             positive=what.positive,
         )
-        model = OnlineModel(learner, n_features=n_features, n_rows=n_rows)
-        recent, meter = RecentScores(what.window), Meter(source, what.quiet)
+        model = TunedModel(entered, window=what.window, n_features=n_features, n_rows=n_rows)
+        meter = Meter(source, what.quiet)
         try:
-            complete = _pass(rows, model, recent, meter)
+            complete = _pass(rows, model, meter)
             if not complete and (not model.n_rows or len(rows.labels) < 2):
                 raise _Nothing
             trained = model.finish(rows.classes)
@@ -121,11 +124,11 @@ def _train(what: Training) -> int:
             print("interrupted before there was anything to save: no model is written", file=sys.stderr)
             return 130
         except DivergenceError as error:
-            raise _diverged(error, what, learner) from None
+            raise _diverged(error, what, entered) from None
         finally:
             meter.clear()
     _write(what, trained, model, complete)
-    _print_summary(what, trained, model, recent, meter, complete, n_rows)
+    _print_summary(what, trained, model, meter, complete, n_rows)
     return 0 if complete else 130
 
 
@@ -133,29 +136,24 @@ class _Nothing(Exception):
     """The pass was interrupted before rows of both classes had come."""
 
 
-def _pass(rows: LabelledRows, model: OnlineModel, recent: RecentScores, meter: Meter) -> bool:
+def _pass(rows: LabelledRows, model: TunedModel, meter: Meter) -> bool:
     """Score and then learn, chunk after chunk; returns whether it came to the end."""
     with _Interruption() as interruption:
         try:
             for X, positive in rows:
-                for part in _doubling(len(positive), model.n_rows):
-                    with interruption.delayed():
-                        if model.n_rows:  # before, every score is 0
-                            recent.add(model.scores(X[part]), positive[part])
-                        model.learn(X[part], positive[part])
-                meter.tick(model.n_rows, lambda: f"AUC {shown_auc(recent.auc())} (last {len(recent):,})")
+                with interruption.delayed():
+                    model.learn(X, positive)
+                meter.tick(model.n_rows, lambda: _standing(model))
         except KeyboardInterrupt:
             return False
     return True
 
 
-def _doubling(n_rows: int, n_before: int) -> Iterator[slice]:
-    """Cut a chunk so that no piece is longer than what came before it: a short file has an AUC as well."""
-    start = 0
-    while start < n_rows:
-        stop = min(n_rows, start + max(_FIRST_ROWS, n_before + start))
-        yield slice(start, stop)
-        start = stop
+def _standing(model: TunedModel) -> str:
+    """How well it ranks so far, by which learner, and how many settings are left."""
+    n_live = len(model.live)
+    leader = f"  {model.leader}, {n_live} settings" if n_live > 1 else ""
+    return f"AUC {shown_auc(model.auc())} (last {model.n_in_window:,}){leader}"
 
 
 class _Interruption:
@@ -191,12 +189,12 @@ class _Interruption:
             raise KeyboardInterrupt
 
 
-def _required_sizes(what: Training, learner: OnePassLearner) -> tuple[int | None, int | None]:
-    """Numbers of features and rows: as given, or counted where the learner cannot begin without them."""
+def _required_sizes(what: Training, entered: list[Candidate]) -> tuple[int | None, int | None]:
+    """Numbers of features and rows: as given, or counted where a learner cannot begin without them."""
     missing = []
-    if what.n_rows is None and not hasattr(learner, "partial_fit"):
+    if what.n_rows is None and not all(hasattr(one.learner, "partial_fit") for one in entered):
         missing.append("rows")
-    if what.n_features is None and not OnlineModel.can_widen(learner):
+    if what.n_features is None and what.learner != AUTO and not OnlineModel.can_widen(entered[0].learner):
         missing.append("features")
     if not missing:
         return what.n_features, what.n_rows
@@ -221,37 +219,39 @@ def _required_sizes(what: Training, learner: OnePassLearner) -> tuple[int | None
     )
 
 
-def _diverged(error: DivergenceError, what: Training, learner: OnePassLearner) -> LearnerError:
+def _diverged(error: DivergenceError, what: Training, entered: list[Candidate]) -> LearnerError:
     """The same with what to do about it here."""
-    step = step_option(what.learner, learner)
+    step = step_option(entered[0].name, entered[0].learner)
     return LearnerError(
         f"{str(error).partition(': take smaller')[0]}: the steps are too large for these features; no model is written",
         step if what.unit_length else f"--normalize, which brings rows to unit length; or {step}",
     )
 
 
-def _write(what: Training, trained: OnePassLearner, model: OnlineModel, complete: bool) -> None:
+def _write(what: Training, trained: OnePassLearner, model: TunedModel, complete: bool) -> None:
     LinearModel(
         weights=trained.coef_[0],
         intercept=float(trained.intercept_[0]),
         classes=(float(trained.classes_[0]), float(trained.classes_[1])),
-        learner=what.learner,
+        learner=model.leader,
         parameters=trained.get_params(),
         n_rows=model.n_rows,
         complete=complete,
         unit_length=what.unit_length,
         zero_based=what.zero_based,
+        leaderboard=model.leaderboard,
+        progress=model.progress,
     ).save(what.out)
 
 
-def _taken_over(recent: RecentScores) -> str:
+def _taken_over(model: TunedModel) -> str:
     """Which rows the AUC is of."""
-    if len(recent):
-        return f"exact over the last {len(recent):,} rows, each scored before learnt"
-    return f"with {_FIRST_ROWS} rows or fewer, none is scored before learnt"
+    if model.n_in_window:
+        return f"exact over the last {model.n_in_window:,} rows, each scored before learnt"
+    return f"with {FIRST_ROWS} rows or fewer, none is scored before learnt"
 
 
-def _print_summary(what, trained, model, recent, meter, complete, n_rows) -> None:
+def _print_summary(what, trained, model, meter, complete, n_rows) -> None:
     """Print what has been trained and how well it ranks."""
     if not complete:
         print(f"interrupted: the model of the first {model.n_rows:,} rows is written", file=sys.stderr)
@@ -259,13 +259,15 @@ def _print_summary(what, trained, model, recent, meter, complete, n_rows) -> Non
         print(f"note: expected {n_rows:,} rows, got {model.n_rows:,}", file=sys.stderr)
     if what.quiet:
         return
+    if len(model.leaderboard) > 1:
+        print(shown_leaderboard(model.leaderboard), end="\n\n")
     settings = ", ".join(f"{name}={value}" for name, value in trained.get_params().items())
     negative, positive = map(shown_label, trained.classes_)
     share = trained.class_counts_[0] / model.n_rows
     weights = trained.coef_[0]
-    print(f"{what.learner} ({settings})")
+    print(f"{model.leader} ({settings})")
     print(f"rows      {model.n_rows:,} in {meter.seconds:.1f} s ({model.n_rows / meter.seconds:,.0f} rows/s)")
     print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
-    print(f"AUC       {shown_auc(recent.auc())}, {_taken_over(recent)}")
+    print(f"AUC       {shown_auc(model.auc())}, {_taken_over(model)}")
     print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
     print(f"model     {what.out}")

@@ -1,0 +1,193 @@
+"""NAG: adaptive steps that do not depend on the scale of any feature, with the logistic loss.
+
+Let s_i be the largest absolute value of feature i so far, the current row included, and u_i = x_i / s_i. With the
+gradient factor c = -y / (1 + exp(y w'x)), a row changes
+
+    G_i <- G_i + (c x_i)^2,        N <- N + sum_i u_i^2,        w_i <- w_i - eta sqrt(t / N) c x_i / (s_i sqrt(G_i)),
+
+after w_i <- w_i s_i / |x_i| where |x_i| is the new s_i. The kernel stores v_i = w_i s_i, which a new s_i leaves as it
+is, and G_i / s_i^2: all of it is arithmetic on u, whatever the unit of a feature. A constant feature of value 1 is the
+intercept, and counts in N.
+
+A step is followed to its end (Karampatziakis and Langford 2011): the gradient factor is that of the score on the way,
+so that no step passes the point where the loss of the row is lowest. With h = eta sqrt(t / N) sum_i u_i^2 s_i /
+sqrt(G_i) and the margin m = y w'x, the new margin m + delta solves
+
+    delta + exp(m) (exp(delta) - 1) = h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ...kernels import njit
+from ..base import OnePassLearner, State
+from ..parameters import POSITIVE
+from ..rows import aligned_zeros, rows_of
+
+__all__ = ["NAG"]
+
+_V, _G = range(2)
+_LARGEST_MARGIN = 500.0  # exp of it is finite; no step is left to be made there
+_NEWTON_STEPS = 50
+
+
+@dataclass
+class _Normalized(State):
+    """``W`` is of shape (n_features + 1, 2, n_live): v and G / s^2; the last coordinate is the intercept."""
+
+    largest: np.ndarray  # (n_features,), s
+    totals: np.ndarray  # (2,), t and N
+    settings_axes: ClassVar = {"W": -1}
+
+    def coef(self, n_features):
+        return _divided(self.W[:-1, _V], self.largest)
+
+    def coef_at(self, features):
+        return _divided(self.W[features, _V], self.largest[features])
+
+    @property
+    def intercept(self) -> float:
+        return float(self.W[-1, _V, 0])
+
+    def widened(self, fresh):
+        n = len(self.largest)
+        fresh.largest[:n], fresh.totals[:] = self.largest, self.totals
+        fresh.W[:n], fresh.W[-1] = self.W[:-1], self.W[-1]
+        return fresh
+
+
+def _divided(v: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Weights in the units of the features; 0 for a feature that no row has had."""
+    return v / np.where(largest > 0.0, largest, 1.0)[:, None]
+
+
+class NAG(OnePassLearner):
+    """Normalised adaptive gradient descent on the logistic loss: the scale of a feature does not matter.
+
+    Parameters
+    ----------
+    eta : float, default=0.5
+        Multiplies every step.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of shape (1,)
+        The trained intercept.
+
+    Notes
+    -----
+    Features multiplied by constants give weights divided by them. The default of Vowpal Wabbit with the logistic loss
+    is the same algorithm, with the same eta.
+
+    Of the first paper's text only the abstract and the introduction could be read here. The algorithm is as its authors
+    describe it elsewhere, NAG with the rescaling of weights for a learning rate of t^-1/2.
+
+    References
+    ----------
+    S. Ross, P. Mineiro, J. Langford: Normalized online learning. UAI 2013, Algorithm 2.
+
+    N. Karampatziakis, J. Langford: Online importance weight aware updates. UAI 2011.
+    """
+
+    grid_axes = ("eta",)
+    parameter_constraints: ClassVar = {"eta": POSITIVE}
+    _sparse_chunks = True
+    _moves_own_features = True
+
+    def __init__(self, eta=0.5):
+        self.eta = eta
+
+    def _begin(self, n_features, settings):
+        return _Normalized(
+            settings=settings,
+            W=aligned_zeros(n_features + 1, 2, len(settings["eta"])),
+            largest=np.zeros(n_features),
+            totals=np.zeros(2),
+        )
+
+    def _consume(self, state, X, y):
+        self._consume_scored(state, X, y, np.empty((0, state.n_live)))
+
+    def _consume_scored(self, state, X, y, scores):
+        _learn(*rows_of(X), y, state.settings["eta"], state.totals, state.largest, state.W, scores)
+
+    def _intercept(self, weights):
+        return self._state.intercept
+
+    def seconds_per_row(self, n_features, n_nonzero, n_settings):
+        return 1e-7 + 1.5e-7 * n_settings + (n_nonzero + 1) * (8e-9 + 4e-9 * n_settings)
+
+    def memory_bytes(self, n_features, n_settings):
+        return 8.0 * n_features * (3 * n_settings + 1)
+
+
+@njit(error_model="numpy")
+def _learn(indptr, indices, data, y, etas, totals, largest, W, scores):
+    """Learn rows; with ``scores`` of shape (n, n_settings), also store what each row had before its step."""
+    width, intercept = len(etas), W.shape[0] - 1
+    longest = 0
+    for row in range(len(y)):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    u, rates = np.empty(longest + 1), np.empty((longest + 1, width))
+    score, push, reach = np.empty(width), np.empty(width), np.empty(width)
+    u[0] = 1.0
+    for row in range(len(y)):
+        first, n = indptr[row], indptr[row + 1] - indptr[row]
+        size = 1.0  # of the row in units of s, squared
+        for g in range(width):
+            score[g] = W[intercept, _V, g]
+        for k in range(n):
+            i, x = indices[first + k], data[first + k]
+            if abs(x) > largest[i]:
+                ratio = largest[i] / abs(x)
+                largest[i] = abs(x)
+                for g in range(width):
+                    W[i, _G, g] *= ratio * ratio
+            u[k + 1] = x / largest[i]
+            size += u[k + 1] * u[k + 1]
+            for g in range(width):
+                score[g] += u[k + 1] * W[i, _V, g]
+        totals[0] += 1.0
+        totals[1] += size
+        pace, sign = np.sqrt(totals[0] / totals[1]), float(y[row])
+        for g in range(width):
+            c = 1.0 / (1.0 + np.exp(sign * score[g]))
+            push[g], reach[g] = c * c, 0.0
+        for g in range(width if len(scores) else 0):
+            scores[row, g] = score[g]
+        for k in range(n + 1):
+            i = indices[first + k - 1] if k else intercept
+            square, of, squares = u[k] * u[k], rates[k], W[i, _G]
+            for g in range(width):
+                squares[g] += push[g] * square
+                of[g] = 1.0 / np.sqrt(squares[g]) if squares[g] > 0.0 else 0.0
+                reach[g] += square * of[g]
+        for g in range(width):
+            push[g] = sign * _way(sign * score[g], etas[g] * pace * reach[g]) / reach[g] if reach[g] > 0.0 else 0.0
+        for k in range(n + 1):
+            i = indices[first + k - 1] if k else intercept
+            v, of, value = W[i, _V], rates[k], u[k]
+            for g in range(width):
+                v[g] += push[g] * value * of[g]
+
+
+@njit(error_model="numpy")
+def _way(margin, h):
+    """Solve delta + exp(margin) (exp(delta) - 1) = h for delta >= 0 by Newton's method, from above."""
+    if not margin < _LARGEST_MARGIN:
+        return 0.0 * margin  # NaN stays NaN
+    if margin < -_LARGEST_MARGIN:
+        margin = -_LARGEST_MARGIN
+    scale = np.exp(margin)
+    delta = min(h, np.log1p(h / scale))
+    for _ in range(_NEWTON_STEPS):
+        excess = scale * np.expm1(delta)
+        change = (delta + excess - h) / (1.0 + scale + excess)
+        delta -= change
+        if not abs(change) > 1e-13 * delta:
+            break
+    return delta

@@ -1,0 +1,333 @@
+"""Many settings of several learners in one pass: each row is scored before it is learnt, and bad settings are dropped.
+
+At checkpoints after 1024, 2048, 4096, ... rows, the settings are compared by the exact AUC of the scores that the rows
+of the window had before they were learnt. The window is the latest half of the rows, so that windows of two checkpoints
+have no row in common, but at most so many rows as asked for. Let gap be how much less AUC a setting has than the best
+one, and error the standard error of this difference (DeLong, paired). A setting is dropped if
+
+    z error - gap < tolerance        and        gap_before - 2 gap < tolerance,
+
+where gap_before is its gap to the same best one at the checkpoint before: it is not better than the best one by more
+than the tolerance, by the upper end of a confidence interval now and by a line through both gaps at the next
+checkpoint. Where more settings than the schedule has room for are left, those with the least AUC are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..evaluation.auc import auc_score
+from ..evaluation.auc_differences import auc_differences
+from ..learners import DivergenceError, OnePassLearner
+from ..learners.online import OnlineModel
+from .samples import RecentScores
+
+__all__ = ["FIRST_ROWS", "Candidate", "TunedModel"]
+
+FIRST_ROWS = 64  # learnt without an AUC: some learners score no row by itself
+_LONGEST_PIECE = 512
+_FIRST_CHECKPOINT = 1024
+_ALL_UNTIL = 8192  # rows; from here on the room for settings halves as rows double
+_Z = 3.0
+_TOLERANCE = 5e-4
+_FEWEST_OF_A_CLASS = 20  # in a window, for standard errors to mean something
+_MOST_PROGRESS = 60
+
+
+@dataclass
+class Candidate:
+    """A learner and the settings of it that take part.
+
+    Attributes
+    ----------
+    name : str
+    learner : OnePassLearner
+    grid : dict of str to ndarray of shape (n_settings,), or None
+        Settings to compare; None is the learner's own.
+    most_features : int, optional
+        Takes part while there are no more features than this.
+    """
+
+    name: str
+    learner: OnePassLearner
+    grid: dict[str, np.ndarray] | None = None
+    most_features: int | None = None
+
+
+@dataclass(eq=False)
+class _Setting:
+    """A line of the leaderboard."""
+
+    learner: str
+    parameters: dict[str, Any]
+    auc: float | None = None
+    standard_error: float | None = None
+    n_rows: int = 0
+    outcome: str = "kept"
+    auc_before: float = np.nan  # at the checkpoint before
+
+    def line(self) -> dict[str, Any]:
+        names = ("learner", "parameters", "auc", "standard_error", "n_rows", "outcome")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass
+class _Entrant:
+    """A learner that still takes part, and its live settings in the order of their columns."""
+
+    candidate: Candidate
+    model: OnlineModel
+    settings: list[_Setting]
+
+
+class TunedModel:
+    """Train several settings on pieces of rows, drop the worse ones on the way, and finish with the best.
+
+    What becomes of a setting depends on the rows alone, not on the pieces in which they come.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    window : int
+        How many rows an AUC is taken over, at most.
+    n_features, n_rows : int, optional
+        As in `OnlineModel`.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows so far.
+    n_features : int
+        Given, or one more than the largest index so far.
+    progress : list of [int, float]
+        Number of rows, and AUC of the window by the setting that led then; at most 60 of them.
+
+    Raises
+    ------
+    LearnerError
+        If a parameter has a value that a learner does not take.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        window: int,
+        n_features: int | None = None,
+        n_rows: int | None = None,
+    ):
+        self._entrants = []
+        for one in candidates:
+            if n_features and n_features > (one.most_features or n_features):
+                continue
+            model = OnlineModel(one.learner, n_features=n_features, n_rows=n_rows, grid=one.grid)
+            values = model.learner.live_settings
+            settings = [
+                _Setting(one.name, one.learner.get_params() | {axis: float(of[k]) for axis, of in values.items()})
+                for k in range(len(next(iter(values.values()))))
+            ]
+            self._entrants.append(_Entrant(one, model, settings))
+        self._settings = self.live
+        self._leader = self._settings[0]
+        self._recent = RecentScores(window, FIRST_ROWS)
+        self._waiting: list[tuple[sparse.csr_matrix, np.ndarray]] = []
+        self._n_learnt = self.n_rows = 0
+        self.n_features = n_features or 0
+        self.progress: list[list] = []
+
+    @property
+    def live(self) -> list[_Setting]:
+        """The settings that are still trained, in the order of the columns of their scores."""
+        return [setting for entrant in self._entrants for setting in entrant.settings]
+
+    @property
+    def leader(self) -> str:
+        """The learner of the setting that was best at the latest checkpoint."""
+        return self._leader.learner
+
+    @property
+    def n_in_window(self) -> int:
+        """How many rows the AUC is taken over now."""
+        return len(self._recent)
+
+    @property
+    def leaderboard(self) -> list[dict[str, Any]]:
+        """All settings, the best first and then by how long they were kept.
+
+        Each has ``learner``, ``parameters``, ``auc`` and ``standard_error`` (None if there was no window with both
+        classes) at ``n_rows`` rows, when it was dropped or at the end, and ``outcome``: "best", "kept", "dropped" or
+        "diverged".
+        """
+        order = ["best", "kept", "dropped", "diverged"]
+        ranked = sorted(self._settings, key=lambda one: (order.index(one.outcome), -one.n_rows, -(one.auc or 0.0)))
+        return [one.line() for one in ranked]
+
+    def recent(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scores that the rows of the window had before they were learnt, by the leader, and which are positive.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,), float64
+        positive : ndarray of shape (n,), bool
+        """
+        return self._recent.rows_of(self.live.index(self._leader))
+
+    def auc(self) -> float | None:
+        """Exact AUC of the window by the leader; None if it has not both classes."""
+        if not len(self._recent):
+            return None
+        scores, positive = self.recent()
+        return None if positive.all() or not positive.any() else auc_score(positive, scores)
+
+    def learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
+        """Score and then learn rows, whose classes are given by a boolean array of shape (n,).
+
+        Rows are taken in pieces that begin and end at fixed numbers of rows; the last few wait for more.
+
+        Raises
+        ------
+        DivergenceError
+            If all settings have overflowed.
+        LearnerError
+            If a new feature needs more memory than there is, or the learner cannot take it on.
+        """
+        self.n_rows += X.shape[0]
+        self._waiting.append((X, positive))
+        if self.n_rows < self._next_stop():
+            return
+        X, positive = self._taken()
+        start = 0
+        while (stop := start + self._next_stop() - self._n_learnt) <= X.shape[0]:
+            self._learn(X[start:stop], positive[start:stop])
+            start = stop
+        if start < X.shape[0]:
+            self._waiting = [(X[start:], positive[start:])]
+
+    def finish(self, classes: np.ndarray) -> OnePassLearner:
+        """Return the learner of the best setting as a fitted estimator for ``n_features`` features and ``classes``.
+
+        Raises
+        ------
+        DivergenceError
+            If all settings have overflowed.
+        """
+        if self._waiting:
+            self._learn(*self._taken())
+        self._drop(np.concatenate([one.model.finite() for one in self._entrants]), "diverged")
+        self._compare()
+        self._leader.outcome = "best"
+        entrant = next(one for one in self._entrants if self._leader in one.settings)
+        if len(entrant.settings) > 1:
+            entrant.model.learner.keep_settings(np.array([entrant.settings.index(self._leader)]))
+        return entrant.model.finish(classes)
+
+    # ------------------------------------------------------------------ pieces
+
+    def _next_stop(self) -> int:
+        """Where the next piece ends: it is no longer than what came before."""
+        return self._n_learnt + min(max(FIRST_ROWS, self._n_learnt), _LONGEST_PIECE)
+
+    def _taken(self) -> tuple[sparse.csr_matrix, np.ndarray]:
+        """All rows that were waiting."""
+        waiting, self._waiting = self._waiting, []
+        if len(waiting) == 1:
+            return waiting[0]
+        width = max(X.shape[1] for X, _ in waiting)
+        pieces = [sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X, _ in waiting]
+        return sparse.vstack(pieces, format="csr"), np.concatenate([positive for _, positive in waiting])
+
+    def _learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
+        """Score and learn one piece, and do what is due after it."""
+        # By the rows of the piece alone: a reader may know later ones already.
+        self.n_features = max(self.n_features, int(X.indices.max(initial=-1)) + 1)
+        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], max(self.n_features, 1)))
+        self._retire_by_width()
+        scores = np.concatenate([one.model.learn_scored(X, positive) for one in self._entrants], axis=1)
+        before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
+        self._recent.add(scores, positive)
+        self._drop(np.isfinite(scores).all(axis=0), "diverged")
+        if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
+            self._compare()
+            self._drop_worse()
+        # Two numbers while rows double: where the square of the number of rows passes a power of two.
+        if (self._n_learnt**2).bit_length() > (before**2).bit_length():
+            self._note_progress()
+
+    def _note_progress(self) -> None:
+        auc = self.auc()
+        if auc is not None:
+            self.progress = [*self.progress[-_MOST_PROGRESS + 1 :], [self._n_learnt, auc]]
+
+    # ------------------------------------------------------------------ comparisons
+
+    def _compare(self) -> None:
+        """Take AUCs and standard errors over the window, and find the leader."""
+        live = self.live
+        for setting in live:
+            setting.n_rows = self._n_learnt
+        if not len(self._recent):
+            return
+        scores, positive = self._recent.rows()
+        if not 2 <= np.count_nonzero(positive) <= len(positive) - 2:
+            return
+        aucs, errors, self._of_differences = auc_differences(positive, scores)
+        for setting, auc, error in zip(live, aucs, errors):
+            setting.auc_before = np.nan if setting.auc is None else setting.auc
+            setting.auc, setting.standard_error = float(auc), float(error)
+        self._leader = live[int(np.argmax(aucs))]
+
+    def _drop_worse(self) -> None:
+        """Drop settings that will not be better than the leader, and those that there is no room for any more."""
+        _, positive = self._recent.rows()
+        live, leader = self.live, self._leader
+        if len(live) == 1 or min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _FEWEST_OF_A_CLASS:
+            return
+        gap, gap_before = (
+            getattr(leader, name) - np.array([getattr(one, name) for one in live]) for name in ("auc", "auc_before")
+        )
+        worse = (_Z * self._of_differences - gap < _TOLERANCE) & (gap_before - 2.0 * gap < _TOLERANCE)
+        worse[live.index(leader)] = False
+        room = max(1, -(-len(self._settings) * _ALL_UNTIL // self._n_learnt))
+        ranked = np.argsort(np.where(worse, np.inf, gap), kind="stable")
+        kept = np.zeros(len(live), dtype=bool)
+        kept[ranked[:room]] = True
+        self._drop(kept & ~worse, "dropped")
+
+    def _retire_by_width(self) -> None:
+        """Drop learners that do not take so many features; before the first row, as if they had not been there."""
+        narrow = [self.n_features <= (one.candidate.most_features or self.n_features) for one in self._entrants]
+        kept = np.repeat(narrow, [len(one.settings) for one in self._entrants])
+        if not self._n_learnt:
+            self._settings = [setting for setting, stays in zip(self.live, kept) if stays]
+        self._drop(kept, "dropped")
+
+    def _drop(self, kept: np.ndarray, outcome: str) -> None:
+        """Go on with the settings ``kept``, a boolean array over the live ones; the others have this outcome."""
+        if kept.all():
+            return
+        if not kept.any():
+            raise self._all_diverged()
+        for setting, stays in zip(self.live, kept):
+            if not stays:
+                setting.outcome, setting.n_rows = outcome, self._n_learnt
+        self._recent.keep(np.flatnonzero(kept))
+        start = 0
+        for entrant in self._entrants:
+            stays = kept[start : start + len(entrant.settings)]
+            start += len(stays)
+            if stays.any() and not stays.all():
+                entrant.model.learner.keep_settings(np.flatnonzero(stays))
+            entrant.settings = [setting for setting, one in zip(entrant.settings, stays) if one]
+        self._entrants = [entrant for entrant in self._entrants if entrant.settings]
+        if self._leader not in self.live:
+            self._leader = max(self.live, key=lambda one: one.auc or 0.0)
+
+    def _all_diverged(self) -> DivergenceError:
+        if len(self._settings) == 1:
+            return self._entrants[0].model.learner.overflowed()
+        return DivergenceError(f"all {len(self._settings)} settings overflowed within {self._n_learnt:,} rows")
