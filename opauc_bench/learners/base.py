@@ -25,7 +25,7 @@ from sklearn.utils.validation import validate_data
 
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
-from .rows import add_class_sums, by_rows, csr_of, taken
+from .rows import add_class_sums, by_rows, csr_of, numbered, taken
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
@@ -34,7 +34,6 @@ _CHUNK_SECONDS = 0.25
 # Most settings that overflow do so at once: short first chunks get rid of them early.
 _FIRST_CHUNK = 16
 _LONGEST_CHUNK = 4096
-_SCORED_AT_ONCE = 64  # dense rows, by the weights that were there before the first one
 _SECONDS_PER_CHECK = 2.5e-9  # of a weight, whether it is finite
 _WEIGHTS_AT_ONCE = 1 << 18  # that are gathered for a check
 _SECONDS_TO_COMPARE = 7e-8  # per nonzero, and per feature
@@ -105,8 +104,8 @@ class State:
         """Scores of rows, dense or CSR, under the weights of the live settings; shape (n, n_live)."""
         if not sparse.issparse(X):
             return X @ self.coef(X.shape[1])
-        features, places = np.unique(X.indices, return_inverse=True)
-        narrow = sparse.csr_matrix((X.data, places.reshape(-1), X.indptr), shape=(X.shape[0], len(features)))
+        features, places = numbered(X)  # a weight may cost more than a product
+        narrow = sparse.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], len(features)))
         return narrow @ self.coef_at(features)
 
     def keep(self, columns: np.ndarray) -> None:
@@ -178,18 +177,6 @@ class OnePassLearner(LinearRanker):
         Rows are dense, or where ``_sparse_chunks`` CSR, with no feature stored twice and no zero stored.
         """
         raise TypeError(f"{type(self).__name__} has to define _consume(state, X, y)")
-
-    def _consume_scored(self, state: State, X: Any, y: np.ndarray, scores: np.ndarray) -> None:
-        """As ``_consume``, and store the scores that rows had before they were learnt in ``scores``, (n, n_live).
-
-        Here dense rows are scored by the weights of before their 64 rows, and sparse ones by those of before ``X``. A
-        kernel that computes each score anyway stores that one.
-        """
-        length = len(y) if sparse.issparse(X) else _SCORED_AT_ONCE
-        for first in range(0, len(y), length):
-            rows = slice(first, first + length)
-            scores[rows] = state.scores(X[rows])
-            self._consume(state, X[rows], y[rows])
 
     def seconds_per_row(self, n_features: int, n_nonzero: float, n_settings: int) -> float:
         """Rough CPU time of one row on one core, which ``plan`` and the length of chunks depend on; see ``cost``."""
@@ -369,15 +356,6 @@ class OnePassLearner(LinearRanker):
             As many features as given to ``start_pass`` or ``widen``, finite values.
         positive : ndarray of bool, shape (n,)
         """
-        self._learn_chunks(X, positive, None)
-
-    def learn_scored(self, X: sparse.csr_matrix, positive: np.ndarray) -> np.ndarray:
-        """Learn rows as ``learn_rows`` does, and return the scores that they had before, shape (n, n_live)."""
-        scores = np.empty((X.shape[0], self._state.n_live))
-        self._learn_chunks(X, positive, scores)
-        return scores
-
-    def _learn_chunks(self, X, positive: np.ndarray, scores: np.ndarray | None) -> None:
         signs = np.where(positive, 1, -1).astype(np.int8)
         length = _LONGEST_CHUNK
         if sparse.issparse(X) and not self._sparse_chunks:
@@ -385,11 +363,7 @@ class OnePassLearner(LinearRanker):
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, X.shape[0], length):
                 rows = np.arange(first, min(first + length, X.shape[0]))
-                chunk = self._chunk(X, rows, None)
-                if scores is None:
-                    self._consume(self._state, chunk, signs[rows])
-                else:
-                    self._consume_scored(self._state, chunk, signs[rows], scores[rows[0] : rows[-1] + 1])
+                self._consume(self._state, self._chunk(X, rows, None), signs[rows])
         if sparse.issparse(X):
             add_class_sums(X, positive, self._class_sums)
         for k, members in enumerate((positive, ~positive)):
@@ -397,6 +371,13 @@ class OnePassLearner(LinearRanker):
             if not sparse.issparse(X):
                 self._class_sums[k] += X[members].sum(axis=0)
         self.n_samples_seen_ += X.shape[0]
+
+    def score_rows(self, X: sparse.csr_matrix) -> np.ndarray:
+        """Scores of CSR rows under the weights as they are, finite or not, shape (n, n_live)."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if self._sparse_chunks or X.shape[1] * X.shape[0] > _DENSE_VALUES:
+                return self._state.scores(X)
+            return self._state.scores(X.toarray())
 
     @property
     def live_settings(self) -> dict[str, np.ndarray]:

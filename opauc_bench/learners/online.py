@@ -122,15 +122,18 @@ class OnlineModel:
         if self._n_pieces % _PIECES_BETWEEN_CHECKS == 0:
             self._check_overflow()
 
-    def learn_scored(self, X: sparse.csr_matrix, positive: np.ndarray) -> np.ndarray:
-        """Learn rows and return the scores that they had before, shape (n, n_live); not finite after an overflow.
+    def score_then_learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> np.ndarray:
+        """Learn rows, and return the scores that all settings gave them before, shape (n, n_live), finite or not.
 
         Raises
         ------
         LearnerError
             As `learn`.
         """
-        return self.learner.learn_scored(self._fitting(X), positive)
+        X = self._fitting(X)
+        scores = self.learner.score_rows(X)
+        self.learner.learn_rows(X, positive)
+        return scores
 
     def finite(self) -> np.ndarray:
         """Which settings have finite weights, shape (n_live,)."""

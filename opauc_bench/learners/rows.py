@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ..kernels import njit
 
-__all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "rows_of", "taken"]
+__all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "numbered", "rows_of", "taken"]
 
 _CACHE_LINE = 64
 
@@ -53,6 +53,26 @@ def _add_class_sums(indptr, indices, data, positive, sums):
         own = sums[0] if positive[t] else sums[1]
         for k in range(indptr[t], indptr[t + 1]):
             own[indices[k]] += data[k]
+
+
+def numbered(X) -> tuple[np.ndarray, np.ndarray]:
+    """The features that occur in CSR rows, in the order in which they come, and which of them each value has."""
+    indices = X.indices
+    places = np.empty(len(indices), dtype=np.int32)
+    features = np.empty(min(len(indices), X.shape[1]), dtype=np.int32)
+    return features[: _number(indices, np.full(X.shape[1], -1, dtype=np.int32), features, places)], places
+
+
+@njit()
+def _number(indices, number, features, places):
+    n = 0
+    for k in range(len(indices)):
+        i = indices[k]
+        if number[i] < 0:
+            number[i], features[n] = n, i
+            n += 1
+        places[k] = number[i]
+    return n
 
 
 def csr_of(rows: np.ndarray) -> sparse.csr_matrix:

@@ -88,13 +88,10 @@ class _UnivariateLearner(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
-        self._consume_scored(state, X, y, np.empty((0, state.n_live)))
-
-    def _consume_scored(self, state, X, y, scores):
         fixed = (state.settings["eta"], self._loss, _WEIGHTS.index(self.weights), bool(self.intercept))
         indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
         kernel = _one_setting if state.W.shape[1] == 1 else _all_settings
-        kernel(indptr, indices, X.data, y, *fixed, state.counts, state.W, state.intercepts, scores)
+        kernel(indptr, indices, X.data, y, *fixed, state.counts, state.W, state.intercepts)
 
     def _intercept(self, weights):
         return float(self._state.intercepts[0]) if self.intercept else super()._intercept(weights)
@@ -149,8 +146,7 @@ def _phi(loss, margin):
 
 
 @njit(fastmath={"contract"})
-def _all_settings(indptr, indices, data, y, eta, loss, weights, intercept, counts, W, b, scores):
-    """Learn rows; with ``scores`` of shape (n, n_settings), also store what each row had before it was learnt."""
+def _all_settings(indptr, indices, data, y, eta, loss, weights, intercept, counts, W, b):
     width = W.shape[1]
     push = np.empty(width)
     for t in range(len(y)):
@@ -163,8 +159,6 @@ def _all_settings(indptr, indices, data, y, eta, loss, weights, intercept, count
             v, w = data[k], W[indices[k]]
             for g in range(width):
                 push[g] += v * w[g]
-        for g in range(width if len(scores) else 0):
-            scores[t, g] = push[g]
         for g in range(width):
             push[g] = eta[g] * omega * sign * _phi(loss, sign * push[g])
         if intercept:
@@ -177,7 +171,7 @@ def _all_settings(indptr, indices, data, y, eta, loss, weights, intercept, count
 
 
 @njit(fastmath={"contract", "reassoc"})
-def _one_setting(indptr, indices, data, y, eta, loss, weights, intercept, counts, W, b, scores):
+def _one_setting(indptr, indices, data, y, eta, loss, weights, intercept, counts, W, b):
     w = W[:, 0]
     for t in range(len(y)):
         own, sign = (0, 1.0) if y[t] > 0 else (1, -1.0)
@@ -185,8 +179,6 @@ def _one_setting(indptr, indices, data, y, eta, loss, weights, intercept, counts
         score = b[0]
         for k in range(indptr[t], indptr[t + 1]):
             score += data[k] * w[indices[k]]
-        if len(scores):
-            scores[t, 0] = score
         push = eta[0] * _class_weight(weights, counts, own) * sign * _phi(loss, sign * score)
         if intercept:
             b[0] += push

@@ -5,55 +5,52 @@ from __future__ import annotations
 import numpy as np
 
 from ..evaluation.auc import _auc_of_sorted
+from ..evaluation.blocked_auc import BlockedAUC
 
 __all__ = ["ClassSamples", "RecentScores"]
 
 
 class RecentScores:
-    """The scores that several settings gave to the latest half of the rows, ``size`` rows at most, none of the first.
+    """The scores that several settings gave to the latest half of the rows, about ``size`` rows at most, by blocks.
 
-    A sample of all rows would mix scores of the present models with those of their beginnings, which differ in size.
+    The rows of a block were scored by the same weights. Scores of different blocks should not be compared for an AUC:
+    large steps move all scores up and down.
 
     Parameters
     ----------
     size : int
-    first : int
-        How many rows at the beginning are left out.
     """
 
-    def __init__(self, size: int, first: int = 0):
-        self._size, self._first = size, first
-        self._pieces: list[tuple[np.ndarray, np.ndarray]] = []
+    def __init__(self, size: int):
+        self._size = size
+        self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
         self._seen = self._held = 0
 
     def __len__(self) -> int:
-        return max(0, min(self._size, self._seen - max(self._first, self._seen // 2)))
+        return self._held
 
     def add(self, scores: np.ndarray, positive: np.ndarray) -> None:
-        """Take in the scores of more rows, shape (n, n_settings), in their order."""
-        self._pieces.append((scores, positive))
+        """Take in the scores of one more block, shape (n, n_settings)."""
+        self._blocks.append((scores, positive))
         self._seen, self._held = self._seen + len(positive), self._held + len(positive)
-        while self._held - len(self._pieces[0][1]) >= len(self):
-            self._held -= len(self._pieces.pop(0)[1])
-            if not self._pieces:
-                break
+        wanted = min(self._size, self._seen // 2)
+        while len(self._blocks) > 1 and self._held - len(self._blocks[0][1]) >= wanted:
+            self._held -= len(self._blocks.pop(0)[1])
 
     def keep(self, columns: np.ndarray) -> None:
         """Keep the scores of some settings, by their positions."""
-        self._pieces = [(scores[:, columns], positive) for scores, positive in self._pieces]
+        self._blocks = [(scores[:, columns], positive) for scores, positive in self._blocks]
 
     def rows_of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """The scores of one setting, shape (n,), and which of the rows are positive."""
-        scores = np.concatenate([piece[:, column] for piece, _ in self._pieces])
-        positive = np.concatenate([piece for _, piece in self._pieces])
-        start = len(positive) - len(self)
-        return scores[start:], positive[start:]
+        scores = np.concatenate([block[:, column] for block, _ in self._blocks])
+        return scores, np.concatenate([positive for _, positive in self._blocks])
 
-    def rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of shape (n, n_settings), and which of the rows are positive."""
-        scores, positive = (np.concatenate(parts) for parts in zip(*self._pieces))
-        start = len(positive) - len(self)
-        return scores[start:], positive[start:]
+    def aucs(self, columns: slice = slice(None)) -> BlockedAUC:
+        """AUCs of some settings within the blocks."""
+        scores = np.concatenate([block[:, columns] for block, _ in self._blocks])
+        positive = np.concatenate([positive for _, positive in self._blocks])
+        return BlockedAUC(positive, scores, [len(positive) for _, positive in self._blocks])
 
 
 class ClassSamples:

@@ -18,7 +18,7 @@ from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
 from .rows import LabelledRows, Source, shown_label
 from .settings import AUTO, candidates, step_option
-from .tuning import FIRST_ROWS, Candidate, TunedModel
+from .tuning import SHORT_BLOCK, Candidate, TunedModel
 
 __all__ = ["Training", "train_model"]
 
@@ -247,8 +247,8 @@ def _write(what: Training, trained: OnePassLearner, model: TunedModel, complete:
 def _taken_over(model: TunedModel) -> str:
     """Which rows the AUC is of."""
     if model.n_in_window:
-        return f"exact over the last {model.n_in_window:,} rows, each scored before learnt"
-    return f"with {FIRST_ROWS} rows or fewer, none is scored before learnt"
+        return f"of the last {model.n_in_window:,} rows, by the weights from before their block"
+    return f"with {SHORT_BLOCK} rows or fewer, none is scored before it is learnt"
 
 
 def _print_summary(what, trained, model, meter, complete, n_rows) -> None:

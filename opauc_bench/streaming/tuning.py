@@ -1,15 +1,18 @@
-"""Many settings of several learners in one pass: each row is scored before it is learnt, and bad settings are dropped.
+"""Many settings of several learners in one pass: rows are scored before they are learnt, and bad settings dropped.
 
-At checkpoints after 1024, 2048, 4096, ... rows, the settings are compared by the exact AUC of the scores that the rows
-of the window had before they were learnt. The window is the latest half of the rows, so that windows of two checkpoints
-have no row in common, but at most so many rows as asked for. Let gap be how much less AUC a setting has than the best
-one, and error the standard error of this difference (DeLong, paired). A setting is dropped if
+All rows of a block are scored by the same weights, and the AUC is that of pairs within blocks. Scores of different
+blocks are not compared: large steps move the scores of all rows up and down, which no held-out row would notice.
 
-    z error - gap < tolerance        and        gap_before - 2 gap < tolerance,
+At checkpoints after 1024, 2048, 4096, ... rows, settings are compared by their AUC over the window: the latest half of
+the rows, so that windows of two checkpoints have no row in common, but at most as many rows as asked for. Let gap be
+how much less AUC a setting has than the best one, and error the standard error of this difference. A setting is dropped
+if
 
-where gap_before is its gap to the same best one at the checkpoint before: it is not better than the best one by more
-than the tolerance, by the upper end of a confidence interval now and by a line through both gaps at the next
-checkpoint. Where more settings than the schedule has room for are left, those with the least AUC are dropped.
+    gap > z error - tolerance        and        gap > 3/4 gap_before - tolerance,
+
+where gap_before is its gap to the same best one at the checkpoint before: it is certainly not better than the best one
+by more than the tolerance, and it is not catching up as settings do whose steps are small. Where more settings than the
+schedule has room for are left, those with the least AUC are dropped.
 """
 
 from __future__ import annotations
@@ -21,21 +24,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..evaluation.auc import auc_score
-from ..evaluation.auc_differences import auc_differences
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .samples import RecentScores
 
-__all__ = ["FIRST_ROWS", "Candidate", "TunedModel"]
+__all__ = ["SHORT_BLOCK", "Candidate", "TunedModel"]
 
-FIRST_ROWS = 64  # learnt without an AUC: some learners score no row by itself
-_LONGEST_PIECE = 512
+# Rows of a block: a short one has scores of the latest weights, a long one costs less for each row.
+SHORT_BLOCK, _LONG_BLOCK = 64, 256
+_SHORT_UNTIL = 16384
 _FIRST_CHECKPOINT = 1024
 _ALL_UNTIL = 8192  # rows; from here on the room for settings halves as rows double
 _Z = 3.0
 _TOLERANCE = 5e-4
-_FEWEST_OF_A_CLASS = 20  # in a window, for standard errors to mean something
+_NOT_CATCHING_UP = 0.75
+_FEWEST_BLOCKS = 16  # with both classes, for standard errors to mean something
 _MOST_PROGRESS = 60
 
 
@@ -134,7 +137,7 @@ class TunedModel:
             self._entrants.append(_Entrant(one, model, settings))
         self._settings = self.live
         self._leader = self._settings[0]
-        self._recent = RecentScores(window, FIRST_ROWS)
+        self._recent = RecentScores(window)
         self._waiting: list[tuple[sparse.csr_matrix, np.ndarray]] = []
         self._n_learnt = self.n_rows = 0
         self.n_features = n_features or 0
@@ -178,16 +181,17 @@ class TunedModel:
         return self._recent.rows_of(self.live.index(self._leader))
 
     def auc(self) -> float | None:
-        """Exact AUC of the window by the leader; None if it has not both classes."""
+        """AUC within the blocks of the window by the leader; None if no block has both classes."""
         if not len(self._recent):
             return None
-        scores, positive = self.recent()
-        return None if positive.all() or not positive.any() else auc_score(positive, scores)
+        column = self.live.index(self._leader)
+        found = self._recent.aucs(slice(column, column + 1))
+        return float(found.aucs[0]) if found.n_blocks else None
 
     def learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
         """Score and then learn rows, whose classes are given by a boolean array of shape (n,).
 
-        Rows are taken in pieces that begin and end at fixed numbers of rows; the last few wait for more.
+        Blocks begin and end at fixed numbers of rows: the last few rows wait for more.
 
         Raises
         ------
@@ -226,11 +230,11 @@ class TunedModel:
             entrant.model.learner.keep_settings(np.array([entrant.settings.index(self._leader)]))
         return entrant.model.finish(classes)
 
-    # ------------------------------------------------------------------ pieces
+    # ------------------------------------------------------------------ blocks
 
     def _next_stop(self) -> int:
-        """Where the next piece ends: it is no longer than what came before."""
-        return self._n_learnt + min(max(FIRST_ROWS, self._n_learnt), _LONGEST_PIECE)
+        """Where the next block ends."""
+        return self._n_learnt + (SHORT_BLOCK if self._n_learnt < _SHORT_UNTIL else _LONG_BLOCK)
 
     def _taken(self) -> tuple[sparse.csr_matrix, np.ndarray]:
         """All rows that were waiting."""
@@ -242,14 +246,15 @@ class TunedModel:
         return sparse.vstack(pieces, format="csr"), np.concatenate([positive for _, positive in waiting])
 
     def _learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
-        """Score and learn one piece, and do what is due after it."""
-        # By the rows of the piece alone: a reader may know later ones already.
+        """Score and learn one block, and do what is due after it."""
+        # By the rows of the block alone: a reader may know later ones already.
         self.n_features = max(self.n_features, int(X.indices.max(initial=-1)) + 1)
         X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], max(self.n_features, 1)))
         self._retire_by_width()
-        scores = np.concatenate([one.model.learn_scored(X, positive) for one in self._entrants], axis=1)
+        scores = np.concatenate([one.model.score_then_learn(X, positive) for one in self._entrants], axis=1)
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
-        self._recent.add(scores, positive)
+        if before:  # the first block has no other scores than 0
+            self._recent.add(scores, positive)
         self._drop(np.isfinite(scores).all(axis=0), "diverged")
         if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
             self._compare()
@@ -272,26 +277,25 @@ class TunedModel:
             setting.n_rows = self._n_learnt
         if not len(self._recent):
             return
-        scores, positive = self._recent.rows()
-        if not 2 <= np.count_nonzero(positive) <= len(positive) - 2:
+        self._aucs = self._recent.aucs()
+        if not self._aucs.n_blocks:
             return
-        aucs, errors, self._of_differences = auc_differences(positive, scores)
-        for setting, auc, error in zip(live, aucs, errors):
+        for setting, auc, error in zip(live, self._aucs.aucs, self._aucs.standard_errors()):
             setting.auc_before = np.nan if setting.auc is None else setting.auc
             setting.auc, setting.standard_error = float(auc), float(error)
-        self._leader = live[int(np.argmax(aucs))]
+        self._leader = live[int(np.argmax(self._aucs.aucs))]
 
     def _drop_worse(self) -> None:
         """Drop settings that will not be better than the leader, and those that there is no room for any more."""
-        _, positive = self._recent.rows()
-        live, leader = self.live, self._leader
-        if len(live) == 1 or min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _FEWEST_OF_A_CLASS:
+        live = self.live
+        if len(live) == 1 or self._aucs.n_blocks < _FEWEST_BLOCKS:
             return
-        gap, gap_before = (
-            getattr(leader, name) - np.array([getattr(one, name) for one in live]) for name in ("auc", "auc_before")
-        )
-        worse = (_Z * self._of_differences - gap < _TOLERANCE) & (gap_before - 2.0 * gap < _TOLERANCE)
-        worse[live.index(leader)] = False
+        best = live.index(self._leader)
+        aucs = np.array([(one.auc, one.auc_before) for one in live]).T
+        gap, gap_before = aucs[:, [best]] - aucs
+        worse = gap > _Z * self._aucs.standard_errors(behind=best) - _TOLERANCE
+        worse &= gap > _NOT_CATCHING_UP * gap_before - _TOLERANCE
+        worse[best] = False
         room = max(1, -(-len(self._settings) * _ALL_UNTIL // self._n_learnt))
         ranked = np.argsort(np.where(worse, np.inf, gap), kind="stable")
         kept = np.zeros(len(live), dtype=bool)

@@ -116,12 +116,9 @@ class _DualAveraging(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
-        self._consume_scored(state, X, y, np.empty((0, state.n_live)))
-
-    def _consume_scored(self, state, X, y, scores):
         rows, l1 = (*rows_of(X), y), state.settings["l1"]
         state.largest[0] = max(state.largest[0], np.abs(X.data).max(initial=0.0))
-        _learn(*rows, *state.rule, l1, state.rates, state.n_rows, state.last_row, state.W, scores)
+        _learn(*rows, *state.rule, l1, state.rates, state.n_rows, state.last_row, state.W)
 
     def _intercept(self, weights):
         return self._state.intercept
@@ -246,8 +243,7 @@ def _all_weights(adaptive, released, l1, rates, n_rows, last_row, W, weights):
 
 
 @njit(error_model="numpy")
-def _learn(indptr, indices, data, y, adaptive, released, l1, rates, n_rows, last_row, W, scores):
-    """Learn rows; with ``scores`` of shape (n, n_settings), also store what each row had before it was learnt."""
+def _learn(indptr, indices, data, y, adaptive, released, l1, rates, n_rows, last_row, W):
     width = len(l1)
     score = np.empty(width)
     b = W.shape[0] - 1
@@ -268,8 +264,6 @@ def _learn(indptr, indices, data, y, adaptive, released, l1, rates, n_rows, last
                 score[g] += v * _weight(
                     W[i, _SUM, g], W[i, _SQUARES, g], t, adaptive, released, l1[g], rates[0, g], rates[1, g]
                 )
-        for g in range(width if len(scores) else 0):
-            scores[row, g] = score[g]
         for g in range(width):
             # An infinite score is not forgotten.
             score[g] = -y[row] / (1.0 + np.exp(y[row] * score[g])) + 0.0 * score[g]

@@ -132,25 +132,15 @@ class _FTRL(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
-        self._learn(state, X, y, np.empty((0, state.n_live)))
-
-    def _consume_scored(self, state, X, y, scores):
-        # The AUC loss has the score by the weights as stored, the logistic loss by those that the visits compute.
-        if self._logistic == bool(self.refresh):
-            self._learn(state, X, y, scores)
-        else:
-            super()._consume_scored(state, X, y, scores)
-
-    def _learn(self, state, X, y, scores):
         rows = (*rows_of(X), y)
         rule = (1.0 / state.settings["gamma"], state.settings["l1"], state.shrink, *state.shared)
         means = state.counts, state.mean_scores
         if state.W.shape[2] > 1 or len(state.class_sums):
-            _all_settings(*rows, rule, self._logistic, *means, state.class_sums, state.products, state.W, scores)
+            _all_settings(*rows, rule, self._logistic, *means, state.class_sums, state.products, state.W)
         elif self._logistic:
-            _logistic_one_setting(*rows, rule, state.W, scores)
+            _logistic_one_setting(*rows, rule, state.W)
         else:
-            _auc_one_setting(*rows, rule, *means, state.W, scores)
+            _auc_one_setting(*rows, rule, *means, state.W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 3e-8 + n_nonzero * (5e-9 if n_settings == 1 else 5e-9 + 2.5e-9 * n_settings)
@@ -216,7 +206,7 @@ def _weight(z, root, inverse_gamma, l1, above, below, beta, l2):
 
 
 @njit(error_model="numpy")
-def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, W, scores):
+def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, W):
     inverse_gammas, l1s, shrink, beta, l2 = rule
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
@@ -229,8 +219,6 @@ def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, W, sco
             i = np.uint32(indices[first + k])
             x[k], z[k], q[k], root[k] = data[first + k], state[i, _Z], state[i, _Q], state[i, _ROOT]
             score += x[k] * state[i, _W]
-        if len(scores):
-            scores[t, 0] = score
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         counts[own] += 1.0
         mean_scores[own, 0] += (score - mean_scores[own, 0]) / counts[own]
@@ -248,7 +236,7 @@ def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, W, sco
 
 
 @njit(error_model="numpy")
-def _logistic_one_setting(indptr, indices, data, y, rule, W, scores):
+def _logistic_one_setting(indptr, indices, data, y, rule, W):
     inverse_gammas, l1s, shrink, beta, l2 = rule
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
@@ -264,8 +252,6 @@ def _logistic_one_setting(indptr, indices, data, y, rule, W, scores):
         score = 0.0
         for k in range(n):
             score += x[k] * w[k]
-        if len(scores):
-            scores[t, 0] = score
         c = -y[t] / (1.0 + np.exp(y[t] * score))
         for k in range(n_padded):
             gradient = c * x[k]
@@ -289,11 +275,8 @@ def _row_buffers(indptr):
 
 
 @njit(error_model="numpy")
-def _all_settings(indptr, indices, data, y, rule, logistic, counts, mean_scores, class_sums, products, W, scores):
-    """With ``class_sums``, the means are scores of class means: ``products`` follow the changes of sums and weights.
-
-    With ``scores`` of shape (n, n_settings), what each row had before it was learnt is stored there.
-    """
+def _all_settings(indptr, indices, data, y, rule, logistic, counts, mean_scores, class_sums, products, W):
+    """With ``class_sums``, the means are scores of class means: ``products`` follow the changes of sums and weights."""
     width, lazy = W.shape[2], len(class_sums) == 0
     c, before = np.empty(width), np.empty(width)
     for t in range(len(y)):
@@ -301,14 +284,10 @@ def _all_settings(indptr, indices, data, y, rule, logistic, counts, mean_scores,
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         if logistic:
             _new_scores(indices[start:stop], data[start:stop], rule, W, c)
-            if len(scores):
-                _store(c, scores[t])
             for g in range(width):
                 c[g] = -y[t] / (1.0 + np.exp(y[t] * c[g]))
         else:
             _scores(indices[start:stop], data[start:stop], W, c)
-            if len(scores):
-                _store(c, scores[t])
             counts[own] += 1.0
             share = 2.0 * counts[opp] / (counts[0] + counts[1])
             for g in range(width):
@@ -332,12 +311,6 @@ def _all_settings(indptr, indices, data, y, rule, logistic, counts, mean_scores,
                 change = W[i, _W, g] - before[g]
                 products[0, g] += change * class_sums[i, 0]
                 products[1, g] += change * class_sums[i, 1]
-
-
-@njit(error_model="numpy")
-def _store(score, stored):
-    for g in range(len(score)):
-        stored[g] = score[g]
 
 
 @njit(error_model="numpy")

@@ -110,10 +110,7 @@ class NAG(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
-        self._consume_scored(state, X, y, np.empty((0, state.n_live)))
-
-    def _consume_scored(self, state, X, y, scores):
-        _learn(*rows_of(X), y, state.settings["eta"], state.totals, state.largest, state.W, scores)
+        _learn(*rows_of(X), y, state.settings["eta"], state.totals, state.largest, state.W)
 
     def _intercept(self, weights):
         return self._state.intercept
@@ -126,8 +123,7 @@ class NAG(OnePassLearner):
 
 
 @njit(error_model="numpy")
-def _learn(indptr, indices, data, y, etas, totals, largest, W, scores):
-    """Learn rows; with ``scores`` of shape (n, n_settings), also store what each row had before its step."""
+def _learn(indptr, indices, data, y, etas, totals, largest, W):
     width, intercept = len(etas), W.shape[0] - 1
     longest = 0
     for row in range(len(y)):
@@ -157,8 +153,6 @@ def _learn(indptr, indices, data, y, etas, totals, largest, W, scores):
         for g in range(width):
             c = 1.0 / (1.0 + np.exp(sign * score[g]))
             push[g], reach[g] = c * c, 0.0
-        for g in range(width if len(scores) else 0):
-            scores[row, g] = score[g]
         for k in range(n + 1):
             i = indices[first + k - 1] if k else intercept
             square, of, squares = u[k] * u[k], rates[k], W[i, _G]
