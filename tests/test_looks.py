@@ -56,6 +56,7 @@ def test_which_learners_move_their_own_features_only():
         "adagrad",
         "ftrl_auc",
         "ftrl_proximal",
+        "nag",
         "pair_sgd",
         "rda_l1",
         "spam_l2",

@@ -39,6 +39,7 @@ SPARSE_STEPS = [
     "uni_log",
     "uni_squ",
     "pair_sgd",
+    "nag",
 ]
 
 
@@ -80,7 +81,9 @@ def desk(tmp_path_factory):
 
 
 def trained(command, desk, tmp_path, *arguments, file="data.svm"):
-    done = command("train", desk / file, "--out", tmp_path / "m.npz", *arguments, cwd=desk)
+    """Train without tuning, by default ftrl_auc."""
+    learner = () if {"-l", "--learner"} & set(arguments) else ("--learner", "ftrl_auc")
+    done = command("train", desk / file, "--no-tune", *learner, "--out", tmp_path / "m.npz", *arguments, cwd=desk)
     assert done.returncode == 0, done.stderr
     return LinearModel.load(tmp_path / "m.npz")
 
@@ -98,7 +101,7 @@ def require_same(model, learner):
 
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_a_stream_trains_what_fit_trains(command, desk, tmp_path, name):
-    model = trained(command, desk, tmp_path, "--no-tune", "--learner", name)
+    model = trained(command, desk, tmp_path, "--learner", name)
     require_same(model, estimator(name).fit(*load_svmlight_file(str(desk / "data.svm"))))
     assert (model.learner, model.n_rows, model.complete) == (name, 9000, True)
 
@@ -106,8 +109,8 @@ def test_a_stream_trains_what_fit_trains(command, desk, tmp_path, name):
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_features_may_come_late(command, desk, tmp_path, name):
     learner = estimator(name).fit(*load_svmlight_file(str(desk / "late.svm")))
-    require_same(trained(command, desk, tmp_path, "--no-tune", "--learner", name, "--features", 9, file="late.svm"), learner)
-    model = trained(command, desk, tmp_path, "--no-tune", "--learner", name, "--overwrite", file="late.svm")
+    require_same(trained(command, desk, tmp_path, "--learner", name, "--features", 9, file="late.svm"), learner)
+    model = trained(command, desk, tmp_path, "--learner", name, "--overwrite", file="late.svm")
     if name in SPARSE_STEPS:
         require_same(model, learner)
     np.testing.assert_allclose(model.weights, learner.coef_[0], rtol=1e-9, atol=1e-12)
@@ -117,7 +120,7 @@ def test_features_may_come_late(command, desk, tmp_path, name):
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
 @pytest.mark.parametrize("name", ["ftrl_auc", "opauc"])
 def test_compressed_files_train_the_same(command, desk, tmp_path, name, suffix):
-    model = trained(command, desk, tmp_path, "--no-tune", "--learner", name, file=f"data.svm.{suffix}")
+    model = trained(command, desk, tmp_path, "--learner", name, file=f"data.svm.{suffix}")
     require_same(model, estimator(name).fit(*load_svmlight_file(str(desk / "data.svm"))))
 
 
@@ -284,18 +287,20 @@ def test_pieces_of_any_length_change_nothing(name):
 SCORES = st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=1, max_size=60)
 
 
-@given(pairs=SCORES, size=st.integers(2, 20), cut=st.integers(0, 60))
-def test_recent_scores_are_the_last_ones(pairs, size, cut):
+@given(pairs=SCORES, size=st.integers(2, 20), length=st.integers(1, 7))
+def test_recent_scores_are_those_of_the_last_blocks(pairs, size, length):
     scores, positive = np.array([s for s, _ in pairs]), np.array([p for _, p in pairs])
     recent = RecentScores(size)
-    recent.add(scores[:cut], positive[:cut])
-    recent.add(scores[cut:], positive[cut:])
-    last, of = scores[-size:], positive[-size:]
-    assert len(recent) == len(last)
-    if len(set(of)) < 2:
-        assert recent.auc() is None
-    else:
-        assert recent.auc() == pytest.approx(roc_auc_score(of, last), abs=1e-12)
+    starts = range(0, len(scores), length)
+    for start in starts:
+        block = slice(start, start + length)
+        recent.add(np.column_stack([scores[block], -scores[block]]), positive[block])
+    wanted = min(size, len(scores) // 2)
+    first = max(start for start in starts if len(scores) - start >= wanted)
+    assert len(recent) == len(scores) - first
+    got = recent.rows_of(1)
+    np.testing.assert_array_equal(got[0], -scores[first:])
+    np.testing.assert_array_equal(got[1], positive[first:])
 
 
 @given(pairs=SCORES, cut=st.integers(0, 60))

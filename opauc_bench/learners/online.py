@@ -132,6 +132,8 @@ class OnlineModel:
         """
         X = self._fitting(X)
         scores = self.learner.score_rows(X)
+        if not self.n_rows:  # some learners have no weights yet
+            scores[:] = 0.0
         self.learner.learn_rows(X, positive)
         return scores
 

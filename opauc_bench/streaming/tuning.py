@@ -5,14 +5,15 @@ blocks are not compared: large steps move the scores of all rows up and down, wh
 
 At checkpoints after 1024, 2048, 4096, ... rows, settings are compared by their AUC over the window: the latest half of
 the rows, so that windows of two checkpoints have no row in common, but at most as many rows as asked for. Let gap be
-how much less AUC a setting has than the best one, and error the standard error of this difference. A setting is dropped
-if
+how much less AUC a setting has than the best one of its learner, and error the standard error of this difference. A
+setting is dropped if
 
     gap > z error - tolerance        and        gap > 3/4 gap_before - tolerance,
 
 where gap_before is its gap to the same best one at the checkpoint before: it is certainly not better than the best one
-by more than the tolerance, and it is not catching up as settings do whose steps are small. Where more settings than the
-schedule has room for are left, those with the least AUC are dropped.
+by more than the tolerance, and it is not catching up as settings do whose steps are small. Learning curves of different
+learners cross late: only from 131,072 rows on, the best one is that of all learners. Where more settings than the
+schedule has room for are left, those with the least AUC are dropped, the best of each learner last.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _ALL_UNTIL = 8192  # rows; from here on the room for settings halves as rows dou
 _Z = 3.0
 _TOLERANCE = 5e-4
 _NOT_CATCHING_UP = 0.75
+_ACROSS_FROM = 131072  # rows; before, settings are compared with others of their learner only
 _FEWEST_BLOCKS = 16  # with both classes, for standard errors to mean something
 _MOST_PROGRESS = 60
 
@@ -286,18 +288,24 @@ class TunedModel:
         self._leader = live[int(np.argmax(self._aucs.aucs))]
 
     def _drop_worse(self) -> None:
-        """Drop settings that will not be better than the leader, and those that there is no room for any more."""
+        """Drop settings that will not be the best, and those that there is no room for any more."""
         live = self.live
         if len(live) == 1 or self._aucs.n_blocks < _FEWEST_BLOCKS:
             return
-        best = live.index(self._leader)
-        aucs = np.array([(one.auc, one.auc_before) for one in live]).T
-        gap, gap_before = aucs[:, [best]] - aucs
-        worse = gap > _Z * self._aucs.standard_errors(behind=best) - _TOLERANCE
-        worse &= gap > _NOT_CATCHING_UP * gap_before - _TOLERANCE
-        worse[best] = False
-        room = max(1, -(-len(self._settings) * _ALL_UNTIL // self._n_learnt))
-        ranked = np.argsort(np.where(worse, np.inf, gap), kind="stable")
+        aucs, before = np.array([(one.auc, one.auc_before) for one in live]).T
+        among = [one.settings for one in self._entrants] if self._n_learnt < _ACROSS_FROM else [live]
+        worse, best = np.zeros(len(live), dtype=bool), np.zeros(len(live), dtype=bool)
+        start = 0
+        for group in among:
+            own = slice(start, start := start + len(group))
+            champion = own.start + int(np.argmax(aucs[own]))
+            gap, gap_before = aucs[champion] - aucs[own], before[champion] - before[own]
+            error = self._aucs.standard_errors(behind=champion)[own]
+            worse[own] = (gap > _Z * error - _TOLERANCE) & (gap > _NOT_CATCHING_UP * gap_before - _TOLERANCE)
+            best[champion] = True
+        worse &= ~best
+        room = max(1, -(-len(self._settings) * _ALL_UNTIL // self._n_learnt), np.count_nonzero(best))
+        ranked = np.lexsort((-aucs, ~best, worse))
         kept = np.zeros(len(live), dtype=bool)
         kept[ranked[:room]] = True
         self._drop(kept & ~worse, "dropped")

@@ -1,0 +1,189 @@
+"""Tuning in one pass: against separate models without any of its machinery, and what has to hold whatever the rows."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import roc_auc_score
+
+from opauc_bench.errors import LearnerError
+from opauc_bench.learners import DivergenceError, get_learner
+from opauc_bench.streaming.settings import candidates
+from opauc_bench.streaming.tuning import Candidate, TunedModel
+
+CLASSES = np.array([-1, 1])
+
+
+def rows(n=3000, d=12, seed=0, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d)) * (rng.random((n, d)) < 0.4)
+    positive = X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) > 0.6
+    return sparse.csr_matrix(X * scale), positive
+
+
+def tuned(X, positive, given=None, cuts=(), name="auto", **options):
+    model = TunedModel(candidates(name, given or {}, [], True), **{"window": 100_000} | options)
+    for start, stop in zip([0, *cuts], [*cuts, X.shape[0]]):
+        model.learn(X[start:stop], positive[start:stop])
+    return model, model.finish(CLASSES)
+
+
+def separately(X, positive, settings):
+    """AUC of each setting within the later half of the blocks of 64 rows, by models trained one by one."""
+    aucs = []
+    for name, parameters in settings:
+        learner, pairs, ordered = get_learner(name)(**parameters), 0, 0.0
+        for start in range(0, X.shape[0], 64):
+            block, of = X[start : start + 64], positive[start : start + 64]
+            n = of.sum() * (~of).sum()
+            if start >= X.shape[0] // 2 and n:
+                pairs, ordered = pairs + n, ordered + n * roc_auc_score(of, block @ learner.coef_[0])
+            learner.partial_fit(block, np.where(of, 1, -1), classes=CLASSES)
+        aucs.append(ordered / pairs)
+    return aucs
+
+
+def test_the_best_of_models_trained_one_by_one():
+    X, positive = rows(960)  # before the first checkpoint: nothing is dropped
+    model, learner = tuned(X, positive)
+    assert {one["outcome"] for one in model.leaderboard} == {"best", "kept"}
+    settings = [(one["learner"], one["parameters"]) for one in model.leaderboard]
+    assert {name for name, _ in settings} == {
+        *("nag", "adagrad", "ftrl_proximal", "ftrl_auc", "uni_log", "opauc", "ada_oam")
+    }
+    expected = separately(X, positive, settings)
+    np.testing.assert_allclose([one["auc"] for one in model.leaderboard], expected, atol=1e-9)
+    best = model.leaderboard[0]
+    assert best["auc"] == max(one["auc"] for one in model.leaderboard)
+    alone = get_learner(best["learner"])(**best["parameters"]).fit(X, np.where(positive, 1, -1))
+    assert type(learner) is type(alone)
+    assert learner.get_params() == best["parameters"]
+    np.testing.assert_allclose(learner.coef_, alone.coef_, rtol=1e-9)
+    np.testing.assert_allclose(learner.intercept_, alone.intercept_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("cuts", [(1, 2, 700, 2999), range(100, 3000, 100), (64, 128)])
+def test_pieces_do_not_matter(cuts):
+    X, positive = rows()
+    whole, piecewise = tuned(X, positive), tuned(X, positive, cuts=cuts)
+    assert piecewise[0].leaderboard == whole[0].leaderboard
+    assert piecewise[0].progress == whole[0].progress
+    np.testing.assert_array_equal(piecewise[1].coef_, whole[1].coef_)
+    np.testing.assert_array_equal(piecewise[1].intercept_, whole[1].intercept_)
+    for got, expected in zip(piecewise[0].recent(), whole[0].recent()):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_bad_settings_are_dropped_and_the_best_is_not():
+    X, positive = rows(20_000)
+    grid = {"eta": 2.0 ** np.arange(-24, 2, 2)}
+    model = TunedModel([Candidate("uni_log", get_learner("uni_log")(), grid)], window=100_000)
+    counts = []
+    for start in range(0, 20_000, 1000):
+        model.learn(X[start : start + 1000], positive[start : start + 1000])
+        counts.append(len(model.live))
+    model.finish(CLASSES)
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > counts[-1]
+    assert counts[-1] <= len(grid["eta"]) / 2
+    aucs = dict(zip(grid["eta"], separately(X, positive, [("uni_log", {"eta": eta}) for eta in grid["eta"]])))
+    assert aucs[model.leaderboard[0]["parameters"]["eta"]] > max(aucs.values()) - 0.001
+    assert min(aucs, key=aucs.get) not in [
+        one["parameters"]["eta"] for one in model.leaderboard if one["n_rows"] == 20_000
+    ]
+    for one in model.leaderboard:
+        if one["outcome"] == "dropped":
+            assert one["n_rows"] in (2048, 4096, 8192, 16384)
+
+
+def test_equal_settings_cost_no_more_than_one_in_the_end():
+    """Settings that rank alike cannot be told apart: all but one are dropped as not better by the tolerance."""
+    X, positive = rows(5000)
+    grid = {"gamma": np.full(6, 0.1), "l1": np.zeros(6)}
+    model = TunedModel([Candidate("ftrl_auc", get_learner("ftrl_auc")(), grid)], window=100_000)
+    model.learn(X, positive)
+    assert len(model.live) == 1
+
+
+def test_window_and_progress():
+    X, positive = rows(6400)
+    model, _ = tuned(X, positive, window=1000)
+    scores, of = model.recent()
+    assert len(scores) == len(of) == model.n_in_window == 1024
+    np.testing.assert_array_equal(of, positive[-1024:])
+    assert model.auc() == pytest.approx(model.leaderboard[0]["auc"], abs=1e-12)
+    assert len(model.progress) <= 60
+    assert [n for n, _ in model.progress] == sorted({n for n, _ in model.progress})
+    assert all(0.0 <= auc <= 1.0 for _, auc in model.progress)
+
+
+def test_learners_of_dense_rows_leave_when_there_are_many_features():
+    X, positive = rows(2000)
+    wide = sparse.hstack([X, sparse.csr_matrix((2000, 400))]).tolil()
+    wide[1500, 411] = 1.0
+    model, _ = tuned(wide.tocsr(), positive)
+    outcomes = {one["outcome"] for one in model.leaderboard if one["learner"] in ("opauc", "ada_oam")}
+    assert outcomes == {"dropped"}
+    wide[0, 411] = 1.0
+    model, _ = tuned(wide.tocsr(), positive)
+    assert not {"opauc", "ada_oam"} & {one["learner"] for one in model.leaderboard}
+
+
+def test_overflow_is_no_error_while_one_setting_is_left():
+    X, positive = rows(1000, scale=1e160)
+    model, learner = tuned(X, positive)
+    outcomes = {one["outcome"] for one in model.leaderboard}
+    assert "diverged" in outcomes
+    assert learner.__class__.__name__ == "NAG"
+    assert np.isfinite(learner.coef_).all()
+
+
+def test_all_settings_overflow():
+    X, positive = rows(1000, scale=1e160)
+    with pytest.raises(DivergenceError, match="all 16 settings overflowed within"):
+        tuned(X, positive, name="uni_squ")
+
+
+def test_one_class_is_no_obstacle():
+    X, _ = rows(1500)
+    model, _ = tuned(X, np.zeros(1500, dtype=bool))
+    assert model.auc() is None
+    assert model.progress == []
+    assert model.leaderboard[0]["auc"] is None
+
+
+def test_given_parameters_stay_fixed():
+    found = {one.name: one for one in candidates("auto", {"eta": "0.25"}, [], True)}
+    assert all(one.grid is None for one in found.values())
+    assert (found["nag"].learner.eta, found["ftrl_auc"].learner.gamma) == (0.25, 0.25)
+    (one,) = candidates("ftrl_auc", {"l1": "0.5"}, ["lazy=false"], True)
+    assert set(one.grid) == {"gamma"}
+    assert (one.learner.l1, one.learner.lazy) == (0.5, False)
+    assert {one.name for one in candidates("auto", {"l1": "0.5"}, [], True)} == {"adagrad", "ftrl_proximal", "ftrl_auc"}
+
+
+def test_without_tuning_there_is_one_setting():
+    (one,) = candidates("auto", {}, [], False)
+    assert (one.name, one.grid, one.learner.eta) == ("nag", None, 0.5)
+    X, positive = rows()
+    model = TunedModel([one], window=100_000)
+    model.learn(X, positive)
+    learner = model.finish(CLASSES)
+    expected = get_learner("nag")().fit(X, np.where(positive, 1, -1))
+    np.testing.assert_array_equal(learner.coef_, expected.coef_)
+    np.testing.assert_array_equal(learner.intercept_, expected.intercept_)
+    assert [line["outcome"] for line in model.leaderboard] == ["best"]
+
+
+@pytest.mark.parametrize("name", ["opauc_r", "spam_l1", "rda_l1", "fsauc", "solam", "oam_seq", "pair_sgd"])
+def test_any_learner_has_a_grid(name):
+    X, positive = rows(1200)
+    found = candidates(name, {}, [], True)
+    model = TunedModel(found, window=1000, n_features=X.shape[1], n_rows=X.shape[0])
+    model.learn(X, positive)
+    assert model.finish(CLASSES).coef_.shape == (1, X.shape[1])
+    assert len(model.leaderboard) > 1
+
+
+def test_a_value_that_no_learner_takes():
+    with pytest.raises(LearnerError, match="eta has to be"):
+        TunedModel(candidates("nag", {"eta": "-1"}, [], True), window=100)
