@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import itertools
 import os
 import re
 import signal
@@ -69,16 +70,17 @@ def standard_input(content):
 
 
 def progressive_auc(X, y, window):
-    """AUC within the last blocks of 64 rows, at least ``window`` rows, each scored by a model of the blocks before."""
+    """AUC within the last blocks, at least ``window`` rows, each scored by a model of the blocks before."""
     learner, pairs, ordered = estimator("ftrl_auc"), 0, 0.0
-    for start in range(0, X.shape[0], 64):
-        block, positive = X[start : start + 64], y[start : start + 64] > 0
-        if start + 64 > X.shape[0] - window and start:
+    bounds = [*range(0, min(8192, X.shape[0]), 64), *range(8192, X.shape[0], 128), X.shape[0]]
+    for start, stop in itertools.pairwise(bounds):
+        block, positive = X[start:stop], y[start:stop] > 0
+        if stop > X.shape[0] - window and start:
             scores = block @ learner.coef_[0]
             here = positive.sum() * (~positive).sum()
             pairs += here
             ordered += here * roc_auc_score(positive, scores)
-        learner.partial_fit(block, y[start : start + 64], classes=[-1, 1])
+        learner.partial_fit(block, y[start:stop], classes=[-1, 1])
     return ordered / pairs
 
 
@@ -109,10 +111,10 @@ def test_rows_that_came_before_anything_was_learnt_have_no_auc(command, desk, tm
     (tmp_path / "longer.svm").write_text("".join(lines[:4000]))
     done = command("train", "longer.svm", *options, "n.npz", cwd=tmp_path)
     said = re.search(
-        r"^AUC +(\.\d{4}), of the last 1,952 rows, by the weights from before their block$", done.stdout, re.M
+        r"^AUC +(\.\d{4}), of the last 2,016 rows, by the weights from before their block$", done.stdout, re.M
     )
     X, y = load_svmlight_file(str(tmp_path / "longer.svm"))
-    assert float(said[1]) == pytest.approx(progressive_auc(X[:4000], y[:4000], 1952), abs=6e-5)
+    assert float(said[1]) == pytest.approx(progressive_auc(X[:4000], y[:4000], 2016), abs=6e-5)
 
 
 def test_a_learner_from_a_file_that_raises_is_told_with_its_line(command, desk, tmp_path):

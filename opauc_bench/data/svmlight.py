@@ -179,7 +179,7 @@ def _product(a, b):
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@njit()
+@njit(nogil=True)
 def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
     """Fill the arrays; return numbers of rows, entries and hard decimals, and whether all text was plain.
 

@@ -50,7 +50,7 @@ class RecentScores:
         """AUCs of some settings within the blocks."""
         scores = np.concatenate([block[:, columns] for block, _ in self._blocks])
         positive = np.concatenate([positive for _, positive in self._blocks])
-        return BlockedAUC(positive, scores, [len(positive) for _, positive in self._blocks])
+        return BlockedAUC(positive, scores, np.array([len(positive) for _, positive in self._blocks]))
 
 
 class ClassSamples:

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
+from .ahead import ahead
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
@@ -140,7 +141,7 @@ def _pass(rows: LabelledRows, model: TunedModel, meter: Meter) -> bool:
     """Score and then learn, chunk after chunk; returns whether it came to the end."""
     with _Interruption() as interruption:
         try:
-            for X, positive in rows:
+            for X, positive in ahead(rows):
                 with interruption.delayed():
                     model.learn(X, positive)
                 meter.tick(model.n_rows, lambda: _standing(model))

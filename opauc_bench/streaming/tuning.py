@@ -31,9 +31,9 @@ from .samples import RecentScores
 
 __all__ = ["SHORT_BLOCK", "Candidate", "TunedModel"]
 
-# Rows of a block: a short one has scores of the latest weights, a long one costs less for each row.
-SHORT_BLOCK, _LONG_BLOCK = 64, 256
-_SHORT_UNTIL = 16384
+# Rows of a block, powers of two: a short one has scores of the latest weights, a long one costs less for each row.
+SHORT_BLOCK, _LONG_BLOCK = 64, 1024
+_BLOCKS_BEFORE = 64
 _FIRST_CHECKPOINT = 1024
 _ALL_UNTIL = 8192  # rows; from here on the room for settings halves as rows double
 _Z = 3.0
@@ -235,8 +235,9 @@ class TunedModel:
     # ------------------------------------------------------------------ blocks
 
     def _next_stop(self) -> int:
-        """Where the next block ends."""
-        return self._n_learnt + (SHORT_BLOCK if self._n_learnt < _SHORT_UNTIL else _LONG_BLOCK)
+        """Where the next block ends: it is as long as the rows before it allow."""
+        allowed = 1 << (self._n_learnt // _BLOCKS_BEFORE).bit_length() >> 1
+        return self._n_learnt + min(max(SHORT_BLOCK, allowed), _LONG_BLOCK)
 
     def _taken(self) -> tuple[sparse.csr_matrix, np.ndarray]:
         """All rows that were waiting."""
