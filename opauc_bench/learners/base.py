@@ -26,6 +26,7 @@ from sklearn.utils.validation import validate_data
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
 from .rows import add_class_sums, by_rows, csr_of, numbered, taken
+from .snapshot import as_tree, from_tree
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
@@ -54,9 +55,12 @@ class State:
         One model per column. Kernels may pad both axes with zeros.
     settings_axes : dict of str to int
         Arrays with an axis over the live settings, and which axis that is.
+    resizable : tuple of str
+        Arrays whose shape depends on the rows so far.
     """
 
     settings_axes: ClassVar[dict[str, int]] = {"W": -1}
+    resizable: ClassVar[tuple[str, ...]] = ()
     settings: dict[str, np.ndarray]
     W: np.ndarray
 
@@ -137,6 +141,26 @@ class State:
             elif name != "settings" and old != new:
                 raise ValueError(f"{name} is not an array")
         return fresh
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return everything that is remembered as a tree of arrays and plain values, see :mod:`.snapshot`.
+
+        Raises
+        ------
+        TypeError
+            If the state has an attribute of another type; a learner then defines ``snapshot`` and ``restore``.
+        """
+        return as_tree(self)
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take over what `snapshot` returned; the state comes from ``_begin`` for the same settings and width.
+
+        Raises
+        ------
+        ValueError
+            If names, types or shapes are not those of this state.
+        """
+        from_tree(self, saved, self.resizable)
 
 
 class OnePassLearner(LinearRanker):
@@ -340,12 +364,25 @@ class OnePassLearner(LinearRanker):
             If a parameter has a value that its constraint does not accept.
         """
         self.check_params()
-        self._state = self._begin(n_features, self._settings(grid) if grid else self._own_setting())
+        settings = self._settings(grid) if grid else self._own_setting()
+        self._begin_pass(n_features, n_rows, settings, _length(settings) > 1)
+
+    def _begin_pass(self, n_features: int, n_rows: int | None, settings: dict[str, np.ndarray], several: bool) -> None:
+        self._several = several  # whether the pass began with several settings
+        self._state = self._empty_state(n_features, settings)
         self._state.expect(n_rows)
         self._width, self._n_rows_expected = n_features, n_rows
         self._class_sums = np.zeros((2, n_features))
         self.class_counts_ = np.zeros(2)
         self.n_samples_seen_ = 0
+
+    def _empty_state(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
+        """A state before the first row, with the layout that it has in a pass that began with several settings."""
+        if not self._several or _length(settings) > 1:
+            return self._begin(n_features, settings)
+        state = self._begin(n_features, {axis: np.repeat(values, 2) for axis, values in settings.items()})
+        state.keep(np.array([0]))
+        return state
 
     def learn_rows(self, X: Any, positive: np.ndarray) -> None:
         """Learn rows; with sparse rows, only the learner's own work depends on the number of features.
@@ -410,13 +447,62 @@ class OnePassLearner(LinearRanker):
         ValueError
             If the state cannot be widened, as that of SOLAM, whose first weights depend on the number of features.
         """
-        fresh = self._begin(n_features, self._state.settings)
+        fresh = self._empty_state(n_features, self._state.settings)
         if self.n_samples_seen_:
             fresh = self._state.widened(fresh)
         else:
             fresh.expect(self._n_rows_expected)
         self._state, self._width = fresh, n_features
         self._class_sums = np.pad(self._class_sums, ((0, 0), (0, n_features - self._class_sums.shape[1])))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what a pass remembers, to go on with it elsewhere by `restore`.
+
+        Returns
+        -------
+        dict
+            A tree of arrays, numbers and text, which can be stored without pickle. Arrays are not copied.
+
+        Raises
+        ------
+        TypeError
+            If the state has an attribute that is neither of these nor a random generator.
+        """
+        return {
+            "n_features": self._width,
+            "n_rows_expected": self._n_rows_expected,
+            "several": self._several,
+            "n_rows": self.n_samples_seen_,
+            "class_counts": self.class_counts_,
+            "class_sums": self._class_sums,
+            "state": self._state.snapshot(),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Begin a pass where `snapshot` was called: rows that follow change the weights as they would have there.
+
+        The parameters have to be the same, those of ``grid_axes`` aside.
+
+        Raises
+        ------
+        ValueError
+            If ``saved`` is not from a learner of this class with these parameters.
+        """
+        try:
+            n_features, n_rows, several = (saved[name] for name in ("n_features", "n_rows_expected", "several"))
+            settings = {axis: np.asarray(values, dtype=float) for axis, values in saved["state"]["settings"].items()}
+            if set(settings) != set(self.grid_axes) or type(n_features) is not int or type(several) is not bool:
+                raise TypeError
+            self._begin_pass(n_features, n_rows, self._settings(settings), several)
+            self.keep_settings(np.arange(self._state.n_live))  # a single one becomes the estimator's
+            # The sums have been cut to the features in use, if the pass was finished.
+            sums = saved["class_sums"]
+            self._class_sums[:, : sums.shape[1]] = sums
+            self.class_counts_ = from_tree(self.class_counts_, saved["class_counts"], name="class_counts")
+            self.n_samples_seen_ = from_tree(self.n_samples_seen_, saved["n_rows"], name="n_rows")
+            self._state.restore(saved["state"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{type(self).__name__}: this is no state of a pass ({error!r})") from error
 
     def finish_pass(self, n_features: int | None = None):
         """Set ``coef_`` and ``intercept_`` from the rows so far; more rows may follow.
@@ -495,6 +581,11 @@ class OnePassLearner(LinearRanker):
 
     def _intercept(self, weights: np.ndarray) -> float:
         return self._threshold(weights, self._class_sums, self.class_counts_)
+
+
+def _length(settings: Mapping[str, np.ndarray]) -> int:
+    """How many settings there are."""
+    return len(next(iter(settings.values())))
 
 
 def _features_in_use(X) -> np.ndarray | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -81,6 +83,38 @@ class OnlineModel:
             return False
         weights, expected = grown.learner.current_weights()[:7], wide.learner.current_weights()[:7]
         return np.allclose(weights, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what the pass remembers, as `OnePassLearner.snapshot`."""
+        return {"n_features": self.n_features, "learner": self.learner.snapshot()}
+
+    @classmethod
+    def restored(cls, learner: OnePassLearner, saved: Mapping[str, Any]) -> OnlineModel:
+        """Go on where `snapshot` was called: rows that follow give the same model, bit for bit, as without the pause.
+
+        Parameters
+        ----------
+        learner : OnePassLearner
+            Not trained, with the parameters of the one in ``saved``.
+        saved : mapping
+            From `snapshot`.
+
+        Raises
+        ------
+        ValueError
+            If ``saved`` does not belong to this learner.
+        """
+        model = cls.__new__(cls)
+        model.learner, model._n_pieces = learner, 0
+        try:
+            learner.restore(saved["learner"])
+            n_features, room = saved["n_features"], saved["learner"]["n_features"]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"this is no state of a pass ({error!r})") from error
+        if type(n_features) is not int or not 0 <= n_features <= room:
+            raise ValueError(f"{n_features!r} features in a state with room for {room}")
+        model.n_features, model._room = n_features, room
+        return model
 
     @property
     def n_rows(self) -> int:

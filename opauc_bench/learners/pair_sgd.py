@@ -35,6 +35,7 @@ class _Pairs(State):
     last_indices: np.ndarray  # features of the last row
     last_values: np.ndarray
     last_label: int  # 0 before the first row
+    resizable: ClassVar = ("last_indices", "last_values")
 
     def coef(self, n_features):
         return self._means(self.W[:n_features])

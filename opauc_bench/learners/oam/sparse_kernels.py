@@ -8,6 +8,7 @@ matrix of a buffer changes by one sparse product per row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class SparseBuffers(State):
     features: np.ndarray  # (2, buffer_size, room), int32
     values: np.ndarray  # (2, buffer_size, room)
     gram: np.ndarray  # (2, buffer_size, buffer_size)
+    resizable: ClassVar = ("features", "values")
 
     @classmethod
     def empty(cls, settings: dict[str, np.ndarray], n_features: int, buffer_size: int, rng) -> SparseBuffers:

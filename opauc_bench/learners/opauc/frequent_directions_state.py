@@ -24,7 +24,7 @@ its own factor.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -113,14 +113,14 @@ class Implicit(State):
     shared: Shared
     models: Models
     wait: Any = None  # SparseRows or DenseRows, once a row has come
+    resizable: ClassVar = ("wait.indices", "wait.data", "wait.rows")
 
     # ------------------------------------------------------------------ the pass
 
     def consume(self, X, y: np.ndarray) -> None:
         """Take rows, dense or CSR; the form of the first ones decides in which the rows wait."""
         if self.wait is None:
-            kind = SparseRows if sparse.issparse(X) else DenseRows
-            self.wait = kind(self.base.shape[0], self.shared.rows.shape[1])
+            self.wait = self._nothing_waits(sparse.issparse(X))
         X = self.wait.in_its_form(X)
         width = self.W.shape[1]
         eta, lam = np.zeros(width), np.zeros(width)
@@ -133,6 +133,16 @@ class Implicit(State):
             if self.wait.full(int(self.shared.waiting[2])):
                 self._rebase()
             start = stop
+
+    def _nothing_waits(self, are_sparse: bool) -> SparseRows | DenseRows:
+        kind = SparseRows if are_sparse else DenseRows
+        return kind(self.base.shape[0], self.shared.rows.shape[1])
+
+    def restore(self, saved):
+        wait = saved.get("wait")
+        if wait is not None:
+            self.wait = self._nothing_waits("indptr" in wait)
+        super().restore(saved)
 
     def _rebase(self) -> None:
         """Let the rows that wait go: V, B and s take them in."""

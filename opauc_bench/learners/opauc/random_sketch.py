@@ -101,6 +101,7 @@ class _Implicit(State):
     seen: np.ndarray  # (n_features,), step at which a row of v was last up to date
     of_last: np.ndarray  # (width,), where f = 0: v is this multiple of the last row
     last_row: tuple[np.ndarray, np.ndarray]  # its features, ascending, and values
+    resizable: ClassVar = ("last_row",)
 
     def coef(self, n_features):
         coef, b = np.empty((n_features, self.n_live)), self._b()

@@ -103,6 +103,7 @@ class _SparseMoments(State):
     models: _Models
     matrices: tuple[SymmetricRows, SymmetricRows]
     rows: list[_Rows]  # of each class, while they are kept
+    resizable: ClassVar = ("cols", "vals", "rows")
 
     def coef(self, n_features):
         return self.W.transpose(1, 0, 2).reshape(self.W.shape[1], -1)[:n_features, : self.n_live]

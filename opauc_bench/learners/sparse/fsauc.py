@@ -79,6 +79,7 @@ class _Epochs(State):
     clock: np.ndarray  # (3,), epochs done, rows of the current one, and places taken
     lengths: np.ndarray | None = None  # (3,), epochs, rows of each, rows of one more
     settings_axes: ClassVar = {"W": 0, "listed": 0, "models": 0}
+    resizable: ClassVar = ("W", "listed", "sums")
 
     def expect(self, n_rows):
         m = int(0.5 * np.log2(2 * n_rows / np.log2(n_rows))) - 1 if n_rows >= 4 else 1
