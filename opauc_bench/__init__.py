@@ -1,15 +1,16 @@
 """Reproducible experiments on one-pass AUC optimisation."""
 
+import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_results"]
+__all__ = ["__version__", "load_model", "load_results"]
+
+_HOMES = {"load_model": "streaming.classifier", "load_results": "commands.export"}
 
 
 def __getattr__(name: str) -> Any:
     # Imported when it is used: the command line starts without it.
-    if name != "load_results":
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .commands.export import load_results
-
-    return load_results
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -403,7 +403,7 @@ TAMPERED = {
     "a description that is no JSON": ({"about": np.array("{")}, "is no model, or it is damaged"),
     "a list as a description": ({"about": np.array("[1]")}, "describes something else"),
     "another format": ({"format": "something"}, "describes something else"),
-    "a later format": ({"format_version": 2}, "expected version 1 of the format, got 2"),
+    "a later format": ({"format_version": 3}, "expected version 2 of the format, got 3"),
     "an entry too many": ({"more": 1}, "expected other entries"),
     "no weights": ({"weights": None}, "expected weights, or indices and values"),
     "too few weights": ({"weights": np.ones(1)}, "expected 2 weights, got 1"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app", "data_app", "learners_app"]
+__all__ = ["app", "data_app", "learners_app", "model_app"]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -18,6 +18,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(no_args_is_help=True, help="Datasets: list, fetch, verify, describe.")
 learners_app = typer.Typer(no_args_is_help=True, help="Learners: list them, describe them, check your own.")
+model_app = typer.Typer(no_args_is_help=True, help="Models that train has written: describe them.")
+app.add_typer(model_app, name="model")
 app.add_typer(data_app, name="data")
 app.add_typer(learners_app, name="learners")
 

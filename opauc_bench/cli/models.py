@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from .app import app
+from .app import app, model_app
 
 
 def _parameter(*names: str, help: str) -> Any:
@@ -22,6 +22,7 @@ Lam = _parameter("--lam", "--lambda", help="Regularisation of opauc.")
 Gamma = _parameter("--gamma", help="Step size of ftrl_*; divisor of the step of rda_l1.")
 L1 = _parameter("--l1", help="Coefficient of the l1 norm of the weights.")
 L2 = _parameter("--l2", help="Coefficient of half their squared l2 norm.")
+Calibrations = Literal["auto", "isotonic", "platt", "none"]
 Assignments = Annotated[
     list[str] | None,
     typer.Option(
@@ -61,6 +62,15 @@ def train(
     ] = None,
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Indices begin with 0.")] = False,
     window: Annotated[int, typer.Option("--window", min=2, help="Number of latest rows in the AUC.")] = 100_000,
+    calibration: Annotated[
+        Calibrations,
+        typer.Option(
+            "--calibration", help="How scores become probabilities; auto: isotonic from 1,000 rows of each class on."
+        ),
+    ] = "auto",
+    small: Annotated[
+        bool, typer.Option("--small", help="Leave out of the model what --continue needs, for a smaller file.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> int:
@@ -97,6 +107,8 @@ def train(
             unit_length=normalize,
             zero_based=zero_based,
             window=window,
+            calibration=calibration,
+            small=small,
             quiet=quiet,
         )
     )
@@ -107,6 +119,9 @@ def score(
     model: Annotated[Path, typer.Argument(help="Model file that train has written.")],
     file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
     out: Annotated[Path | None, typer.Option("--out", help="File for the scores (default: standard output).")] = None,
+    probability: Annotated[
+        bool, typer.Option("--probability", "-p", help="Print calibrated probabilities of the positive class.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print scores only.")] = False,
 ) -> None:
@@ -118,8 +133,28 @@ def score(
 
     Each line has to begin with a label; without one, write 0.
 
-    If the labels are those that the model was trained on, the AUC is printed on standard error.
+    If the labels are those that the model was trained on, the AUC is printed on standard error, and with
+    --probability how reliable the probabilities are.
     """
     from ..streaming.score import score_file
 
-    score_file(model, file, out, overwrite, quiet)
+    score_file(model, file, out, overwrite, quiet, probability)
+
+
+@model_app.command("show")
+def model_show(
+    file: Annotated[Path, typer.Argument(help="Model file that train has written.")],
+    weights: Annotated[int, typer.Option("--weights", min=0, help="How many of the largest weights to list.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Describe a model: learner, setting, AUC during training, probabilities, largest weights."""
+    import json
+
+    from ..streaming.model import LinearModel
+    from ..streaming.show import model_as_json, model_lines
+
+    model = LinearModel.load(file, with_state=True)
+    if as_json:
+        print(json.dumps(model_as_json(model, weights), indent=1))
+    else:
+        print("\n".join(model_lines(model, file, weights)))

@@ -494,7 +494,8 @@ class OnePassLearner(LinearRanker):
             if set(settings) != set(self.grid_axes) or type(n_features) is not int or type(several) is not bool:
                 raise TypeError
             self._begin_pass(n_features, n_rows, self._settings(settings), several)
-            self.keep_settings(np.arange(self._state.n_live))  # a single one becomes the estimator's
+            if several and self._state.n_live == 1:
+                self.set_params(**{axis: float(values[0]) for axis, values in settings.items()})
             # The sums have been cut to the features in use, if the pass was finished.
             sums = saved["class_sums"]
             self._class_sums[:, : sums.shape[1]] = sums

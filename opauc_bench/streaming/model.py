@@ -7,9 +7,9 @@ import io
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, get_origin, get_type_hints
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -18,10 +18,12 @@ from sklearn.preprocessing import normalize
 from .. import __version__
 from ..errors import DataError, ResultsError
 from ..files import written_at_once
+from .calibration import Calibration
 
 __all__ = ["LinearModel", "opened_for_writing", "require_free"]
 
-_FORMAT, _FORMAT_VERSION = "opauc-bench linear model", 1
+_FORMAT, _FORMAT_VERSION = "opauc-bench linear model", 2
+_STATE = "state/"  # arrays of the state have names that begin with it
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,16 @@ class LinearModel:
         Numbers of rows, and the AUC of the scores that recent ones had before they were learnt; at most 60.
     version : str
         Of this program.
+    leaderboard : list of dict
+        Settings that were tried, best first.
+    progress : list of [int, float]
+        Numbers of rows, and the AUC over the latest rows at that point.
+    calibration : Calibration, optional
+        From scores to probabilities.
+    reliability : dict, optional
+        How reliable the calibration is, see `opauc_bench.streaming.calibration.Reliability`.
+    state : dict, optional
+        What the training remembers, to go on: a tree of arrays, numbers and text.
     """
 
     weights: np.ndarray
@@ -67,15 +79,26 @@ class LinearModel:
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     progress: list[list] = field(default_factory=list)
     version: str = field(default=__version__)
+    leaderboard: list[dict[str, Any]] = field(default_factory=list)
+    progress: list[list[float]] = field(default_factory=list)
+    calibration: Calibration | None = None
+    reliability: dict[str, Any] | None = None
+    state: dict[str, Any] | None = field(default=None, repr=False)
 
-    def scores(self, X: sparse.csr_matrix) -> tuple[np.ndarray, int]:
+    def scores(self, X: Any) -> tuple[np.ndarray, int]:
         """Scores of rows, and how many of them have features that the model does not know; these count nothing.
 
         Parameters
         ----------
-        X : csr_matrix of shape (n, any)
+        X : ndarray or sparse matrix of shape (n, any)
             As in the file. Where rows are brought to unit length, all their features count for the length.
+
+        Raises
+        ------
+        ValueError
+            If X has not two axes.
         """
+        X = _as_csr(X)
         X = normalize(X) if self.unit_length else X
         data, indices, n_unknown = X.data, X.indices, 0
         if X.shape[1] > len(self.weights):
@@ -85,6 +108,10 @@ class LinearModel:
         X = sparse.csr_matrix((data, indices, X.indptr), shape=(X.shape[0], len(self.weights)))
         return np.asarray(X @ self.weights) + self.intercept, n_unknown
 
+    def feature_name(self, place: int) -> str:
+        """Name of a feature, which is its index in the file."""
+        return str(int(place) + (0 if self.zero_based else 1))
+
     def save(self, path: Path) -> None:
         """Write the model in one step: a file of this name is a whole model, at any time.
 
@@ -93,21 +120,31 @@ class LinearModel:
         ResultsError
             If it cannot be written.
         """
-        about = {name: value for name, value in asdict(self).items() if name != "weights"}
+        about = {name: value for name, value in vars(self).items() if name != "weights"}
+        state_arrays: dict[str, Any] = {}
+        about["state"] = None if self.state is None else _without_arrays(self.state, state_arrays)
+        about["calibration"] = None if self.calibration is None else self.calibration.to_json()
         about = {"format": _FORMAT, "format_version": _FORMAT_VERSION, "n_features": len(self.weights), **about}
         indices = np.flatnonzero(self.weights)
         arrays: dict[str, Any] = {"weights": self.weights}
         if 2 * len(indices) < len(self.weights):  # an index takes as much room as a weight
             arrays = {"indices": indices.astype(np.int64), "values": self.weights[indices]}
+        text = json.dumps(about, default=str)
         with opened_for_writing(path) as file:
             buffer = None if path.is_file() or not path.exists() else io.BytesIO()  # zipfile has to go back
-            np.savez(file if buffer is None else buffer, about=np.array(json.dumps(about, default=str)), **arrays)
+            np.savez(file if buffer is None else buffer, about=np.array(text), **arrays, **state_arrays)
             if buffer is not None:
                 file.write(buffer.getbuffer())
 
     @classmethod
-    def load(cls, path: Path) -> LinearModel:
+    def load(cls, path: Path, with_state: bool = False) -> LinearModel:
         """Read a model.
+
+        Parameters
+        ----------
+        path : Path
+        with_state : bool, default=False
+            Read what is needed to go on training as well, which may be much larger than the model.
 
         Raises
         ------
@@ -116,7 +153,7 @@ class LinearModel:
         """
         try:
             with open(path, "rb") as file:
-                return cls._from_arrays(*_arrays_of(file))
+                return cls._from_arrays(*_arrays_of(file, with_state))
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file", "opauc-bench train FILE --out MODEL.npz") from None
         except _NotAModel as problem:
@@ -132,28 +169,57 @@ class LinearModel:
 
     @classmethod
     def _from_arrays(cls, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
-        n_features = about.pop("n_features")
-        hints = get_type_hints(cls)
-        if set(about) != set(hints) - {"weights"}:
+        n_features = about.pop("n_features", None)
+        if set(about) != set(_ENTRIES):
             raise _NotAModel(f"expected other entries than {', '.join(sorted(about))}")
-        classes = about.pop("classes")
-        for name, value in about.items():
-            kind = get_origin(hints[name]) or hints[name]
-            if type(value) is not kind:
-                raise _NotAModel(f"expected {name} to be {kind.__name__}, got {value!r}")
-        if not (isinstance(classes, list) and len(classes) == 2 and all(type(label) is float for label in classes)):
+        for name, kind in _ENTRIES.items():
+            if type(about[name]) is not kind and not (name in _OPTIONAL and about[name] is None):
+                raise _NotAModel(f"expected {name} to be {kind.__name__}, got {about[name]!r:.80}")
+        classes, progress = about.pop("classes"), about["progress"]
+        if not (len(classes) == 2 and all(type(label) is float for label in classes)):
             raise _NotAModel(f"expected two labels, got {classes!r}")
         if type(n_features) is not int or n_features < 1 or not np.isfinite([about["intercept"], *classes]).all():
             raise _NotAModel("the number of features, the intercept or a label is not valid")
+        if not all(isinstance(point, list) and len(point) == 2 for point in progress):
+            raise _NotAModel("the progress is not valid")
+        if not all(isinstance(entry, dict) for entry in about["leaderboard"]):
+            raise _NotAModel("the leaderboard is not valid")
+        of_state = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_STATE)}
+        try:
+            about["state"] = _with_arrays(about["state"], of_state)
+            if about["calibration"] is not None:
+                about["calibration"] = Calibration.from_json(about["calibration"])
+        except ValueError as error:
+            raise _NotAModel(str(error)) from None
         return cls(weights=_weights_of(arrays, n_features), classes=tuple(classes), **about)
+
+
+# What is stored as JSON, beside the number of features.
+_ENTRIES = {
+    "intercept": float,
+    "classes": list,
+    "learner": str,
+    "parameters": dict,
+    "n_rows": int,
+    "complete": bool,
+    "unit_length": bool,
+    "zero_based": bool,
+    "version": str,
+    "leaderboard": list,
+    "progress": list,
+    "calibration": dict,
+    "reliability": dict,
+    "state": dict,
+}
+_OPTIONAL = ("calibration", "reliability", "state")
 
 
 class _NotAModel(Exception):
     """Why a file is not a model."""
 
 
-def _arrays_of(file: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The description of a model and its arrays, both as they are."""
+def _arrays_of(file: BinaryIO, with_state: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The description of a model and its arrays, both as they are; those of the state only if they are wanted."""
     if file.read(2) != b"PK":
         raise _NotAModel("this is no model: expected an .npz archive")
     file.seek(0)
@@ -170,7 +236,45 @@ def _arrays_of(file: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 f"expected version {_FORMAT_VERSION} of the format, got {version!r}: it comes from another opauc-bench "
                 f"({about.get('version')}; this is {__version__})"
             )
-        return about, {name: archive[name] for name in archive.files if name != "about"}
+        names = [name for name in archive.files if name != "about"]
+        if not with_state:
+            names = [name for name in names if not name.startswith(_STATE)]
+            about["state"] = None
+        return about, {name: archive[name] for name in names}
+
+
+def _without_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A tree for JSON: each array is ``{"array": name}`` and goes into ``arrays`` under that name."""
+    if isinstance(tree, np.ndarray):
+        name = f"{_STATE}{len(arrays)}"
+        arrays[name] = tree
+        return {"array": name}
+    if isinstance(tree, dict):
+        return {key: _without_arrays(one, arrays) for key, one in tree.items()}
+    return [_without_arrays(one, arrays) for one in tree] if isinstance(tree, list) else tree
+
+
+def _with_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The inverse; ValueError if an array is not there."""
+    if isinstance(tree, list):
+        return [_with_arrays(one, arrays) for one in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if set(tree) != {"array"}:
+        return {key: _with_arrays(one, arrays) for key, one in tree.items()}
+    if not isinstance(tree["array"], str) or tree["array"] not in arrays:
+        raise ValueError("an array of the state is not there")
+    return arrays[tree["array"]]
+
+
+def _as_csr(X: Any) -> sparse.csr_matrix:
+    """Rows as CSR, whatever they come as."""
+    if sparse.issparse(X):
+        return X if X.format == "csr" else X.tocsr()
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"expected rows of features, an array of two axes; got {rows.ndim}")
+    return sparse.csr_matrix(rows)
 
 
 def _weights_of(arrays: dict[str, np.ndarray], n_features: int) -> np.ndarray:

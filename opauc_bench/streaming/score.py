@@ -11,17 +11,22 @@ from typing import BinaryIO
 import numpy as np
 
 from ..data.stream import SvmlightChunk
+from ..errors import DataError
+from .calibration import Calibration, Reliability
 from .model import LinearModel, opened_for_writing, require_free
 from .progress import Meter, shown_auc
 from .rows import Source, shown_label
 from .samples import ClassSamples
+from .show import reliability_lines
 
 __all__ = ["score_file"]
 
 _KEPT = 2_000_000  # scores of a class
 
 
-def score_file(model_file: Path, file: str, out: Path | None, overwrite: bool, quiet: bool) -> None:
+def score_file(
+    model_file: Path, file: str, out: Path | None, overwrite: bool, quiet: bool, probability: bool = False
+) -> None:
     """Print the scores of the rows of a file, one a line, and the AUC on standard error.
 
     Parameters
@@ -36,27 +41,36 @@ def score_file(model_file: Path, file: str, out: Path | None, overwrite: bool, q
         Whether ``out`` may be there already.
     quiet : bool
         Print scores only.
+    probability : bool, default=False
+        Print probabilities of the positive class instead, and how reliable they are.
 
     Raises
     ------
     DataError
-        If the model or the file cannot be read.
+        If the model or the file cannot be read, or the model has no probabilities.
     ResultsError
         If ``out`` cannot be written.
     """
     model = LinearModel.load(model_file)
     if out is not None:
         require_free(out, overwrite)
-    tally = _Tally(model)
+    calibration = model.calibration if probability else None
+    if probability and calibration is None:
+        raise DataError(
+            f"{model_file}: this model has no probabilities: it was trained without calibration, or on too few rows",
+            "opauc-bench train ... --calibration auto, on rows with at least 10 of each class in the second half",
+        )
+    tally = _Tally(model, calibration)
     with contextlib.closing(Source(file)) as source, _opened(out) as sink:
         # On standard output the scores themselves show how far it is.
         meter = Meter(source, quiet or (out is None and sys.stdout.isatty()))
         try:
             for chunk in source.chunks(zero_based=model.zero_based):
                 scores, n_unknown = model.scores(chunk.X)
-                sink.write(("\n".join(map(repr, scores.tolist())) + "\n").encode())
+                printed = scores if calibration is None else calibration.probability(scores)
+                sink.write(("\n".join(map(repr, printed.tolist())) + "\n").encode())
                 sink.flush()
-                tally.add(chunk, scores, n_unknown)
+                tally.add(chunk, scores, printed, n_unknown)
                 meter.tick(tally.n_rows)
         finally:
             meter.clear()
@@ -78,21 +92,26 @@ def _opened(out: Path | None) -> Iterator[BinaryIO]:
 class _Tally:
     """The summary of the rows that were scored."""
 
-    def __init__(self, model: LinearModel):
+    def __init__(self, model: LinearModel, calibration: Calibration | None):
         self._model = model
+        self._reliability = None
+        if calibration is not None:
+            self._reliability = Reliability(calibration.edges, calibration.n_positive / calibration.n_rows)
         self._samples = ClassSamples(_KEPT)
         self._n_unknown = self._n_other = 0
         self._first_other = ""
         self.n_rows = 0
 
-    def add(self, chunk: SvmlightChunk, scores: np.ndarray, n_unknown: int) -> None:
-        """Add a chunk, its scores and how many of its rows have features unknown to the model."""
+    def add(self, chunk: SvmlightChunk, scores: np.ndarray, printed: np.ndarray, n_unknown: int) -> None:
+        """Add a chunk, its scores, what was printed, and how many rows have features unknown to the model."""
         negative, positive = (chunk.labels == label for label in self._model.classes)
         known = negative | positive
         if not known.all() and not self._n_other:
             row = int(np.argmin(known))
             self._first_other = f"{shown_label(chunk.labels[row])} in line {chunk.line_of(row)}"
         self._samples.add(scores[known], positive[known])
+        if self._reliability is not None:
+            self._reliability.add(scores[known], printed[known], positive[known])
         self._n_other += int(np.count_nonzero(~known))
         self._n_unknown += n_unknown
         self.n_rows += len(scores)
@@ -122,4 +141,6 @@ class _Tally:
         else:
             n, p = self._samples.sizes
             lines.append(f"AUC {shown_auc(auc)}, exact over a random sample of {p:,} positive and {n:,} negative rows")
+        if auc is not None and self._reliability is not None:
+            lines += reliability_lines(self._reliability.to_json())
         return lines

@@ -14,11 +14,13 @@ from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .ahead import ahead
+from .calibration import calibrate_pass
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
 from .rows import LabelledRows, Source, shown_label
 from .settings import AUTO, candidates, step_option
+from .show import calibration_line
 from .tuning import SHORT_BLOCK, Candidate, TunedModel
 
 __all__ = ["Training", "train_model"]
@@ -52,6 +54,10 @@ class Training:
     zero_based : bool
     window : int
         How many rows the AUC is taken over.
+    calibration : str
+        One of `opauc_bench.streaming.calibration.METHODS`.
+    small : bool
+        Leave out of the model what is needed to go on.
     quiet : bool
     """
 
@@ -68,6 +74,8 @@ class Training:
     unit_length: bool
     zero_based: bool
     window: int
+    calibration: str
+    small: bool
     quiet: bool
 
 
@@ -128,8 +136,9 @@ def _train(what: Training) -> int:
             raise _diverged(error, what, entered) from None
         finally:
             meter.clear()
-    _write(what, trained, model, complete)
-    _print_summary(what, trained, model, meter, complete, n_rows)
+    result = _result(what, trained, model, complete)
+    result.save(what.out)
+    _print_summary(what, result, trained, model, meter, complete, n_rows)
     return 0 if complete else 130
 
 
@@ -229,10 +238,13 @@ def _diverged(error: DivergenceError, what: Training, entered: list[Candidate]) 
     )
 
 
-def _write(what: Training, trained: OnePassLearner, model: TunedModel, complete: bool) -> None:
-    LinearModel(
+def _result(what: Training, trained: OnePassLearner, model: TunedModel, complete: bool) -> LinearModel:
+    intercept = float(trained.intercept_[0])
+    scores, positive = model.recent()
+    calibration, reliability = calibrate_pass(scores + intercept, positive, model.n_rows, what.calibration)
+    return LinearModel(
         weights=trained.coef_[0],
-        intercept=float(trained.intercept_[0]),
+        intercept=intercept,
         classes=(float(trained.classes_[0]), float(trained.classes_[1])),
         learner=model.leader,
         parameters=trained.get_params(),
@@ -242,7 +254,9 @@ def _write(what: Training, trained: OnePassLearner, model: TunedModel, complete:
         zero_based=what.zero_based,
         leaderboard=model.leaderboard,
         progress=model.progress,
-    ).save(what.out)
+        calibration=calibration,
+        reliability=reliability,
+    )
 
 
 def _taken_over(model: TunedModel) -> str:
@@ -252,7 +266,7 @@ def _taken_over(model: TunedModel) -> str:
     return f"with {SHORT_BLOCK} rows or fewer, none is scored before it is learnt"
 
 
-def _print_summary(what, trained, model, meter, complete, n_rows) -> None:
+def _print_summary(what, result, trained, model, meter, complete, n_rows) -> None:
     """Print what has been trained and how well it ranks."""
     if not complete:
         print(f"interrupted: the model of the first {model.n_rows:,} rows is written", file=sys.stderr)
@@ -271,4 +285,5 @@ def _print_summary(what, trained, model, meter, complete, n_rows) -> None:
     print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
     print(f"AUC       {shown_auc(model.auc())}, {_taken_over(model)}")
     print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
+    print(f"scores    {calibration_line(result)}")
     print(f"model     {what.out}")

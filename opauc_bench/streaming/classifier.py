@@ -1,0 +1,119 @@
+"""A model file as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+
+from .model import LinearModel
+
+__all__ = ["TrainedClassifier", "load_model"]
+
+
+def load_model(file: str | Path) -> TrainedClassifier:
+    """Read a model that ``opauc-bench train`` has written, as a scikit-learn classifier.
+
+    Parameters
+    ----------
+    file : str or Path
+
+    Returns
+    -------
+    TrainedClassifier
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is no model, or is damaged.
+    """
+    return TrainedClassifier(LinearModel.load(Path(file)))
+
+
+def _is_calibrated(classifier: TrainedClassifier) -> bool:
+    if classifier.model.calibration is None:
+        raise AttributeError("this model has no probabilities: train with --calibration platt, or on more rows")
+    return True
+
+
+class TrainedClassifier(ClassifierMixin, BaseEstimator):
+    """A trained linear model. It has no ``fit``: ``opauc-bench train --continue`` goes on training.
+
+    Parameters
+    ----------
+    model : LinearModel
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Both labels, the positive one last.
+    coef_ : ndarray of shape (1, n_features)
+    intercept_ : ndarray of shape (1,)
+    n_features_in_ : int
+    """
+
+    def __init__(self, model: LinearModel):
+        self.model = model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return np.array(self.model.classes)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return self.model.weights[None, :]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return np.array([self.model.intercept])
+
+    @property
+    def n_features_in_(self) -> int:
+        return len(self.model.weights)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of shape (n_samples,), as ``opauc-bench score`` prints them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            A sparse matrix may have more or fewer columns, as readers of svmlight files make them: features that the
+            model has not seen count nothing.
+
+        Raises
+        ------
+        ValueError
+            If a dense ``X`` has another number of columns than the model, or a value is not finite.
+        """
+        if not sparse.issparse(X):
+            X = np.asarray(X, dtype=np.float64)
+            if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+                raise ValueError(f"expected an array of shape (n, {self.n_features_in_}), got {X.shape}")
+        if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+            raise ValueError("expected finite values, got NaN or infinity")
+        return self.model.scores(X)[0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n_samples,): the positive one where the score is above 0, calibrated or not."""
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    @available_if(_is_calibrated)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of both classes, shape (n_samples, 2); not there if the model is not calibrated."""
+        calibration = self.model.calibration
+        assert calibration is not None  # available_if
+        p = calibration.probability(self.decision_function(X))
+        return np.column_stack([1.0 - p, p])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,212 @@
+"""What a model is, as text for a terminal of 80 columns, and as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from .model import LinearModel
+from .progress import shown_auc
+from .rows import shown_label
+
+__all__ = ["calibration_line", "calibration_lines", "model_as_json", "model_lines", "reliability_lines"]
+
+_COLUMNS, _ROWS = 68, 8  # of the plot of the AUC
+_BAR = 44
+_NAMES = {
+    "logistic": "1 / (1 + exp(-score))",
+    "calibrated": "calibrated",
+    "constant": "share of positives",
+}
+
+
+def model_lines(model: LinearModel, file: Path, n_weights: int) -> list[str]:
+    """Describe a model.
+
+    Parameters
+    ----------
+    model : LinearModel
+        With its state, if it has one.
+    file : Path
+        Where it comes from.
+    n_weights : int
+        How many of the largest weights to list.
+
+    Raises
+    ------
+    DataError
+        If what the file says about reliability or progress cannot be read.
+    """
+    try:
+        return [
+            *_facts(model, file),
+            *_plot(model.progress),
+            *_leaderboard(model.leaderboard),
+            *_with_blank(calibration_lines(model)),
+            *_weights(model, n_weights),
+        ]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise DataError(f"{file}: the description of this model is damaged ({error!r})") from error
+
+
+def model_as_json(model: LinearModel, n_weights: int) -> dict[str, Any]:
+    """The same for machines; numbers are not rounded."""
+    about = {name: value for name, value in vars(model).items() if name not in ("weights", "state")}
+    about["classes"] = list(model.classes)
+    about["calibration"] = None if model.calibration is None else model.calibration.to_json()
+    return about | {
+        "n_features": len(model.weights),
+        "n_weights": int(np.count_nonzero(model.weights)),
+        "can_continue": model.state is not None,
+        "largest_weights": [
+            {"feature": model.feature_name(i), "weight": float(model.weights[i])} for i in _largest(model, n_weights)
+        ],
+    }
+
+
+def _facts(model: LinearModel, file: Path) -> list[str]:
+    negative, positive = map(shown_label, model.classes)
+    rows = f"{model.n_rows:,}" + ("" if model.complete else ", then interrupted")
+    auc = [auc for _, auc in model.progress if auc is not None][-1:]
+    lines = [
+        f"model     {file}, {file.stat().st_size / 1e6:,.1f} MB, by opauc-bench {model.version}",
+        f"learner   {model.learner}",
+        *_wrapped("setting   ", [f"{name}={value}" for name, value in model.parameters.items()]),
+        f"rows      {rows}",
+        f"classes   {positive} (positive), {negative}",
+        *([f"AUC       {shown_auc(auc[0])} of the latest rows, each scored before learnt"] if auc else []),
+        f"weights   {np.count_nonzero(model.weights):,} of {len(model.weights):,} are not 0",
+        f"scaling   {'each row divided by its length' if model.unit_length else 'none'}",
+        f"continue  {'with train --continue' if model.state else 'not possible: trained with --small'}",
+    ]
+    return lines
+
+
+def _wrapped(head: str, words: list[str], width: int = 80) -> list[str]:
+    lines, line = [], head
+    for i, word in enumerate(words):
+        word += "," if i < len(words) - 1 else ""
+        if len(line) + len(word) > width and line.strip():
+            lines.append(line.rstrip())
+            line = " " * len(head)
+        line += f"{word} "
+    return [*lines, line.rstrip()]
+
+
+def _plot(progress: list[list[float]]) -> list[str]:
+    """The AUC over the rows."""
+    points = [(rows, auc) for rows, auc in progress if auc is not None]
+    if len(points) < 2:
+        return []
+    rows, auc = np.array(points, dtype=float).T
+    at = np.linspace(rows[0], rows[-1], _COLUMNS)
+    values = np.interp(at, rows, auc)
+    low, high = float(values.min()), float(values.max())
+    low, high = (low - 0.0005, high + 0.0005) if high - low < 0.001 else (low, high)
+    heights = np.rint((values - low) / (high - low) * (_ROWS - 1)).astype(int)
+    lines = ["", "AUC of the latest rows, by the number of rows learnt"]
+    for height in range(_ROWS - 1, -1, -1):
+        label = shown_auc(low + (high - low) * height / (_ROWS - 1)) if height % 7 == 0 or height == 3 else ""
+        marks = "".join("*" if here == height else " " for here in heights)
+        lines.append(f"{label:>8} |{marks}".rstrip())
+    first, last = f"{int(rows[0]):,}", f"{int(rows[-1]):,} rows"
+    lines += ["         +" + "-" * _COLUMNS, f"          {first}{last:>{_COLUMNS - len(first)}}"]
+    return lines
+
+
+def _leaderboard(leaderboard: list[dict[str, Any]]) -> list[str]:
+    return []
+
+
+def _largest(model: LinearModel, n: int) -> np.ndarray:
+    """Places of the largest weights in size that are not 0, the largest first."""
+    size = np.abs(model.weights)
+    order = np.argsort(-size, kind="stable")[:n]
+    return order[size[order] > 0]
+
+
+def _weights(model: LinearModel, n: int) -> list[str]:
+    largest = _largest(model, n)
+    if not len(largest):
+        return []
+    names = [model.feature_name(i) for i in largest]
+    width = min(56, max(len(name) for name in names))
+    top = np.abs(model.weights[largest[0]])
+    bars = ["#" * max(1, round(20 * abs(model.weights[i]) / top)) for i in largest]
+    shown = [name if len(name) <= width else name[: width - 3] + "..." for name in names]
+    lines = ["", f"largest weights ({len(largest)} of {np.count_nonzero(model.weights):,})"]
+    room = 80 - width - 14
+    return lines + [
+        f"{name:<{width}} {model.weights[i]:>12.5g} {bar[: max(0, room)]}".rstrip()
+        for name, i, bar in zip(shown, largest, bars)
+    ]
+
+
+def _with_blank(lines: list[str]) -> list[str]:
+    return ["", *lines] if lines else []
+
+
+# ---------------------------------------------------------------------- calibration
+
+
+def calibration_line(model: LinearModel) -> str:
+    """What `calibration_lines` says, in one line."""
+    if model.calibration is None:
+        return "scores only, no probabilities"
+    name = {"platt": "Platt", "isotonic": "isotonic"}[model.calibration.method]
+    if model.reliability is None:
+        return f"probabilities, {name}"
+    before, after = (model.reliability["figures"][one] for one in ("logistic", "calibrated"))
+    return f"probabilities, {name}: Brier score {_small(after['brier'])}, uncalibrated {_small(before['brier'])}"
+
+
+def calibration_lines(model: LinearModel) -> list[str]:
+    """How scores become probabilities, and how reliable these are."""
+    calibration = model.calibration
+    if calibration is None:
+        return ["probability: none, the model is not calibrated"]
+    name = {"platt": "Platt's logistic function", "isotonic": "isotonic regression"}[calibration.method]
+    lines = [
+        f"probability: {name}, from the scores of {calibration.n_rows:,} rows",
+        f"({calibration.n_positive:,} positive) before they were learnt",
+    ]
+    if model.reliability is not None:
+        n, p = model.reliability["n_rows"], model.reliability["n_positive"]
+        lines += [
+            f"checked on the newer half ({n:,} rows, {p:,} positive), fitted to the older half:",
+            *reliability_lines(model.reliability),
+        ]
+    return lines
+
+
+def reliability_lines(reliability: dict[str, Any]) -> list[str]:
+    """Brier score, log loss and calibration error, and a table of predicted and observed shares.
+
+    Parameters
+    ----------
+    reliability : dict
+        From `opauc_bench.streaming.calibration.Reliability.to_json`.
+    """
+    lines = ["", f"{'':<21} {'Brier':>10} {'log loss':>10} {'calibration error':>18}"]
+    for key, figures in reliability["figures"].items():
+        error = _small(figures["calibration_error"]) if "calibration_error" in figures else "-"
+        numbers = f"{_small(figures['brier']):>10} {_small(figures['log_loss']):>10} {error:>18}"
+        lines.append(f"{_NAMES[key]:<21} {numbers}")
+    bins = reliability["bins"]
+    top = max(max(predicted, observed) for _, predicted, observed in bins)
+    lines += ["", f"{'rows':>11} {'predicted':>10} {'positive':>10}  p predicted, o observed, * both"]
+    for rows, predicted, observed in bins:
+        bar = [" "] * (_BAR + 1)
+        for share, mark in ((predicted, "p"), (observed, "o")):
+            place = round(_BAR * share / top) if top > 0 else 0
+            bar[place] = mark if bar[place] == " " else "*"
+        lines.append(f"{rows:>11,} {_small(predicted):>10} {_small(observed):>10} |{''.join(bar).rstrip()}")
+    return lines
+
+
+def _small(value: float) -> str:
+    """``.01234``."""
+    return f"{value:.5f}".removeprefix("0")
