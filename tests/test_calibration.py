@@ -56,7 +56,7 @@ def test_isotonic_is_scikit_learns():
     scores = np.round(scores, 2)  # with ties
     fitted = calibrate(scores, positive, "isotonic")
     expected = IsotonicRegression(out_of_bounds="clip").fit(scores, positive)
-    at = np.r_[np.linspace(-20, 20, 5001), scores]
+    at = np.r_[-20.0, scores, 20.0]
     np.testing.assert_allclose(fitted.probability(at), np.clip(expected.predict(at), *bounds(positive)), atol=1e-12)
 
 
@@ -113,9 +113,7 @@ def test_a_pass_is_calibrated_by_its_second_half():
     scores, positive = sample(3000)
     calibration, reliability = calibrate_pass(scores, positive, 3200)
     assert calibration.n_rows == 1600
-    np.testing.assert_array_equal(
-        calibration.probability(scores), calibrate(scores[-1600:], positive[-1600:]).probability(scores)
-    )
+    assert calibration.to_json() == calibrate(scores[-1600:], positive[-1600:]).to_json()
     assert reliability == check(calibration, scores[-1600:], positive[-1600:]).to_json()
     assert reliability["n_rows"] == 800
     assert calibrate_pass(scores, positive, 10**6)[0].n_rows == 3000

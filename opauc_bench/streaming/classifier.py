@@ -41,7 +41,9 @@ def _is_calibrated(classifier: TrainedClassifier) -> bool:
 
 
 class TrainedClassifier(ClassifierMixin, BaseEstimator):
-    """A trained linear model. It has no ``fit``: ``opauc-bench train --continue`` goes on training.
+    """A trained linear model, which cannot be fitted: ``opauc-bench train --continue`` goes on training.
+
+    In meta-estimators that fit, such as CalibratedClassifierCV, wrap it in ``sklearn.frozen.FrozenEstimator``.
 
     Parameters
     ----------
@@ -58,6 +60,15 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(self, model: LinearModel):
         self.model = model
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return f"<{type(self).__name__}: {self.model.learner}, {self.n_features_in_:,} features>"
+
+    def fit(self, X: Any, y: Any = None) -> TrainedClassifier:
+        """Raise TypeError."""
+        raise TypeError(
+            "this model is trained: wrap it in sklearn.frozen.FrozenEstimator, or use opauc-bench train --continue"
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -155,12 +155,12 @@ def _with_blank(lines: list[str]) -> list[str]:
 def calibration_line(model: LinearModel) -> str:
     """What `calibration_lines` says, in one line."""
     if model.calibration is None:
-        return "scores only, no probabilities"
+        return "not calibrated"
     name = {"platt": "Platt", "isotonic": "isotonic"}[model.calibration.method]
     if model.reliability is None:
-        return f"probabilities, {name}"
+        return f"calibrated ({name})"
     before, after = (model.reliability["figures"][one] for one in ("logistic", "calibrated"))
-    return f"probabilities, {name}: Brier score {_small(after['brier'])}, uncalibrated {_small(before['brier'])}"
+    return f"calibrated ({name}): Brier score {_small(after['brier'])}, {_small(before['brier'])} without"
 
 
 def calibration_lines(model: LinearModel) -> list[str]:
