@@ -17,6 +17,7 @@ from test_streaming import a_model, estimator, rows, trained, write
 
 import opauc_bench
 from opauc_bench.errors import DataError
+from opauc_bench.learners.online import OnlineModel
 from opauc_bench.streaming.calibration import calibrate
 from opauc_bench.streaming.model import LinearModel
 
@@ -31,7 +32,7 @@ def desk(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(invoke, desk):
-    done = invoke("train", "data.svm", "--learner", "ftrl_auc", "--out", "model.npz", cwd=desk)
+    done = invoke("train", "data.svm", "--learner", "ftrl_auc", "--no-tune", "--out", "model.npz", cwd=desk)
     assert done.returncode == 0, done.stderr
     return desk / "model.npz"
 
@@ -132,17 +133,19 @@ def test_score_says_what_to_do_without_calibration(command, desk, tmp_path):
     assert "--calibration auto" in done.stderr
 
 
-@pytest.mark.parametrize(("given", "method"), [("auto", "isotonic"), ("isotonic", "isotonic"), ("platt", "platt")])
-def test_the_calibration_is_that_of_scores_before_rows_were_learnt(command, desk, tmp_path, given, method):
-    model = trained(command, desk, tmp_path, "--learner", "ftrl_auc", "--calibration", given)
-    X, y = load_svmlight_file(str(desk / "data.svm"))
-    learner, scores = estimator("ftrl_auc"), []
-    bounds = [0, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 9000]
-    for start, stop in pairwise(bounds):
-        scores.append(X[start:stop] @ learner.coef_[0] if start else np.zeros(stop))
-        learner.partial_fit(X[start:stop], y[start:stop])
-    expected = calibrate(np.concatenate(scores)[-4500:] + learner.intercept_[0], y[-4500:] > 0, given)
+@pytest.mark.parametrize(("given", "method"), [("auto", "platt"), ("isotonic", "isotonic"), ("platt", "platt")])
+def test_the_calibration_is_that_of_scores_before_rows_were_learnt(command, tmp_path, given, method):
+    X, y = rows(1000)
+    write(tmp_path / "data.svm", X, y)
+    model = trained(command, tmp_path, tmp_path, "--learner", "ftrl_auc", "--no-tune", "--calibration", given)
+    X, y = load_svmlight_file(str(tmp_path / "data.svm"))
+    learner, scores = OnlineModel(estimator("ftrl_auc"), n_features=9), []
+    for row in range(1000):
+        scores.append(learner.scores(X[row])[0])
+        learner.learn(X[row], y[row : row + 1] > 0)
+    expected = calibrate(np.array(scores[500:]) + model.intercept, y[500:] > 0, given)
     assert model.calibration.method == method
+    assert (model.calibration.n_rows, model.calibration.n_positive) == (500, (y[500:] > 0).sum())
     at = np.linspace(-3, 3, 50)
     np.testing.assert_allclose(model.calibration.probability(at), expected.probability(at), rtol=1e-6)
 
@@ -220,7 +223,7 @@ def test_a_model_without_state_is_smaller(command, desk, tmp_path):
     with_state = trained(command, desk, tmp_path)
     assert with_state.state is None  # it is not read unless it is wanted
     size = (tmp_path / "m.npz").stat().st_size
-    assert LinearModel.load(tmp_path / "m.npz", with_state=True).state["model"]["learner"]["n_rows"] == 9000
+    assert LinearModel.load(tmp_path / "m.npz", with_state=True).state["pass"]["numbers"]["n_rows"] == 9000
     trained(command, desk, tmp_path, "--small", "--overwrite")
     assert (tmp_path / "m.npz").stat().st_size < size
     assert LinearModel.load(tmp_path / "m.npz", with_state=True).state is None

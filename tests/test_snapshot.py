@@ -184,8 +184,9 @@ def test_states_that_do_not_fit_are_refused(path, value):
 
 
 def test_the_state_of_another_learner_is_refused():
-    with pytest.raises(ValueError, match="expected the entries"):
-        OnlineModel.restored(estimator("ftrl_auc"), saved_state())
+    for name in ("ftrl_auc", "uni_log"):  # the second has the same parameter
+        with pytest.raises(ValueError, match="no state of a pass|expected"):
+            OnlineModel.restored(estimator(name), saved_state())
 
 
 def test_generator_states_are_checked():

@@ -38,12 +38,18 @@ Assignments = Annotated[
 def train(
     file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
     out: Annotated[Path, typer.Option("--out", help="File for the model, such as model.npz.")],
+    resume: Annotated[
+        Path | None,
+        typer.Option("--continue", metavar="MODEL", help="Go on training this model, with the settings that it has."),
+    ] = None,
     learner: Annotated[
-        str, typer.Option("--learner", "-l", help="auto, or a one-pass learner of: opauc-bench learners list.")
-    ] = "auto",
+        str | None,
+        typer.Option("--learner", "-l", help="auto (default), or a one-pass learner of: opauc-bench learners list."),
+    ] = None,
     tune: Annotated[
-        bool, typer.Option("--tune/--no-tune", help="Compare settings on the way, or train the one that is given.")
-    ] = True,
+        bool | None,
+        typer.Option("--tune/--no-tune", help="Compare settings on the way (default), or train the one that is given."),
+    ] = None,
     eta: Eta = None,
     lam: Lam = None,
     gamma: Gamma = None,
@@ -61,7 +67,9 @@ def train(
         int | None, typer.Option("--rows", min=1, help="Number of rows, for learners that need it.")
     ] = None,
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Indices begin with 0.")] = False,
-    window: Annotated[int, typer.Option("--window", min=2, help="Number of latest rows in the AUC.")] = 100_000,
+    window: Annotated[
+        int | None, typer.Option("--window", min=2, help="Number of latest rows in the AUC (default: 100,000).")
+    ] = None,
     calibration: Annotated[
         Calibrations,
         typer.Option(
@@ -95,6 +103,7 @@ def train(
     return train_model(
         Training(
             file=file,
+            resume=resume,
             learner=learner,
             tune=tune,
             given=given,

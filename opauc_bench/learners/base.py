@@ -417,6 +417,11 @@ class OnePassLearner(LinearRanker):
             return self._state.scores(X.toarray())
 
     @property
+    def n_rows_expected(self) -> int | None:
+        """How many rows the pass was begun for, if that was known."""
+        return self._n_rows_expected
+
+    @property
     def live_settings(self) -> dict[str, np.ndarray]:
         """Values of the grid axes of the settings in this pass, each of shape (n_live,)."""
         return self._state.settings

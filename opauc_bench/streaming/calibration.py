@@ -92,20 +92,16 @@ class Calibration:
 
 
 def calibrate_pass(
-    scores: np.ndarray, positive: np.ndarray, n_rows: int, method: str = "auto"
+    scores: np.ndarray, positive: np.ndarray, method: str = "auto"
 ) -> tuple[Calibration | None, dict[str, Any] | None]:
-    """Calibrate the progressive scores of a pass, and check it; (None, None) where `calibrate` returns None.
-
-    Scores of the beginning come from another model, on another scale: of a pass of ``n_rows`` rows, only those of the
-    second half are used.
+    """Calibrate progressive scores, and check it; (None, None) where `calibrate` returns None.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Of the latest rows, in their order, with the intercept of the model.
+        Of recent rows, in their order, with the intercept of the model. Scores of the beginning of a pass come from
+        another model, on another scale.
     positive : ndarray of bool, shape (n,)
-    n_rows : int
-        How many rows were learnt in all.
     method : {'auto', 'isotonic', 'platt', 'none'}, default='auto'
 
     Returns
@@ -114,8 +110,6 @@ def calibrate_pass(
     reliability : dict or None
         `Reliability.to_json` of its check.
     """
-    kept = len(scores) - min(len(scores), n_rows // 2)
-    scores, positive = scores[kept:], positive[kept:]
     calibration = calibrate(scores, positive, method) if np.isfinite(scores).all() else None
     reliability = None if calibration is None else check(calibration, scores, positive)
     return calibration, None if reliability is None else reliability.to_json()

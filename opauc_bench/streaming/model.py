@@ -55,10 +55,6 @@ class LinearModel:
         Numbers of rows, and the AUC of the scores that recent ones had before they were learnt; at most 60.
     version : str
         Of this program.
-    leaderboard : list of dict
-        Settings that were tried, best first.
-    progress : list of [int, float]
-        Numbers of rows, and the AUC over the latest rows at that point.
     calibration : Calibration, optional
         From scores to probabilities.
     reliability : dict, optional
@@ -79,8 +75,6 @@ class LinearModel:
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     progress: list[list] = field(default_factory=list)
     version: str = field(default=__version__)
-    leaderboard: list[dict[str, Any]] = field(default_factory=list)
-    progress: list[list[float]] = field(default_factory=list)
     calibration: Calibration | None = None
     reliability: dict[str, Any] | None = None
     state: dict[str, Any] | None = field(default=None, repr=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from ..evaluation.auc import _auc_of_sorted
@@ -40,6 +43,29 @@ class RecentScores:
     def keep(self, columns: np.ndarray) -> None:
         """Keep the scores of some settings, by their positions."""
         self._blocks = [(scores[:, columns], positive) for scores, positive in self._blocks]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is kept, to go on by `restored`."""
+        blocks = self._blocks or [(np.zeros((0, 0)), np.zeros(0, dtype=bool))]
+        return {
+            "size": self._size,
+            "seen": self._seen,
+            "scores": np.concatenate([scores for scores, _ in blocks]),
+            "positive": np.concatenate([positive for _, positive in blocks]),
+            "lengths": [len(positive) for _, positive in self._blocks],
+        }
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> RecentScores:
+        """Go on where `snapshot` was called."""
+        recent = cls(saved["size"])
+        scores, positive = np.array(saved["scores"], dtype=float), np.array(saved["positive"], dtype=bool)
+        recent._seen, recent._held = saved["seen"], len(positive)
+        ends = np.cumsum(saved["lengths"], dtype=int)
+        if scores.ndim != 2 or len({len(scores), len(positive), *ends[-1:].tolist()}) != 1:
+            raise ValueError("the scores of the state are not those of its rows")
+        recent._blocks = list(zip(np.split(scores, ends), np.split(positive, ends)))[: len(ends)]
+        return recent
 
     def rows_of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """The scores of one setting, shape (n,), and which of the rows are positive."""

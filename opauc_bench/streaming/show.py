@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from .leaderboard import shown_leaderboard
 from .model import LinearModel
 from .progress import shown_auc
 from .rows import shown_label
@@ -44,7 +45,7 @@ def model_lines(model: LinearModel, file: Path, n_weights: int) -> list[str]:
         return [
             *_facts(model, file),
             *_plot(model.progress),
-            *_leaderboard(model.leaderboard),
+            *(["", *shown_leaderboard(model.leaderboard).splitlines()] if len(model.leaderboard) > 1 else []),
             *_with_blank(calibration_lines(model)),
             *_weights(model, n_weights),
         ]
@@ -102,12 +103,11 @@ def _plot(progress: list[list[float]]) -> list[str]:
     if len(points) < 2:
         return []
     rows, auc = np.array(points, dtype=float).T
-    at = np.linspace(rows[0], rows[-1], _COLUMNS)
-    values = np.interp(at, rows, auc)
+    values = np.interp(np.geomspace(rows[0], rows[-1], _COLUMNS), rows, auc)
     low, high = float(values.min()), float(values.max())
     low, high = (low - 0.0005, high + 0.0005) if high - low < 0.001 else (low, high)
     heights = np.rint((values - low) / (high - low) * (_ROWS - 1)).astype(int)
-    lines = ["", "AUC of the latest rows, by the number of rows learnt"]
+    lines = ["", "AUC of the latest rows, by the number of rows learnt (logarithmic)"]
     for height in range(_ROWS - 1, -1, -1):
         label = shown_auc(low + (high - low) * height / (_ROWS - 1)) if height % 7 == 0 or height == 3 else ""
         marks = "".join("*" if here == height else " " for here in heights)
@@ -115,10 +115,6 @@ def _plot(progress: list[list[float]]) -> list[str]:
     first, last = f"{int(rows[0]):,}", f"{int(rows[-1]):,} rows"
     lines += ["         +" + "-" * _COLUMNS, f"          {first}{last:>{_COLUMNS - len(first)}}"]
     return lines
-
-
-def _leaderboard(leaderboard: list[dict[str, Any]]) -> list[str]:
-    return []
 
 
 def _largest(model: LinearModel, n: int) -> np.ndarray:

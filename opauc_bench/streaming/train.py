@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
@@ -19,11 +19,14 @@ from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
 from .rows import LabelledRows, Source, shown_label
+from .session import load_session, state_of
 from .settings import AUTO, candidates, step_option
 from .show import calibration_line
 from .tuning import SHORT_BLOCK, Candidate, TunedModel
 
 __all__ = ["Training", "train_model"]
+
+_WINDOW = 100_000
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,12 @@ class Training:
     ----------
     file : str
         A svmlight file, plain or compressed; ``-`` is standard input.
-    learner : str
-        A name, or "auto" for those that suit the rows.
-    tune : bool
-        Whether to compare settings, or to train the one that is given.
+    resume : Path, optional
+        A model to go on with. Options that are given have to agree with it.
+    learner : str, optional
+        A name, or by default "auto" for those that suit the rows.
+    tune : bool, optional
+        Whether to compare settings, which is the default, or to train the one that is given.
     given : dict of str to str or None
         Parameters of the learner as they were typed.
     assignments : list of str
@@ -52,18 +57,21 @@ class Training:
         Label of the positive class; by default the greater one.
     unit_length : bool
     zero_based : bool
-    window : int
-        How many rows the AUC is taken over.
+    window : int, optional
+        How many rows the AUC is taken over, by default 100,000.
     calibration : str
         One of `opauc_bench.streaming.calibration.METHODS`.
     small : bool
         Leave out of the model what is needed to go on.
     quiet : bool
+    labels : tuple of float
+        Both labels, if they are known beforehand.
     """
 
     file: str
-    learner: str
-    tune: bool
+    resume: Path | None
+    learner: str | None
+    tune: bool | None
     given: dict[str, str | None]
     assignments: list[str]
     out: Path
@@ -73,10 +81,11 @@ class Training:
     positive: float | None
     unit_length: bool
     zero_based: bool
-    window: int
+    window: int | None
     calibration: str
     small: bool
     quiet: bool
+    labels: tuple[float, ...] = ()
 
 
 def train_model(what: Training) -> int:
@@ -98,12 +107,12 @@ def train_model(what: Training) -> int:
     except (OpaucBenchError, MemoryError):
         raise
     except Exception as error:
-        file = what.learner.rpartition(":")[0]
+        file = (what.learner or "").rpartition(":")[0]
         if not file.endswith(".py"):
             raise
         raise LearnerError(
             f"{what.learner} raised {type(error).__name__}: {error} ({place_of(error, Path(file).resolve())})",
-            shlex.join(["opauc-bench", "learners", "check", what.learner]),
+            shlex.join(["opauc-bench", "learners", "check", str(what.learner)]),
         ) from error
 
 
@@ -111,35 +120,59 @@ def _train(what: Training) -> int:
     require_free(what.out, what.overwrite)
     if what.out.exists() and what.file != "-" and Path(what.file).exists() and what.out.samefile(what.file):
         raise ResultsError(f"{what.out} is the file to learn from", "another name for the model, with --out")
-    entered = candidates(what.learner, what.given, what.assignments, what.tune)
-    n_features, n_rows = _required_sizes(what, entered)
+    what, model = _begun(what) if what.resume is None else _resumed(what.resume, what)
+    n_before = model.n_rows
     with contextlib.closing(Source(what.file)) as source:
         rows = LabelledRows(
             source,
-            n_features=n_features,
+            n_features=what.n_features,
             zero_based=what.zero_based,
             unit_length=what.unit_length,
             positive=what.positive,
         )
-        model = TunedModel(entered, window=what.window, n_features=n_features, n_rows=n_rows)
+        rows.labels = list(what.labels)
         meter = Meter(source, what.quiet)
         try:
             complete = _pass(rows, model, meter)
-            if not complete and (not model.n_rows or len(rows.labels) < 2):
+            if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
                 raise _Nothing
+            state = None if what.small else state_of(what, model)
             trained = model.finish(rows.classes)
         except _Nothing:
             meter.clear()
             print("interrupted before there was anything to save: no model is written", file=sys.stderr)
             return 130
         except DivergenceError as error:
-            raise _diverged(error, what, entered) from None
+            raise _diverged(error, what, model.candidates[0]) from None
         finally:
             meter.clear()
-    result = _result(what, trained, model, complete)
+    result = _result(what, trained, model, complete, state)
     result.save(what.out)
-    _print_summary(what, result, trained, model, meter, complete, n_rows)
+    _print_summary(what, result, trained, model, meter, n_before)
     return 0 if complete else 130
+
+
+def _begun(what: Training) -> tuple[Training, TunedModel]:
+    """A new pass, and the options with all defaults."""
+    learner, tune, window = what.learner or AUTO, what.tune is not False, what.window or _WINDOW
+    entered = candidates(learner, what.given, what.assignments, tune)
+    n_features, n_rows = _required_sizes(what, learner, entered)
+    model = TunedModel(entered, window=window, n_features=n_features, n_rows=n_rows)
+    return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
+
+
+def _resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
+    """The pass that a model comes from, and the options of that pass."""
+    session = load_session(file, what)
+    same = replace(
+        what,
+        positive=session.model.classes[1],
+        unit_length=session.model.unit_length,
+        zero_based=session.model.zero_based,
+        labels=session.model.classes,
+        **session.options,
+    )
+    return same, session.pass_
 
 
 class _Nothing(Exception):
@@ -199,12 +232,12 @@ class _Interruption:
             raise KeyboardInterrupt
 
 
-def _required_sizes(what: Training, entered: list[Candidate]) -> tuple[int | None, int | None]:
+def _required_sizes(what: Training, name: str, entered: list[Candidate]) -> tuple[int | None, int | None]:
     """Numbers of features and rows: as given, or counted where a learner cannot begin without them."""
     missing = []
     if what.n_rows is None and not all(hasattr(one.learner, "partial_fit") for one in entered):
         missing.append("rows")
-    if what.n_features is None and what.learner != AUTO and not OnlineModel.can_widen(entered[0].learner):
+    if what.n_features is None and name != AUTO and not OnlineModel.can_widen(entered[0].learner):
         missing.append("features")
     if not missing:
         return what.n_features, what.n_rows
@@ -212,12 +245,12 @@ def _required_sizes(what: Training, entered: list[Candidate]) -> tuple[int | Non
         if not source.again:
             options = " and ".join(f"--{one} N" for one in missing)
             raise LearnerError(
-                f"{what.learner} needs the number of {' and '.join(missing)} before the first row, "
+                f"{name} needs the number of {' and '.join(missing)} before the first row, "
                 f"and {source.name} can be read only once",
                 options + ("  # the largest index will do" if "features" in missing else ""),
             )
         if not what.quiet:
-            print(f"counting {' and '.join(missing)} first: {what.learner} needs them", file=sys.stderr)
+            print(f"counting {' and '.join(missing)} first: {name} needs them", file=sys.stderr)
         n_rows, n_features, meter = 0, 0, Meter(source, what.quiet)
         for chunk in source.chunks(n_features=what.n_features, zero_based=what.zero_based):
             n_rows, n_features = n_rows + chunk.X.shape[0], max(n_features, chunk.X.shape[1])
@@ -229,19 +262,21 @@ def _required_sizes(what: Training, entered: list[Candidate]) -> tuple[int | Non
     )
 
 
-def _diverged(error: DivergenceError, what: Training, entered: list[Candidate]) -> LearnerError:
+def _diverged(error: DivergenceError, what: Training, first: Candidate) -> LearnerError:
     """The same with what to do about it here."""
-    step = step_option(entered[0].name, entered[0].learner)
+    step = step_option(first.name, first.learner)
     return LearnerError(
         f"{str(error).partition(': take smaller')[0]}: the steps are too large for these features; no model is written",
         step if what.unit_length else f"--normalize, which brings rows to unit length; or {step}",
     )
 
 
-def _result(what: Training, trained: OnePassLearner, model: TunedModel, complete: bool) -> LinearModel:
+def _result(
+    what: Training, trained: OnePassLearner, model: TunedModel, complete: bool, state: dict | None
+) -> LinearModel:
     intercept = float(trained.intercept_[0])
     scores, positive = model.recent()
-    calibration, reliability = calibrate_pass(scores + intercept, positive, model.n_rows, what.calibration)
+    calibration, reliability = calibrate_pass(scores + intercept, positive, what.calibration)
     return LinearModel(
         weights=trained.coef_[0],
         intercept=intercept,
@@ -256,6 +291,7 @@ def _result(what: Training, trained: OnePassLearner, model: TunedModel, complete
         progress=model.progress,
         calibration=calibration,
         reliability=reliability,
+        state=state,
     )
 
 
@@ -266,12 +302,12 @@ def _taken_over(model: TunedModel) -> str:
     return f"with {SHORT_BLOCK} rows or fewer, none is scored before it is learnt"
 
 
-def _print_summary(what, result, trained, model, meter, complete, n_rows) -> None:
+def _print_summary(what, result, trained, model, meter, n_before) -> None:
     """Print what has been trained and how well it ranks."""
-    if not complete:
+    if not result.complete:
         print(f"interrupted: the model of the first {model.n_rows:,} rows is written", file=sys.stderr)
-    elif n_rows is not None and n_rows != model.n_rows:
-        print(f"note: expected {n_rows:,} rows, got {model.n_rows:,}", file=sys.stderr)
+    elif what.n_rows is not None and what.n_rows != model.n_rows:
+        print(f"note: expected {what.n_rows:,} rows, got {model.n_rows:,}", file=sys.stderr)
     if what.quiet:
         return
     if len(model.leaderboard) > 1:
@@ -281,7 +317,9 @@ def _print_summary(what, result, trained, model, meter, complete, n_rows) -> Non
     share = trained.class_counts_[0] / model.n_rows
     weights = trained.coef_[0]
     print(f"{model.leader} ({settings})")
-    print(f"rows      {model.n_rows:,} in {meter.seconds:.1f} s ({model.n_rows / meter.seconds:,.0f} rows/s)")
+    n_new = model.n_rows - n_before
+    in_all = f" more, {model.n_rows:,} in all," if n_before else ""
+    print(f"rows      {n_new:,}{in_all} in {meter.seconds:.1f} s ({n_new / meter.seconds:,.0f} rows/s)")
     print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
     print(f"AUC       {shown_auc(model.auc())}, {_taken_over(model)}")
     print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")

@@ -18,14 +18,15 @@ schedule has room for are left, those with the least AUC are dropped, the best o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ..learners import DivergenceError, OnePassLearner
+from ..learners import DivergenceError, OnePassLearner, get_learner
 from ..learners.online import OnlineModel
 from .samples import RecentScores
 
@@ -42,6 +43,7 @@ _NOT_CATCHING_UP = 0.75
 _ACROSS_FROM = 131072  # rows; before, settings are compared with others of their learner only
 _FEWEST_BLOCKS = 16  # with both classes, for standard errors to mean something
 _MOST_PROGRESS = 60
+_NUMBERS = ("_n_learnt", "n_rows", "n_features")  # of a TunedModel
 
 
 @dataclass
@@ -146,6 +148,11 @@ class TunedModel:
         self.progress: list[list] = []
 
     @property
+    def candidates(self) -> list[Candidate]:
+        """Those of which a setting is still trained."""
+        return [one.candidate for one in self._entrants]
+
+    @property
     def live(self) -> list[_Setting]:
         """The settings that are still trained, in the order of the columns of their scores."""
         return [setting for entrant in self._entrants for setting in entrant.settings]
@@ -231,6 +238,81 @@ class TunedModel:
         if len(entrant.settings) > 1:
             entrant.model.learner.keep_settings(np.array([entrant.settings.index(self._leader)]))
         return entrant.model.finish(classes)
+
+    # ------------------------------------------------------------------ a pass in several sessions
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that is remembered, to go on by `restored`: a tree of arrays, numbers and text.
+
+        It is a copy, because `finish` learns the rows that wait for more, and leaves one setting.
+        """
+        waiting = self._taken() if self._waiting else (sparse.csr_matrix((0, 0)), np.zeros(0, dtype=bool))
+        if len(waiting[1]):
+            self._waiting = [waiting]
+        entrants = [
+            {
+                "candidate": {key: value for key, value in vars(one.candidate).items() if key not in ("learner", "grid")},
+                "parameters": one.candidate.learner.get_params(),
+                "model": one.model.snapshot(),
+                "settings": [self._settings.index(setting) for setting in one.settings],
+            }
+            for one in self._entrants
+        ]
+        X, positive = waiting
+        return copy.deepcopy(
+            {
+                "entrants": entrants,
+                "settings": [vars(setting) for setting in self._settings],
+                "leader": self._settings.index(self._leader),
+                "recent": self._recent.snapshot(),
+                "waiting": {"X": [X.data, X.indices, X.indptr, X.shape[1]], "positive": positive},
+                "numbers": {name: getattr(self, name) for name in _NUMBERS},
+                "progress": self.progress,
+            }
+        )
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> TunedModel:
+        """Go on where `snapshot` was called: rows that follow give the same model, bit for bit, as without the pause.
+
+        Raises
+        ------
+        LearnerError
+            If a learner is not there any more.
+        ValueError
+            If ``saved`` is not from `snapshot`, or from another version of a learner.
+        """
+        model = cls.__new__(cls)
+        try:
+            model._settings = [_Setting(**line) for line in saved["settings"]]
+            model._leader = model._settings[saved["leader"]]
+            model._entrants = []
+            for one in saved["entrants"]:
+                learner = get_learner(one["candidate"]["name"])(**one["parameters"])
+                candidate = Candidate(learner=learner, **one["candidate"])
+                settings = [model._settings[k] for k in one["settings"]]
+                model._entrants.append(_Entrant(candidate, OnlineModel.restored(learner, one["model"]), settings))
+            model._recent = RecentScores.restored(saved["recent"])
+            *arrays, width = saved["waiting"]["X"]
+            positive = np.asarray(saved["waiting"]["positive"], dtype=bool)
+            X = sparse.csr_matrix(tuple(arrays), shape=(len(positive), width))
+            X.check_format()
+            model._waiting = [(X, positive)] if len(positive) else []
+            for name in _NUMBERS:
+                setattr(model, name, int(saved["numbers"][name]))
+            model.progress = list(saved["progress"])
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise ValueError(f"this is no state of a training ({error!r})") from error
+        n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in model._entrants]
+        if n_live != [len(one.settings) for one in model._entrants] or model._leader not in model.live:
+            raise ValueError("the settings of the state are not those of its learners")
+        return model
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a learner has had all rows that it has laid out its pass for."""
+        learners = [one.model.learner for one in self._entrants if not hasattr(one.model.learner, "partial_fit")]
+        return any((one.n_rows_expected or 0) <= self.n_rows for one in learners)
 
     # ------------------------------------------------------------------ blocks
 

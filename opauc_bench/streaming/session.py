@@ -1,0 +1,126 @@
+"""``train --continue``: what an earlier training remembers, and which options agree with it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError, DataError, LearnerError
+from .model import LinearModel
+from .rows import shown_label
+from .tuning import TunedModel
+
+if TYPE_CHECKING:
+    from .train import Training
+
+__all__ = ["Session", "load_session", "state_of"]
+
+_KEPT = ("learner", "tune", "window", "n_features", "n_rows")  # of the options, in the state
+
+
+@dataclass(frozen=True)
+class Session:
+    """An earlier training, which goes on.
+
+    Attributes
+    ----------
+    model : LinearModel
+        What it has written.
+    pass_ : TunedModel
+        As it was after the last row.
+    options : dict
+        ``learner``, ``tune``, ``window``, ``n_features`` and ``n_rows`` of the training.
+    """
+
+    model: LinearModel
+    pass_: TunedModel
+    options: dict[str, Any]
+
+
+def state_of(what: Training, model: TunedModel) -> dict[str, Any] | None:
+    """What has to be stored to go on, before the model is finished; None, with a note, if it cannot be stored."""
+    try:
+        return {"options": {name: getattr(what, name) for name in _KEPT}, "pass": model.snapshot()}
+    except TypeError as error:
+        print(
+            f"note: train --continue cannot go on with this model: {error}, which is in the state of the learner",
+            file=sys.stderr,
+        )
+        return None
+
+
+def load_session(file: Path, what: Training) -> Session:
+    """Read a model to go on with.
+
+    Raises
+    ------
+    ConfigError
+        If an option contradicts the model.
+    DataError
+        If it cannot be read, has no state, or its state is not valid.
+    LearnerError
+        If a learner is not there any more, or has laid out its pass for the rows that it has had.
+    """
+    model = LinearModel.load(file, with_state=True)
+    if model.state is None:
+        raise DataError(
+            f"{file}: this model has no state to go on from: it was trained with --small",
+            "train it again without --small",
+        )
+    try:
+        options = {name: model.state["options"][name] for name in _KEPT}
+        _require_agreement(file, what, model, options)
+        session = Session(model, TunedModel.restored(model.state["pass"]), options)
+    except (KeyError, TypeError, ValueError, MemoryError) as error:
+        raise DataError(
+            f"{file}: training cannot go on: the state is damaged, or another version of the learner has written it "
+            f"({error})",
+            "train a new model",
+        ) from None
+    if session.pass_.is_over:
+        raise LearnerError(
+            f"{file}: {model.learner} has laid out its pass for {options['n_rows']:,} rows, which have all come",
+            "train a new model, with --rows N for the rows of all files",
+        )
+    return session
+
+
+def _require_agreement(file: Path, what: Training, model: LinearModel, options: dict[str, Any]) -> None:
+    """Raise ConfigError for an option that is given and is not that of the model."""
+    parameters = [name for name, value in what.given.items() if value is not None]
+    if parameters or what.assignments:
+        one = f"--{parameters[0]}" if parameters else f"--set {what.assignments[0]}"
+        raise ConfigError(
+            f"{one} with --continue: {file} goes on with the settings that it has",
+            f"leave it out, or train a new model without --continue; opauc-bench model show {file}",
+        )
+    given: dict[str, tuple[Any, Any]] = {
+        "--learner": (what.learner, options["learner"]),
+        "--window": (what.window, options["window"]),
+        "--features": (what.n_features, options["n_features"]),
+        "--rows": (what.n_rows, options["n_rows"]),
+        "--positive": (what.positive, model.classes[1]),
+    }
+    for option, (value, of_model) in given.items():
+        if value is not None and value != of_model:
+            shown = shown_label(of_model) if isinstance(of_model, float) else of_model
+            raise _contradiction(file, option, value, f"{option} {shown}" if shown is not None else f"no {option}")
+    for option, value, has in (
+        ("--normalize", what.unit_length, model.unit_length),
+        ("--zero-based", what.zero_based, model.zero_based),
+    ):
+        if value and not has:
+            raise _contradiction(file, option, "", f"no {option}")
+    if what.tune is not None and what.tune != options["tune"]:
+        typed, instead = ("--tune", "--no-tune") if what.tune else ("--no-tune", "--tune")
+        raise _contradiction(file, typed, "", instead)
+
+
+def _contradiction(file: Path, option: str, value: Any, of_model: str) -> ConfigError:
+    typed = f"{option} {shown_label(value) if isinstance(value, float) else value}".rstrip()
+    return ConfigError(
+        f"{typed} with --continue: {file} was trained with {of_model}",
+        f"leave {option} out, or train a new model without --continue",
+    )
