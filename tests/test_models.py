@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd

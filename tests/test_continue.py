@@ -1,0 +1,291 @@
+"""``train --continue``: two files in two sessions are one file with both, whatever is trained, wherever it is cut."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+from test_streaming import ONE_PASS, estimator, rows, trained, write
+
+from opauc_bench.learners.online import OnlineModel
+from opauc_bench.streaming.model import LinearModel
+from opauc_bench.streaming.settings import candidates
+from opauc_bench.streaming.tuning import TunedModel
+
+N = 4000
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A file whose features come one after the other, in two parts as well."""
+    desk = tmp_path_factory.mktemp("desk")
+    write(desk / "both.svm", *rows(N, d=8, late=True))
+    lines = (desk / "both.svm").read_text().splitlines(keepends=True)
+    (desk / "first.svm").write_text("".join(lines[:2300]))
+    (desk / "second.svm").write_text("".join(lines[2300:]))
+    return desk
+
+
+def require_same_models(one, other):
+    np.testing.assert_array_equal(one.weights, other.weights)
+    for name in ("intercept", "classes", "learner", "parameters", "n_rows", "leaderboard", "progress", "reliability"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert (one.calibration is None) == (other.calibration is None)
+    assert one.calibration is None or one.calibration.to_json() == other.calibration.to_json()
+
+
+def run(command, desk, *arguments, fails=0):
+    done = command("train", *arguments, "--overwrite", cwd=desk)
+    assert done.returncode == fails, done.stderr
+    return done
+
+
+# ---------------------------------------------------------------------- the same model
+
+
+@pytest.mark.parametrize("name", ONE_PASS)
+def test_two_sessions_are_one(command, desk, tmp_path, name):
+    sizes = ("--features", 8, "--rows", N)
+    options = ("--learner", name, "--no-tune", *sizes)
+    whole = trained(command, desk, tmp_path, *options, file="both.svm")
+    run(command, desk, "first.svm", *options, "--out", tmp_path / "1.npz")
+    run(command, desk, "second.svm", "--continue", tmp_path / "1.npz", "--out", tmp_path / "2.npz")
+    require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
+
+
+@pytest.mark.parametrize("options", [(), ("--learner", "opauc"), ("--learner", "opauc_fd"), ("--learner", "oam_seq")])
+def test_two_sessions_are_one_with_tuning(command, desk, tmp_path, options):
+    whole = trained(command, desk, tmp_path, *options, file="both.svm")
+    run(command, desk, "first.svm", *options, "--out", tmp_path / "1.npz")
+    run(command, desk, "second.svm", "--continue", tmp_path / "1.npz", "--out", tmp_path / "2.npz")
+    require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
+    assert len(whole.leaderboard) > 3
+
+
+def stored(tree):
+    """A tree that shares no array with the original."""
+    return json.loads(json.dumps(tree, default=lambda array: {"array": array.tolist()}))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(1, N - 1), min_size=1, max_size=3, unique=True))
+def test_wherever_a_tuned_pass_is_cut(tmp_path, cuts):
+    """Several learners; the state goes through a file each time."""
+    X, y = rows(N, d=8, late=True)
+
+    def begun():
+        return TunedModel(candidates("auto", {}, [], True), window=1000)
+
+    whole, model = begun(), begun()
+    whole.learn(X, y > 0)
+    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), N]):
+        model.learn(X[start:stop], y[start:stop] > 0)
+        blank = LinearModel(np.ones(1), 0.0, (-1.0, 1.0), "auto", {}, 1, True, False, False)
+        if stop < N:
+            LinearModel(**vars(blank) | {"state": model.snapshot()}).save(tmp_path / "m.npz")
+            model.finish(np.array([-1.0, 1.0]))  # changes nothing that was stored
+            model = TunedModel.restored(LinearModel.load(tmp_path / "m.npz", with_state=True).state)
+    np.testing.assert_array_equal(model.recent()[0], whole.recent()[0])
+    one, other = (each.finish(np.array([-1.0, 1.0])) for each in (model, whole))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert (model.leaderboard, model.progress) == (whole.leaderboard, whole.progress)
+
+
+def test_new_features_labels_of_one_class_and_standard_input(command, environment, desk, tmp_path):
+    """The second part may have one class only, more features, and come from a pipe."""
+    X, y = load_svmlight_file(str(desk / "both.svm"))
+    X = sparse.hstack([X, sparse.csr_matrix(np.where(np.arange(N) > 3000, 0.5, 0.0)[:, None])]).tocsr()
+    keep = (np.arange(N) < 2300) | (y > 0)
+    write(tmp_path / "one.svm", X[:2300], y[:2300])
+    write(tmp_path / "two.svm", X[keep][2300:], y[keep][2300:])
+    write(tmp_path / "both.svm", X[keep], y[keep])
+    whole = trained(command, tmp_path, tmp_path, file="both.svm")
+    run(command, tmp_path, "one.svm", "--out", "1.npz")
+    done = subprocess.run(
+        [sys.executable, "-m", "opauc_bench", "train", "-", "--continue", "1.npz", "--out", "2.npz"],
+        stdin=(tmp_path / "two.svm").open(),
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
+    assert f"rows      {len(y[keep]) - 2300:,} more, {len(y[keep]):,} in all, in " in done.stdout
+    assert len(whole.weights) == 9
+
+
+def test_options_of_the_first_session_hold_in_the_second(command, desk, tmp_path):
+    first = ("--normalize", "--positive", "-1", "--learner", "uni_log", "--no-tune", "--eta", "0.5", "--window", 700)
+    whole = trained(command, desk, tmp_path, *first, "--calibration", "platt", file="both.svm")
+    run(command, desk, "first.svm", *first, "--out", tmp_path / "1.npz")
+    agreeing = ("--normalize", "--positive", "-1", "--learner", "uni_log", "--no-tune", "--window", 700)
+    for options in ((), agreeing):
+        run(
+            *(command, desk, "second.svm", "--continue", tmp_path / "1.npz", "--calibration", "platt", *options),
+            *("--out", tmp_path / "2.npz"),
+        )
+        require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
+    assert whole.parameters["eta"] == 0.5
+    assert whole.unit_length
+
+
+def test_a_model_may_be_replaced_by_itself(command, desk, tmp_path):
+    whole = trained(command, desk, tmp_path, file="both.svm")
+    run(command, desk, "first.svm", "--out", tmp_path / "m.npz")
+    done = command("train", "second.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "m.npz", cwd=desk)
+    assert done.returncode == 1
+    assert "is there already" in done.stderr
+    run(command, desk, "second.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "m.npz")
+    require_same_models(LinearModel.load(tmp_path / "m.npz"), whole)
+
+
+@pytest.mark.faults
+def test_an_interrupted_training_goes_on(environment, command, desk, tmp_path):
+    lines = (desk / "both.svm").read_text().splitlines(keepends=True)
+    program = subprocess.Popen(
+        [sys.executable, "-m", "opauc_bench", "train", "-", "--no-tune", "--out", "1.npz"],
+        stdin=subprocess.PIPE,
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # Two chunks, of which the first is learnt at once: the second is cut at the end of the pipe's buffer.
+    program.stdin.write("".join(lines[:1500]) * 40)
+    program.stdin.flush()
+    time.sleep(4)
+    os.kill(program.pid, signal.SIGINT)
+    assert program.wait(60) == 130, program.stderr.read()
+    n_rows = LinearModel.load(tmp_path / "1.npz").n_rows
+    assert not LinearModel.load(tmp_path / "1.npz").complete
+    everything = (lines[:1500] * 40) + lines
+    (tmp_path / "rest.svm").write_text("".join(everything[n_rows:]))
+    (tmp_path / "all.svm").write_text("".join(everything))
+    run(command, tmp_path, "rest.svm", "--continue", "1.npz", "--out", "2.npz")
+    whole = trained(command, tmp_path, tmp_path, "--no-tune", file="all.svm")
+    require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
+
+
+def test_a_learner_from_a_file_goes_on(command, desk, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from opauc_bench.learners import UniLog\n\nclass Mine(UniLog):\n    pass\n\n\n"
+        "class Odd(UniLog):\n    def _begin(self, n_features, settings):\n"
+        "        state = super()._begin(n_features, settings)\n        state.log = print\n        return state\n"
+    )
+    whole = trained(command, tmp_path, tmp_path, "--learner", "uni_log", "--no-tune", file=desk / "both.svm")
+    run(command, tmp_path, desk / "first.svm", "--learner", "own.py:Mine", "--no-tune", "--out", "1.npz")
+    run(command, tmp_path, desk / "second.svm", "--continue", "1.npz", "--out", "2.npz")
+    np.testing.assert_array_equal(LinearModel.load(tmp_path / "2.npz").weights, whole.weights)
+    # A state with something that is no value: the model is written, and says that it cannot be continued.
+    done = run(
+        *(command, tmp_path, desk / "first.svm", "--learner", "own.py:Odd", "--no-tune", "--features", 8),
+        *("--out", "3.npz"),
+    )
+    assert "note: train --continue cannot go on with this model: a builtin_function_or_method" in done.stderr
+    done = run(command, tmp_path, desk / "second.svm", "--continue", "3.npz", "--out", "4.npz", fails=3)
+    assert "no state" in done.stderr
+
+
+# ---------------------------------------------------------------------- mistakes
+
+
+@pytest.fixture(scope="module")
+def first(invoke, desk):
+    done = invoke("train", "first.svm", "--out", "first.npz", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    return desk / "first.npz"
+
+
+CONTRADICTIONS = {
+    ("--learner", "opauc"): "--learner opauc with --continue: first.npz was trained with --learner auto",
+    ("--no-tune",): "--no-tune with --continue: first.npz was trained with --tune",
+    ("--eta", "0.1"): "--eta with --continue: first.npz goes on with the settings that it has",
+    ("--set", "eps=1"): "--set eps=1 with --continue: first.npz goes on with the settings that it has",
+    ("--normalize",): "--normalize with --continue: first.npz was trained with no --normalize",
+    ("--zero-based",): "--zero-based with --continue: first.npz was trained with no --zero-based",
+    ("--window", "500"): "--window 500 with --continue: first.npz was trained with --window 100000",
+    ("--features", "8"): "--features 8 with --continue: first.npz was trained with no --features",
+    ("--rows", "4000"): "--rows 4000 with --continue: first.npz was trained with no --rows",
+    ("--positive", "-1"): "--positive -1 with --continue: first.npz was trained with --positive 1",
+}
+
+
+@pytest.mark.parametrize("options", CONTRADICTIONS)
+def test_options_that_contradict_the_model_are_errors(command, desk, first, options):
+    done = run(command, desk, "second.svm", "--continue", "first.npz", *options, "--out", "x.npz", fails=2)
+    assert f"error: {CONTRADICTIONS[options]}\n" in done.stderr
+    assert "leave" in done.stderr
+    assert not (desk / "x.npz").exists()
+
+
+def test_a_model_without_state_says_what_to_do(command, desk, tmp_path):
+    run(command, desk, "first.svm", "--small", "--out", tmp_path / "small.npz")
+    done = run(command, desk, "second.svm", "--continue", tmp_path / "small.npz", "--out", "x.npz", fails=3)
+    assert "has no state to go on from: it was trained with --small" in done.stderr
+    assert "try: train it again without --small" in done.stderr
+
+
+def test_other_labels_are_errors(command, desk, first, tmp_path):
+    X, y = load_svmlight_file(str(desk / "second.svm"))
+    write(tmp_path / "labels.svm", X, np.where(y > 0, 1, 0))
+    done = run(command, desk, tmp_path / "labels.svm", "--continue", "first.npz", "--out", "x.npz", fails=3)
+    assert "expected the labels -1 and 1, got a third one, 0" in done.stderr
+
+
+def test_a_pass_that_was_laid_out_for_its_rows_is_over(command, desk, tmp_path):
+    run(command, desk, "first.svm", "--learner", "fsauc", "--no-tune", "--out", tmp_path / "f.npz")
+    done = run(command, desk, "second.svm", "--continue", tmp_path / "f.npz", "--out", "x.npz", fails=1)
+    assert "fsauc has laid out its pass for 2,300 rows, which have all come" in done.stderr
+    assert "--rows N" in done.stderr
+
+
+def test_states_that_were_changed_are_refused(command, desk, first, tmp_path):
+    with np.load(first) as archive:
+        entries = dict(archive)
+    about = json.loads(entries["about"].item())
+
+    def refused(changed, arrays=None):
+        np.savez(tmp_path / "m.npz", **entries | (arrays or {}) | {"about": np.array(json.dumps(changed))})
+        done = run(command, desk, "second.svm", "--continue", tmp_path / "m.npz", "--out", "x.npz", fails=3)
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    for change in (
+        {"pass": {}},
+        {"options": {}},
+        {"pass": about["state"]["pass"] | {"settings": [{"a": 1}]}},
+        {"pass": about["state"]["pass"] | {"entrants": []}},
+        {"pass": about["state"]["pass"] | {"leader": 10**6}},
+        {"pass": about["state"]["pass"] | {"numbers": {}}},
+    ):
+        assert "training cannot go on: the state is damaged" in refused(about | {"state": about["state"] | change})
+    for name, array in entries.items():
+        if name.startswith("state/") and array.ndim and array.size:
+            assert "damaged" in refused(about, {name: array[:-1]})
+            break
+    for path in (".", "absent.npz", "first.svm"):
+        run(command, desk, "second.svm", "--continue", path, "--out", "x.npz", fails=3)
+
+
+def test_a_snapshot_is_not_changed_by_what_follows():
+    X, y = rows(300)
+    model = TunedModel(candidates("ftrl_auc", {}, [], False), window=100)
+    model.learn(X[:200], y[:200] > 0)
+    saved = model.snapshot()
+    before = stored(saved)
+    model.learn(X[200:], y[200:] > 0)
+    model.finish(np.array([-1.0, 1.0]))
+    assert stored(saved) == before
+    single = OnlineModel(estimator("ftrl_auc"), n_features=9)
+    single.learn(X, y > 0)
+    np.testing.assert_array_equal(single.finish(np.array([-1.0, 1.0])).coef_, model.finish(np.array([-1.0, 1.0])).coef_)
