@@ -139,12 +139,13 @@ def test_the_calibration_is_that_of_scores_before_rows_were_learnt(command, tmp_
     model = trained(command, tmp_path, tmp_path, "--learner", "ftrl_auc", "--no-tune", "--calibration", given)
     X, y = load_svmlight_file(str(tmp_path / "data.svm"))
     learner, scores = OnlineModel(estimator("ftrl_auc"), n_features=9), []
-    for row in range(1000):
-        scores.append(learner.scores(X[row])[0])
-        learner.learn(X[row], y[row : row + 1] > 0)
-    expected = calibrate(np.array(scores[500:]) + model.intercept, y[500:] > 0, given)
+    for start in range(0, 1000, 64):  # a block is scored before it is learnt
+        scores.append(learner.scores(X[start : start + 64]))
+        learner.learn(X[start : start + 64], y[start : start + 64] > 0)
+    first = 512  # the window has about half of the rows after the first block, in whole blocks
+    expected = calibrate(np.concatenate(scores)[first:] + model.intercept, y[first:] > 0, given)
     assert model.calibration.method == method
-    assert (model.calibration.n_rows, model.calibration.n_positive) == (500, (y[500:] > 0).sum())
+    assert (model.calibration.n_rows, model.calibration.n_positive) == (1000 - first, (y[first:] > 0).sum())
     at = np.linspace(-3, 3, 50)
     np.testing.assert_allclose(model.calibration.probability(at), expected.probability(at), rtol=1e-6)
 

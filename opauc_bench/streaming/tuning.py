@@ -251,7 +251,9 @@ class TunedModel:
             self._waiting = [waiting]
         entrants = [
             {
-                "candidate": {key: value for key, value in vars(one.candidate).items() if key not in ("learner", "grid")},
+                "candidate": {
+                    key: value for key, value in vars(one.candidate).items() if key not in ("learner", "grid")
+                },
                 "parameters": one.candidate.learner.get_params(),
                 "model": one.model.snapshot(),
                 "settings": [self._settings.index(setting) for setting in one.settings],
