@@ -187,7 +187,9 @@ def test_show_for_machines(command, desk, model):
 
 def test_a_plot_of_the_auc_over_the_rows(command, tmp_path):
     progress = [[1000 * k, 0.9 - 0.2 / k] for k in range(1, 50)]
-    a_model([0.0, 2.0, -1.0], progress=progress, zero_based=True).save(tmp_path / "m.npz")
+    best = {"learner": "ftrl_auc", "parameters": {}, "auc": 0.8959, "standard_error": 0.0123}
+    model = a_model([0.0, 2.0, -1.0], progress=progress, zero_based=True, leaderboard=[best])
+    model.save(tmp_path / "m.npz")
     lines = command("model", "show", "m.npz", cwd=tmp_path).stdout.splitlines()
     assert max(map(len, lines)) <= 80
     plot = [line.partition("|")[2] for line in lines if "|" in line]
@@ -197,7 +199,7 @@ def test_a_plot_of_the_auc_over_the_rows(command, tmp_path):
     assert any(line.startswith("   .7000 |") for line in lines)
     assert any(line.endswith("49,000 rows") for line in lines)
     assert any(line.startswith("1 ") for line in lines)  # features from 0
-    assert "AUC       .8959 of the latest rows" in "\n".join(lines)
+    assert "AUC       .8959 +- .0123, of the latest rows, each scored before it was learnt" in lines
 
 
 def test_show_refuses_descriptions_that_make_no_sense(tmp_path, command):

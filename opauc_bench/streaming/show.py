@@ -71,14 +71,16 @@ def model_as_json(model: LinearModel, n_weights: int) -> dict[str, Any]:
 def _facts(model: LinearModel, file: Path) -> list[str]:
     negative, positive = map(shown_label, model.classes)
     rows = f"{model.n_rows:,}" + ("" if model.complete else ", then interrupted")
-    auc = [auc for _, auc in model.progress if auc is not None][-1:]
+    auc = model.leaderboard[0]["auc"] if model.leaderboard else None
+    error = model.leaderboard[0]["standard_error"] if model.leaderboard else None
+    spread = "" if error is None else f" +- {shown_auc(error)}"
     lines = [
         f"model     {file}, {file.stat().st_size / 1e6:,.1f} MB, by opauc-bench {model.version}",
         f"learner   {model.learner}",
         *_wrapped("setting   ", [f"{name}={value}" for name, value in model.parameters.items()]),
         f"rows      {rows}",
         f"classes   {positive} (positive), {negative}",
-        *([f"AUC       {shown_auc(auc[0])} of the latest rows, each scored before learnt"] if auc else []),
+        f"AUC       {shown_auc(auc)}{spread}, of the latest rows, each scored before it was learnt",
         f"weights   {np.count_nonzero(model.weights):,} of {len(model.weights):,} are not 0",
         f"scaling   {'each row divided by its length' if model.unit_length else 'none'}",
         f"continue  {'with train --continue' if model.state else 'not possible: trained with --small'}",
@@ -172,7 +174,7 @@ def calibration_lines(model: LinearModel) -> list[str]:
     if model.reliability is not None:
         n, p = model.reliability["n_rows"], model.reliability["n_positive"]
         lines += [
-            f"checked on the newer half ({n:,} rows, {p:,} positive), fitted to the older half:",
+            f"checked: fitted to the older half, on the newer ({n:,} rows, {p:,} positive)",
             *reliability_lines(model.reliability),
         ]
     return lines

@@ -323,5 +323,6 @@ def _print_summary(what, result, trained, model, meter, n_before) -> None:
     print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
     print(f"AUC       {shown_auc(model.auc())}, {_taken_over(model)}")
     print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
-    print(f"scores    {calibration_line(result)}")
+    too_few = result.calibration is None and what.calibration != "none"
+    print(f"scores    {calibration_line(result)}{': too few rows of a class were scored' if too_few else ''}")
     print(f"model     {what.out}")
