@@ -162,7 +162,7 @@ def test_commands_parse_and_name_what_exists(line, folder, monkeypatch):
                 experiment = load_experiment(folder / config if (folder / config).is_file() else find_config(config))
             assert set(given.get("dataset") or ()) <= set(experiment.datasets)
             assert set(given.get("learner") or ()) <= set(experiment.columns)
-        elif name in ("check", "show"):
+        elif name in ("check", "show") and "name" in given:
             get_learner(given["name"], folder)
         else:
             datasets = [*(given.get("names") or ()), *filter(None, [given.get("name")])]
