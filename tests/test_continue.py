@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
-from test_streaming import ONE_PASS, estimator, rows, trained, write
+from test_streaming import ONE_PASS, estimator, rows, write
 
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.streaming.model import LinearModel
@@ -46,6 +46,12 @@ def run(command, desk, *arguments, fails=0):
     done = command("train", *arguments, "--overwrite", cwd=desk)
     assert done.returncode == fails, done.stderr
     return done
+
+
+def trained(command, desk, tmp_path, *arguments, file="both.svm"):
+    """The model of a single session."""
+    run(command, desk, file, *arguments, "--out", tmp_path / "whole.npz")
+    return LinearModel.load(tmp_path / "whole.npz")
 
 
 # ---------------------------------------------------------------------- the same model

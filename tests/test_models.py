@@ -136,7 +136,7 @@ def test_score_says_what_to_do_without_calibration(command, desk, tmp_path):
 def test_the_calibration_is_that_of_scores_before_rows_were_learnt(command, tmp_path, given, method):
     X, y = rows(1000)
     write(tmp_path / "data.svm", X, y)
-    model = trained(command, tmp_path, tmp_path, "--learner", "ftrl_auc", "--no-tune", "--calibration", given)
+    model = trained(command, tmp_path, tmp_path, "--learner", "ftrl_auc", "--calibration", given)
     X, y = load_svmlight_file(str(tmp_path / "data.svm"))
     learner, scores = OnlineModel(estimator("ftrl_auc"), n_features=9), []
     for start in range(0, 1000, 64):  # a block is scored before it is learnt

@@ -45,7 +45,7 @@ class RecentScores:
         self._blocks = [(scores[:, columns], positive) for scores, positive in self._blocks]
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what is kept, to go on by `restored`."""
+        """Return what is kept, to go on by `restore`."""
         blocks = self._blocks or [(np.zeros((0, 0)), np.zeros(0, dtype=bool))]
         return {
             "size": self._size,
@@ -55,20 +55,19 @@ class RecentScores:
             "lengths": [len(positive) for _, positive in self._blocks],
         }
 
-    @classmethod
-    def restored(cls, saved: Mapping[str, Any]) -> RecentScores:
-        """Go on where `snapshot` was called."""
-        recent = cls(saved["size"])
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Take over what `snapshot` returned; ValueError if its parts do not fit."""
         scores, positive = np.array(saved["scores"], dtype=float), np.array(saved["positive"], dtype=bool)
-        recent._seen, recent._held = saved["seen"], len(positive)
         ends = np.cumsum(saved["lengths"], dtype=int)
         if scores.ndim != 2 or len({len(scores), len(positive), *ends[-1:].tolist()}) != 1:
             raise ValueError("the scores of the state are not those of its rows")
-        recent._blocks = list(zip(np.split(scores, ends), np.split(positive, ends)))[: len(ends)]
-        return recent
+        self._seen, self._held = int(saved["seen"]), len(positive)
+        self._blocks = list(zip(np.split(scores, ends), np.split(positive, ends)))[: len(ends)]
 
     def rows_of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """The scores of one setting, shape (n,), and which of the rows are positive."""
+        if not self._blocks:
+            return np.zeros(0), np.zeros(0, dtype=bool)
         scores = np.concatenate([block[:, column] for block, _ in self._blocks])
         return scores, np.concatenate([positive for _, positive in self._blocks])
 

@@ -286,29 +286,34 @@ class TunedModel:
         """
         model = cls.__new__(cls)
         try:
-            model._settings = [_Setting(**line) for line in saved["settings"]]
-            model._leader = model._settings[saved["leader"]]
-            model._entrants = []
-            for one in saved["entrants"]:
-                learner = get_learner(one["candidate"]["name"])(**one["parameters"])
-                candidate = Candidate(learner=learner, **one["candidate"])
-                settings = [model._settings[k] for k in one["settings"]]
-                model._entrants.append(_Entrant(candidate, OnlineModel.restored(learner, one["model"]), settings))
-            model._recent = RecentScores.restored(saved["recent"])
-            *arrays, width = saved["waiting"]["X"]
-            positive = np.asarray(saved["waiting"]["positive"], dtype=bool)
-            X = sparse.csr_matrix(tuple(arrays), shape=(len(positive), width))
-            X.check_format()
-            model._waiting = [(X, positive)] if len(positive) else []
-            for name in _NUMBERS:
-                setattr(model, name, int(saved["numbers"][name]))
-            model.progress = list(saved["progress"])
+            model.restore(saved)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"this is no state of a training ({error!r})") from error
-        n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in model._entrants]
-        if n_live != [len(one.settings) for one in model._entrants] or model._leader not in model.live:
-            raise ValueError("the settings of the state are not those of its learners")
         return model
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Take over what `snapshot` returned, in place of all that is there."""
+        self._settings = [_Setting(**line) for line in saved["settings"]]
+        self._leader = self._settings[saved["leader"]]
+        self._entrants = []
+        for one in saved["entrants"]:
+            learner = get_learner(one["candidate"]["name"])(**one["parameters"])
+            candidate = Candidate(learner=learner, **one["candidate"])
+            settings = [self._settings[k] for k in one["settings"]]
+            self._entrants.append(_Entrant(candidate, OnlineModel.restored(learner, one["model"]), settings))
+        self._recent = RecentScores(saved["recent"]["size"])
+        self._recent.restore(saved["recent"])
+        *arrays, width = saved["waiting"]["X"]
+        positive = np.asarray(saved["waiting"]["positive"], dtype=bool)
+        X = sparse.csr_matrix(tuple(arrays), shape=(len(positive), width))
+        X.check_format()
+        self._waiting = [(X, positive)] if len(positive) else []
+        for name in _NUMBERS:
+            setattr(self, name, int(saved["numbers"][name]))
+        self.progress = list(saved["progress"])
+        n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in self._entrants]
+        if n_live != [len(one.settings) for one in self._entrants] or self._leader not in self.live:
+            raise ValueError("the settings of the state are not those of its learners")
 
     @property
     def is_over(self) -> bool:
