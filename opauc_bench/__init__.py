@@ -4,9 +4,9 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_model", "load_results"]
+__all__ = ["__version__", "load_model", "load_results", "run"]
 
-_HOMES = {"load_model": "streaming.classifier", "load_results": "commands.export"}
+_HOMES = {"load_model": "streaming.classifier", "load_results": "commands.export", "run": "commands.python"}
 
 
 def __getattr__(name: str) -> Any:

@@ -319,7 +319,7 @@ def test_missing_file_lists_all_sources(cache, server):
     assert f"mirror {server.url}/mirror: HTTP status 404" in caught.value.message
     assert f"{server.url}/toy: HTTP status 404" in caught.value.message
     assert "--mirror <folder>" in caught.value.hint
-    assert len(server.asked) == 5  # four spellings at the mirror, no second tries
+    assert len(server.asked) == 6  # five spellings at the mirror, no second tries
 
 
 def test_server_without_answer_times_out(cache, server, monkeypatch):

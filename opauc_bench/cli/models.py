@@ -34,9 +34,33 @@ Assignments = Annotated[
 ]
 
 
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...", help="svmlight, CSV, TSV, Parquet or Arrow, also compressed; - is standard input."
+    ),
+]
+FileFormat = Annotated[
+    str | None,
+    typer.Option("--format", metavar="NAME", help="svmlight, csv, parquet or arrow (default: by name and content)."),
+]
+
+
+def _column(name: str, kind: Any, help: str, **options: Any) -> Any:
+    """An option for the columns of tables."""
+    return Annotated[kind, typer.Option(name, rich_help_panel="Columns of tables", help=help, **options)]
+
+
+Label = _column("--label", str | None, "Column of the labels.", metavar="NAME")
+Drop = _column("--drop", str | None, "Columns to leave out, separated by commas.", metavar="NAMES")
+Categorical = _column("--categorical", str | None, "Columns of numbers that are categories.", metavar="NAMES")
+MissingValues = _column("--missing", str, "Missing values: error, mean or indicator.", metavar="NAME")
+Bits = _column("--bits", int, "Categories are hashed to 2^BITS features.", min=1, max=30)
+
+
 @app.command()
 def train(
-    file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
+    files: Files,
     out: Annotated[Path, typer.Option("--out", help="File for the model, such as model.npz.")],
     resume: Annotated[
         Path | None,
@@ -58,8 +82,19 @@ def train(
     assignments: Assignments = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale rows to unit length; so does score.")] = False,
     positive: Annotated[
-        float | None, typer.Option("--positive", help="Label of the positive class (default: the greater one).")
+        str | None,
+        typer.Option("--positive", metavar="LABEL", help="Label of the positive class (default: the greater one)."),
     ] = None,
+    file_format: FileFormat = None,
+    label: Label = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
+    missing: MissingValues = "error",
+    bits: Bits = 18,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read, and count them.")
+    ] = False,
+    weights: Annotated[str | None, typer.Option("--weights", hidden=True)] = None,
     features: Annotated[
         int | None, typer.Option("--features", min=1, help="Largest index (default: grows with the rows).")
     ] = None,
@@ -84,7 +119,9 @@ def train(
 ) -> int:
     """Train a model on a file of any length: one pass, constant memory, tuned on the way.
 
-    opauc-bench train clicks.svm.gz --out model.npz
+    opauc-bench train clicks.csv.gz --label clicked --positive yes --out model.npz
+
+    opauc-bench train monday.svm.gz tuesday.svm.gz --out model.npz
 
     opauc-bench train small.svm --learner opauc --out model.npz
 
@@ -93,16 +130,30 @@ def train(
     Settings of several learners are trained side by side. Each row is scored before it is learnt; settings whose AUC on
     the latest rows is clearly worse are dropped, and the best one is the model. Parameters that are given stay fixed.
 
-    The two labels may be any numbers. Shuffle the rows beforehand if they are sorted by label.
+    The two labels may be any numbers or texts. Shuffle the rows beforehand if they are sorted by label.
 
     Ctrl-C ends the pass and writes the model of the rows so far.
     """
+    from ..data.schema import ColumnOptions
+    from ..errors import LearnerError
     from ..streaming.train import Training, train_model
+    from .options import split_names
 
+    if weights is not None:
+        raise LearnerError(
+            f"--weights {weights}: no learner takes weights of rows", f"--drop {weights}, if it is a column of the file"
+        )
+    columns = ColumnOptions(
+        label=label,
+        drop=tuple(split_names(drop) or ()),
+        categorical=tuple(split_names(categorical) or ()),
+        missing=_one_of("--missing", missing, ("error", "mean", "indicator")),
+        bits=bits,
+    )
     given = {"eta": eta, "lam": lam, "gamma": gamma, "l1": l1, "l2": l2}
     return train_model(
         Training(
-            file=file,
+            files=tuple(files),
             resume=resume,
             learner=learner,
             tune=tune,
@@ -119,35 +170,56 @@ def train(
             calibration=calibration,
             small=small,
             quiet=quiet,
+            format=_format(file_format),
+            columns=columns,
+            skip_bad_rows=skip_bad_rows,
         )
     )
+
+
+def _format(name: str | None) -> Any:
+    """Check a format of files."""
+    from ..data.inputs import FORMATS
+
+    return None if name is None else _one_of("--format", name, FORMATS)
+
+
+def _one_of(option: str, value: str, known: tuple[str, ...]) -> Any:
+    from ..errors import ConfigError
+
+    if value not in known:
+        raise ConfigError(f"{option} {value}: expected {', '.join(known[:-1])} or {known[-1]}")
+    return value
 
 
 @app.command()
 def score(
     model: Annotated[Path, typer.Argument(help="Model file that train has written.")],
-    file: Annotated[str, typer.Argument(help="svmlight file, plain, .gz, .bz2 or .xz; - is standard input.")],
+    files: Files,
     out: Annotated[Path | None, typer.Option("--out", help="File for the scores (default: standard output).")] = None,
     probability: Annotated[
         bool, typer.Option("--probability", "-p", help="Print calibrated probabilities of the positive class.")
     ] = False,
+    file_format: FileFormat = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print scores only.")] = False,
 ) -> None:
-    """Print a score for each row of a file, in its order; the higher, the more likely positive.
+    """Print a score for each row of the files, in their order; the higher, the more likely positive.
 
-    opauc-bench score model.npz new.svm.gz > scores.txt
+    opauc-bench score model.npz new.csv.gz > scores.txt
 
     zcat new.svm.gz | opauc-bench score model.npz - | head
 
-    Each line has to begin with a label; without one, write 0.
+    Tables need the columns of the model, in any order; that of the labels may be absent.
+
+    Each line of svmlight text has to begin with a label; without one, write 0.
 
     If the labels are those that the model was trained on, the AUC is printed on standard error, and with
     --probability how reliable the probabilities are.
     """
     from ..streaming.score import score_file
 
-    score_file(model, file, out, overwrite, quiet, probability)
+    score_file(model, tuple(files), out, overwrite, quiet, _format(file_format), probability)
 
 
 @model_app.command("show")

@@ -59,12 +59,17 @@ def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
     rows = []
     for entry in catalogue.values():
         size = download_size(entry, sources)
-        positive = "?" if entry.n_positive is None else f"{100 * entry.n_positive / entry.n_samples:.1f} %"
+        known = entry.n_positive and entry.n_samples
+        positive = f"{100 * entry.n_positive / entry.n_samples:.1f} %" if known else "?"
         where = availability(entry, sources) + (f" (at most {_megabytes(size)})" if size else "")
-        rows.append([entry.name, f"{entry.n_samples:,}", f"{entry.width:,}", positive, where])
+        rows.append([entry.name, _number(entry.n_samples), _number(entry.width), positive, where])
     headers = ["dataset", "rows", "features", "positive", "data"]
     align = ("left", "right", "right", "right", "left")
     return tabulate(rows, headers, tablefmt="simple", colalign=align, disable_numparse=True)
+
+
+def _number(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"
 
 
 def _megabytes(size: int) -> str:
@@ -77,16 +82,17 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
     """One dataset: its entry in the catalogue, and the facts found when it was read."""
     found = find_prepared(entry, sources)
     n_positive = found.manifest["n_positive"] if found else entry.n_positive
+    n_samples, n_features = found.X.shape if found else (entry.n_samples, entry.width)
     positive = "?" if n_positive is None else f"{n_positive:,}"
     facts = [
         ("dataset", entry.name),
         ("title", entry.title),
         ("origin", entry.origin),
         ("licence", entry.licence or "see the origin"),
-        ("rows", f"{entry.n_samples:,}, {positive} of them positive"),
-        ("features", f"{entry.width:,}" + (f", {entry.fourier.n:,} of them random cosines" if entry.fourier else "")),
+        ("rows", f"{_number(n_samples)}, {positive} of them positive"),
+        ("features", _number(n_features) + (f", {entry.fourier.n:,} of them random cosines" if entry.fourier else "")),
         ("positive", _positive_classes(entry)),
-        ("scaling", _SCALINGS[entry.scaling]),
+        ("scaling", _SCALINGS[found.manifest["scaling"] if found else entry.scaling or "minmax"]),
         ("data", availability(entry, sources)),
     ]
     if entry.base:
@@ -117,7 +123,9 @@ _ROW_METADATA = {
 def _positive_classes(entry: DatasetEntry) -> str:
     if entry.positive:
         return "classes " + ", ".join(map(str, entry.positive))
-    return "the largest class" if entry.largest_class else f"random half of the classes, seed {entry.random_half.seed}"
+    if entry.random_half is not None:
+        return f"random half of the classes, seed {entry.random_half.seed}"
+    return "the largest class" if entry.largest_class else "the greater one of two labels"
 
 
 def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> tuple[list[str], bool]:

@@ -14,7 +14,7 @@ from .planning import fold_problems, left_out_cases, measure_estimators, memory_
 from .progress import Estimate, duration
 from .recorded import Recorded
 from .session import Session, shell_command
-from .terminal import counted, wrapped
+from .terminal import counted, say, wrapped
 
 __all__ = ["describe_plan", "describe_status"]
 
@@ -27,6 +27,11 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     recorded = Recorded.read(session)
     local = LocalData(session.catalogue, session.sources)
     local.find(session.experiment.datasets)
+    for dataset in session.experiment.datasets:
+        entry = session.catalogue[dataset]
+        known = dataset in local.prepared or dataset in recorded.manifest.datasets
+        if not known and not (entry.n_samples and entry.width) and availability(entry, session.sources) != "download":
+            local.prepare(dataset, say)  # rows and features of own files are counted
     plan = plan_locally(recorded, local)
     if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
         plan = plan_locally(recorded, local)
@@ -69,6 +74,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         notes.append(f"{failed} of the done tasks have failed: --retry-failed computes them again.")
     if download:
         notes.append(f"To download: {download / 1e6:.0f} MB.")
+    notes += [f"{line}." for line in local.absences()]
     if missing:
         notes.append(f"Unavailable: {', '.join(missing)}.")
     notes += [f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged]

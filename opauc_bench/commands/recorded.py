@@ -142,14 +142,17 @@ class Recorded:
 
 
 def shapes_of(session: Session, facts: Mapping[str, DatasetFacts]) -> dict[str, Shape]:
-    """The shape of each dataset for the plan: from known facts, else from the catalogue."""
+    """The shape of each dataset whose size is known, for the plan: from facts, else from the catalogue."""
     shapes = {}
     for name in session.experiment.datasets:
         entry, known = session.catalogue[name], facts.get(name, DatasetFacts())
         known = DatasetFacts() if known.unavailable else known
+        n_samples, n_features = known.n_samples or entry.n_samples, known.n_features or entry.width
+        if n_samples is None or n_features is None:  # counted when the data are read
+            continue
         shapes[name] = Shape(
-            known.n_samples or entry.n_samples,
-            known.n_features or entry.width,
+            n_samples,
+            n_features,
             entry.density if known.density is None else known.density,
             known.fingerprint,
             known.n_positive or entry.n_positive,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from .session import Session, shell_command
 from .tables import check_test
 from .terminal import counted, say
 
-__all__ = ["run_experiment"]
+__all__ = ["compute_experiment", "run_experiment"]
 
 
 def run_experiment(
@@ -39,6 +40,19 @@ def run_experiment(
 
     If there is nothing to compute, or the run fails before it computes, nothing is written.
     """
+    recorded, plan, local, written = compute_experiment(
+        session, engine, fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet
+    )
+    print_report(recorded, test)
+    if written:
+        print(f"\nwritten to {session.folder}/")
+    return _exit_code(recorded, plan, local)
+
+
+def compute_experiment(
+    session: Session, engine: Engine, *, fresh: bool, retry_failed: bool, test: str | None, quiet: bool
+) -> tuple[Recorded, LocalPlan, LocalData, bool]:
+    """Compute tasks without a record and write the report; returns also whether anything was written."""
     check_test(test)
     notify = (lambda text: None) if quiet else say
     store = Store(session.folder)
@@ -66,10 +80,7 @@ def run_experiment(
             say(line)
         for line in memory_problems(session, too_large, memory):
             say(f"not started: {line}")
-        print_report(recorded, test)
-        if recorded is not before:
-            print(f"\nwritten to {session.folder}/")
-    return _exit_code(recorded, plan, local)
+    return recorded, plan, local, recorded is not before
 
 
 def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) -> tuple[LocalPlan, list[Task]]:
@@ -263,7 +274,10 @@ def _compute(
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C."""
+    """Treat SIGTERM like Ctrl-C; only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,19 @@ class Session:
         return cls._opened(_load(config), out, sources, datasets, learners, shard)
 
     @classmethod
+    def of_experiment(
+        cls,
+        config: Path,
+        content: dict[str, Any] | None,
+        change: Callable[[dict[str, Any]], dict[str, Any]] | None,
+        *,
+        out: Path | None,
+        sources: Sources,
+    ) -> Session:
+        """Open an experiment whose ``content`` is given, or whose file is changed before it is checked."""
+        return cls._opened(_load(config, content, change), out, sources, (), ())
+
+    @classmethod
     def of_folder(
         cls, folder: Path, *, sources: Sources, datasets: tuple[str, ...] = (), learners: tuple[str, ...] = ()
     ) -> Session:
@@ -92,7 +106,7 @@ class Session:
     ) -> Session:
         return cls(
             experiment=experiment,
-            catalogue=load_catalogue(experiment.catalogue_path),
+            catalogue=_catalogue_of(experiment),
             columns=make_columns(experiment, get_learner),
             sources=sources,
             folder=folder or _usual_folder(experiment, shard),
@@ -130,7 +144,17 @@ def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:
     return Path("results") / (experiment.name + (shard.suffix if shard else ""))
 
 
-def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
+def _catalogue_of(experiment: Experiment) -> dict[str, DatasetEntry]:
+    if experiment.own_entries is not None:
+        return load_catalogue(experiment.own_entries, experiment.path)
+    return load_catalogue(experiment.catalogue_path)
+
+
+def _load(
+    config: Path,
+    content: dict[str, Any] | None = None,
+    change: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+) -> Experiment:
     return load_experiment(
         config,
         known_datasets=load_catalogue,
@@ -139,4 +163,5 @@ def _load(config: Path, content: dict[str, Any] | None = None) -> Experiment:
         zero_axes=zero_axes,
         check_estimator=check_estimator_entry,
         content=content,
+        change=change,
     )

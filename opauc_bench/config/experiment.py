@@ -72,7 +72,9 @@ class Experiment(Section):
 
     title: Annotated[Line, AfterValidator(not_empty)] = Field(description="One line that says what this is.")
     description: str = Field("", description="What readers of the table should know.")
-    catalogue: str | None = Field(None, description="Extra dataset catalogue, relative to the experiment file.")
+    catalogue: str | dict[str, Any] | None = Field(
+        None, description="Extra dataset catalogue, relative to the experiment file; or its entries by name."
+    )
     datasets: tuple[str, ...] = Field(min_length=1, description="Names in the catalogue: rows of the table.")
     learners: tuple[AnyEntry, ...] = Field(min_length=1, description="Columns of the table.")
     grids: dict[str, tuple[float, ...]] = Field(
@@ -100,8 +102,13 @@ class Experiment(Section):
 
     @property
     def catalogue_path(self) -> Path | None:
-        """The extra catalogue, seen from the working directory."""
-        return self._path.parent / self.catalogue if self.catalogue is not None else None
+        """The file of the extra catalogue, seen from the working directory."""
+        return self._path.parent / self.catalogue if isinstance(self.catalogue, str) else None
+
+    @property
+    def own_entries(self) -> dict[str, Any] | None:
+        """The entries of datasets that are written in the experiment itself."""
+        return self.catalogue if isinstance(self.catalogue, dict) else None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -197,10 +204,12 @@ class Experiment(Section):
 
     @field_validator("catalogue")
     @classmethod
-    def _check_catalogue(cls, text: str | None, info: ValidationInfo) -> str | None:
-        if text is not None and info.context and not os.path.isfile(info.context.folder / text):
-            raise ValueError(f"no such file: {info.context.folder / text}")
-        return text
+    def _check_catalogue(cls, value: str | dict[str, Any] | None, info: ValidationInfo) -> str | dict[str, Any] | None:
+        if isinstance(value, str) and info.context and not os.path.isfile(info.context.folder / value):
+            raise ValueError(f"no such file: {info.context.folder / value}")
+        if isinstance(value, dict) and info.context:
+            info.context.names_of_datasets(value)
+        return value
 
     @field_validator("datasets")
     @classmethod

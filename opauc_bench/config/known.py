@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationInfo
 
@@ -23,16 +24,16 @@ __all__ = [
 LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
 ZeroAxes = Callable[[str], Collection[str]]
 CheckEstimator = Callable[..., None]
-KnownDatasets = Collection[str] | Callable[[Path | None], Collection[str]]
+KnownDatasets = Collection[str] | Callable[..., Collection[str]]
 
 FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
 
 @dataclass
 class KnownNames:
-    """Known names, and functions that look them up."""
+    """Known names, and functions that look them up; ``path`` is that of the experiment file."""
 
-    folder: Path
+    path: Path
     datasets: KnownDatasets | None = None
     learner_parameters: LearnerParameters | None = None
     published: Collection[str] | None = None
@@ -40,13 +41,23 @@ class KnownNames:
     check_estimator: CheckEstimator | None = None
     _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
 
-    def names_of_datasets(self, catalogue: str | None) -> Collection[str] | None:
-        """Return the known datasets, those of an extra catalogue included; None where that is unknown."""
+    @property
+    def folder(self) -> Path:
+        """The folder of the experiment file."""
+        return self.path.parent
+
+    def names_of_datasets(self, catalogue: str | Mapping[str, Any] | None) -> Collection[str] | None:
+        """Return the known datasets, those of an extra catalogue included; None where that is unknown.
+
+        Problems if the catalogue is given by its entries, and they have mistakes.
+        """
         if not callable(self.datasets):
             return self.datasets
+        if isinstance(catalogue, Mapping):
+            return self.datasets(catalogue, self.path)
         return self.datasets(None if catalogue is None else self.folder / catalogue)
 
-    def row_metadata(self, catalogue: str | None) -> dict[str, Collection[str]]:
+    def row_metadata(self, catalogue: str | Mapping[str, Any] | None) -> dict[str, Collection[str]]:
         """Return the row metadata that each dataset has; empty where that is unknown."""
         known = self.names_of_datasets(catalogue)
         if not isinstance(known, Mapping):

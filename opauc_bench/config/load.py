@@ -1,12 +1,13 @@
 """Read an experiment file, and find it by its name."""
 
 import os.path
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..yamlio import check_model, read_model, suggest
+from ..yamlio import check_model, read_yaml, suggest
 from .experiment import Experiment
 from .known import CheckEstimator, KnownDatasets, KnownNames, LearnerParameters, ZeroAxes
 
@@ -22,6 +23,7 @@ def load_experiment(
     zero_axes: ZeroAxes | None = None,
     check_estimator: CheckEstimator | None = None,
     content: Mapping[str, Any] | None = None,
+    change: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> Experiment:
     """Read and check an experiment file.
 
@@ -30,7 +32,8 @@ def load_experiment(
     path : str or Path
         The YAML file.
     known_datasets : collection of str, or callable, optional
-        Names that ``datasets`` may use; or a function from the path of the extra catalogue (or None) to the names.
+        Names that ``datasets`` may use; or a function from the path of the extra catalogue (or None) to the names,
+        which also takes its entries and the path of the experiment file, and then raises Problems.
     learner_parameters : callable, optional
         From a registry name or ``/absolute/file.py:Class`` to the names of the constructor parameters and of the grid
         axes; raises LearnerError.
@@ -43,6 +46,8 @@ def load_experiment(
         LearnerError, with the place in the entry as ``loc``.
     content : mapping, optional
         The result of `Experiment.plain`; then the file is not read and need not exist.
+    change : callable, optional
+        Changes the content before it is checked.
 
     Returns
     -------
@@ -54,10 +59,14 @@ def load_experiment(
         All mistakes at once, each with ``file:line:column``, the key, what is expected and what was found.
     """
     path = Path(path)
-    known = KnownNames(path.parent, known_datasets, learner_parameters, known_published, zero_axes, check_estimator)
+    known = KnownNames(path, known_datasets, learner_parameters, known_published, zero_axes, check_estimator)
     if content is None:
-        experiment = read_model(path, Experiment, context=known)
+        document = read_yaml(path)
+        if change is not None:
+            document = replace(document, data=change(document.data))
+        experiment = document.validate(Experiment, context=known)
     else:
+        content = content if change is None else change(dict(content))
         experiment = check_model(content, Experiment, source=path, context=known)
     experiment._path = path
     return experiment

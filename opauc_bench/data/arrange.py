@@ -113,7 +113,7 @@ def _checked_labels(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Return y, and the manifest's entry on the positive classes."""
     y, binary = binary_labels(labels, form)
-    counts = [("rows", entry.n_samples, len(y))]
+    counts = [] if entry.n_samples is None else [("rows", entry.n_samples, len(y))]
     if not (entry.n_features_at_most and width <= entry.n_features):
         counts.append(("features", entry.n_features, width))
     if entry.n_positive is not None:
@@ -133,7 +133,7 @@ def _width(block: Any) -> int:
 def _facts(
     entry: DatasetEntry, y: np.ndarray, binary: dict[str, Any], density: float, low: float, high: float
 ) -> dict[str, Any]:
-    if not entry.range[0] <= low <= high <= entry.range[1]:
+    if entry.range is not None and not entry.range[0] <= low <= high <= entry.range[1]:
         raise DataError(
             f"expected values within {list(entry.range)}, got {[low, high]}; if they are correct, "
             "set 'range:' in the entry, or scale them with 'scaling:'"

@@ -15,6 +15,7 @@ from .content import Block
 from .fetch import fetch_form
 from .formats import read_blocks
 from .metadata import read_metadata
+from .own import OwnData, counted
 from .sources import Notify, Sources
 from .store import DTYPES, Dataset, Filled, find_prepared, is_intact, write_prepared
 from .transform import scale
@@ -83,7 +84,9 @@ def read_original(entry: DatasetEntry, sources: Sources, notify: Notify | None =
     notify = notify or _silent
     with _usable_cache(entry, sources), locked(entry, sources, notify):
         form, raw = _fetch_any(entry, sources, notify, fresh=False)
-        blocks, labels = collect(_blocks(entry, form, raw))
+        own = OwnData(entry, raw) if entry.has_own_data else None
+        entry = own.entry if own else counted(entry, raw[: len(form.files)], form)
+        blocks, labels = collect(own.blocks() if own else _blocks(entry, form, raw))
     scale(blocks, entry.scaling)
     dense = [block if isinstance(block, np.ndarray) else block.toarray() for block in blocks]
     return np.concatenate(dense).astype(np.float64, copy=False), labels
@@ -121,14 +124,23 @@ def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: boo
 
 def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> Dataset:
     form, raw = _fetch_any(entry, sources, notify, fresh)
-    notify(f"{entry.name}: reading {', '.join(file.name for file in raw) or form.source.sklearn}")
-    files = [{"name": form.source.sklearn, "source": "scikit-learn"}] if form.source else []
+    kind = form.source.kind if form.source else ""
+    notify(f"{entry.name}: reading {', '.join(file.name for file in raw) or form.source.sklearn or 'arrays'}")
+    files = [{"name": form.source.sklearn, "source": "scikit-learn"}] if kind == "sklearn" else []
+    files += [{"name": "arrays", "sha256": form.source.memory, "source": "memory"}] if kind == "memory" else []
     files += [{"name": f.name, "sha256": f.sha256, "confirmed": f.confirmed, "source": f.source} for f in raw]
 
     def fill(folder: Path) -> Filled:
-        n_rows: Counter[int] = Counter()
-        y, facts = arrange(entry, form, _counted(_blocks(entry, form, raw), n_rows), folder)
-        metadata = read_metadata(form, raw[len(form.files) :], len(y), [n_rows[k] for k in range(len(form.files))])
+        if entry.has_own_data:
+            own = OwnData(entry, raw)
+            y, facts = arrange(own.entry, form, own.blocks(), folder)
+            metadata = own.metadata()
+            facts |= own.facts
+        else:
+            n_rows: Counter[int] = Counter()
+            complete = counted(entry, raw[: len(form.files)], form)
+            y, facts = arrange(complete, form, _counted(_blocks(complete, form, raw), n_rows), folder)
+            metadata = read_metadata(form, raw[len(form.files) :], len(y), [n_rows[k] for k in range(len(form.files))])
         for name, found in metadata.items():
             np.save(folder / f"{name}.npy", found.values.astype(DTYPES[name]))
         described = {"row_metadata": {name: found.facts for name, found in metadata.items()}} if metadata else {}
@@ -136,6 +148,8 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
 
     try:
         return write_prepared(entry, form, raw, sources, fill)
+    except DataUnavailable:
+        raise
     except DataError as error:
         for file, copy in zip(form.all_files, raw):
             # Files that the user put into the cache by hand are not removed.
@@ -149,6 +163,17 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> D
     in_own_file = any(error.message.startswith(f"{copy.origin}:") for copy in raw)
     if isinstance(error, ZeroIndexError):
         hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
+    elif entry.has_own_data and error.hint.startswith("--"):
+        ways = ["correct the file"] if raw else []
+        if error.message.endswith("got nothing"):
+            ways.append("set 'missing: mean' or 'missing: indicator'")
+        elif "expected a number" in error.message:
+            ways.append("name the column under 'categorical'")
+        if error.hint.startswith("--drop"):
+            ways.append("list the column under 'drop'")
+        if "--skip-bad-rows" in error.hint:
+            ways.append("set 'skip_bad_rows: true'")
+        hint = f"{', or '.join(ways)} under 'source' of the entry in {entry.catalogue}"
     elif in_own_file or (raw and all(copy.origin for copy in raw)):
         hint = f"correct the file, or the entry in {entry.catalogue}; the same command reads changed files again"
     else:

@@ -59,8 +59,11 @@ class LocalFile:
     @property
     def limit(self) -> int:
         """Accepted bytes of content: four times the known size, else 32 per number (enough for text), up to 64 GiB."""
-        dense = 32 * self.entry.n_samples * (self.entry.n_features + 16) + 2**20
-        return 4 * self.file.bytes if self.file.bytes else min(dense, _LARGEST_FILE)
+        if self.file.bytes:
+            return 4 * self.file.bytes
+        if self.entry.n_samples is None or self.entry.n_features is None:
+            return _LARGEST_FILE
+        return min(32 * self.entry.n_samples * (self.entry.n_features + 16) + 2**20, _LARGEST_FILE)
 
     @property
     def cached(self) -> Path | None:

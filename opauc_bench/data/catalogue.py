@@ -1,28 +1,31 @@
 """The catalogue: one YAML entry per dataset describes its files and the arrays that they must give."""
 
 import functools
+import json
 import os.path
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlparse
+from urllib.parse import unquote, urlparse
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from ..errors import ConfigError
-from ..yamlio import Problem, Problems, read_yaml, suggest
+from ..yamlio import Problem, Problems, problems_of, read_yaml, suggest
+from .content import SUFFIXES
 
 __all__ = [
     "PARTS",
     "ROW_METADATA",
+    "DataSource",
     "DatasetEntry",
     "FileSpec",
     "Form",
     "Fourier",
     "RandomHalf",
-    "SklearnSource",
     "load_catalogue",
 ]
 
@@ -34,6 +37,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _RULES = ("positive", "random_half", "largest_class")
 _SVMLIGHT = ("svmlight", "svmlight_multilabel")
+_NOT_COUNTED = ("token_counts", "mnist_idx")  # formats whose number of features has to be given
+_TABLES = ("csv", "parquet", "arrow")
+_FILE_SOURCES = (*_TABLES, "svmlight", "npz")
 
 Label = int | float | str
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -95,10 +101,71 @@ class RandomHalf(_Strict):
     seed: Seed
 
 
-class SklearnSource(_Strict):
-    """A dataset that is part of scikit-learn."""
+class DataSource(_Strict):
+    """Data in place of `format` and `files`: own files, arrays in memory, or a dataset that is part of scikit-learn."""
 
-    sklearn: Literal["load_breast_cancer", "load_digits", "load_iris", "load_wine"]
+    sklearn: Literal["load_breast_cancer", "load_digits", "load_iris", "load_wine"] | None = None
+    # Paths relative to the catalogue's folder, or addresses; of tables all with the columns of the first.
+    csv: tuple[str, ...] = ()
+    parquet: tuple[str, ...] = ()
+    arrow: tuple[str, ...] = ()
+    svmlight: tuple[str, ...] = ()
+    npz: tuple[str, ...] = ()
+    memory: Sha256 | None = None  # of arrays that were passed to `opauc_bench.run`
+    # Of tables; see `schema.ColumnOptions`.
+    label: str | None = None
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    missing: Literal["error", "mean", "indicator"] = "error"
+    bits: Annotated[int, Field(ge=1, le=26)] = 24
+    skip_bad_rows: bool = False
+    # Columns (of tables), or arrays (of npz), of row metadata.
+    split: str | None = None
+    group: str | None = None
+    time: str | None = None
+
+    def _problems(self) -> list[Problem]:
+        kinds = [kind for kind in (*_FILE_SOURCES, "sklearn", "memory") if getattr(self, kind)]
+        if len(kinds) != 1:
+            return [Problem((), f"expected one of {', '.join(_FILE_SOURCES)} and sklearn, got {len(kinds)} of them")]
+        problems = []
+        if self.is_table and self.label is None:
+            problems.append(Problem((), "expected 'label': the column of the labels"))
+        for key in ("label", "drop", "categorical", "missing", "bits"):
+            if not self.is_table and getattr(self, key) != DataSource.model_fields[key].default:
+                problems.append(Problem((key,), f"'{key}' belongs to {', '.join(_TABLES[:-1])} and {_TABLES[-1]}"))
+        for key in ROW_METADATA:
+            if not (self.is_table or self.npz) and getattr(self, key) is not None:
+                problems.append(Problem((key,), f"'{key}' belongs to {', '.join(_TABLES)} and npz"))
+        if self.skip_bad_rows and not (self.is_table or self.svmlight):
+            problems.append(Problem(("skip_bad_rows",), "'skip_bad_rows' belongs to files of text, and to tables"))
+        if len(self.npz) > 1:
+            problems.append(Problem(("npz",), "expected one file"))
+        return problems
+
+    @property
+    def kind(self) -> str:
+        """Which of the sources this is."""
+        return next(kind for kind in (*_FILE_SOURCES, "sklearn", "memory") if getattr(self, kind))
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the data have columns with names."""
+        return self.kind in _TABLES
+
+    @property
+    def files(self) -> tuple[FileSpec, ...]:
+        """The files, named by what their addresses end with."""
+        if self.kind not in _FILE_SOURCES:
+            return ()
+        names: list[str] = []
+        for address in getattr(self, self.kind):
+            name = re.sub(r"[^A-Za-z0-9._-]", "_", unquote(urlparse(address).path).rpartition("/")[2]).lstrip("._-")
+            for suffix in SUFFIXES[1:]:
+                name = name.removesuffix(suffix)
+            name = name or "data"
+            names.append(f"{len(names)}-{name}" if name in names else name)
+        return tuple(FileSpec(name=name, urls=(address,)) for name, address in zip(names, getattr(self, self.kind)))
 
 
 class Form(_Strict):
@@ -106,7 +173,7 @@ class Form(_Strict):
 
     format: Format | None = None  # None with source
     files: tuple[FileSpec, ...] = ()  # concatenated in this order
-    source: SklearnSource | None = None  # instead of format and files
+    source: DataSource | None = None  # instead of format and files
     label_column: int = -1  # from 1, or -1 for the last one
     drop_columns: tuple[Count, ...] = ()  # from 1, the label's column included
     tokens: tuple[str, ...] = ()  # column j with token k becomes feature j * len(tokens) + k
@@ -127,7 +194,8 @@ class Form(_Strict):
             problems.append(Problem((), "expected 'format' and 'files', or 'source: {sklearn: ...}'"))
         if self.source is not None and (self.format is not None or self.files):
             problems.append(Problem(("source",), "either 'source', or 'format' and 'files', not both"))
-        if (self.positive is not None) + (self.random_half is not None) + self.largest_class != 1:
+        rules = (self.positive is not None) + (self.random_half is not None) + self.largest_class
+        if rules > 1 or (rules == 0 and self.source is None):
             problems.append(Problem((), "expected one of 'positive', 'random_half' and 'largest_class: true'"))
         if (self.format == "csv_tokens") != bool(self.tokens):
             problems.append(Problem(("tokens",), "'tokens' belongs to format csv_tokens, which needs it"))
@@ -135,6 +203,10 @@ class Form(_Strict):
             problems.append(Problem(("files",), "mnist_idx needs two files: images, then labels"))
         if self.drop_columns and self.format in (*_SVMLIGHT, "token_counts"):
             problems.append(Problem(("drop_columns",), f"{self.format} files have no columns"))
+        if self.source is not None and (own := [key for key in ROW_METADATA if getattr(self, key) is not None]):
+            problems += [
+                Problem((key,), f"expected '{key}: COLUMN' under 'source'") for key in own if self.has_own_data
+            ]
         for key in ("first_index", "drop_empty"):
             if not self.has_indices and getattr(self, key) != Form.model_fields[key].default:
                 problems.append(Problem((key,), f"'{key}' belongs to svmlight files"))
@@ -163,18 +235,28 @@ class Form(_Strict):
     @property
     def row_metadata(self) -> tuple[str, ...]:
         """Those of `ROW_METADATA` that the form has."""
-        return tuple(name for name in ROW_METADATA if getattr(self, name) is not None)
+        return tuple(name for name in ROW_METADATA if getattr(self, name) or getattr(self.source, name, None))
+
+    @property
+    def has_own_data(self) -> bool:
+        """Whether the data are the user's own files or arrays, of which nothing has to be known beforehand."""
+        return self.source is not None and self.source.kind != "sklearn"
+
+    @property
+    def data_files(self) -> tuple[FileSpec, ...]:
+        """The files of the rows."""
+        return self.files if self.source is None else self.source.files
 
     @property
     def all_files(self) -> tuple[FileSpec, ...]:
         """The files of the rows, then those of row metadata."""
         found = (getattr(self, name) for name in self.row_metadata)
-        return (*self.files, *(file for file in found if isinstance(file, FileSpec)))
+        return (*self.data_files, *(file for file in found if isinstance(file, FileSpec)))
 
     @property
     def has_indices(self) -> bool:
         """Whether the files have indices of features, so that the largest one is the width."""
-        return self.format in _SVMLIGHT
+        return self.format in _SVMLIGHT or (self.source is not None and bool(self.source.svmlight))
 
     @property
     def numeric_labels(self) -> bool:
@@ -206,19 +288,20 @@ class DatasetEntry(Form):
         Another entry, whose files are used, and whose settings are the defaults of this entry.
     title, origin, licence : str
         Descriptions.
-    n_samples, n_features : int
-        Checked when the files are read.
+    n_samples, n_features : int or None
+        Checked when the files are read, or counted then.
     n_features_at_most : bool
         Whether the largest index of the files may be less than ``n_features``.
     n_positive : int or None
         Checked if it is given.
     nonzero_per_row : float or None
         Mean number of nonzero features per row, for the estimates of `plan` until the files have been read.
-    scaling : {"minmax", "maxabs", "unit_rows", "none"}
+    scaling : {"minmax", "maxabs", "unit_rows", "none"} or None
         ``minmax`` maps each feature to [-1, 1] (a constant one to 0); ``maxabs`` divides each feature by its largest
-        absolute value; ``unit_rows`` divides each row by its Euclidean length (a row of zeros stays).
-    range : tuple of float
-        Smallest and largest allowed value of the finished arrays; checked.
+        absolute value; ``unit_rows`` divides each row by its Euclidean length (a row of zeros stays). None, for own
+        data: ``minmax``, but ``none`` for arrays in memory.
+    range : tuple of float or None
+        Smallest and largest allowed value of the finished arrays; checked, unless it is None.
     fourier : Fourier or None
         Random features to append.
     alternatives : tuple of Form
@@ -230,29 +313,35 @@ class DatasetEntry(Form):
 
     name: str = ""
     base: str | None = None
-    title: str
+    title: str = ""
     origin: str = ""
     licence: str = ""
-    n_samples: Count
-    n_features: Count
+    n_samples: Count | None = None
+    n_features: Count | None = None
     n_features_at_most: bool = False
     n_positive: Count | None = None
     nonzero_per_row: float | None = Field(None, gt=0)
-    scaling: Literal["minmax", "maxabs", "unit_rows", "none"]
-    range: tuple[float, float] = (-1.0, 1.0)
+    scaling: Literal["minmax", "maxabs", "unit_rows", "none"] | None = None
+    range: tuple[float, float] | None = (-1.0, 1.0)
     fourier: Fourier | None = None
     alternatives: tuple[Form, ...] = ()
 
     _file: Path | None = PrivateAttr(default=None)
     _home: str | None = PrivateAttr(default=None)
+    _in_experiment: bool = PrivateAttr(default=False)
+    _arrays: Any = PrivateAttr(default=None)
 
     def _problems(self) -> list[Problem]:
         problems = super()._problems()
+        if not self.has_own_data:
+            needed = ["title", "scaling"] + (["n_features"] if self.format in _NOT_COUNTED else [])
+            absent = [key for key in needed if key not in self.model_fields_set]
+            problems += [Problem((key,), "this key is required and missing") for key in absent]
         if self.n_features_at_most and not self.has_indices:
             problems.append(Problem(("n_features_at_most",), "'n_features_at_most' belongs to svmlight files"))
         if self.drop_empty and self.scaling == "minmax":
             problems.append(Problem(("scaling",), "with 'drop_empty', expected maxabs, unit_rows or none, got minmax"))
-        if self.fourier and (self.n_features >= WIDE or self.drop_empty):
+        if self.fourier and ((self.n_features or 0) >= WIDE or self.drop_empty):
             problems.append(Problem(("fourier",), f"random features are for data of fewer than {WIDE:,} features"))
         for position, form in enumerate(self.alternatives):
             if form.row_metadata != self.row_metadata:
@@ -268,14 +357,16 @@ class DatasetEntry(Form):
         return self._home or self.name
 
     @property
-    def width(self) -> int:
-        """Number of features of the finished data."""
+    def width(self) -> int | None:
+        """Number of features of the finished data, if it is known."""
+        if self.n_features is None:
+            return None
         return self.n_features + (self.fourier.n if self.fourier else 0)
 
     @property
     def density(self) -> float:
         """Expected share of nonzero values of the finished data; 1 if unknown."""
-        if self.nonzero_per_row is None or self.fourier:
+        if self.nonzero_per_row is None or self.fourier or not self.width:
             return 1.0
         return min(1.0, self.nonzero_per_row / self.width)
 
@@ -287,6 +378,8 @@ class DatasetEntry(Form):
     @property
     def fetch_command(self) -> str:
         """The command that fetches and prepares the dataset again."""
+        if self._in_experiment:
+            return shlex.join(["opauc-bench", "run", str(self._file)])
         place = () if self._file is None else ("--catalogue", str(self._file))
         return shlex.join(["opauc-bench", "data", "fetch", self.name, "--fresh", *place])
 
@@ -316,17 +409,31 @@ def packaged_catalogue() -> Path:
     return installed if installed.exists() else here.parents[2] / "datasets" / "catalogue.yaml"
 
 
-def load_catalogue(extra: Path | None = None) -> dict[str, DatasetEntry]:
+def load_catalogue(
+    extra: Path | Mapping[str, Any] | None = None, experiment: Path | None = None
+) -> dict[str, DatasetEntry]:
     """Read the packaged catalogue, and optionally a user's YAML file with the same schema.
+
+    Parameters
+    ----------
+    extra : Path or mapping, optional
+        The file, or entries by name.
+    experiment : Path, optional
+        The experiment file that has the entries.
 
     Raises
     ------
     ConfigError
         With file, line and column: a mistake in a catalogue. Also a name of the packaged catalogue.
+    Problems
+        Mistakes in entries that are not from a file.
     """
     packaged = packaged_catalogue()
     entries = dict(_read_packaged(packaged, packaged.stat().st_mtime_ns))
-    if extra is not None:
+    if isinstance(extra, Mapping):
+        own = _entries_of(extra, entries, experiment or Path("experiment.yaml"))
+        entries |= own
+    elif extra is not None:
         own = _read(Path(extra), entries)
         if taken := sorted(set(entries) & set(own)):
             message = f"{extra}: the packaged catalogue already has {', '.join(taken)}"
@@ -353,12 +460,38 @@ def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry
             complete = {name: _derived(name, bases | own) for name in own}
         except Problems as error:
             raise document.error(error.problems) from None
-        placed = {name: _placed(entry, path.absolute().parent) for name, entry in complete.items()}
+        folder = path.absolute().parent
+        placed = {name: _placed(_completed(name, entry, folder), folder) for name, entry in complete.items()}
         document = replace(document, data=document.data | {"datasets": placed})
     entries = {}
     for name, entry in document.validate(_Catalogue).datasets.items():
         entries[name] = entry.model_copy(update={"name": name})
         entries[name]._home = entry.base or name
+    return entries
+
+
+def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path: Path) -> dict[str, DatasetEntry]:
+    """Entries that an experiment file has."""
+    if taken := [name for name in data if name in packaged]:
+        message = "the packaged catalogue has a dataset of this name; give yours another one"
+        raise Problems([Problem((name,), message, at_key=True) for name in taken])
+    bases = {
+        name: entry.model_dump(mode="json", exclude_unset=True, exclude={"name"}) for name, entry in packaged.items()
+    }
+    folder = path.absolute().parent
+    try:
+        complete = {name: _derived(name, bases | dict(data)) for name in data}
+        content = {name: _placed(_completed(name, entry, folder), folder) for name, entry in complete.items()}
+        found = _Catalogue.model_validate_json(json.dumps({"datasets": content}), strict=True).datasets
+    except ValidationError as error:
+        problems = problems_of(error, _Catalogue, {"datasets": content})
+        raise Problems([Problem(p.loc[1:], p.message, p.at_key) for p in problems]) from None
+    except Problems as error:
+        raise Problems([Problem(p.loc[1:], p.message, p.at_key) for p in error.problems]) from None
+    entries = {}
+    for name, entry in found.items():
+        entries[name] = entry.model_copy(update={"name": name})
+        entries[name]._home, entries[name]._file, entries[name]._in_experiment = entry.base or name, path, True
     return entries
 
 
@@ -380,6 +513,26 @@ def _derived(name: str, known: dict[str, Any]) -> Any:
     if "files" in entry or "format" in entry:
         own |= {"n_positive", "alternatives", *ROW_METADATA}
     return {key: value for key, value in known[base].items() if key not in own} | entry
+
+
+def _completed(name: str, entry: Any, folder: Path) -> Any:
+    """Return an entry with a ``source`` as the model takes it: lists in place of single values, addresses for paths."""
+    source = entry.get("source") if isinstance(entry, dict) else None
+    if not isinstance(source, dict):
+        return entry
+    source, entry = dict(source), dict(entry)
+    entry = {"title": name, **({"scaling": "minmax"} if "sklearn" in source else {"range": None}), **entry}
+    if "positive" in source:
+        entry.setdefault("positive", source.pop("positive"))
+    if isinstance(entry.get("positive"), str | int | float):
+        entry["positive"] = [entry["positive"]]
+    for key in (*_FILE_SOURCES, "drop", "categorical"):
+        if isinstance(source.get(key), str):
+            source[key] = [source[key]]
+    for key in _FILE_SOURCES:
+        if isinstance(source.get(key), list):
+            source[key] = [_address(path, folder) for path in source[key]]
+    return entry | {"source": source}
 
 
 def _placed(entry: Any, folder: Path) -> Any:

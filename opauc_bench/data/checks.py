@@ -25,6 +25,8 @@ def availability(entry: DatasetEntry, sources: Sources) -> str:
         return "prepared"
     best = "unavailable"
     for form in entry.forms:
+        if form.source is not None and form.source.memory and entry._arrays is None:
+            continue
         files = local_files(entry, form, sources)
         if all(file.current for file in files):
             return "cached"

@@ -31,6 +31,7 @@ __all__ = [
     "decompressed",
     "digest",
     "finite_number",
+    "import_pyarrow",
     "opened",
     "pieces",
     "shown",
@@ -38,7 +39,7 @@ __all__ = [
     "text_blocks",
 ]
 
-SUFFIXES = ("", ".xz", ".bz2", ".gz")
+SUFFIXES = ("", ".xz", ".bz2", ".gz", ".zst")
 CHUNK = 1 << 20
 DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)  # and an OSError without errno, of bz2
 
@@ -50,6 +51,7 @@ _MAGIC = (
     (re.compile(rb"\xfd7zXZ\x00"), ".xz"),
     (re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL), ".bz2"),
     (re.compile(rb"\x1f\x8b\x08"), ".gz"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), ".zst"),
 )
 
 
@@ -71,7 +73,19 @@ def decompressed(stream: BinaryIO) -> BinaryIO:
     suffix = compression_of(stream.peek(16)[:16])
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=stream)
+    if suffix == ".zst":
+        pyarrow = import_pyarrow("zstd")
+        return pyarrow.CompressedInputStream(pyarrow.PythonFile(stream, "r"), "zstd")
     return _Members(stream, suffix) if suffix else stream
+
+
+def import_pyarrow(what: str) -> Any:
+    """Import pyarrow, or raise DataError that says what needs it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise DataError(f"{what} needs pyarrow, which is not installed", "pip install 'opauc-bench[parquet]'") from None
+    return pyarrow
 
 
 class _Members(io.RawIOBase):

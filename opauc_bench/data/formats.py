@@ -19,7 +19,7 @@ from .catalogue import Form
 from .content import Block, LineProblem, chunks, finite_number, shown, text_blocks
 from .svmlight import parse_svmlight
 
-__all__ = ["Block", "read_blocks"]
+__all__ = ["Block", "count_features", "read_blocks"]
 
 BLOCK = 8 << 20  # bytes of text parsed at once
 _LONGEST_CELL = 256  # bytes
@@ -29,8 +29,11 @@ _LABEL = b"#label#"
 _LONG = 300  # digits from which a number may overflow
 
 
-def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[Block]:
-    """Yield non-empty blocks of the files of one form, in order; DataError with file and line."""
+def read_blocks(files: list[RawFile], form: Form, n_features: int | None) -> Iterator[Block]:
+    """Yield non-empty blocks of the files of one form, in order; DataError with file and line.
+
+    ``n_features`` may be None for svmlight files: then a block is as wide as its largest index.
+    """
     if form.format == "mnist_idx":
         yield from _read_idx(*files, form, n_features)
         return
@@ -46,6 +49,20 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int) -> Iterator[B
                 yield block._replace(file=position)
 
 
+def count_features(files: list[RawFile], form: Form) -> int:
+    """The number of features of svmlight files, or of files of a table by their first row; errors as `read_blocks`."""
+    if form.has_indices:
+        return max(block.X.shape[1] for block in read_blocks(files, form, None))
+    aside = len({*form.drop_columns, form.label_column})
+    separator = None if form.format == "table" else b","
+    for file in files:
+        for _, text in text_blocks(chunks(file.path, file.limit), 1, str(file.place)):
+            for line in text.split(b"\n"):
+                if line.strip():
+                    return (len(line.split(separator)) - aside) * max(1, len(form.tokens))
+    raise DataError("expected rows of data, got none")
+
+
 def _cause(line: bytes, form: Form) -> str:
     """Return the most likely reason why the first line of a file cannot be read."""
     if form.format not in _TABLES:
@@ -58,7 +75,7 @@ def _cause(line: bytes, form: Form) -> str:
     if form.format != "table" and b"," not in line and len(line.split()) > 1:
         return "; for numbers separated by blanks or tabs use 'format: table'"
     if not any(cell in tokens or _is_number(cell) for cell in re.split(rb'[\s,"]+', line) if cell):
-        return "; if this is a header line, remove it (tail -n +2)"
+        return "; for a file with a header line use 'source: {csv: FILE, label: COLUMN}', or remove it (tail -n +2)"
     if b'"' in line:
         return "; quotes are not supported: remove them (tr -d '\"')"
     if form.format == "csv" and line.rstrip().endswith(b","):

@@ -86,13 +86,20 @@ def recipe_key(entry: DatasetEntry, form: Form) -> str:
     recipe = {
         "version": PREPARE_VERSION,
         "form": form.model_dump(mode="json", include=include),
-        "files": [_content_of(file) for file in form.files],
+        "files": [_content_of(file) for file in form.data_files],
         "entry": entry.model_dump(mode="json", include={"n_samples", "n_features", "n_positive", "scaling", "range"}),
     }
     later = entry.model_dump(mode="json", include=set(_LATER), exclude_defaults=True)
     later |= form.model_dump(mode="json", include=set(_LATER), exclude_defaults=True)
+    if form.source is not None:  # where the files are is not part of the data
+        places = {"csv", "parquet", "arrow", "svmlight", "npz"}
+        recipe["form"]["source"] = form.source.model_dump(mode="json", exclude_defaults=True, exclude=places)
+        if form.source.files:
+            recipe["form"]["source"]["kind"] = form.source.kind
     for name in form.row_metadata:
         value = getattr(form, name)
+        if value is None:  # a column of the source
+            continue
         later[name] = _content_of(value) if isinstance(value, FileSpec) else list(value)
     if later:
         recipe["later"] = later

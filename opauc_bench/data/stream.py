@@ -1,11 +1,12 @@
 """An svmlight file of any length as chunks of rows, in constant memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
+from ..errors import ZeroIndexError
 from .content import LineProblem, opened, pieces, text_blocks
 from .svmlight import parse_svmlight
 
@@ -45,6 +46,7 @@ def stream_svmlight(
     chunk_rows: int = 4096,
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = False,
+    on_bad_line: Callable[[str], None] | None = None,
 ) -> Iterator[SvmlightChunk]:
     """Read rows of ``label index:value ...`` in chunks.
 
@@ -59,6 +61,9 @@ def stream_svmlight(
     zero_based : bool or "auto"
         Whether indices begin with 0. ``"auto"``: if index 0 occurs in the first MiB of text; if it occurs only later,
         that is an error.
+    on_bad_line : callable, optional
+        Called with the message about a line that cannot be read, which is then left out; by default it is an error, as
+        is always an index 0 if indices begin with 1.
 
     Yields
     ------
@@ -73,10 +78,10 @@ def stream_svmlight(
     """
     if chunk_rows < 1 or (n_features is not None and n_features < 1):
         raise ValueError(f"expected chunk_rows and n_features of at least 1, got {chunk_rows} and {n_features}")
-    return _chunks(path_or_file, chunk_rows, n_features, zero_based)
+    return _chunks(path_or_file, chunk_rows, n_features, zero_based, on_bad_line)
 
 
-def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based) -> Iterator[SvmlightChunk]:
+def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based, on_bad_line) -> Iterator[SvmlightChunk]:
     first_index = None if zero_based == "auto" else 0 if zero_based else 1
     width = 0
     with opened(path_or_file) as (stream, name):
@@ -85,13 +90,30 @@ def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based) -
                 if first_index is None:
                     indices = parse_svmlight(text, first_line, None, first_index=0)[0].indices
                     first_index = 0 if (indices == 0).any() else 1
-                for line, lines in _pieces_of(text, first_line, chunk_rows):
-                    X, labels = parse_svmlight(lines, line, n_features, first_index=first_index, at_least=width)
+                todo = [*_pieces_of(text, first_line, chunk_rows)][::-1]
+                while todo:
+                    line, lines = todo.pop()
+                    try:
+                        X, labels = parse_svmlight(lines, line, n_features, first_index=first_index, at_least=width)
+                    except LineProblem as problem:
+                        if on_bad_line is None or problem.kind is ZeroIndexError:
+                            raise
+                        on_bad_line(f"{name}:{problem.number}: {problem.problem}")
+                        todo += _around(line, lines, problem.number)
+                        continue
                     width = X.shape[1]
                     if len(labels):
                         yield SvmlightChunk(X, labels, line, lines)
             except LineProblem as problem:
                 raise problem.kind(f"{name}:{problem.number}: {problem.problem}") from None
+
+
+def _around(first_line: int, text: bytes, line: int) -> list[tuple[int, bytes]]:
+    """What comes after a line of a text, and what comes before it."""
+    lines = text.split(b"\n")
+    position = line - first_line
+    before, after = b"\n".join(lines[:position]), b"\n".join(lines[position + 1 :])
+    return [(line + 1, after), (first_line, before)]
 
 
 def _pieces_of(text: bytes, first_line: int, n_lines: int) -> Iterator[tuple[int, bytes]]:

@@ -19,7 +19,8 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
 
     ``positive`` lists the classes that become +1; ``random_half`` orders the classes by the SHA-256 of
     ``"<seed>:<label>"`` and takes the first half (rounded down), the same on every machine; ``largest_class`` takes
-    the most frequent label (of equally frequent ones, the first by name). Several labels of one row are text with
+    the most frequent label (of equally frequent ones, the first by name); without a rule, the greater one of two labels
+    is positive. Several labels of one row are text with
     commas.
 
     DataError if a positive label does not occur, or if there is only one class.
@@ -53,12 +54,28 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
 
 def _positive(counts: dict[Any, int], form: Form) -> list[Any]:
     if form.positive is not None:
-        return [float(label) if form.numeric_labels else str(label) for label in form.positive]
+        numeric = form.numeric_labels if form.source is None else not any(isinstance(label, str) for label in counts)
+        return [_as_label(label, numeric) for label in form.positive]
     if form.largest_class:
         return [max(counts, key=counts.__getitem__)] if counts else []
+    if form.random_half is None:
+        if len(counts) != 2:
+            found = _listing(list(counts))
+            raise DataError(f"expected two labels, or the positive ones under 'positive'; the labels are {found}")
+        return [max(counts)]
     seed = form.random_half.seed
     ordered = sorted(counts, key=lambda label: hashlib.sha256(f"{seed}:{_spelled(label)}".encode()).digest())
     return sorted(ordered[: len(counts) // 2])
+
+
+def _as_label(label: Any, numeric: bool) -> Any:
+    """A label of an entry as those of the data are; one that is no number where they are does not occur."""
+    if not numeric:
+        return _spelled(float(label)) if isinstance(label, float) else str(label)
+    try:
+        return float(label)
+    except ValueError:
+        return label
 
 
 def _counts(labels: np.ndarray, form: Form) -> dict[Any, int]:

@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from .. import __version__
+from ..data.schema import Schema
 from ..errors import DataError, ResultsError
 from ..files import written_at_once
 from .calibration import Calibration
@@ -34,7 +35,7 @@ class LinearModel:
     ----------
     weights : ndarray of shape (n_features,), float64
     intercept : float
-    classes : tuple of float
+    classes : tuple of float or of str
         The labels of negatives and of positives.
     learner : str
         Name of the learner.
@@ -53,6 +54,8 @@ class LinearModel:
         was dropped, or at the end) and ``outcome``, "best", "kept", "dropped" or "diverged". The best is the first.
     progress : list of [int, float]
         Numbers of rows, and the AUC of the scores that recent ones had before they were learnt; at most 60.
+    schema : dict or None
+        The columns of the table that was learnt, see `opauc_bench.data.schema.Schema.to_dict`; None for svmlight text.
     version : str
         Of this program.
     calibration : Calibration, optional
@@ -65,7 +68,7 @@ class LinearModel:
 
     weights: np.ndarray
     intercept: float
-    classes: tuple[float, float]
+    classes: tuple[float, float] | tuple[str, str]
     learner: str
     parameters: dict[str, Any]
     n_rows: int
@@ -74,6 +77,7 @@ class LinearModel:
     zero_based: bool
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     progress: list[list] = field(default_factory=list)
+    schema: dict[str, Any] | None = None
     version: str = field(default=__version__)
     calibration: Calibration | None = None
     reliability: dict[str, Any] | None = None
@@ -103,7 +107,9 @@ class LinearModel:
         return np.asarray(X @ self.weights) + self.intercept, n_unknown
 
     def feature_name(self, place: int) -> str:
-        """Name of a feature, which is its index in the file."""
+        """Name of a feature: by its columns, or its index in the file."""
+        if self.schema is not None:
+            return Schema.from_dict(self.schema).feature_name(int(place))
         return str(int(place) + (0 if self.zero_based else 1))
 
     def save(self, path: Path) -> None:
@@ -170,9 +176,15 @@ class LinearModel:
             if type(about[name]) is not kind and not (name in _OPTIONAL and about[name] is None):
                 raise _NotAModel(f"expected {name} to be {kind.__name__}, got {about[name]!r:.80}")
         classes, progress = about.pop("classes"), about["progress"]
-        if not (len(classes) == 2 and all(type(label) is float for label in classes)):
+        if about["schema"] is not None:
+            n_columns = Schema.from_dict(about["schema"]).n_features
+            if n_columns != n_features:
+                raise _NotAModel(f"expected {n_columns:,} features by its columns, got {n_features:,}")
+        two = len(classes) == 2 and classes[0] != classes[1]
+        if not (two and any(all(type(label) is kind for label in classes) for kind in (float, str))):
             raise _NotAModel(f"expected two labels, got {classes!r}")
-        if type(n_features) is not int or n_features < 1 or not np.isfinite([about["intercept"], *classes]).all():
+        numbers = [about["intercept"], *(label for label in classes if type(label) is float)]
+        if type(n_features) is not int or n_features < 1 or not np.isfinite(numbers).all():
             raise _NotAModel("the number of features, the intercept or a label is not valid")
         if not all(isinstance(point, list) and len(point) == 2 for point in progress):
             raise _NotAModel("the progress is not valid")
@@ -201,11 +213,12 @@ _ENTRIES = {
     "version": str,
     "leaderboard": list,
     "progress": list,
+    "schema": dict,
     "calibration": dict,
     "reliability": dict,
     "state": dict,
 }
-_OPTIONAL = ("calibration", "reliability", "state")
+_OPTIONAL = ("schema", "calibration", "reliability", "state")
 
 
 class _NotAModel(Exception):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import os
-import stat
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import BinaryIO, cast
 
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from ..data.stream import SvmlightChunk, stream_svmlight
+from ..data.inputs import RowChunk, Source
 from ..errors import DataError, ZeroIndexError
 
 __all__ = ["LabelledRows", "Source", "shown_label"]
@@ -22,57 +17,22 @@ __all__ = ["LabelledRows", "Source", "shown_label"]
 _WAITING_ROWS, _WAITING_VALUES = 1 << 16, 1 << 22
 
 
-def shown_label(label: float) -> str:
+Label = float | str
+
+
+def shown_label(label: Label) -> str:
     """A label as a person would write it."""
+    if isinstance(label, str):
+        return label
     return f"{label:.17g}" if label != int(label) else str(int(label))
-
-
-class Source(io.RawIOBase):
-    """Bytes of a file as they lie on the disk, counted; ``-`` is standard input."""
-
-    def __init__(self, file: str):
-        super().__init__()
-        self.name = "standard input" if file == "-" else file  # for messages
-        self.again = file != "-" and Path(file).is_file()  # whether it can be read a second time
-        try:
-            self._raw = io.FileIO(os.dup(0) if file == "-" else file)
-        except OSError as error:
-            raise DataError(
-                f"{self.name}: cannot be read ({error.strerror})", "name a svmlight file, or - for standard input"
-            ) from None
-        status = os.fstat(self._raw.fileno())
-        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None  # bytes in all, where that is known
-        self.position = 0  # bytes read so far
-
-    @property
-    def share(self) -> float:
-        """Which part of it has been read; 0 if that is not known."""
-        return min(1.0, self.position / self.size) if self.size else 0.0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        n = self._raw.readinto(buffer)
-        self.position += n or 0
-        return n
-
-    def close(self) -> None:
-        if not self.closed:
-            self._raw.close()
-        super().close()
-
-    def chunks(self, *, n_features: int | None = None, zero_based: bool = False) -> Iterator[SvmlightChunk]:
-        """Chunks of rows, see `opauc_bench.data.stream.stream_svmlight`."""
-        return stream_svmlight(cast(BinaryIO, self), n_features=n_features, zero_based=zero_based)
 
 
 class LabelledRows:
     """Read a source; labels become classes.
 
-    The positive class has the label ``positive``, by default the greater one of the two, so that rows have to wait
-    until both labels have come. With ``unit_length`` rows are divided by their length. Indices above ``n_features`` are
-    refused.
+    The positive class has the label ``positive``, by default the greater one of the two (of texts, the later one), so
+    that rows have to wait until both labels have come. With ``unit_length`` rows are divided by their length. Indices
+    above ``n_features`` are refused.
     """
 
     def __init__(
@@ -82,13 +42,13 @@ class LabelledRows:
         n_features: int | None = None,
         zero_based: bool = False,
         unit_length: bool = False,
-        positive: float | None = None,
+        positive: Label | None = None,
     ):
         self._source = source
         self._chunks_of_source = partial(source.chunks, n_features=n_features, zero_based=zero_based)
         self._unit_length = unit_length
-        self._positive = positive
-        self.labels: list[float] = []  # in the order in which they came
+        self._positive = positive if positive is None else _label_like(positive, source)
+        self.labels: list[Label] = []  # in the order in which they came
 
     @property
     def classes(self) -> np.ndarray:
@@ -116,15 +76,16 @@ class LabelledRows:
             waiting = []
         _ = self.classes  # both have come, or this says so
 
-    def _chunks(self) -> Iterator[SvmlightChunk]:
+    def _chunks(self) -> Iterator[RowChunk]:
         try:
             yield from self._chunks_of_source()
         except ZeroIndexError as error:
             raise DataError(error.message, "--zero-based, if 0 is the first feature") from None
 
-    def _check_labels(self, chunk: SvmlightChunk) -> None:
-        for row in _new_labels(chunk.labels, self.labels):
-            label, place = float(chunk.labels[row]), f"{self._source.name}:{chunk.line_of(row)}"
+    def _check_labels(self, chunk: RowChunk) -> None:
+        labels = np.asarray(chunk.labels)
+        for row in _new_labels(labels, self.labels):
+            label, place = labels[row].item(), chunk.place(row)
             if len(self.labels) == 2:
                 both = " and ".join(map(shown_label, self.labels))
                 raise DataError(
@@ -148,8 +109,20 @@ class LabelledRows:
         )
 
 
-def _new_labels(labels: np.ndarray, known: list[float]) -> list[int]:
+def _label_like(label: Label, source: Source) -> Label:
+    """The label as those of a source are: a number or text."""
+    if not source.numeric_labels:
+        return str(label)
+    try:
+        return float(label)
+    except ValueError:
+        raise DataError(
+            f"{source.name}: expected {label} to be one of the labels (--positive); the labels are numbers"
+        ) from None
+
+
+def _new_labels(labels: np.ndarray, known: list[Label]) -> list[int]:
     """The first row of each label that is not ``known``, from first to last."""
-    rows = np.flatnonzero(~np.isin(labels, known))
+    rows = np.flatnonzero(~np.isin(labels, known) if known else np.ones(len(labels), dtype=bool))
     _, first = np.unique(labels[rows], return_index=True)
     return rows[np.sort(first)].tolist()

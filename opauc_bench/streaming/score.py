@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..data.stream import SvmlightChunk
+from ..data.inputs import Format, RowChunk
+from ..data.schema import Schema
 from ..errors import DataError
 from .calibration import Calibration, Reliability
 from .model import LinearModel, opened_for_writing, require_free
@@ -25,22 +26,30 @@ _KEPT = 2_000_000  # scores of a class
 
 
 def score_file(
-    model_file: Path, file: str, out: Path | None, overwrite: bool, quiet: bool, probability: bool = False
+    model_file: Path,
+    files: tuple[str, ...],
+    out: Path | None,
+    overwrite: bool,
+    quiet: bool,
+    format: Format | None = None,
+    probability: bool = False,
 ) -> None:
-    """Print the scores of the rows of a file, one a line, and the AUC on standard error.
+    """Print the scores of the rows of files, one a line, and the AUC on standard error.
 
     Parameters
     ----------
     model_file : Path
         What ``opauc-bench train`` has written.
-    file : str
-        A svmlight file, plain or compressed; ``-`` is standard input.
+    files : tuple of str
+        Data files, read one after the other; ``-`` is standard input. Tables need the columns of the model.
     out : Path, optional
         Where the scores go, instead of standard output.
     overwrite : bool
         Whether ``out`` may be there already.
     quiet : bool
         Print scores only.
+    format : str, optional
+        Of the files.
     probability : bool, default=False
         Print probabilities of the positive class instead, and how reliable they are.
 
@@ -61,7 +70,8 @@ def score_file(
             "opauc-bench train ... --calibration auto, on rows with at least 10 of each class in the second half",
         )
     tally = _Tally(model, calibration)
-    with contextlib.closing(Source(file)) as source, _opened(out) as sink:
+    schema = None if model.schema is None else Schema.from_dict(model.schema)
+    with contextlib.closing(Source(files, format=format, schema=schema, learnt=False)) as source, _opened(out) as sink:
         # On standard output the scores themselves show how far it is.
         meter = Meter(source, quiet or (out is None and sys.stdout.isatty()))
         try:
@@ -75,7 +85,7 @@ def score_file(
         finally:
             meter.clear()
     if not quiet:
-        for line in tally.lines(source.name):
+        for line in [*tally.lines(source.name), *source.remarks()]:
             print(line, file=sys.stderr)
 
 
@@ -99,22 +109,25 @@ class _Tally:
             self._reliability = Reliability(calibration.edges, calibration.n_positive / calibration.n_rows)
         self._samples = ClassSamples(_KEPT)
         self._n_unknown = self._n_other = 0
-        self._first_other = ""
+        self._first_other, self._has_labels = "", False
         self.n_rows = 0
 
-    def add(self, chunk: SvmlightChunk, scores: np.ndarray, printed: np.ndarray, n_unknown: int) -> None:
+    def add(self, chunk: RowChunk, scores: np.ndarray, printed: np.ndarray, n_unknown: int) -> None:
         """Add a chunk, its scores, what was printed, and how many rows have features unknown to the model."""
-        negative, positive = (chunk.labels == label for label in self._model.classes)
+        self._n_unknown += n_unknown
+        self.n_rows += len(scores)
+        if chunk.labels is None:
+            return
+        self._has_labels = True
+        negative, positive = (np.isin(chunk.labels, [label]) for label in self._model.classes)
         known = negative | positive
         if not known.all() and not self._n_other:
             row = int(np.argmin(known))
-            self._first_other = f"{shown_label(chunk.labels[row])} in line {chunk.line_of(row)}"
+            self._first_other = f"{_shown(chunk.labels[row].item())} at {chunk.place(row)}"
         self._samples.add(scores[known], positive[known])
         if self._reliability is not None:
             self._reliability.add(scores[known], printed[known], positive[known])
         self._n_other += int(np.count_nonzero(~known))
-        self._n_unknown += n_unknown
-        self.n_rows += len(scores)
 
     def lines(self, name: str) -> list[str]:
         """Sentences for the user."""
@@ -133,6 +146,8 @@ class _Tally:
                 f"{self._first_other})"
             )
             return lines
+        if not self._has_labels:
+            return lines
         auc = self._samples.auc()
         if auc is None:
             lines.append(f"no AUC: not both labels, {negative} and {positive}, occur")
@@ -144,3 +159,8 @@ class _Tally:
         if auc is not None and self._reliability is not None:
             lines += reliability_lines(self._reliability.to_json())
         return lines
+
+
+def _shown(label: float | str) -> str:
+    """A label, or that there is none."""
+    return "none" if label == "" or label != label else shown_label(label)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.schema import ColumnOptions
 from ..errors import ConfigError, DataError, LearnerError
 from .model import LinearModel
 from .rows import shown_label
@@ -101,12 +102,18 @@ def _require_agreement(file: Path, what: Training, model: LinearModel, options: 
         "--window": (what.window, options["window"]),
         "--features": (what.n_features, options["n_features"]),
         "--rows": (what.n_rows, options["n_rows"]),
-        "--positive": (what.positive, model.classes[1]),
+        "--positive": (what.positive, shown_label(model.classes[1])),
     }
     for option, (value, of_model) in given.items():
         if value is not None and value != of_model:
-            shown = shown_label(of_model) if isinstance(of_model, float) else of_model
-            raise _contradiction(file, option, value, f"{option} {shown}" if shown is not None else f"no {option}")
+            raise _contradiction(
+                file, option, value, f"{option} {of_model}" if of_model is not None else f"no {option}"
+            )
+    if what.columns != ColumnOptions():
+        raise ConfigError(
+            f"options for the columns of tables with --continue: {file} goes on with the columns that it has",
+            "leave --label, --drop, --categorical, --missing and --bits out",
+        )
     for option, value, has in (
         ("--normalize", what.unit_length, model.unit_length),
         ("--zero-based", what.zero_based, model.zero_based),
@@ -119,7 +126,7 @@ def _require_agreement(file: Path, what: Training, model: LinearModel, options: 
 
 
 def _contradiction(file: Path, option: str, value: Any, of_model: str) -> ConfigError:
-    typed = f"{option} {shown_label(value) if isinstance(value, float) else value}".rstrip()
+    typed = f"{option} {value}".rstrip()
     return ConfigError(
         f"{typed} with --continue: {file} was trained with {of_model}",
         f"leave {option} out, or train a new model without --continue",

@@ -7,9 +7,11 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..data.inputs import Format
+from ..data.schema import ColumnOptions, Schema
 from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
@@ -35,8 +37,8 @@ class Training:
 
     Attributes
     ----------
-    file : str
-        A svmlight file, plain or compressed; ``-`` is standard input.
+    files : tuple of str
+        Data files, read one after the other; ``-`` is standard input.
     resume : Path, optional
         A model to go on with. Options that are given have to agree with it.
     learner : str, optional
@@ -53,7 +55,7 @@ class Training:
         Whether ``out`` may be there already.
     n_features, n_rows : int, optional
         If known beforehand. Larger indices are then refused.
-    positive : float, optional
+    positive : str, optional
         Label of the positive class; by default the greater one.
     unit_length : bool
     zero_based : bool
@@ -64,11 +66,18 @@ class Training:
     small : bool
         Leave out of the model what is needed to go on.
     quiet : bool
-    labels : tuple of float
+    format : str, optional
+        Of the files.
+    columns : ColumnOptions
+        Of tables.
+    skip_bad_rows : bool
+    labels : tuple of float or str
         Both labels, if they are known beforehand.
+    schema : Schema, optional
+        Columns of tables, if they are known beforehand.
     """
 
-    file: str
+    files: tuple[str, ...]
     resume: Path | None
     learner: str | None
     tune: bool | None
@@ -78,14 +87,22 @@ class Training:
     overwrite: bool
     n_features: int | None
     n_rows: int | None
-    positive: float | None
+    positive: float | str | None
     unit_length: bool
     zero_based: bool
     window: int | None
     calibration: str
     small: bool
     quiet: bool
-    labels: tuple[float, ...] = ()
+    format: Format | None = None
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    skip_bad_rows: bool = False
+    labels: tuple[float, ...] | tuple[str, ...] = ()
+    schema: Schema | None = None
+
+    def open_source(self) -> Source:
+        """Open the files."""
+        return Source(self.files, self.columns, self.format, schema=self.schema, skip_bad_rows=self.skip_bad_rows)
 
 
 def train_model(what: Training) -> int:
@@ -118,11 +135,12 @@ def train_model(what: Training) -> int:
 
 def _train(what: Training) -> int:
     require_free(what.out, what.overwrite)
-    if what.out.exists() and what.file != "-" and Path(what.file).exists() and what.out.samefile(what.file):
+    if what.out.exists() and any(Path(file).exists() and what.out.samefile(file) for file in what.files):
         raise ResultsError(f"{what.out} is the file to learn from", "another name for the model, with --out")
-    what, model = _begun(what) if what.resume is None else _resumed(what.resume, what)
-    n_before = model.n_rows
-    with contextlib.closing(Source(what.file)) as source:
+    resumed = None if what.resume is None else _resumed(what.resume, what)
+    with contextlib.closing(what.open_source() if resumed is None else resumed[0].open_source()) as source:
+        what, model = _begun(what, source) if resumed is None else resumed
+        n_before = model.n_rows
         rows = LabelledRows(
             source,
             n_features=what.n_features,
@@ -146,17 +164,17 @@ def _train(what: Training) -> int:
             raise _diverged(error, what, model.candidates[0]) from None
         finally:
             meter.clear()
-    result = _result(what, trained, model, complete, state)
+    result = _result(what, trained, model, complete, state, source)
     result.save(what.out)
-    _print_summary(what, result, trained, model, meter, n_before)
+    _print_summary(what, result, trained, model, meter, n_before, source)
     return 0 if complete else 130
 
 
-def _begun(what: Training) -> tuple[Training, TunedModel]:
+def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
     """A new pass, and the options with all defaults."""
     learner, tune, window = what.learner or AUTO, what.tune is not False, what.window or _WINDOW
     entered = candidates(learner, what.given, what.assignments, tune)
-    n_features, n_rows = _required_sizes(what, learner, entered)
+    n_features, n_rows = _required_sizes(what, learner, entered, source)
     model = TunedModel(entered, window=window, n_features=n_features, n_rows=n_rows)
     return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
 
@@ -170,6 +188,7 @@ def _resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
         unit_length=session.model.unit_length,
         zero_based=session.model.zero_based,
         labels=session.model.classes,
+        schema=None if session.model.schema is None else Schema.from_dict(session.model.schema),
         **session.options,
     )
     return same, session.pass_
@@ -232,8 +251,14 @@ class _Interruption:
             raise KeyboardInterrupt
 
 
-def _required_sizes(what: Training, name: str, entered: list[Candidate]) -> tuple[int | None, int | None]:
+def _required_sizes(
+    what: Training, name: str, entered: list[Candidate], source: Source
+) -> tuple[int | None, int | None]:
     """Numbers of features and rows: as given, or counted where a learner cannot begin without them."""
+    if source.n_features is not None:
+        if what.n_features is not None:
+            raise LearnerError(f"--features is for svmlight text; the columns of {source.name} are counted")
+        what = replace(what, n_features=source.n_features)
     missing = []
     if what.n_rows is None and not all(hasattr(one.learner, "partial_fit") for one in entered):
         missing.append("rows")
@@ -241,7 +266,7 @@ def _required_sizes(what: Training, name: str, entered: list[Candidate]) -> tupl
         missing.append("features")
     if not missing:
         return what.n_features, what.n_rows
-    with contextlib.closing(Source(what.file)) as source:
+    with contextlib.closing(source if not source.again else what.open_source()) as source:
         if not source.again:
             options = " and ".join(f"--{one} N" for one in missing)
             raise LearnerError(
@@ -272,15 +297,17 @@ def _diverged(error: DivergenceError, what: Training, first: Candidate) -> Learn
 
 
 def _result(
-    what: Training, trained: OnePassLearner, model: TunedModel, complete: bool, state: dict | None
+    what: Training, trained: OnePassLearner, model: TunedModel, complete: bool, state: dict | None, source: Source
 ) -> LinearModel:
     intercept = float(trained.intercept_[0])
-    scores, positive = model.recent()
-    calibration, reliability = calibrate_pass(scores + intercept, positive, what.calibration)
+    scores, in_positive = model.recent()
+    calibration, reliability = calibrate_pass(scores + intercept, in_positive, what.calibration)
+    negative, positive = trained.classes_.tolist()
+    schema = source.schema_so_far
     return LinearModel(
         weights=trained.coef_[0],
         intercept=intercept,
-        classes=(float(trained.classes_[0]), float(trained.classes_[1])),
+        classes=(negative, positive),
         learner=model.leader,
         parameters=trained.get_params(),
         n_rows=model.n_rows,
@@ -289,6 +316,7 @@ def _result(
         zero_based=what.zero_based,
         leaderboard=model.leaderboard,
         progress=model.progress,
+        schema=None if schema is None else schema.to_dict(),
         calibration=calibration,
         reliability=reliability,
         state=state,
@@ -302,7 +330,7 @@ def _taken_over(model: TunedModel) -> str:
     return f"with {SHORT_BLOCK} rows or fewer, none is scored before it is learnt"
 
 
-def _print_summary(what, result, trained, model, meter, n_before) -> None:
+def _print_summary(what, result, trained, model, meter, n_before, source) -> None:
     """Print what has been trained and how well it ranks."""
     if not result.complete:
         print(f"interrupted: the model of the first {model.n_rows:,} rows is written", file=sys.stderr)
@@ -313,7 +341,9 @@ def _print_summary(what, result, trained, model, meter, n_before) -> None:
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
     settings = ", ".join(f"{name}={value}" for name, value in trained.get_params().items())
-    negative, positive = map(shown_label, trained.classes_)
+    for line in source.remarks():
+        print(line, file=sys.stderr)
+    negative, positive = map(shown_label, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows
     weights = trained.coef_[0]
     print(f"{model.leader} ({settings})")
@@ -321,6 +351,8 @@ def _print_summary(what, result, trained, model, meter, n_before) -> None:
     in_all = f" more, {model.n_rows:,} in all," if n_before else ""
     print(f"rows      {n_new:,}{in_all} in {meter.seconds:.1f} s ({n_new / meter.seconds:,.0f} rows/s)")
     print(f"labels    {100 * share:.3g} % {positive} (positive), the others {negative}")
+    if source.schema is not None:
+        print(f"columns   {source.schema.described()}")
     print(f"AUC       {shown_auc(model.auc())}, {_taken_over(model)}")
     print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
     too_few = result.calibration is None and what.calibration != "none"

@@ -1,0 +1,132 @@
+"""``opauc_bench.run``: an experiment from Python, also on data in memory."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import Experiment, find_config
+from ..data import Sources
+from ..data.memory import rows_in_memory
+from ..errors import ConfigError, OpaucBenchError
+from ..runner.engines import Engine
+from .export import frame_of
+from .run import compute_experiment
+from .session import Session
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["run"]
+
+
+def run(
+    experiment: str | os.PathLike | Mapping[str, Any] | Experiment,
+    *,
+    data: Mapping[str, tuple[Any, Any]] | None = None,
+    out: str | os.PathLike | None = None,
+    jobs: int | None = None,
+    fresh: bool = False,
+    retry_failed: bool = False,
+    verbose: bool = False,
+) -> pd.DataFrame:
+    """Run an experiment and return its results.
+
+    Recorded tasks are not computed again: after an interruption, the same call continues.
+
+    Parameters
+    ----------
+    experiment : path-like, mapping or Experiment
+        A file, the name of a bundled experiment, or the content of a file.
+    data : mapping of str to (X, y), optional
+        Datasets in memory. ``X`` is an array, a sparse matrix or a DataFrame of shape (n_samples, n_features); ``y``
+        has a label per row, numbers or text; for a DataFrame it may be the name of the column of labels. The greater
+        one of two labels is positive. They are used as they are; ``catalogue`` of the experiment may have an entry of
+        the same name with further settings, such as ``scaling``, ``positive``, and for DataFrames, under ``source``,
+        ``missing``, ``categorical``, ``drop``, ``split``, ``group`` and ``time``.
+    out : path-like, optional
+        The results folder; by default ``results/<name of the file>``. Required if ``experiment`` is no file.
+    jobs : int, optional
+        Worker processes; by default one per core.
+    fresh, retry_failed : bool
+        Whether all tasks, or those that failed, are computed again.
+    verbose : bool
+        Whether progress is printed on standard error.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per record, as `load_results` returns.
+
+    Raises
+    ------
+    ConfigError
+        The experiment has mistakes.
+    DataError
+        The data of a dataset cannot be used or are unavailable. The results of the others are recorded.
+
+    Examples
+    --------
+    >>> import opauc_bench
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(200, weights=[0.9], random_state=0)
+    >>> experiment = {"title": "Mine", "datasets": ["mine"], "learners": ["uni_log"], "grids": {"eta": [0.1, 1]}}
+    >>> results = opauc_bench.run(experiment, data={"mine": (X, y)}, out="results/mine")  # doctest: +SKIP
+    """
+    content, path = None, None
+    if isinstance(experiment, Experiment):
+        content, path = experiment.plain(), experiment.path
+    elif isinstance(experiment, Mapping):
+        if out is None:
+            raise ConfigError("an experiment that is no file: expected the folder of its results", "out='results/mine'")
+        content, path = copy.deepcopy(dict(experiment)), Path(f"{Path(out).name}.yaml")
+    else:
+        path = find_config(os.fspath(experiment))
+    own = _OwnData(dict(data or {}))
+    session = Session.of_experiment(
+        path, content, own.enter if data else None, out=Path(out) if out else None, sources=Sources.from_environment()
+    )
+    for name, arrays in own.arrays.items():
+        session.catalogue[name]._arrays = arrays
+    engine = Engine(n_jobs=jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 1)
+    _, _, local, _ = compute_experiment(
+        session, engine, fresh=fresh, retry_failed=retry_failed, test=None, quiet=not verbose
+    )
+    if local.unavailable:
+        raise next(iter(local.unavailable.values()))
+    return frame_of(session)
+
+
+class _OwnData:
+    """Datasets in memory, and their entries in an experiment."""
+
+    def __init__(self, data: dict[str, Any]):
+        self._data = data
+        self.arrays: dict[str, Any] = {}
+
+    def enter(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The content of an experiment with an entry for each dataset."""
+        catalogue = content.get("catalogue") or {}
+        if not isinstance(catalogue, Mapping):
+            raise ConfigError(
+                f"catalogue: {catalogue}: data in memory go with entries in the experiment itself",
+                "catalogue: {NAME: {...}} in place of the name of a file",
+            )
+        catalogue = dict(catalogue)
+        for name, pair in self._data.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ConfigError(f"data[{name!r}]: expected a pair (X, y), got {type(pair).__name__}")
+            entry = dict(catalogue.get(name) or {})
+            settings = dict(entry.pop("source", {}))
+            try:
+                self.arrays[name], digest = rows_in_memory(*pair, settings)
+            except OpaucBenchError as error:
+                raise type(error)(f"data[{name!r}]: {error.message}", error.hint) from None
+            source = {"memory": digest}
+            if "positive" in settings:
+                source["positive"] = settings["positive"]
+            catalogue[name] = {**entry, "source": source}
+        return {**content, "catalogue": catalogue}

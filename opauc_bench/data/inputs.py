@@ -1,0 +1,412 @@
+"""Several files of any format as one stream of rows, in constant memory: what ``train`` and ``score`` read."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from ..errors import DataError
+from .arrow import ArrowTable
+from .content import decompressed, pieces
+from .schema import ColumnOptions, RunningMeans, Schema, absent_column, listing
+from .stream import SvmlightChunk, stream_svmlight
+from .table import TableRows, TextTable
+
+__all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of"]
+
+Format = Literal["svmlight", "csv", "parquet", "arrow"]
+FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
+_SUFFIXES: dict[str, Format] = {
+    **{".csv": "csv", ".tsv": "csv", ".tab": "csv"},
+    **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"},
+}
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+
+
+class _Table(Protocol):
+    """What the tables of `table`, `arrow` and `frames` have in common."""
+
+    name: str
+    place: str
+    header: list[str]
+
+    def kinds(self) -> dict[str, str]: ...
+
+    def rows(
+        self, schema: Schema, numeric_labels: bool, aside: tuple[str, ...] = (), labels_needed: bool = True
+    ) -> Iterator[TableRows]: ...
+
+
+class RowChunk(NamedTuple):
+    """Consecutive rows.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (rows, n_features), float64
+        At least one row.
+    labels : ndarray of shape (rows,) or None
+        float64, or text; None if the file has no labels.
+    place : callable
+        From the position of a row in the chunk to its place, such as ``clicks.csv:17``.
+    aside : dict of str to list of str
+        Columns that are no features, as text.
+    """
+
+    X: Any
+    labels: np.ndarray | None
+    place: Callable[[int], str]
+    aside: dict[str, list[str]] = {}  # noqa: RUF012 - never changed
+
+
+def format_of(file: str, head: bytes = b"") -> Format:
+    """The format of a file, by its first bytes and by its name; svmlight if neither says anything."""
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "arrow"
+    name = Path(file).name.lower()
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    return _SUFFIXES.get(Path(name).suffix, "svmlight")
+
+
+class _Bytes(io.RawIOBase):
+    """Bytes of a file as they lie on the disk, counted; ``-`` is standard input."""
+
+    def __init__(self, file: str, count: Callable[[int], None], name: str):
+        super().__init__()
+        self.name = name
+        try:
+            self._raw = io.FileIO(os.dup(0) if file == "-" else file)
+        except OSError as error:
+            raise DataError(
+                f"{self.name}: cannot be read ({error.strerror})", "name a data file, or - for standard input"
+            ) from None
+        status = os.fstat(self._raw.fileno())
+        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None  # bytes in all, where that is known
+        self._count = count
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._raw.seekable()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._raw.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def readinto(self, buffer) -> int:
+        n = self._raw.readinto(buffer)
+        self._count(n or 0)
+        return n
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+@dataclass
+class Source:
+    """Files, or DataFrames, as one stream of rows.
+
+    Compression is recognised by the first bytes. Tables (CSV, TSV, Parquet, Arrow) have columns by name, and the first
+    file gives the schema; in the others, the order of columns may differ, further columns are ignored.
+
+    Parameters
+    ----------
+    files : str or sequence of str or pandas.DataFrame
+        Paths; ``-`` is standard input.
+    options : ColumnOptions
+        Columns of tables.
+    format : {"svmlight", "csv", "parquet", "arrow"}, optional
+        By default as `format_of` says; a file with a ``label`` column is CSV if nothing else is known.
+    schema : Schema, optional
+        Of a model: the files have to have its columns.
+    learnt : bool
+        Whether the rows are learnt: then they need labels.
+    fixed_means : bool, optional
+        Whether the means of columns stay those of the schema; by default unless the rows are learnt.
+    names : sequence of str, optional
+        Of the files, for messages.
+    skip_bad_rows : bool
+        Whether rows that cannot be read are left out, and counted.
+
+    Attributes
+    ----------
+    schema : Schema or None
+        Of tables; with ``missing: mean`` it has the means of the rows so far. None for svmlight files.
+    n_skipped : int
+        Rows that were left out so far.
+    first_skipped : str
+        What was wrong with the first of them.
+    notes : list of str
+        On columns that are ignored.
+    numeric_labels : bool
+        Whether labels are numbers.
+    size : int or None
+        Bytes of all files, where that is known.
+    position : int
+        Bytes read so far.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read; it has no label column.
+    """
+
+    files: str | Sequence[Any]
+    options: ColumnOptions = field(default_factory=ColumnOptions)
+    format: Format | None = None
+    schema: Schema | None = None
+    learnt: bool = True
+    skip_bad_rows: bool = False
+    fixed_means: bool | None = None
+    names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        self.files = [self.files] if isinstance(self.files, str) else list(self.files)
+        if self.names is None:
+            self.names = [_name_of(file) for file in self.files]
+        self.name = self.names[0]
+        if len(self.files) > 1:
+            self.name = f"{len(self.files)} files from {self.name}"
+        # Whether they can be read a second time.
+        self.again = all(not isinstance(file, str) or (file != "-" and Path(file).is_file()) for file in self.files)
+        self.n_skipped, self.first_skipped = 0, ""
+        self.notes: list[str] = []
+        self.numeric_labels = True
+        self.position = 0
+        self._open = contextlib.ExitStack()
+        self._means: RunningMeans | None = None
+        self._first: Any = None
+        if sum(isinstance(file, str) and file == "-" for file in self.files) > 1:
+            raise DataError("standard input is listed twice: it can be read only once")
+        try:
+            sizes = [self._check(file) for file in self.files]
+            self.size = None if None in sizes else sum(size or 0 for size in sizes)
+            self._first = self._opened(0)
+            self.is_table = not isinstance(self._first, tuple)
+            if self.is_table:
+                self._begin(self._first)
+            else:
+                self._refuse_column_options()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close all files."""
+        self._open.close()
+
+    @property
+    def share(self) -> float:
+        """Which part of all files has been read; 0 if that is not known."""
+        return min(1.0, self.position / self.size) if self.size else 0.0
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of features, where the columns give it."""
+        return self.schema.n_features if self.schema is not None else None
+
+    @property
+    def schema_so_far(self) -> Schema | None:
+        """The schema with the means of the rows so far."""
+        return self.schema.with_means(self._means) if self.schema is not None and self._means is not None else None
+
+    def remarks(self) -> list[str]:
+        """What the user should know after the pass."""
+        lines = [f"note: {note}" for note in self.notes]
+        if self.n_skipped:
+            rows = "1 bad row" if self.n_skipped == 1 else f"{self.n_skipped:,} bad rows"
+            lines.append(f"note: {rows} left out; the first: {self.first_skipped}")
+        return lines
+
+    def chunks(
+        self, *, n_features: int | None = None, zero_based: bool | Literal["auto"] = False
+    ) -> Iterator[RowChunk]:
+        """Yield the rows of all files, in their order; once.
+
+        Parameters
+        ----------
+        n_features : int, optional
+            Of svmlight files: a larger index is an error.
+        zero_based : bool or "auto"
+            Of svmlight files, see `stream.stream_svmlight`.
+
+        Raises
+        ------
+        DataError
+            With the place, unless bad rows are skipped.
+        """
+        for number in range(len(self.files)):
+            opened = self._first if number == 0 else self._opened(number)
+            self._first = None
+            if not isinstance(opened, tuple):
+                if not self.is_table:
+                    raise DataError(f"{opened.name}: expected a svmlight file like the first one, got a table")
+                yield from self._rows_of(opened)
+                continue
+            stream, name = opened
+            if self.is_table:
+                raise DataError(f"{name}: expected a table with columns like the first file, got svmlight")
+            on_bad_line = self._skip if self.skip_bad_rows else None
+            for chunk in stream_svmlight(stream, n_features=n_features, zero_based=zero_based, on_bad_line=on_bad_line):
+                yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk))
+
+    def _check(self, file: Any) -> int | None:
+        """Return the size of a file, if it is known; DataError if it cannot be read."""
+        if not isinstance(file, str):
+            return None
+        if file != "-" and Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir()):
+            return None  # a pipe would be lost to its writer if it were opened twice
+        with contextlib.closing(_Bytes(file, self._count, _name_of(file))) as raw:
+            return raw.size
+
+    def _count(self, n: int) -> None:
+        self.position += n
+
+    def _opened(self, number: int) -> Any:
+        """A table, or a stream of svmlight text with its name."""
+        file, name = self.files[number], cast(Sequence[str], self.names)[number]
+        if not isinstance(file, str):
+            from .frames import FrameTable
+
+            return FrameTable(file, name)
+        raw = self._open.enter_context(contextlib.closing(_Bytes(file, self._count, name)))
+        buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 16)
+        try:
+            head = buffered.peek(16)[:16]
+        except OSError as error:
+            raise DataError(f"{name}: cannot be read ({error.strerror or error})") from None
+        format = self.format or format_of(file, head)
+        if format == "svmlight" and self.format is None and (self.options.label is not None or self.schema is not None):
+            format = "csv"
+        if format in ("parquet", "arrow"):
+            if (format == "parquet" or head.startswith(b"ARROW1")) and not raw.seekable():
+                raise DataError(f"{name}: a {format.capitalize()} file cannot be read from a pipe", "name the file")
+            return ArrowTable(buffered, name, format)
+        return TextTable(pieces(decompressed(buffered), name), name) if format == "csv" else (buffered, name)
+
+    def _refuse_column_options(self) -> None:
+        if self.schema is not None:
+            raise DataError(
+                f"{self.name}: expected a table with the columns of the model, got svmlight text", "--format csv"
+            )
+        given = self.options
+        for option, value in (("--drop", given.drop), ("--categorical", given.categorical), ("--label", given.label)):
+            if value:
+                raise DataError(f"{self.name}: {option} is for tables, and this is svmlight text", "--format csv")
+        if given.missing != "error":
+            raise DataError(f"{self.name}: --missing is for tables: svmlight text has no missing values")
+
+    def _begin(self, table: _Table) -> None:
+        """Take the schema from the first table, or check it against the one that is given."""
+        kinds = table.kinds()
+        if self.schema is None and not self.learnt:
+            raise DataError(
+                f"{table.name}: expected svmlight text, on which the model was trained, got a table: the features of "
+                "the model have numbers, those of the table have names"
+            )
+        if self.schema is None:
+            if self.options.label is None:
+                raise DataError(
+                    f"{table.name}: expected the name of the column of labels; the columns are {listing(table.header)}",
+                    "--label NAME",
+                )
+            self.schema = Schema.of_columns(kinds, self.options, table.name)
+        label = self.schema.label
+        if label is not None and label in kinds:
+            if kinds[label] == "other":
+                raise DataError(f"{table.name}: column {label!r}: expected labels that are numbers or text")
+            self.numeric_labels = kinds[label] == "number"
+        if "" in kinds:
+            self.notes.append(f"column {table.header.index('') + 1} of {table.name} has no name and is left out")
+        frozen = not self.learnt if self.fixed_means is None else self.fixed_means
+        self._means = RunningMeans(self.schema, frozen)
+
+    def _rows_of(self, table: _Table) -> Iterator[RowChunk]:
+        schema, means = self.schema, self._means
+        assert schema is not None
+        assert means is not None
+        known = dict.fromkeys(table.header)
+        for column in schema.columns:
+            if column not in known:
+                raise DataError(
+                    absent_column(table.name, column, [*known]),
+                    "the file needs the columns that the model was trained on",
+                )
+        if not isinstance(table, TextTable):
+            _check_types(table, schema)
+        if self.learnt and schema.label is not None and schema.label not in known:
+            raise DataError(absent_column(table.name, schema.label, [*known]))
+        further = [name for name in known if name and name not in {*schema.columns, *schema.dropped, schema.label}]
+        if further:
+            self.notes.append(f"columns of {table.name} that are no features are ignored: {listing(further)}")
+        shown_schema = schema if schema.label in known else Schema(**{**schema.__dict__, "label": None})
+        for rows in table.rows(shown_schema, self.numeric_labels, self.options.aside, self.learnt):
+            yield from self._chunk_of(table, rows, schema, means)
+
+    def _chunk_of(self, table: _Table, rows: TableRows, schema: Schema, means: RunningMeans) -> Iterator[RowChunk]:
+        cells, labels, places, aside = rows.cells, rows.labels, rows.places, rows.aside
+        if rows.problems:
+            for problem in rows.problems:
+                place = table.place.format(table.name, places[problem.row])
+                self._skip(f"{place}: {problem.message}")
+            keep = np.ones(len(places), dtype=bool)
+            keep[[problem.row for problem in rows.problems]] = False
+            cells, labels, places = cells.of_rows(keep), None if labels is None else labels[keep], places[keep]
+            aside = {name: [text for text, kept in zip(texts, keep) if kept] for name, texts in aside.items()}
+        if len(places):
+            place = table.place
+            X = cells.to_csr(schema, means)
+            yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), aside)
+
+    def _skip(self, message: str) -> None:
+        """Count a row that cannot be used, or raise the error."""
+        if not self.skip_bad_rows:
+            raise DataError(message, _hint(message))
+        self.n_skipped += 1
+        self.first_skipped = self.first_skipped or message
+
+
+def _hint(message: str) -> str:
+    if message.endswith("got nothing"):
+        return "--missing mean or --missing indicator; or --skip-bad-rows, which leaves such rows out"
+    if "expected a number" in message:
+        return "--skip-bad-rows leaves such rows out; --categorical COLUMN takes numbers and text as categories"
+    return "--skip-bad-rows leaves such rows out"
+
+
+def _check_types(table: Any, schema: Schema) -> None:
+    """Raise DataError if a typed column does not have what the schema says."""
+    kinds = table.kinds()
+    for names, expected in ((schema.numbers, "numbers"), (schema.categories, "text")):
+        for column in names:
+            if kinds[column] == "other" or (expected == "numbers" and kinds[column] == "category"):
+                raise DataError(
+                    f"{table.name}: column {column!r}: expected {expected}, got the type {table.type_of(column)}",
+                    f"--drop {column}",
+                )
+
+
+def _name_of(file: Any) -> str:
+    if not isinstance(file, str):
+        return "the DataFrame"
+    return "standard input" if file == "-" else file
+
+
+def _place_in_text(name: str, chunk: SvmlightChunk, row: int) -> str:
+    return f"{name}:{chunk.line_of(row)}"

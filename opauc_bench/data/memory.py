@@ -1,0 +1,132 @@
+"""Data in memory as a dataset: arrays, sparse matrices and DataFrames."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ConfigError, DataError
+from .catalogue import ROW_METADATA, DataSource
+from .content import Block
+from .schema import ColumnOptions
+
+__all__ = ["MemoryRows", "rows_in_memory", "rows_of"]
+
+_LABEL = "label of the rows"
+
+
+class MemoryRows(NamedTuple):
+    """Rows in memory: features with labels, and row metadata as text."""
+
+    block: Block
+    texts: dict[str, list[str]]
+
+
+def rows_in_memory(X: Any, y: Any, settings: Mapping[str, Any]) -> tuple[MemoryRows, str]:
+    """Return data as a block of rows, and the SHA-256 of their content.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), or str
+        Numbers or text; the name of a column, if ``X`` is a DataFrame.
+    settings : mapping
+        Those of `catalogue.DataSource` for columns, if ``X`` is a DataFrame.
+
+    Raises
+    ------
+    DataError
+        They have other shapes, or values that are missing or infinite.
+    ConfigError
+        A setting is not valid.
+    """
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        rows = _of_frame(X, y, settings)
+    elif further := set(settings) - {"positive"}:
+        raise ConfigError(f"source: {', '.join(sorted(further))}: expected with a DataFrame only")
+    else:
+        try:
+            rows = MemoryRows(rows_of(X, y), {})
+        except (ValueError, TypeError) as error:
+            raise DataError(str(error)) from None
+    return rows, _digest(rows)
+
+
+def rows_of(X: Any, y: Any) -> Block:
+    """Features and labels as arrays of float64, or CSR; ValueError if they are not such arrays, or not finite.
+
+    Labels are numbers, or text.
+    """
+    from scipy.sparse import csr_matrix, issparse
+
+    if issparse(X):
+        X = csr_matrix(X, dtype=np.float64, copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    else:
+        X = np.array(X, dtype=np.float64)
+    y = np.asarray(y)
+    if X.ndim != 2 or y.shape != X.shape[:1] or not len(y):
+        raise ValueError(f"expected rows of features and a label for each, got the shapes {X.shape} and {y.shape}")
+    if not np.isfinite(X.data if issparse(X) else X).all():
+        raise ValueError("expected finite features, got missing or infinite ones")
+    if y.dtype.kind in "biuf":
+        y = y.astype(np.float64)
+        if not np.isfinite(y).all():
+            raise ValueError("expected finite labels, got missing or infinite ones")
+    elif all(isinstance(label, str) for label in y.tolist()):
+        y = y.astype(np.str_)
+    else:
+        raise ValueError("expected labels that are all numbers or all text")
+    return Block(X, y)
+
+
+def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
+    from .own import TableData
+
+    if not isinstance(y, str):
+        if len(y) != len(frame):
+            raise DataError(f"expected a label for each of {len(frame):,} rows, got {len(y):,}")
+        frame = frame.assign(**{_LABEL: np.asarray(y)})
+        y = _LABEL
+    known = {"drop", "categorical", "missing", "bits", *ROW_METADATA}
+    if further := sorted(set(settings) - known - {"positive"}):
+        raise ConfigError(f"source: unknown key {further[0]!r}; allowed: {', '.join(sorted(known))}")
+    given = {
+        name: [value] if isinstance(value, str) and name in ("drop", "categorical") else value
+        for name, value in settings.items()
+        if name in known
+    }
+    texts: dict[str, list[str]] = {name: [] for name in ROW_METADATA if given.get(name)}
+    aside = tuple(given[name] for name in texts)
+    options = ColumnOptions(
+        label=y,
+        drop=tuple(given.get("drop", ())),
+        categorical=tuple(given.get("categorical", ())),
+        missing=given.get("missing", "error"),
+        bits=given.get("bits", DataSource.model_fields["bits"].default),
+        aside=aside,
+    )
+    table = TableData([frame], options, None, names=["the DataFrame"])
+    from scipy.sparse import vstack
+
+    chunks = list(table.chunks())
+    for name in texts:
+        texts[name] = [text for chunk in chunks for text in chunk.aside[given[name]]]
+    X = vstack([chunk.X for chunk in chunks], format="csr")
+    return MemoryRows(Block(X, np.concatenate([chunk.labels for chunk in chunks])), texts)
+
+
+def _digest(rows: MemoryRows) -> str:
+    X, labels, _ = rows.block
+    sha256 = hashlib.sha256(f"{X.shape} {labels.dtype.kind}\n".encode())
+    arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)]
+    for array in arrays:
+        sha256.update(np.ascontiguousarray(array).data)
+    for texts in ({"label": map(str, labels.tolist())} | rows.texts).values():
+        sha256.update("\0".join(texts).encode("utf-8", "surrogatepass"))
+        sha256.update(b"\1")
+    return sha256.hexdigest()

@@ -1,0 +1,255 @@
+"""Datasets of the user's own: tables, svmlight files, `.npz` archives and arrays in memory; sizes are counted."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError, DataUnavailable
+from .cache import RawFile
+from .catalogue import ROW_METADATA, WIDE, DatasetEntry, Form
+from .content import Block, LineProblem
+from .formats import count_features
+from .inputs import RowChunk, Source
+from .memory import MemoryRows, rows_of
+from .metadata import Encoded, encode
+from .schema import ColumnOptions
+
+__all__ = ["OwnData", "TableData", "counted"]
+
+
+class TableData:
+    """Tables whose rows are read twice: to count rows and features, and to yield the rows.
+
+    Features of categories that no row has are left out; a missing value becomes the mean of all rows.
+
+    Parameters
+    ----------
+    files : sequence of str or pandas.DataFrame
+    options : ColumnOptions
+    format : str or None
+    names : sequence of str
+        Of the files, for messages.
+    skip_bad_rows : bool
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    n_skipped : int
+        Rows that were left out.
+    schema : Schema or None
+        None for svmlight files.
+
+    Raises
+    ------
+    DataError
+        With the place.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Any],
+        options: ColumnOptions,
+        format: Any,
+        *,
+        names: Sequence[str],
+        skip_bad_rows: bool = False,
+        zero_based: bool = False,
+    ):
+        self._open = partial(Source, files, options, format, skip_bad_rows=skip_bad_rows, names=names)
+        self._zero_based = zero_based
+        self.n_rows, used = 0, np.zeros(0, dtype=bool)
+        with contextlib.closing(self._open()) as source:
+            for chunk in source.chunks(zero_based=zero_based):
+                self.n_rows += chunk.X.shape[0]
+                if chunk.X.shape[1] > len(used):
+                    used = np.concatenate([used, np.zeros(chunk.X.shape[1] - len(used), dtype=bool)])
+                used[chunk.X.indices] = True
+            self.schema, self.n_skipped = source.schema_so_far, source.n_skipped
+        if self.schema is None:
+            used[:] = True
+        else:
+            used[: len(self.schema.numbers)] = True
+        self._numbers = (np.cumsum(used) - 1).astype(np.int32)
+        self.n_features = int(used.sum())
+
+    def chunks(self) -> Iterator[RowChunk]:
+        """Yield the rows."""
+        from scipy.sparse import csr_matrix
+
+        with contextlib.closing(self._open(schema=self.schema, fixed_means=True)) as source:
+            for chunk in source.chunks(zero_based=self._zero_based):
+                X = chunk.X
+                arrays = (X.data, self._numbers[X.indices], X.indptr)
+                yield chunk._replace(X=csr_matrix(arrays, shape=(X.shape[0], self.n_features)))
+
+
+class OwnData:
+    """The rows of an entry with a ``source``.
+
+    Parameters
+    ----------
+    entry : DatasetEntry
+    files : list of RawFile
+
+    Attributes
+    ----------
+    entry : DatasetEntry
+        The same, with sizes and scaling.
+    facts : dict
+        For the manifest: the columns, and the number of rows that were left out.
+
+    Raises
+    ------
+    DataError
+        With the place, if there is one.
+    DataUnavailable
+        The arrays were in the memory of another process.
+    """
+
+    def __init__(self, entry: DatasetEntry, files: Sequence[RawFile]):
+        assert entry.source is not None
+        self._source, self._files = entry.source, files
+        self.facts: dict[str, Any] = {}
+        self._columns = {name: getattr(entry.source, name) for name in ROW_METADATA if getattr(entry.source, name)}
+        self._texts: dict[str, list[str]] = {name: [] for name in self._columns}
+        self._places: list[tuple[int, Callable[[int], str]]] = []
+        self._table: TableData | None = None
+        if self._source.memory:
+            self._block, self._texts = _in_memory(entry)
+            n_rows, n_features = self._block.X.shape
+        elif self._source.npz:
+            self._block = self._read_npz()
+            n_rows, n_features = self._block.X.shape
+        else:
+            self._table = self._read_table(zero_based=entry.first_index == 0)
+            n_rows, n_features = self._table.n_rows, self._table.n_features
+        self.entry = _completed(entry, n_rows, n_features)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows."""
+        if self._table is None:
+            yield Block(self._block.X.copy(), self._block.labels)  # scaling changes it
+            return
+        n_rows = 0
+        for chunk in self._table.chunks():
+            self._places.append((n_rows, chunk.place))
+            n_rows += chunk.X.shape[0]
+            for name, texts in self._texts.items():
+                texts += chunk.aside[self._columns[name]]
+            yield Block(chunk.X, chunk.labels)
+
+    def metadata(self) -> dict[str, Encoded]:
+        """The row metadata, after all blocks."""
+        found = {}
+        for name, texts in self._texts.items():
+            try:
+                found[name] = encode(name, texts)
+            except LineProblem as problem:
+                place = self._place(problem.number - 1)
+                column = f"column {self._columns[name]!r}: " if name in self._columns else ""
+                raise DataError(f"{place}: {column}{problem.problem}") from None
+        return found
+
+    def _read_table(self, zero_based: bool) -> TableData:
+        given = self._source
+        options = ColumnOptions(
+            label=given.label,
+            drop=given.drop,
+            categorical=given.categorical,
+            missing=given.missing,
+            bits=given.bits,
+            aside=tuple(self._columns.values()),
+        )
+        table = TableData(
+            [str(file.path) for file in self._files],
+            options,
+            given.kind,
+            names=[str(file.place) for file in self._files],
+            skip_bad_rows=given.skip_bad_rows,
+            zero_based=zero_based,
+        )
+        if table.n_skipped:
+            self.facts["rows_left_out"] = table.n_skipped
+        if table.schema is not None:
+            self.facts["columns"] = {
+                "numbers": list(table.schema.numbers),
+                "categories": list(table.schema.categories),
+            }
+        return table
+
+    def _place(self, row: int) -> str:
+        for first, place in reversed(self._places):
+            if first <= row:
+                return place(row - first)
+        return f"{self._files[0].place}, row {row + 1}" if self._files else f"row {row + 1}"
+
+    def _read_npz(self) -> Block:
+        from scipy.sparse import csr_matrix
+
+        (file,) = self._files
+        expected = "expected arrays X and y, or data, indices, indptr, shape and y"
+        try:
+            with np.load(file.path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+        except Exception as error:  # many kinds, for damage and other formats
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"{file.place}: {expected}; it cannot be read ({reason})") from None
+        if "y" not in arrays or not ("X" in arrays or {"data", "indices", "indptr", "shape"} <= set(arrays)):
+            raise DataError(f"{file.place}: {expected}, got {', '.join(sorted(arrays)) or 'none'}")
+        try:
+            if "X" in arrays:
+                X = arrays["X"]
+            else:
+                X = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+            block = rows_of(X, arrays["y"])
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{file.place}: {error}") from None
+        for name, texts in self._texts.items():
+            key = self._columns[name]
+            if key not in arrays or arrays[key].shape != block.labels.shape:
+                raise DataError(f"{file.place}: expected an array {key!r} with a value per row ({name})")
+            texts += map(str, arrays[key].tolist())
+        return block
+
+
+def _in_memory(entry: DatasetEntry) -> MemoryRows:
+    if entry._arrays is None:
+        raise DataUnavailable(
+            f"{entry.name}: its arrays were in the memory of another process",
+            f"opauc_bench.run(..., data={{{entry.name!r}: (X, y)}})",
+        )
+    return entry._arrays
+
+
+def _completed(entry: DatasetEntry, n_rows: int, n_features: int) -> DatasetEntry:
+    if n_rows == 0 or n_features == 0:
+        raise DataError("expected rows with features, got none")
+    scaling = entry.scaling
+    if scaling is None and entry.source is not None and entry.source.kind != "memory":
+        scaling = "minmax"
+        if n_features >= WIDE:
+            raise DataError(
+                f"expected 'scaling' for {n_features:,} features: minmax, the default, would make all rows dense; "
+                "'maxabs', 'unit_rows' and 'none' keep zeros"
+            )
+    sizes = {"n_samples": entry.n_samples or n_rows, "n_features": entry.n_features or n_features}
+    # Of sparse rows the last columns may have zeros only.
+    return entry.model_copy(update={**sizes, "scaling": scaling or "none", "n_features_at_most": True})
+
+
+def counted(entry: DatasetEntry, files: Sequence[RawFile], form: Form) -> DatasetEntry:
+    """An entry of other data with its number of features, which is counted if it is not given."""
+    if entry.n_features is not None:
+        return entry
+    if form.source is not None:
+        from sklearn import datasets
+
+        n_features = getattr(datasets, form.source.sklearn)().data.shape[1]
+    else:
+        n_features = count_features(list(files), form)
+    return entry.model_copy(update={"n_features": n_features})

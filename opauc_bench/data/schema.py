@@ -1,0 +1,376 @@
+"""What the columns of a table mean: which are features, how they become numbers, and what a missing value becomes.
+
+The features are, in this order: a feature per column of numbers; with ``missing: indicator``, a second one per column
+of numbers, 1 where the value is missing; ``2**bits`` features that the columns of categories share. A category has the
+value 1 at the position that the hash of ``column=value`` gives (Weinberger et al., 2009, without signs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from ..errors import DataError
+from ..kernels import njit
+from ..yamlio import suggest
+
+__all__ = ["DEFAULT_BITS", "MISSING_WORDS", "Cells", "ColumnOptions", "Missing", "RunningMeans", "Schema"]
+
+Missing = Literal["error", "mean", "indicator"]
+
+DEFAULT_BITS, MOST_BITS = 18, 30
+MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")  # in columns of numbers, in any case
+_SHOWN = 12  # names of columns in a message
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """How the columns of a table are to be used.
+
+    Attributes
+    ----------
+    label : str or None
+        Column of the labels.
+    drop : tuple of str
+        Columns that are left out.
+    categorical : tuple of str
+        Columns of categories whose values look like numbers.
+    missing : {"error", "mean", "indicator"}
+        What a missing value becomes, see `Schema`.
+    bits : int
+        Binary logarithm of the number of features that all categories share.
+    aside : tuple of str
+        Columns that are no features but are handed on as text.
+    """
+
+    label: str | None = None
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    missing: Missing = "error"
+    bits: int = DEFAULT_BITS
+    aside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table as features; part of a model, as plain JSON.
+
+    Attributes
+    ----------
+    label : str or None
+        Column of the labels.
+    numbers, categories : tuple of str
+        Columns of features, each in the order of the file.
+    dropped : tuple of str
+        Columns that are left out on purpose.
+    missing : {"error", "mean", "indicator"}
+        ``error``: a missing value is an error. ``mean``: it becomes the mean of the column in the rows before it, 0 if
+        there are none; after the training, that in all training rows. ``indicator``: it becomes 0, and the second
+        feature of the column becomes 1. A missing category sets no feature with ``mean``; with ``indicator`` it is a
+        category of its own.
+    bits : int
+        Binary logarithm of the number of features that all categories share.
+    means : tuple of float
+        With ``mean``: the mean of each column of numbers in the rows so far; otherwise empty.
+    counts : tuple of int
+        With ``mean``: the number of values behind each mean.
+    """
+
+    label: str | None
+    numbers: tuple[str, ...]
+    categories: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    missing: Missing = "error"
+    bits: int = DEFAULT_BITS
+    means: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of features."""
+        return self.numbers + self.categories
+
+    @property
+    def first_category(self) -> int:
+        """The first of the features that categories share."""
+        return len(self.numbers) * (2 if self.missing == "indicator" else 1)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.first_category + (1 << self.bits if self.categories else 0)
+
+    def described(self) -> str:
+        """How many columns of each kind there are, and what becomes of them."""
+        text = f"{len(self.numbers):,} of numbers"
+        if self.categories:
+            text += f", {len(self.categories):,} of categories (2^{self.bits} features)"
+        return f"{text}; missing values: {self.missing}"
+
+    def feature_name(self, feature: int) -> str:
+        """What a feature (from 0) is called: its column, ``column is missing``, or ``category #`` and its position."""
+        if feature < len(self.numbers):
+            return self.numbers[feature]
+        if feature < self.first_category:
+            return f"{self.numbers[feature - len(self.numbers)]} is missing"
+        return f"category #{feature - self.first_category}"
+
+    def category_feature(self, column: str, value: str) -> int:
+        """The feature of one value of a column of categories; an empty one is a missing value."""
+        position = hash_texts([value], column, self.bits)[0] if value else folded(seed_of(column), self.bits)
+        return self.first_category + int(position)
+
+    def with_means(self, means: RunningMeans) -> Schema:
+        """The schema with means of columns."""
+        if self.missing != "mean":
+            return self
+        return replace(self, means=tuple(means.means.tolist()), counts=tuple(means.counts.tolist()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as JSON has it."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, plain: Any) -> Schema:
+        """The inverse of `to_dict`; ValueError if it is not a schema."""
+        if not isinstance(plain, dict) or set(plain) != {field.name for field in fields(cls)}:
+            raise ValueError("the schema has other entries than expected")
+        texts = [plain[name] for name in ("numbers", "categories", "dropped")]
+        if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in texts):
+            raise ValueError("the schema's columns are not names")
+        if not isinstance(plain["label"], str | None) or plain["missing"] not in get_args(Missing):
+            raise ValueError("the schema's label or missing is not valid")
+        if type(plain["bits"]) is not int or not 1 <= plain["bits"] <= MOST_BITS:
+            raise ValueError("the schema's bits are not valid")
+        means, counts = plain["means"], plain["counts"]
+        n = len(plain["numbers"]) if plain["missing"] == "mean" else 0
+        if not (isinstance(means, list) and isinstance(counts, list) and len(means) == len(counts) == n):
+            raise ValueError("the schema's means are not valid")
+        if not all(type(mean) is float and math.isfinite(mean) for mean in means):
+            raise ValueError("the schema's means are not finite")
+        if not all(type(count) is int and count >= 0 for count in counts):
+            raise ValueError("the schema's counts are not valid")
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()})
+
+    @classmethod
+    def of_columns(cls, kinds: dict[str, str], options: ColumnOptions, name: str) -> Schema:
+        """The schema of a table.
+
+        Parameters
+        ----------
+        kinds : dict of str to {"number", "category"}
+            The columns in their order.
+        options : ColumnOptions
+        name : str
+            Of the file, for messages.
+
+        Raises
+        ------
+        DataError
+            A column that an option names is not there, or no feature is left.
+        """
+        label = () if options.label is None else (options.label,)
+        for what, names in (("--label", label), ("--drop", options.drop), ("--categorical", options.categorical)):
+            for column in names:
+                if column not in kinds:
+                    raise DataError(absent_column(name, column, kinds), f"{what} takes one of these names")
+        left_out = {*label, *options.drop, *options.aside, ""}
+        kept = [column for column in kinds if column not in left_out]
+        if not kept:
+            raise DataError(f"{name}: expected columns of features, got none beside the label")
+        numbers = tuple(c for c in kept if kinds[c] == "number" and c not in options.categorical)
+        return cls(
+            label=options.label,
+            numbers=numbers,
+            categories=tuple(column for column in kept if column not in numbers),
+            dropped=tuple(dict.fromkeys((*options.drop, *options.aside))),
+            missing=options.missing,
+            bits=options.bits,
+            means=(0.0,) * len(numbers) if options.missing == "mean" else (),
+            counts=(0,) * len(numbers) if options.missing == "mean" else (),
+        )
+
+
+def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:
+    """A sentence on a column that a file does not have."""
+    return f"{name}: expected a column {column!r}{suggest(column, known)}; the columns are {listing(known)}"
+
+
+def listing(names: Iterable[str]) -> str:
+    """Names of columns for a message; of many, the first ones."""
+    quoted = [repr(name) for name in names if name]
+    return ", ".join(quoted[:_SHOWN]) + (f" and {len(quoted) - _SHOWN} more" if len(quoted) > _SHOWN else "")
+
+
+# ------------------------------------------------------------------------------------ from cells to rows
+
+
+@dataclass
+class Cells:
+    """Values of consecutive rows of a table.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (rows, len(schema.numbers)), float64
+        NaN where a value is missing; all others are finite.
+    categories : ndarray of shape (rows, len(schema.categories)), int64
+        Hashes, or -1 where a value is missing.
+    """
+
+    numbers: np.ndarray
+    categories: np.ndarray
+
+    def of_rows(self, keep: np.ndarray) -> Cells:
+        """Some of the rows."""
+        return Cells(self.numbers[keep], self.categories[keep])
+
+    def to_csr(self, schema: Schema, means: RunningMeans) -> Any:
+        """The rows as features, shape (rows, schema.n_features), without zeros, indices sorted.
+
+        With ``missing: mean``, missing values are filled from `means`, which learns the others if it is not frozen.
+        """
+        from scipy.sparse import csr_matrix
+
+        n_rows, categories = len(self.numbers), self.categories
+        if schema.missing == "indicator" and (categories < 0).any():
+            empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
+            categories = np.where(categories < 0, np.array(empty), categories)
+        room = self.numbers.size + self.categories.size
+        data, indices = np.empty(room), np.empty(room, dtype=np.int32)
+        indptr = np.empty(n_rows + 1, dtype=np.int32)
+        policy = ("error", "mean", "indicator").index(schema.missing)
+        n_entries = _assemble(
+            self.numbers,
+            categories,
+            policy,
+            schema.first_category,
+            means.means,
+            means.counts,
+            means.frozen,
+            data,
+            indices,
+            indptr,
+        )
+        X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
+        X.has_canonical_format = True
+        return X
+
+
+class RunningMeans:
+    """The mean of each column of numbers in the rows so far.
+
+    Parameters
+    ----------
+    schema : Schema
+    frozen : bool
+        Whether the means stay those of the schema, for rows that are not learnt.
+    """
+
+    def __init__(self, schema: Schema, frozen: bool = False):
+        self.means = np.array(schema.means, dtype=np.float64)
+        self.counts = np.array(schema.counts, dtype=np.int64)
+        self.frozen = frozen
+
+
+@njit()
+def _assemble(numbers, categories, policy, first_category, means, counts, frozen, data, indices, indptr):
+    """Fill the arrays of a CSR matrix; return the number of entries. ``policy``: 0 error, 1 mean, 2 indicator."""
+    n_rows, n_numbers = numbers.shape
+    n_categories = categories.shape[1]
+    entry = 0
+    indptr[0] = 0
+    for row in range(n_rows):
+        for j in range(n_numbers):
+            value = numbers[row, j]
+            if policy == 1:
+                if value != value:
+                    value = means[j]
+                elif not frozen:
+                    counts[j] += 1
+                    # Both terms are halved first, so that means of very large values do not overflow.
+                    means[j] += 2.0 * ((0.5 * value - 0.5 * means[j]) / counts[j])
+            if value == value and value != 0.0:
+                data[entry] = value
+                indices[entry] = j
+                entry += 1
+        if policy == 2:
+            for j in range(n_numbers):
+                if numbers[row, j] != numbers[row, j]:
+                    data[entry] = 1.0
+                    indices[entry] = n_numbers + j
+                    entry += 1
+        start = entry
+        for j in range(n_categories):
+            if categories[row, j] < 0:
+                continue
+            feature = first_category + categories[row, j]
+            at = entry
+            while at > start and indices[at - 1] > feature:
+                at -= 1
+            if at > start and indices[at - 1] == feature:  # two categories share it
+                data[at - 1] += 1.0
+                continue
+            for place in range(entry, at, -1):
+                data[place] = data[place - 1]
+                indices[place] = indices[place - 1]
+            data[at] = 1.0
+            indices[at] = feature
+            entry += 1
+        indptr[row + 1] = entry
+    return entry
+
+
+# ------------------------------------------------------------------------------------ hashes of categories
+
+_BASIS, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
+_QUOTE = 34
+
+
+def seed_of(column: str) -> np.uint64:
+    """The state of the hash after ``column=``."""
+    text = np.frombuffer(f"{column}=".encode(), dtype=np.uint8)
+    return np.uint64(_hashed(text, 0, len(text), False, _BASIS))
+
+
+def hash_texts(texts: Sequence[str | None], column: str, bits: int) -> np.ndarray:
+    """Hashes of values of a column, shape (n,), int64; -1 for None and for empty text."""
+    encoded = [b"" if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+    starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1]])
+    return hash_spans(np.frombuffer(b"".join(encoded), dtype=np.uint8), starts, ends, column, bits)
+
+
+def hash_spans(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, column: str, bits: int) -> np.ndarray:
+    """Hashes of pieces of a text (uint8), shape (n,), int64; -1 for empty ones."""
+    out = np.empty(len(starts), dtype=np.int64)
+    _hash_spans(text, starts, ends, seed_of(column), bits, out)
+    return out
+
+
+@njit()
+def _hashed(text, start, end, escaped, state):
+    """FNV-1a with 64 bits (Fowler, Noll, Vo); where ``escaped``, two quotes are one."""
+    at = start
+    while at < end:
+        code = text[at]
+        if escaped and code == _QUOTE:
+            at += 1
+        state = (state ^ np.uint64(code)) * _PRIME
+        at += 1
+    return state
+
+
+@njit()
+def folded(state, bits):
+    """The hash in ``bits`` bits: by folding, as its authors advise."""
+    return np.int64(((state >> np.uint64(bits)) ^ state) & np.uint64((1 << bits) - 1))
+
+
+@njit()
+def _hash_spans(text, starts, ends, seed, bits, out):
+    for k in range(len(starts)):
+        out[k] = -1 if starts[k] == ends[k] else folded(_hashed(text, starts[k], ends[k], False, seed), bits)

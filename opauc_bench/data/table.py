@@ -1,0 +1,467 @@
+"""Delimited text (CSV, TSV) with a header, as RFC 4180 describes it: a compiled reader that keeps the place of a cell.
+
+Cells may be in quotes, and then have separators, line ends and doubled quotes inside. Blanks around a cell are no part
+of it, blank lines are skipped. Numbers are plain decimals, rounded correctly, so that a table and the same numbers as
+svmlight text give the same bits.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import DataError
+from ..kernels import njit
+from .content import shown
+from .schema import MISSING_WORDS, Cells, Schema, _hashed, folded, seed_of
+from .svmlight import _HARD, _OK, _decimal
+
+__all__ = ["Problem", "TableRows", "TextTable"]
+
+_SEPARATORS = b",\t;|"
+_MOST_ROWS = 4096  # of a piece
+_MOST_CELLS = 1 << 20
+_LOOKED_AT = 1 << 16  # bytes
+_LONGEST_ROW = 1 << 24  # bytes; longer ones are due to a quote that is never closed
+
+
+class Problem(NamedTuple):
+    """A row that cannot be used: its position in a piece, and what is wrong with it."""
+
+    row: int
+    message: str
+
+
+class TableRows(NamedTuple):
+    """A piece of a table.
+
+    Attributes
+    ----------
+    cells : Cells
+    labels : ndarray of shape (rows,) or None
+        float64 where the labels are numbers, else text; None without a column of labels.
+    aside : dict of str to list of str
+        Columns that are handed on as text.
+    places : ndarray of shape (rows,), int64
+        Number of the line (of text) or of the row (of other formats), from 1.
+    problems : list of Problem
+        Rows that cannot be used, in their order; what the other fields have for them means nothing.
+    """
+
+    cells: Cells
+    labels: np.ndarray | None
+    aside: dict[str, list[str]]
+    places: np.ndarray
+    problems: list[Problem]
+
+
+class TextTable:
+    """A table in delimited text.
+
+    The separator is the one of comma, tab, semicolon and vertical bar that the header has most often. A column holds
+    numbers if the first value in it that is not missing is one.
+
+    Parameters
+    ----------
+    source : iterator of bytes
+        The content, in pieces.
+    name : str
+        Of the file, for messages.
+
+    Attributes
+    ----------
+    header : list of str
+
+    Raises
+    ------
+    DataError
+        There is no header.
+    """
+
+    place = "{}:{}"  # of a row in a message, from the name and the number
+
+    def __init__(self, source: Iterator[bytes], name: str):
+        self._source, self.name = _without_mark(source), name
+        self._text, self._line, self._ended = b"", 1, False
+        self._separator = b","
+        self._fill()
+        while not self._ended and b"\n" not in self._text.lstrip():
+            self._fill()
+        blank = len(self._text) - len(self._text.lstrip())
+        self._separator = _separator_of(self._text[blank:].partition(b"\n")[0])
+        self.header = self._read_header()
+
+    def _read_header(self) -> list[str]:
+        line, separator = self._text.lstrip().partition(b"\n")[0], self._separator
+        if not line.strip():
+            raise DataError(f"{self.name}: expected a header line with the names of columns, got an empty file")
+        n_columns = 1 + line.count(separator)  # more than there are, if separators are in quotes
+        while True:
+            scan = _Scan(self._text, self._ended, separator, np.zeros(n_columns, dtype=np.int8), 1)
+            if scan.n_rows and scan.problems[0] > 0:
+                n_columns = int(scan.problems[0])
+                continue
+            break
+        if not scan.n_rows or scan.problems[0]:
+            raise DataError(f"{self.name}:1: expected a header line, got a quote that is not closed as it should be")
+        texts = [scan.token(0, column) for column in range(n_columns)]
+        try:
+            names = [text.decode() for text in texts]
+        except UnicodeDecodeError:
+            raise DataError(f"{self.name}:1: expected names of columns in UTF-8", "iconv -f latin1 -t utf8") from None
+        if all(_is_number(text) for text in texts):
+            raise DataError(
+                f"{self.name}:1: expected a header line with the names of columns, got numbers",
+                "put a line with names in front: sed '1i label,a,b,c' FILE",
+            )
+        for column, one in enumerate(names):
+            if one and one in names[:column]:
+                raise DataError(f"{self.name}:1: expected different names of columns, got {one!r} twice")
+        self._advance(scan.end)
+        return names
+
+    def kinds(self) -> dict[str, str]:
+        """Whether each column has numbers or categories, by its first value that is not missing.
+
+        Looks at the first 64 KiB of rows, or at one row if that is longer; a column without a value there has numbers.
+        """
+        size, found = 0, {}
+        while not found and size <= len(self._text):
+            size = max(2 * size, _LOOKED_AT)
+            while len(self._text) < size and not self._ended:
+                self._fill()
+            found = self._kinds_in(self._text[:size], self._ended and len(self._text) <= size)
+        return {name: found.get(column, "number") for column, name in enumerate(self.header)}
+
+    def _kinds_in(self, text: bytes, ended: bool) -> dict[int, str]:
+        found: dict[int, str] = {}
+        start, n_columns = 0, len(self.header)
+        while len(found) < n_columns:
+            scan = _Scan(text, ended, self._separator, np.ones(n_columns, np.int8), _rows_for(n_columns), start)
+            for column in range(n_columns):
+                if column in found:
+                    continue
+                usable = (scan.problems == 0) & (scan.flags[:, column] & _MISSING == 0)
+                if usable.any():
+                    row = int(np.argmax(usable))
+                    is_number = bool(scan.flags[row, column] & (_PLAIN | _LONG))
+                    found[column] = "number" if is_number else "category"
+            if not scan.n_rows:
+                break
+            start = scan.end
+        return found
+
+    def rows(
+        self, schema: Schema, numeric_labels: bool, aside: tuple[str, ...] = (), labels_needed: bool = True
+    ) -> Iterator[TableRows]:
+        """Yield the rows that follow the header, in pieces.
+
+        Parameters
+        ----------
+        schema : Schema
+            Its columns are in the header.
+        numeric_labels : bool
+        aside : tuple of str
+            Columns to hand on as text.
+        labels_needed : bool
+            Whether a row without a label is a problem; otherwise its label is NaN or empty.
+        """
+        decoder = _Decoder(self, schema, numeric_labels, labels_needed, aside)
+        most = _rows_for(len(self.header))
+        while True:
+            start = 0
+            while True:
+                scan = _Scan(self._text, self._ended, self._separator, decoder.kinds, most, start)
+                if not scan.n_rows:
+                    break
+                yield decoder.decode(scan, self._line)
+                self._line += self._text.count(b"\n", start, scan.end)
+                start = scan.end
+            self._text = self._text[start:]
+            if self._ended:
+                return
+            if len(self._text) > _LONGEST_ROW:
+                raise DataError(
+                    f"{self.name}:{self._line}: expected the end of a row within {_LONGEST_ROW:,} bytes, got none; "
+                    "is a quote not closed?"
+                )
+            self._fill()
+
+    def _fill(self) -> None:
+        piece = next(self._source, b"")
+        if b"\0" in piece:
+            raise DataError(f"{self.name}: expected text, got a NUL byte: a binary file, or text in UTF-16")
+        self._ended = not piece
+        self._text += piece
+
+    def _advance(self, end: int) -> None:
+        self._line += self._text.count(b"\n", 0, end)
+        self._text = self._text[end:]
+
+
+def _without_mark(source: Iterator[bytes]) -> Iterator[bytes]:
+    """The content without the byte order mark of UTF-8."""
+    for number, piece in enumerate(source):
+        yield piece if number else piece.removeprefix(codecs.BOM_UTF8)
+
+
+def _separator_of(line: bytes) -> bytes:
+    outside = b"".join(line.split(b'"')[::2])
+    return max((bytes([code]) for code in _SEPARATORS), key=outside.count)
+
+
+def _rows_for(n_columns: int) -> int:
+    return max(16, min(_MOST_ROWS, _MOST_CELLS // n_columns))
+
+
+def _is_number(token: bytes) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
+class _Scan:
+    """The cells of some rows of a text that are complete, from ``start`` on.
+
+    ``kinds`` is 0 for columns to leave out, 1 for numbers, 2 for text.
+    """
+
+    def __init__(self, text: bytes, ended: bool, separator: bytes, kinds: np.ndarray, most: int, start: int = 0):
+        shape = (min(most, 1 + text.count(b"\n", start)), len(kinds))
+        self.starts, self.ends = np.empty(shape, np.int64), np.empty(shape, np.int64)
+        self.flags, self.values = np.zeros(shape, np.int8), np.empty(shape)
+        self.problems, self.begins = np.zeros(shape[0], np.int64), np.zeros(shape[0], np.int64)
+        self.text, self.codes = text, np.frombuffer(text, dtype=np.uint8)
+        self.n_rows, self.end = _scan(
+            self.codes,
+            start,
+            ended,
+            separator[0],
+            kinds,
+            self.starts,
+            self.ends,
+            self.flags,
+            self.values,
+            self.begins,
+            self.problems,
+        )
+        self.start = start
+        for name in ("starts", "ends", "flags", "values", "problems", "begins"):
+            setattr(self, name, getattr(self, name)[: self.n_rows])
+
+    def token(self, row: int, column: int) -> bytes:
+        """The content of a cell, without quotes."""
+        token = self.text[self.starts[row, column] : self.ends[row, column]]
+        return token.replace(b'""', b'"') if self.flags[row, column] & _ESCAPED else token
+
+    def lines(self, first: int) -> np.ndarray:
+        """The line of each row, of which the text from ``start`` on begins with line ``first``."""
+        line_ends = np.flatnonzero(self.codes[self.start : self.end] == 10) + self.start
+        return first + np.searchsorted(line_ends, self.begins)
+
+
+class _Decoder:
+    """From cells of text to values."""
+
+    def __init__(self, table: TextTable, schema: Schema, numeric_labels: bool, labels_needed: bool, aside):
+        self._schema, self._header = schema, table.header
+        positions = {name: column for column, name in enumerate(table.header)}
+        self._numbers = np.array([positions[name] for name in schema.numbers], dtype=np.int64)
+        self._categories = np.array([positions[name] for name in schema.categories], dtype=np.int64)
+        self._seeds = np.array([seed_of(name) for name in schema.categories], dtype=np.uint64)
+        self._label = positions.get(schema.label) if schema.label is not None else None
+        self._numeric_labels, self._labels_needed = numeric_labels, labels_needed
+        self._aside = {name: positions[name] for name in aside}
+        self.kinds = np.zeros(len(table.header), dtype=np.int8)
+        self.kinds[self._numbers] = 1
+        self.kinds[self._categories] = 2
+        if self._label is not None:
+            self.kinds[self._label] = 1 if numeric_labels else 2
+
+    def decode(self, scan: _Scan, first_line: int) -> TableRows:
+        problems: dict[int, str] = {}
+        for row in np.flatnonzero(scan.problems).tolist():
+            problems[row] = self._row_problem(int(scan.problems[row]))
+        numbers = self._read_numbers(scan, self._numbers, problems, self._schema.missing == "error")
+        categories = np.empty((scan.n_rows, len(self._categories)), dtype=np.int64)
+        _hash_cells(
+            scan.codes,
+            scan.starts,
+            scan.ends,
+            scan.flags,
+            self._categories,
+            self._seeds,
+            self._schema.bits,
+            scan.problems,
+            categories,
+        )
+        if self._schema.missing == "error":
+            for row, k in np.argwhere(categories < 0).tolist():
+                problems.setdefault(row, self._missing(self._header[self._categories[k]]))
+        labels = self._labels(scan, problems)
+        aside = {
+            name: [scan.token(row, column).decode("utf-8", "replace") for row in range(scan.n_rows)]
+            for name, column in self._aside.items()
+        }
+        listed = [Problem(row, problems[row]) for row in sorted(problems)]
+        return TableRows(Cells(numbers, categories), labels, aside, scan.lines(first_line), listed)
+
+    def _read_numbers(self, scan: _Scan, columns: np.ndarray, problems: dict[int, str], complete: bool) -> np.ndarray:
+        values, flags = scan.values[:, columns], scan.flags[:, columns]
+        known = _PLAIN if complete else _PLAIN | _MISSING
+        for row, k in np.argwhere((flags & known == 0) & (scan.problems == 0)[:, None]).tolist():
+            column, flag = columns[k], flags[row, k]
+            token, name = scan.token(row, column), self._header[column]
+            if flag & _MISSING:
+                problems.setdefault(row, self._missing(name))
+            elif flag & _LONG and np.isfinite(value := float(token)):
+                values[row, k] = value
+            elif _is_number(token) and b"_" not in token:
+                problems.setdefault(row, f"column {name!r}: expected a finite number, got {shown(token)}")
+            else:
+                problems.setdefault(row, f"column {name!r}: expected a number, got {shown(token)}")
+        return values
+
+    def _labels(self, scan: _Scan, problems: dict[int, str]) -> np.ndarray | None:
+        if self._label is None:
+            return None
+        if self._numeric_labels:
+            return self._read_numbers(scan, np.array([self._label]), problems, self._labels_needed)[:, 0]
+        texts = []
+        for row in range(scan.n_rows):
+            token = b"" if scan.problems[row] else scan.token(row, self._label)
+            if not token and self._labels_needed:
+                problems.setdefault(row, self._missing(self._header[self._label]))
+            texts.append(token.decode("utf-8", "replace"))
+        return np.array(texts, dtype=np.str_)
+
+    def _row_problem(self, code: int) -> str:
+        if code == _OPEN_QUOTE:
+            return "a quote is never closed"
+        if code == _AFTER_QUOTE:
+            return "expected a separator after a closing quote, got other text"
+        return f"expected {len(self._header)} columns, got {code}"
+
+    def _missing(self, name: str) -> str:
+        return f"column {name!r}: expected a value, got nothing"
+
+
+# ------------------------------------------------------------------------------------ compiled
+
+_ESCAPED, _PLAIN, _LONG, _MISSING = 1, 2, 4, 8  # flags of a cell
+_OPEN_QUOTE, _AFTER_QUOTE = -1, -2  # problems of a row; otherwise its number of columns, if that is wrong
+_WORDS = np.frombuffer(b" ".join(word.encode() for word in MISSING_WORDS), dtype=np.uint8)
+
+
+@njit()
+def _scan(text, at, ended, separator, kinds, starts, ends, flags, values, begins, problems):
+    """Find the cells of complete rows; return the number of rows and the position after the last one."""
+    size, n_columns = len(text), len(kinds)
+    most = len(begins)
+    row = 0
+    while row < most:
+        # Blank lines are no rows.
+        begin = at
+        while at < size and (text[at] == 10 or text[at] == 13 or (text[at] == 32 and separator != 32)):
+            at += 1
+            if text[at - 1] == 10:
+                begin = at
+        if at == size:
+            return row, (size if ended else begin)
+        at = begin
+        column, problem, complete = 0, 0, False
+        while not complete:
+            while at < size and text[at] != separator and (text[at] == 32 or text[at] == 9):
+                at += 1
+            start, flag = at, 0
+            if at < size and text[at] == 34:
+                start = at = at + 1
+                closed = False
+                while at < size and not closed:
+                    if text[at] == 34:
+                        if at + 1 < size and text[at + 1] == 34:
+                            flag |= _ESCAPED
+                            at += 1
+                        else:
+                            closed = True
+                    at += 1
+                end = at - 1 if closed else at
+                if not closed or (at == size and not ended):
+                    if not ended:
+                        return row, begin
+                    problem = problem if closed else _OPEN_QUOTE
+                while at < size and text[at] != separator and text[at] != 10:
+                    if text[at] != 32 and text[at] != 9 and text[at] != 13:
+                        problem = _AFTER_QUOTE
+                    at += 1
+            else:
+                while at < size and text[at] != separator and text[at] != 10:
+                    at += 1
+                end = at
+                while end > start and (text[end - 1] == 32 or text[end - 1] == 9 or text[end - 1] == 13):
+                    end -= 1
+            if at == size and not ended:
+                return row, begin
+            if column < n_columns:
+                starts[row, column], ends[row, column] = start, end
+                if kinds[column] == 1:
+                    values[row, column] = np.nan
+                    value, after, kind = _decimal(text[:end], start)
+                    if kind == _OK and after == end:
+                        values[row, column] = value
+                        flag |= _PLAIN
+                    elif kind == _HARD and after == end:
+                        flag |= _LONG
+                    elif _is_missing(text, start, end):
+                        flag |= _MISSING
+                flags[row, column] = flag
+            column += 1
+            complete = at == size or text[at] == 10
+            at += 1
+        at = min(at, size)
+        begins[row] = begin
+        problems[row] = problem if problem or column == n_columns else column
+        row += 1
+    return row, at
+
+
+@njit()
+def _is_missing(text, start, end):
+    """Whether a cell is one of the words for a missing value, in any case."""
+    if start == end:
+        return True
+    at = 0
+    while at < len(_WORDS):
+        stop = at
+        while stop < len(_WORDS) and _WORDS[stop] != 32:
+            stop += 1
+        if stop - at == end - start:
+            same = True
+            for k in range(end - start):
+                code = text[start + k]
+                if 65 <= code <= 90:
+                    code += 32
+                same = same and code == _WORDS[at + k]
+            if same:
+                return True
+        at = stop + 1
+    return False
+
+
+@njit()
+def _hash_cells(text, starts, ends, flags, columns, seeds, bits, problems, out):
+    for row in range(len(out)):
+        for k in range(len(columns)):
+            column = columns[k]
+            start, end = starts[row, column], ends[row, column]
+            if problems[row] != 0:
+                out[row, k] = 0
+            elif start == end:
+                out[row, k] = -1
+            else:
+                out[row, k] = folded(_hashed(text, start, end, flags[row, column] & _ESCAPED != 0, seeds[k]), bits)

@@ -1,0 +1,308 @@
+"""``train`` and ``score`` on tables, from the outside: the same models as from svmlight text, and what mistakes say."""
+
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+from test_cli_stream import standard_input
+from test_inputs import zstd
+
+from opauc_bench.data.schema import Schema
+from opauc_bench.streaming.model import LinearModel
+
+PLAIN = ("--no-tune", "--learner", "ftrl_auc", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    n = 3000
+    x = rng.normal(size=(n, 3))
+    city = rng.choice(["Bern", "Genf", "Zürich, ZH", 'the "Hague"'], n)
+    margin = x @ [1, -1, 0.5] + (city == "Bern") + rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "age": x[:, 0],
+            "size": x[:, 1] * 10,
+            "city": city,
+            "clicked": np.where(margin > 1.5, "yes", "no"),
+            "rate": np.where(rng.random(n) < 0.3, 0.0, x[:, 2]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory, frame):
+    desk = tmp_path_factory.mktemp("tables")
+    frame.to_csv(desk / "clicks.csv", index=False)
+    frame.to_parquet(desk / "clicks.parquet")
+    return desk
+
+
+@pytest.fixture(scope="module")
+def model(invoke, desk):
+    done = invoke("train", "clicks.csv", "--label", "clicked", "--out", "model.npz", *PLAIN, cwd=desk)
+    assert done.returncode == 0, done.stderr
+    return desk / "model.npz"
+
+
+def weights(path):
+    return LinearModel.load(path).weights
+
+
+# ------------------------------------------------------------------------------------------ the same models
+
+
+@pytest.mark.parametrize("learner", ["ftrl_auc", "adagrad", "opauc", "uni_log"])
+@given(data=st.data())
+def test_a_table_of_numbers_gives_the_bits_of_svmlight_text(invoke, tmp_path_factory, learner, data):
+    folder = tmp_path_factory.mktemp("same")
+    n = data.draw(st.integers(2, 30))
+    number = st.floats(-10, 10).map(lambda x: float(f"{x:.6g}")) | st.just(0.0)
+    X = np.array(data.draw(st.lists(st.lists(number, min_size=4, max_size=4), min_size=n, max_size=n)))
+    y = np.array(data.draw(st.permutations([k % 2 for k in range(n)])))
+    order = data.draw(st.permutations(["a", "b", "c", "d", "y"]))
+    table = pd.DataFrame({**{name: X[:, k] for k, name in enumerate("abcd")}, "y": y})[order]
+    table.to_csv(folder / "t.csv", index=False, sep=data.draw(st.sampled_from(",;\t")))
+    kept = [name for name in order if name != "y"]
+    lines = [
+        f"{label} " + " ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(row) if v)
+        for label, row in zip(y, table[kept].to_numpy())
+    ]
+    (folder / "t.svm").write_text("\n".join(lines) + "\n")
+    options = ("--no-tune", "--learner", learner, "--quiet")
+    first = invoke("train", "t.csv", "--label", "y", "--out", "csv.npz", *options, cwd=folder)
+    second = invoke("train", "t.svm", "--features", 4, "--out", "svm.npz", *options, cwd=folder)
+    assert first.returncode == second.returncode, (first.stderr, second.stderr)
+    if first.returncode == 0:
+        assert weights(folder / "csv.npz").tobytes() == weights(folder / "svm.npz").tobytes()
+        schema = Schema.from_dict(LinearModel.load(folder / "csv.npz").schema)
+        assert list(schema.numbers) == kept
+
+
+def test_every_way_to_the_same_rows_gives_the_same_model(command, desk, model, frame, tmp_path):
+    text = (desk / "clicks.csv").read_bytes()
+    half = text.index(b"\n", len(text) // 2) + 1
+    head = text[: text.index(b"\n") + 1]
+    (tmp_path / "a.csv.zst").write_bytes(zstd(text[:half]))
+    (tmp_path / "b.tsv").write_bytes(b"")
+    frame[text[:half].count(b"\n") - 1 :].to_csv(tmp_path / "b.tsv", index=False, sep="\t")
+    (tmp_path / "c.txt").write_bytes(head + text[half:])
+    pa.ipc.new_stream(tmp_path / "s.arrow", pa.Table.from_pandas(frame).schema).close()
+    with pa.ipc.new_stream(tmp_path / "s.arrow", pa.Table.from_pandas(frame).schema) as sink:
+        sink.write_table(pa.Table.from_pandas(frame), max_chunksize=700)
+    expected = weights(model).tobytes()
+    for number, files in enumerate(
+        [["a.csv.zst", "b.tsv"], [desk / "clicks.parquet"], ["s.arrow"], ["a.csv.zst", "c.txt", "--format", "csv"]]
+    ):
+        done = command("train", *files, "--label", "clicked", "--out", f"{number}.npz", *PLAIN, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert weights(tmp_path / f"{number}.npz").tobytes() == expected, files
+    for number, content in enumerate([text, zstd(text)], 10):
+        with standard_input(content):
+            done = command("train", "-", "--label", "clicked", "--out", f"{number}.npz", *PLAIN, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert weights(tmp_path / f"{number}.npz").tobytes() == expected
+
+
+# ------------------------------------------------------------------------------------------ what they print
+
+
+def test_train_says_what_the_columns_are(command, desk, tmp_path):
+    done = command(
+        *("train", desk / "clicks.csv", "--label", "clicked", "--positive", "no", "--drop", "age,size"),
+        *("--bits", 10, "--out", "m.npz", "--no-tune", "--learner", "ftrl_auc"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\ncolumns   1 of numbers, 1 of categories (2^10 features); missing values: error\n" in done.stdout
+    assert re.search(r"^labels +[\d.]+ % no \(positive\), the others yes$", done.stdout, re.M)
+    model = LinearModel.load(tmp_path / "m.npz")
+    assert model.classes == ("yes", "no")
+    schema = Schema.from_dict(model.schema)
+    assert schema.dropped == ("age", "size")
+    assert set(np.flatnonzero(model.weights)) == {0} | {
+        schema.category_feature("city", name) for name in ("Bern", "Genf", "Zürich, ZH", 'the "Hague"')
+    }
+
+
+def test_tuning_takes_tables(command, desk, tmp_path):
+    done = command("train", desk / "clicks.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "\ncolumns   3 of numbers, 1 of categories (2^18 features)" in done.stdout
+    assert float(re.search(r"^AUC +(\.\d+)", done.stdout, re.M)[1]) > 0.8
+
+
+def test_scores_are_by_the_names_of_columns(command, desk, model, frame, tmp_path):
+    expected = command("score", model, desk / "clicks.csv", cwd=tmp_path)
+    scores = [float(line) for line in expected.stdout.split()]
+    said = roc_auc_score(frame["clicked"] == "yes", scores)
+    assert expected.stderr.splitlines() == [
+        f"3,000 rows of {desk / 'clicks.csv'} scored",
+        f"AUC {said:.4f}, exact over all rows".replace("0.", "."),
+    ]
+    frame[["city", "rate", "clicked", "size", "age"]].to_parquet(tmp_path / "other.parquet")
+    assert command("score", model, "other.parquet", "--quiet", cwd=tmp_path).stdout == expected.stdout
+    more = frame.drop(columns="clicked").assign(comment="new", weight=1)
+    more.to_csv(tmp_path / "more.csv", index=False)
+    done = command("score", model, "more.csv", cwd=tmp_path)
+    assert done.stdout == expected.stdout
+    assert done.stderr.splitlines() == [
+        "3,000 rows of more.csv scored",
+        "note: columns of more.csv that are no features are ignored: 'comment', 'weight'",
+    ]
+    more.iloc[:1000].to_csv(tmp_path / "first.csv", index=False)
+    more.iloc[1000:].to_csv(tmp_path / "rest.csv.gz", index=False)
+    assert command("score", model, "first.csv", "rest.csv.gz", "-q", cwd=tmp_path).stdout == expected.stdout
+    with standard_input((tmp_path / "more.csv").read_bytes()):
+        assert command("score", model, "-", "-q", cwd=tmp_path).stdout == expected.stdout
+
+
+def test_labels_of_other_kinds_give_no_auc(command, model, frame, tmp_path):
+    frame.assign(clicked=1).to_csv(tmp_path / "numbers.csv", index=False)
+    done = command("score", model, "numbers.csv", cwd=tmp_path)
+    assert "no AUC: 3,000 rows have labels other than no and yes (first: 1 at numbers.csv:2)" in done.stderr
+    frame.assign(clicked=np.where(np.arange(3000) == 7, None, frame["clicked"])).to_csv(
+        tmp_path / "gap.csv", index=False
+    )
+    done = command("score", model, "gap.csv", cwd=tmp_path)
+    assert len(done.stdout.split()) == 3000
+    assert "no AUC: 1 rows have labels other than no and yes (first: none at gap.csv:9)" in done.stderr
+
+
+def test_missing_values_are_part_of_the_model(command, frame, tmp_path):
+    holes = frame[["age", "city", "clicked"]].copy()
+    holes.loc[holes.index % 5 == 3, "age"] = np.nan
+    holes.loc[holes.index % 7 == 3, "city"] = None
+    holes.to_csv(tmp_path / "t.csv", index=False)
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "error: t.csv:5: column 'age': expected a value, got nothing\n" in done.stderr
+    assert "--missing mean" in done.stderr
+    for policy in ("mean", "indicator"):
+        done = command(
+            *("train", "t.csv", "--label", "clicked", "--missing", policy, "--out", f"{policy}.npz", *PLAIN),
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+    mean, indicator = (LinearModel.load(tmp_path / f"{policy}.npz") for policy in ("mean", "indicator"))
+    assert mean.schema["means"] == [pytest.approx(holes["age"].mean(), rel=1e-12)]
+    (tmp_path / "new.csv").write_text("age,city\n,\n")
+    (score,) = command("score", "mean.npz", "new.csv", "-q", cwd=tmp_path).stdout.split()
+    assert float(score) == pytest.approx(mean.weights[0] * holes["age"].mean() + mean.intercept)
+    (score,) = command("score", "indicator.npz", "new.csv", "-q", cwd=tmp_path).stdout.split()
+    empty = Schema.from_dict(indicator.schema).category_feature("city", "")
+    assert float(score) == pytest.approx(indicator.weights[[1, empty]].sum() + indicator.intercept)
+
+
+def test_bad_rows_are_left_out_and_counted(command, desk, model, tmp_path):
+    lines = (desk / "clicks.csv").read_text().splitlines(keepends=True)
+    lines[10:10] = ["oops,1,Bern,yes,1\n", "1,2\n"]
+    lines.append("nan,1,Bern,no,inf\n")
+    (tmp_path / "t.csv").write_text("".join(lines))
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "error: t.csv:11: column 'age': expected a number, got 'oops'\n" in done.stderr
+    assert not (tmp_path / "m.npz").exists()
+    done = command(
+        "train", "t.csv", "--label", "clicked", "--skip-bad-rows", "--out", "m.npz", *PLAIN[:-1], cwd=tmp_path
+    )
+    assert done.returncode == 0
+    first = "t.csv:11: column 'age': expected a number, got 'oops'"
+    assert f"note: 3 bad rows left out; the first: {first}\n" in done.stderr
+    assert weights(tmp_path / "m.npz").tobytes() == weights(model).tobytes()
+
+
+def test_bad_lines_of_svmlight_are_left_out_as_well(command, tmp_path):
+    good = [f"{k % 2} 1:{k} {2 + k % 3}:1\n" for k in range(10_000)]
+    (tmp_path / "good.svm").write_text("".join(good))
+    bad = [*good[:5000], "1 2:x\n", "1 3:1 2:1\n", *good[5000:], "0 1:nan\n"]
+    (tmp_path / "bad.svm").write_text("".join(bad))
+    assert command("train", "good.svm", "--out", "good.npz", *PLAIN, cwd=tmp_path).returncode == 0
+    done = command("train", "bad.svm", "--out", "bad.npz", "--skip-bad-rows", *PLAIN[:-1], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "note: 3 bad rows left out; the first: bad.svm:5001: expected the value of feature 2 to be a number"
+        in done.stderr
+    )
+    assert weights(tmp_path / "bad.npz").tobytes() == weights(tmp_path / "good.npz").tobytes()
+    (tmp_path / "zero.svm").write_text("1 0:1\n0 1:1\n")
+    done = command("train", "zero.svm", "--out", "z.npz", "--skip-bad-rows", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "--zero-based" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("clicks.csv",), 3, "clicks.csv: expected the name of the column of labels; the columns are 'age', 'size',"),
+        (("clicks.csv", "--label", "click"), 3, "expected a column 'click' (did you mean 'clicked'?)"),
+        (("clicks.csv", "--label", "clicked", "--drop", "agee"), 3, "expected a column 'agee' (did you mean 'age'?)"),
+        (("clicks.csv", "--label", "clicked", "--weights", "size"), 1, "--weights size: no learner takes weights"),
+        (("clicks.csv", "--label", "clicked", "--missing", "drop"), 2, "--missing drop: expected error, mean or indic"),
+        (
+            ("clicks.csv", "--label", "clicked", "--format", "xls"),
+            2,
+            "--format xls: expected svmlight, csv, parq",
+        ),
+        (("clicks.csv", "--label", "clicked", "--features", "9"), 1, "--features is for svmlight text"),
+        (("clicks.csv", "--label", "clicked", "--positive", "Yes"), 3, "expected Yes to be one of the labels"),
+        (("clicks.csv", "--label", "city"), 3, "expected the labels "),
+        (("clicks.csv", "no.csv", "--label", "clicked"), 3, "no.csv: cannot be read"),
+        (("-", "-", "--label", "clicked"), 3, "standard input is listed twice"),
+        (("rows.svm", "--drop", "a"), 3, "expected a column 'a'"),
+        (("rows.svm", "--missing", "mean"), 3, "--missing is for tables"),
+        (("rows.svm", "--positive", "yes"), 3, "expected yes to be one of the labels (--positive); the labels are num"),
+        (("rows.svm", "clicks.csv"), 3, "clicks.csv: expected a svmlight file like the first one, got a table"),
+    ],
+)
+def test_mistakes_of_train(command, desk, arguments, code, message):
+    (desk / "rows.svm").write_text("1 1:1\n0 2:1\n")
+    if arguments[:3] == ("rows.svm", "--drop", "a"):
+        message = "--drop is for tables"
+    done = command("train", *arguments, "--out", "none.npz", "--no-tune", "--learner", "ftrl_auc", cwd=desk)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert not (desk / "none.npz").exists()
+
+
+def test_mistakes_of_score(command, desk, model, frame, tmp_path):
+    frame.drop(columns="size").to_csv(tmp_path / "less.csv", index=False)
+    done = command("score", model, "less.csv", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "less.csv: expected a column 'size'; the columns are 'age', 'city', 'clicked', 'rate'\n" in done.stderr
+    (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n")
+    done = command("score", model, "rows.svm", "--format", "svmlight", cwd=tmp_path)
+    assert "rows.svm: expected a table with the columns of the model, got svmlight text" in done.stderr
+    assert command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path).returncode == 0
+    done = command("score", "svm.npz", desk / "clicks.csv", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "expected svmlight text, on which the model was trained, got a table" in done.stderr
+    frame.to_parquet(buffer := io.BytesIO())
+    with standard_input(buffer.getvalue()):
+        done = command("score", model, "-", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "standard input: a Parquet file cannot be read from a pipe" in done.stderr
+
+
+def test_a_damaged_schema_is_refused(command, desk, model, tmp_path):
+    import json
+
+    with np.load(model) as archive:
+        arrays = dict(archive)
+    about = json.loads(arrays["about"].item())
+    for changes in ({"bits": 5}, {"numbers": 3}, {"missing": "mean"}):
+        about_changed = about | {"schema": about["schema"] | changes}
+        np.savez(tmp_path / "m.npz", **(arrays | {"about": np.array(json.dumps(about_changed))}))
+        done = command("score", "m.npz", desk / "clicks.csv", cwd=tmp_path)
+        assert done.returncode == 3
+        assert "error: m.npz: " in done.stderr

@@ -1,0 +1,453 @@
+"""Tables as rows of features: CSV, TSV, Parquet and Arrow against slow readers."""
+
+import bz2
+import contextlib
+import csv
+import gzip
+import io
+import lzma
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pyarrow import feather, parquet
+from scipy.sparse import vstack
+
+from opauc_bench.data.content import SUFFIXES
+from opauc_bench.data.inputs import Source, format_of
+from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, hash_texts
+from opauc_bench.data.table import TextTable
+from opauc_bench.errors import DataError
+
+BITS = 6
+
+
+def fnv(column, value, bits):
+    """Read off the definition: FNV-1a with 64 bits of ``column=value``, folded."""
+    state = 0xCBF29CE484222325
+    for byte in f"{column}={value}".encode():
+        state = (state ^ byte) * 0x100000001B3 % 2**64
+    return (state >> bits ^ state) % 2**bits
+
+
+def slow_rows(header, rows, schema):
+    """The rows as dense features, value by value; ``None`` is a missing value."""
+    width, n = schema.n_features, len(schema.numbers)
+    seen = {name: [] for name in schema.numbers}
+    X = np.zeros((len(rows), width))
+    for x, row in zip(X, rows):
+        row = dict(zip(header, row))
+        for j, name in enumerate(schema.numbers):
+            if row[name] is not None:
+                x[j] = float(row[name])
+                seen[name].append(x[j])
+            elif schema.missing == "mean" and seen[name]:
+                x[j] = np.mean(seen[name])
+            elif schema.missing == "indicator":
+                x[n + j] = 1.0
+        for name in schema.categories:
+            if row[name] is not None or schema.missing == "indicator":
+                x[schema.first_category + fnv(name, row[name] or "", schema.bits)] += 1.0
+    return X
+
+
+def read(source):
+    """All rows of a source: features and labels."""
+    chunks = list(source.chunks())
+    labels = None if chunks[0].labels is None else np.concatenate([chunk.labels for chunk in chunks])
+    return vstack([chunk.X for chunk in chunks], format="csr"), labels
+
+
+def write_csv(path, header, rows, **dialect):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file, **{"lineterminator": "\n"} | dialect).writerows([header, *rows])
+    return str(path)
+
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0\r"), min_size=1, max_size=6).map(
+    str.strip
+)
+CATEGORY = TEXT.filter(lambda text: text and not text.isspace())
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def tables(draw):
+    """Columns of numbers and of categories in some order, with labels; some values are missing."""
+    n_numbers, n_categories = draw(st.integers(0, 3)), draw(st.integers(0, 2))
+    kinds = draw(st.permutations("n" * n_numbers + "c" * n_categories + "l"))
+    if len(kinds) == 1:
+        kinds = ["n", *kinds]
+    cell = {"n": st.none() | NUMBER, "c": st.none() | CATEGORY, "l": st.sampled_from(["yes", "no"])}
+    rows = draw(st.lists(st.tuples(*(cell[kind] for kind in kinds)), min_size=1, max_size=12))
+    # By its first value a column is known to have numbers; a category must not look like one there.
+    first = tuple({"n": 0.5, "c": "word", "l": "no"}[kind] for kind in kinds)
+    return ["label" if kind == "l" else f"{kind} {k}" for k, kind in enumerate(kinds)], [first, *rows]
+
+
+# ------------------------------------------------------------------------------------------ CSV
+
+
+@given(
+    tables(),
+    st.sampled_from([",", "\t", ";", "|"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["mean", "indicator"]),
+)
+def test_csv_is_read_as_the_csv_module_reads_it(tmp_path_factory, table, delimiter, quoting, end, missing):
+    header, rows = table
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    text = [["" if value is None else value for value in row] for row in rows]
+    write_csv(path, header, text, delimiter=delimiter, quoting=quoting, lineterminator=end)
+    with open(path, newline="", encoding="utf-8") as file:
+        assert next(csv.reader(file, delimiter=delimiter)) == header
+    source = Source(str(path), ColumnOptions(label="label", missing=missing, bits=BITS))
+    X, labels = read(source)
+    expected = slow_rows(header, rows, source.schema)
+    assert X.shape == expected.shape
+    np.testing.assert_allclose(X.toarray(), expected, rtol=1e-12, atol=1e-300)
+    assert labels.tolist() == [row[header.index("label")] for row in rows]
+    assert X.has_sorted_indices
+    assert (X.data != 0).all()
+
+
+@given(tables(), st.integers(1, 40))
+def test_rows_do_not_depend_on_how_the_text_is_cut(table, size):
+    header, rows = table
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows([header, *([value or "" for value in row] for row in rows)])
+    content = buffer.getvalue().encode()
+    options = ColumnOptions(label="label", missing="indicator", bits=BITS)
+
+    def parsed(pieces):
+        text = TextTable(iter(pieces), "t")
+        schema = Schema.of_columns(text.kinds(), options, "t")
+        found = list(text.rows(schema, numeric_labels=False))
+        assert not any(piece.problems for piece in found)
+        return (
+            np.concatenate([piece.cells.numbers for piece in found]).tobytes(),
+            np.concatenate([piece.cells.categories for piece in found]).tolist(),
+            np.concatenate([piece.places for piece in found]).tolist(),
+        )
+
+    whole = parsed([content])
+    assert parsed([content[start : start + size] for start in range(0, len(content), size)]) == whole
+
+
+@given(st.lists(st.tuples(CATEGORY, CATEGORY), min_size=1, max_size=20), st.integers(1, 30))
+def test_hashes_are_those_of_the_definition(pairs, bits):
+    for column, value in pairs:
+        assert hash_texts([value, None, ""], column, bits).tolist() == [fnv(column, value, bits), -1, -1]
+
+
+def test_missing_words_of_numbers_and_empty_categories(tmp_path):
+    rows = [["1", "NA", 0], *([word.upper(), "b", 1] for word in MISSING_WORDS), ["2", "", 1]]
+    path = write_csv(tmp_path / "t.csv", ["x", "c", "y"], rows)
+    X, _ = read(Source(path, ColumnOptions(label="y", missing="indicator", bits=BITS)))
+    n = len(MISSING_WORDS)
+    assert X.toarray()[:, 0].tolist() == [1, *[0] * n, 2]
+    assert X.toarray()[:, 1].tolist() == [0, *[1] * n, 0]
+    categories = X.toarray()[:, 2:].argmax(axis=1)
+    assert categories.tolist() == [fnv("c", value, BITS) for value in ["NA", *["b"] * n, ""]]
+    X, _ = read(Source(path, ColumnOptions(label="y", missing="mean", bits=BITS)))
+    assert X.toarray()[:, 0].tolist() == [1, *[1] * n, 2]
+    assert X[-1].nnz == 1
+
+
+def test_the_running_mean_is_that_of_the_rows_before(tmp_path):
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(9000) < 0.3, np.nan, rng.normal(5, 2, 9000))
+    path = write_csv(tmp_path / "t.csv", ["x", "y"], [["" if v != v else v, k % 2] for k, v in enumerate(x.tolist())])
+    source = Source(path, ColumnOptions(label="y", missing="mean"))
+    X, _ = read(source)
+    known = ~np.isnan(x)
+    before = np.cumsum(np.where(known, x, 0)) / np.maximum(1, np.cumsum(known))
+    np.testing.assert_allclose(X.toarray()[:, 0], np.where(known, x, before), rtol=1e-12)
+    schema = source.schema_so_far
+    assert schema.counts == (known.sum(),)
+    assert schema.means[0] == pytest.approx(x[known].mean(), rel=1e-12)
+    # For other rows these are the values, whatever comes with them.
+    later = write_csv(tmp_path / "later.csv", ["x"], [[100], [""], ["1"]])
+    X, labels = read(Source(later, schema=schema, learnt=False))
+    assert X.toarray()[:, 0].tolist() == [100, schema.means[0], 1]
+    assert labels is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,y\n1,0\nx,1\n", "3: column 'a': expected a number, got 'x'"),
+        ("a,y\n1,0\ninf,1\n", "3: column 'a': expected a finite number, got 'inf'"),
+        ("a,y\n1,0\n1e999,1\n", "3: column 'a': expected a finite number, got '1e999'"),
+        ("a,y\n1,0\n1_0,1\n", "3: column 'a': expected a number, got '1_0'"),
+        ("a,y\n1,0\n,1\n", "3: column 'a': expected a value, got nothing"),
+        ("a,y\nx,0\n,1\n", "3: column 'a': expected a value, got nothing"),
+        ("a,y\n1,0\n2,\n", "3: column 'y': expected a value, got nothing"),
+        ("a,y\n1,no\n2,\n", "3: column 'y': expected a value, got nothing"),
+        ("a,y\n1,0\n2,no\n", "3: column 'y': expected a number, got 'no'"),
+        ("a,y\n\n1,0\n\n2\n", "5: expected 2 columns, got 1"),
+        ("a,y\n1,0\n2,1,3\n", "3: expected 2 columns, got 3"),
+        ('a,y\n"x\nz",0\n"b"c,1\n', "4: expected a separator after a closing quote, got other text"),
+        ('a,y\nx,0\n"b,1\n', "3: a quote is never closed"),
+    ],
+)
+def test_bad_rows_have_a_place_and_can_be_left_out(tmp_path, text, expected):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError) as raised:
+        read(Source(str(path), ColumnOptions(label="y")))
+    assert raised.value.message == f"{path}:{expected}"
+    assert "--skip-bad-rows" in raised.value.hint
+    source = Source(str(path), ColumnOptions(label="y"), skip_bad_rows=True)
+    X, _ = read(source)
+    assert X.shape[0] == 1
+    assert source.n_skipped == 1
+    assert source.remarks() == [f"note: 1 bad row left out; the first: {path}:{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "expected a header line with the names of columns, got an empty file"),
+        ("\n \n", "expected a header line with the names of columns, got an empty file"),
+        ("1,2\n3,4\n", ":1: expected a header line with the names of columns, got numbers"),
+        ("a,a\n3,4\n", ":1: expected different names of columns, got 'a' twice"),
+        ('"a,b\n3,4\n', ":1: expected a header line, got a quote that is not closed as it should be"),
+        ("y\n1\n", "expected columns of features, got none beside the label"),
+        ("a,Y\n1,2\n", "expected a column 'y' (did you mean 'Y'?); the columns are 'a', 'Y'"),
+        ("label,b\n1,2\n", "expected a column 'y'; the columns are 'label', 'b'"),
+        ("a,y\n1,\0\n", "expected text, got a NUL byte"),
+    ],
+)
+def test_bad_headers(tmp_path, text, expected):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError) as raised:
+        read(Source(str(path), ColumnOptions(label="y")))
+    assert expected in raised.value.message
+    assert raised.value.message.startswith(str(path))
+
+
+def test_headers_of_other_programs(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("\ufeff,größe,y\n1,2.5,0\n2,3,1\n".encode())  # pandas with its index, Excel's mark
+    source = Source(str(path), ColumnOptions(label="y"))
+    assert source.schema.numbers == ("größe",)
+    assert source.remarks() == [f"note: column 1 of {path} has no name and is left out"]
+    path.write_bytes("größe,y\n1,2\n".encode("latin-1"))
+    with pytest.raises(DataError, match="expected names of columns in UTF-8"):
+        Source(str(path), ColumnOptions(label="y"))
+
+
+def test_a_quote_that_swallows_the_file_is_found_early(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'a,y\nx,0\n"' + b"x,1\n" * 6_000_000)
+    with pytest.raises(DataError, match=r":3: expected the end of a row within 16,777,216 bytes"):
+        read(Source(str(path), ColumnOptions(label="y")))
+
+
+def test_columns_by_options(tmp_path):
+    path = write_csv(tmp_path / "t.csv", ["zip", "a", "b", "y"], [[8001, 1, 2, 0], ["AB1", 3, 4, 1]])
+    options = ColumnOptions(label="y", drop=("b",), categorical=("zip",), bits=BITS)
+    source = Source(path, options)
+    X, _ = read(source)
+    assert (source.schema.numbers, source.schema.categories, source.schema.dropped) == (("a",), ("zip",), ("b",))
+    assert X.toarray().argmax(axis=1).tolist()[0] in (0, 1 + fnv("zip", "8001", BITS))
+    assert source.schema.feature_name(0) == "a"
+    assert source.schema.category_feature("zip", "AB1") == 1 + fnv("zip", "AB1", BITS)
+    for options in (ColumnOptions(label="y", drop=("c",)), ColumnOptions(label="y", categorical=("c",))):
+        with pytest.raises(DataError, match="expected a column 'c'"):
+            Source(path, options)
+
+
+# ------------------------------------------------------------------------------------------ files, other formats
+
+
+def test_several_files_are_one_stream_with_columns_by_name(tmp_path):
+    a = write_csv(tmp_path / "a.csv", ["x", "c", "y"], [[1, "r", 0], [2, "s", 1]])
+    b = write_csv(tmp_path / "b.tsv", ["y", "more", "c", "x"], [[1, 9, "t", 3]], delimiter="\t")
+    table = pa.table(
+        {"c": pa.array(["r", None]).dictionary_encode(), "y": [True, False], "x": pa.array([4, 5], "int8")}
+    )
+    parquet.write_table(table, tmp_path / "c.parquet")
+    source = Source([a, b, str(tmp_path / "c.parquet")], ColumnOptions(label="y", missing="mean", bits=BITS))
+    X, labels = read(source)
+    rows = [[1, "r"], [2, "s"], [3, "t"], [4, "r"], [5, None]]
+    np.testing.assert_array_equal(X.toarray(), slow_rows(["x", "c"], rows, source.schema))
+    assert labels.tolist() == [0, 1, 1, 1, 0]
+    assert source.remarks() == [f"note: columns of {b} that are no features are ignored: 'more'"]
+    assert source.share == 1
+    c = write_csv(tmp_path / "c.csv", ["x", "y"], [[1, 0]])
+    with pytest.raises(DataError, match=r"c.csv: expected a column 'c'; the columns are 'x', 'y'"):
+        read(Source([a, c], ColumnOptions(label="y")))
+    (tmp_path / "d.svm").write_text("1 1:1\n")
+    options = ColumnOptions(label="y")
+    with pytest.raises(DataError, match=r"d.svm: expected"):
+        read(Source([a, str(tmp_path / "d.svm")], options))
+
+
+@pytest.fixture
+def typed():
+    """Columns of many types, longer than a batch, with nulls."""
+    rng = np.random.default_rng(1)
+    n = 10_000
+    words = rng.choice(["red", "grün", "b,lue", ""], n)
+    return pa.table(
+        {
+            "f8": pa.array(rng.normal(size=n), mask=rng.random(n) < 0.1),
+            "f4": rng.normal(size=n).astype(np.float32),
+            "i8": pa.array(rng.integers(-5, 5, n), mask=rng.random(n) < 0.1),
+            "flag": pa.array(rng.random(n) < 0.5),
+            "word": pa.array(words, mask=rng.random(n) < 0.1),
+            "dict": pa.array(words).dictionary_encode(),
+            "y": pa.array(np.where(rng.random(n) < 0.3, "yes", "no")),
+        }
+    )
+
+
+def slow_columns(table):
+    """The rows of a table with numbers as they are and empty text as missing."""
+    rows = zip(*(column.to_pylist() for column in table.columns))
+    return [[None if value == "" else value for value in row] for row in rows]
+
+
+@pytest.mark.parametrize("missing", ["mean", "indicator"])
+@pytest.mark.parametrize("kind", ["parquet", "feather", "file", "stream"])
+def test_parquet_and_arrow_are_read_in_batches(tmp_path, typed, kind, missing):
+    path = tmp_path / f"t.{'parquet' if kind == 'parquet' else 'arrow'}"
+    if kind == "parquet":
+        parquet.write_table(typed, path, row_group_size=3000)
+    elif kind == "feather":
+        feather.write_feather(typed, path, compression="zstd")
+    else:
+        with (pa.ipc.new_file if kind == "file" else pa.ipc.new_stream)(path, typed.schema) as sink:
+            sink.write_table(typed, max_chunksize=7000)
+    source = Source(str(path), ColumnOptions(label="y", missing=missing, bits=BITS))
+    X, labels = read(source)
+    np.testing.assert_allclose(
+        X.toarray(), slow_rows(typed.column_names, slow_columns(typed), source.schema), rtol=1e-9, atol=1e-12
+    )
+    assert labels.tolist() == typed["y"].to_pylist()
+    assert max(chunk.X.shape[0] for chunk in Source(str(path), source.options).chunks()) <= 4096
+
+
+def test_bad_rows_and_types_of_parquet(tmp_path):
+    path = str(tmp_path / "t.parquet")
+    parquet.write_table(pa.table({"x": [1.0, None, float("inf")], "y": [0, 1, 0]}), path)
+    with pytest.raises(DataError) as raised:
+        read(Source(path, ColumnOptions(label="y")))
+    assert raised.value.message == f"{path}, row 2: column 'x': expected a value, got nothing"
+    source = Source(path, ColumnOptions(label="y", missing="indicator"), skip_bad_rows=True)
+    assert read(source)[0].toarray().tolist() == [[1, 0], [0, 1]]
+    assert source.first_skipped == f"{path}, row 3: column 'x': expected a finite number, got inf"
+    parquet.write_table(pa.table({"when": pa.array([0, 1], "timestamp[s]"), "x": [1, 2], "y": [0, 1]}), path)
+    with pytest.raises(DataError, match=r"column 'when': expected text, got the type timestamp") as raised:
+        read(Source(path, ColumnOptions(label="y")))
+    assert raised.value.hint == "--drop when"
+    assert read(Source(path, ColumnOptions(label="y", drop=("when",))))[0].toarray().tolist() == [[1], [2]]
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1" + bytes(100))
+    with pytest.raises(DataError, match=r"bad.parquet: expected a Parquet file, it cannot be read"):
+        Source(str(tmp_path / "bad.parquet"), ColumnOptions(label="y"))
+
+
+def zstd(content):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd}
+
+
+def test_all_compressions_of_text(tmp_path):
+    assert set(COMPRESS) == set(SUFFIXES)
+    text = b"x,y\n" + b"".join(b"%d,%d\n" % (k, k % 2) for k in range(50_000))
+    expected = None
+    for suffix, compress in COMPRESS.items():
+        path = tmp_path / f"t.csv{suffix}"
+        half = text.index(b"\n", len(text) // 2) + 1
+        path.write_bytes(compress(text[:half]) + compress(text[half:]))  # two members
+        X, _ = read(Source(str(path), ColumnOptions(label="y")))
+        expected = X if expected is None else expected
+        np.testing.assert_array_equal(X.toarray(), expected.toarray())
+        if suffix:
+            path.write_bytes(path.read_bytes()[:-20])
+            with pytest.raises(DataError, match="truncated or damaged"):
+                read(Source(str(path), ColumnOptions(label="y")))
+
+
+def test_zstd_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    path = tmp_path / "t.csv.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd1234567890")
+    with pytest.raises(DataError, match="zstd needs pyarrow") as raised:
+        Source(str(path), ColumnOptions(label="y"))
+    assert raised.value.hint == "pip install 'opauc-bench[parquet]'"
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "expected"),
+    [
+        ("a.svm", b"1 1:1", "svmlight"),
+        ("a.CSV.gz", b"", "csv"),
+        ("a.tsv.zst", b"", "csv"),
+        ("a.txt", b"PAR1", "parquet"),
+        ("a", b"ARROW1\0\0", "arrow"),
+        ("a.feather", b"", "arrow"),
+        ("-", b"", "svmlight"),
+    ],
+)
+def test_formats_by_name_and_content(name, head, expected):
+    assert format_of(name, head) == expected
+
+
+@given(st.binary(max_size=300))
+@example(b'a,y\n"')
+@example(b"y,a\r\n1,2\r")
+@example(b'"",y\n1,2')
+def test_no_text_is_read_wrongly_or_raises_anything_else(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("any") / "t.csv"
+    path.write_bytes(content)
+    with contextlib.suppress(DataError):
+        for chunk in Source(str(path), ColumnOptions(label="y", bits=BITS)).chunks():
+            assert chunk.X.shape[0] == len(chunk.labels) > 0
+            assert np.isfinite(chunk.X.data).all()
+
+
+@given(st.text("a1, \t;.ey-\n", max_size=60))
+def test_rows_of_odd_texts_have_the_cells_of_the_csv_module(body):
+    content = "a,y\nfirst,row\n" + body
+    table = TextTable(iter([content.encode()]), "t")
+    schema = Schema(label=None, numbers=(), categories=("a", "y"), missing="mean", bits=20)
+    good = []
+    for piece in table.rows(schema, numeric_labels=False):
+        bad = [problem.row for problem in piece.problems]
+        good += [row for k, row in enumerate(piece.cells.categories.tolist()) if k not in bad]
+    cells = [[cell.strip(" \t") for cell in row] for row in csv.reader(io.StringIO(content)) if len(row) == 2]
+    assert good == [[fnv(name, cell, 20) if cell else -1 for name, cell in zip("ay", row)] for row in cells[1:]]
+
+
+# ------------------------------------------------------------------------------------------ the schema
+
+
+def test_the_schema_comes_back_from_json_and_damage_is_refused():
+    schema = Schema("y", ("a", "b"), ("c",), ("d",), "mean", 10, (0.5, 1.0), (3, 4))
+    assert Schema.from_dict(schema.to_dict()) == schema
+    for changes in (
+        {"label": 1},
+        {"numbers": "ab"},
+        {"numbers": ["a"]},
+        {"missing": "median"},
+        {"bits": 0},
+        {"bits": 31},
+        {"bits": True},
+        {"means": [0.5, float("nan")]},
+        {"counts": [3, -1]},
+        {"more": 1},
+    ):
+        with pytest.raises(ValueError, match="schema"):
+            Schema.from_dict(schema.to_dict() | changes)

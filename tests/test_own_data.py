@@ -1,0 +1,403 @@
+"""The user's own data in experiments: files named in the experiment, and arrays from Python."""
+
+import json
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix, random
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.preprocessing import minmax_scale
+
+import opauc_bench
+from opauc_bench.config import load_experiment
+from opauc_bench.data import Sources, load_catalogue, prepare
+from opauc_bench.data.frames import matrix_of
+from opauc_bench.data.inputs import Source
+from opauc_bench.data.schema import ColumnOptions
+from opauc_bench.errors import ConfigError, DataError, DataUnavailable
+
+EXPERIMENT = {
+    "title": "Mine",
+    "datasets": ["mine"],
+    "learners": ["uni_log"],
+    "grids": {"eta": [0.1, 1]},
+    "protocol": {"trials": 1, "folds": 2, "inner_folds": 2},
+}
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    n = 200
+    x = rng.normal(size=(n, 2))
+    return pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, x[:, 0]),
+            "size": x[:, 1] * 100,
+            "city": rng.choice(["Bern", "Zürich", "Genf"], n),
+            "who": rng.integers(0, 40, n),
+            "clicked": np.where(x.sum(axis=1) + rng.normal(size=n) > 1, "yes", "no"),
+        }
+    )
+
+
+def entry_of(source, **settings):
+    """The entry ``mine`` with a source, as an experiment has it."""
+    return load_catalogue({"mine": {"source": source, **settings}})["mine"]
+
+
+def prepared(tmp_path, source, **settings):
+    return prepare(entry_of(source, **settings), Sources(tmp_path / "cache", offline=True))
+
+
+def dense(dataset):
+    return dataset.X.toarray() if hasattr(dataset.X, "toarray") else np.array(dataset.X)
+
+
+def one_hot(frame, columns):
+    """The features of a table with a column for each category."""
+    hot = [frame[name] == value for name in columns for value in sorted(frame[name].unique())]
+    return np.column_stack(hot).astype(float)
+
+
+def sorted_columns(X):
+    return X[:, np.lexsort(X)]
+
+
+# ------------------------------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "arrow"])
+def test_a_table_becomes_arrays_whose_sizes_are_counted(tmp_path, frame, format):
+    path = tmp_path / f"t.{format}"
+    write = {"csv": frame.to_csv, "parquet": frame.to_parquet, "arrow": frame.to_feather}[format]
+    write(path, **({} if format == "arrow" else {"index": False}))
+    source = {format: str(path), "label": "clicked", "positive": "yes", "missing": "mean", "categorical": "who"}
+    if format != "csv":  # typed columns say what they are
+        source |= {"drop": "who"}
+        source.pop("categorical")
+    data = prepared(tmp_path, source, scaling="none")
+    numbers = frame[["age", "size"]].fillna(frame["age"].mean()).to_numpy()
+    hot = one_hot(frame, ["city", "who"] if format == "csv" else ["city"])
+    assert data.X.shape == (200, 2 + hot.shape[1])
+    np.testing.assert_allclose(dense(data)[:, :2], numbers, rtol=1e-12)
+    np.testing.assert_array_equal(sorted_columns(dense(data)[:, 2:]), sorted_columns(hot))
+    np.testing.assert_array_equal(data.y, np.where(frame["clicked"] == "yes", 1, -1))
+    assert data.manifest["columns"]["numbers"] == ["age", "size"]
+    assert data.manifest["binary"] == {"positive": ["yes"]}
+
+
+def test_defaults_are_minmax_and_the_greater_label(tmp_path, frame):
+    frame = frame[["size", "clicked"]]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = prepared(tmp_path, {"csv": str(tmp_path / "t.csv"), "label": "clicked"})
+    np.testing.assert_allclose(dense(data), minmax_scale(frame[["size"]], (-1, 1)), rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(data.y == 1, frame["clicked"] == "yes")
+    assert data.manifest["scaling"] == "minmax"
+
+
+def test_a_changed_file_is_read_again_and_has_another_fingerprint(tmp_path, frame):
+    path = tmp_path / "t.csv"
+    frame.drop(columns="age").to_csv(path, index=False)
+    source = {"csv": str(path), "label": "clicked"}
+    first = prepared(tmp_path, source)
+    assert prepared(tmp_path, source).folder == first.folder
+    frame.drop(columns="age").iloc[::-1].to_csv(path, index=False)
+    again = prepared(tmp_path, source)
+    assert again.fingerprint != first.fingerprint
+    np.testing.assert_array_equal(again.y, first.y[::-1])
+
+
+def test_several_files_and_bad_rows(tmp_path, frame):
+    frame = frame[["size", "clicked"]]
+    frame[:100].to_csv(tmp_path / "a b.csv", index=False)
+    (tmp_path / "more").mkdir()
+    frame[100:].to_csv(tmp_path / "more" / "a b.csv.xz", index=False)
+    text = (tmp_path / "a b.csv").read_text()
+    (tmp_path / "a b.csv").write_text(text + "oops,yes\n")
+    files = {"csv": [str(tmp_path / "a b.csv"), str(tmp_path / "more" / "a b.csv.xz")], "label": "clicked"}
+    with pytest.raises(DataError) as raised:
+        prepared(tmp_path, files)
+    assert f"{tmp_path}/a b.csv:102: column 'size': expected a number, got 'oops'" in raised.value.message
+    assert "'skip_bad_rows: true' under 'source' of the entry" in raised.value.hint
+    data = prepared(tmp_path, files | {"skip_bad_rows": True}, scaling="none")
+    np.testing.assert_array_equal(dense(data), frame[["size"]])
+    assert data.manifest["rows_left_out"] == 1
+
+
+def test_missing_values_are_errors_by_default(tmp_path, frame):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    row = int(np.argmax(frame["age"].isna())) + 2
+    source = {"csv": str(tmp_path / "t.csv"), "label": "clicked"}
+    with pytest.raises(DataError) as raised:
+        prepared(tmp_path, source)
+    assert f"t.csv:{row}: column 'age': expected a value, got nothing" in raised.value.message
+    assert "'missing: mean' or 'missing: indicator'" in raised.value.hint
+    data = prepared(tmp_path, source | {"missing": "indicator", "drop": ["who", "city"]}, scaling="none")
+    np.testing.assert_array_equal(dense(data)[:, 0], frame["age"].fillna(0))
+    np.testing.assert_array_equal(dense(data)[:, 2], frame["age"].isna())  # no row lacks a size
+
+
+def test_row_metadata_by_column(tmp_path, frame):
+    frame["part"] = np.where(np.arange(200) < 150, "train", "test")
+    frame["day"] = pd.date_range("2024-01-01", periods=200).strftime("%Y-%m-%d")
+    frame = frame.drop(columns="age")
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    source = {"csv": str(path), "label": "clicked", "split": "part", "group": "city", "time": "day"}
+    data = prepared(tmp_path, source)
+    np.testing.assert_array_equal(data.split == 0, frame["part"] == "train")
+    np.testing.assert_array_equal(data.group, pd.factorize(frame["city"])[0])
+    assert (np.diff(data.time) == 86400).all()
+    assert data.manifest["columns"] == {"numbers": ["size", "who"], "categories": []}
+    assert entry_of(source).row_metadata == ("split", "group", "time")
+    frame.loc[7, "part"] = "trian"
+    frame.to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"t.csv:9: column 'part': expected train, validation or test, got 'trian'"):
+        prepared(tmp_path, source)
+
+
+def test_svmlight_and_npz(tmp_path):
+    X = random(300, 40, 0.2, format="csr", random_state=0)
+    assert X[:, 39].nnz
+    y = np.arange(300) % 3 == 0
+    lines = [
+        f"{int(label)} " + " ".join(f"{j + 1}:{float(v)!r}" for j, v in zip(row.indices, row.data))
+        for label, row in zip(y, X)
+    ]
+    (tmp_path / "t.svm").write_text("\n".join(lines))
+    np.savez(tmp_path / "dense.npz", X=X.toarray(), y=y, who=np.arange(300) % 7)
+    np.savez(tmp_path / "sparse.npz", data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
+    sets = [
+        prepared(tmp_path, {"svmlight": str(tmp_path / "t.svm")}, scaling="none"),
+        prepared(tmp_path, {"npz": str(tmp_path / "dense.npz")}, scaling="none"),
+        prepared(tmp_path, {"npz": str(tmp_path / "sparse.npz")}, scaling="none"),
+    ]
+    assert len({data.fingerprint for data in sets}) == 1
+    np.testing.assert_array_equal(dense(sets[0]), X.toarray())
+    np.testing.assert_array_equal(sets[0].y == 1, y)
+    grouped = prepared(tmp_path, {"npz": str(tmp_path / "dense.npz"), "group": "who"}, scaling="none")
+    np.testing.assert_array_equal(grouped.group, np.arange(300) % 7)
+    np.savez(tmp_path / "bad.npz", Z=X.data)
+    with pytest.raises(DataError, match=r"bad.npz: expected arrays X and y, .* got Z"):
+        prepared(tmp_path, {"npz": str(tmp_path / "bad.npz")})
+    np.savez(tmp_path / "bad.npz", X=[[1.0, np.nan]], y=[1])
+    with pytest.raises(DataError, match=r"bad.npz: expected finite features"):
+        prepared(tmp_path, {"npz": str(tmp_path / "bad.npz")})
+
+
+def test_wide_sparse_data_need_a_scaling(tmp_path):
+    (tmp_path / "t.svm").write_text("1 1:1 20000:2\n-1 5:4\n")
+    source = {"svmlight": str(tmp_path / "t.svm")}
+    with pytest.raises(DataError, match="expected 'scaling' for 20,000 features"):
+        prepared(tmp_path, source)
+    assert dense(prepared(tmp_path, source, scaling="maxabs")).sum() == 3
+
+
+def test_formats_of_the_catalogue_are_counted_too(tmp_path):
+    (tmp_path / "t.csv").write_text("1,2,g\n3,4,b\n5,6,g\n")
+    entry = {"title": "t", "format": "csv", "files": [{"name": "t.csv", "urls": [str(tmp_path / "t.csv")]}]}
+    entry |= {"positive": ["g"], "scaling": "none", "range": [0, 9]}
+    data = prepare(load_catalogue({"mine": entry})["mine"], Sources(tmp_path / "cache", offline=True))
+    np.testing.assert_array_equal(dense(data), [[1, 2], [3, 4], [5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("load", "name", "positive"),
+    [(load_breast_cancer, "load_breast_cancer", "malignant"), (load_wine, "load_wine", "class_0")],
+)
+def test_classes_of_scikit_learn_by_name(tmp_path, load, name, positive):
+    found = load()
+    data = prepared(tmp_path, {"sklearn": name, "positive": positive}, scaling="none", range=[-1e4, 1e4])
+    np.testing.assert_array_equal(dense(data), found.data)
+    np.testing.assert_array_equal(data.y == 1, found.target_names[found.target] == positive)
+
+
+# ------------------------------------------------------------------------------------------ mistakes, with their place
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{csv: t.csv}", "5:13: catalogue.mine.source: expected 'label': the column of the labels"),
+        ("{csv: t.csv, labl: y}", "5:26: catalogue.mine.source.labl: unknown key (did you mean 'label'?); allowed: "),
+        ("{csv: t.csv, label: y, missing: median}", "5:45: catalogue.mine.source.missing: expected 'error', 'mean'"),
+        ("{csv: t.csv, npz: t.npz, label: y}", "5:13: catalogue.mine.source: expected one of csv, parquet, arrow, "),
+        ("{npz: t.npz, missing: mean}", "5:35: catalogue.mine.source.missing: 'missing' belongs to csv, parquet and "),
+        (
+            "{sklearn: load_wine, group: a}",
+            "catalogue.mine.source.group: 'group' belongs to csv, parquet, arrow and npz",
+        ),
+        ("{csv: t.csv, label: y, bits: 40}", "5:42: catalogue.mine.source.bits: expected at most 26, got 40"),
+        ("{csv: [1], label: y}", "5:20: catalogue.mine.source.csv[0]: expected text, got 1"),
+    ],
+)
+def test_mistakes_in_a_source_have_a_place(tmp_path, source, message):
+    path = tmp_path / "exp.yaml"
+    path.write_text(f"title: t\ndatasets: [mine]\ncatalogue:\n  mine:\n    source: {source}\nlearners: [uni_log]\n")
+    with pytest.raises(ConfigError) as raised:
+        load_experiment(path, known_datasets=load_catalogue)
+    assert message in raised.value.message
+
+
+def test_an_own_entry_may_not_have_the_name_of_another_dataset(tmp_path):
+    path = tmp_path / "exp.yaml"
+    path.write_text("title: t\ndatasets: [german]\ncatalogue:\n  german: {source: {npz: t.npz}}\nlearners: [uni_log]\n")
+    with pytest.raises(ConfigError, match=r":4:3: catalogue.german: the packaged catalogue has a dataset"):
+        load_experiment(path, known_datasets=load_catalogue)
+
+
+# ------------------------------------------------------------------------------------------ the command line
+
+
+def test_an_experiment_with_its_own_data(command, tmp_path, frame):
+    frame.to_csv(tmp_path / "clicks.csv", index=False)
+    (tmp_path / "exp.yaml").write_text(
+        textwrap.dedent("""
+        title: Clicks
+        catalogue:
+          clicks:
+            source: {csv: clicks.csv, label: clicked, positive: "yes", missing: mean}
+        datasets: [clicks]
+        learners: [uni_log]
+        grids: {eta: [0.1, 1]}
+        protocol: {trials: 1, folds: 2, inner_folds: 2}
+        """)
+    )
+    planned = command("plan", "exp.yaml", cwd=tmp_path)
+    assert (planned.returncode, planned.stderr) == (0, "clicks: reading clicks.csv\n")
+    assert "0 tasks done, 2 to do" in planned.stdout
+    done = command("run", "exp.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "clicks" in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert command("report", "results/exp", cwd=tmp_path).stdout == done.stdout.rpartition("\n\nwritten")[0] + "\n"
+    assert "0 of 2 tasks to compute" in command("run", "exp.yaml", cwd=tmp_path).stderr
+    facts = json.loads((tmp_path / "results/exp/manifest.json").read_text())["datasets"]["clicks"]
+    assert (facts["n_samples"], facts["n_features"]) == (200, 6)
+    frame.iloc[:150].to_csv(tmp_path / "clicks.csv", index=False)
+    assert "2 of 2 tasks to compute" in command("run", "exp.yaml", cwd=tmp_path).stderr
+
+
+# ------------------------------------------------------------------------------------------ from Python
+
+
+@pytest.fixture
+def here(environment, monkeypatch, tmp_path):
+    monkeypatch.setenv("OPAUC_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("OPAUC_BENCH_MIRROR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    """Compute in this process; the tasks that were computed."""
+    from command_line import _compute_in_this_process
+
+    from opauc_bench.runner.execute import LocalExecutor
+
+    computed = []
+
+    def run(executor, tasks, workplace):
+        computed.extend(tasks)
+        return _compute_in_this_process(executor, tasks, workplace)
+
+    monkeypatch.setattr(LocalExecutor, "run", run)
+    return computed
+
+
+def test_arrays_give_the_numbers_of_the_same_file_and_are_resumed(here, counting, capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = minmax_scale(X, (-1, 1))
+    np.savez("t.npz", X=X, y=y)
+    from_file = opauc_bench.run(
+        EXPERIMENT | {"catalogue": {"mine": {"source": {"npz": "t.npz"}, "scaling": "none"}}}, out="a"
+    )
+    results = opauc_bench.run(EXPERIMENT, data={"mine": (X, y)}, out="b")
+    assert results["auc"].tolist() == from_file["auc"].tolist()
+    assert results["id"].tolist() == from_file["id"].tolist()
+    assert results["auc"].between(0.9, 1).all()
+    assert len(counting) == 4
+    pd.testing.assert_frame_equal(opauc_bench.run(EXPERIMENT, data={"mine": (X, y)}, out="b"), results)
+    pd.testing.assert_frame_equal(opauc_bench.load_results("b"), results)
+    assert len(counting) == 4
+    changed = opauc_bench.run(EXPERIMENT, data={"mine": (X, 1 - y)}, out="b")
+    assert len(counting) == 6
+    assert set(changed["id"]).isdisjoint(results["id"])
+    assert capsys.readouterr().out == ""
+
+
+def test_sparse_matrices_frames_and_text_labels(here, counting, frame):
+    X = csr_matrix(frame[["size", "who"]].to_numpy(float))
+    experiment = EXPERIMENT | {"datasets": ["sparse", "frame", "named"]}
+    source = {"missing": "mean", "positive": "no", "drop": ["who"], "group": "who"}
+    experiment["catalogue"] = {"named": {"scaling": "minmax", "source": source}}
+    data = {
+        "sparse": (X, frame["clicked"].tolist()),
+        "frame": (frame[["size", "city"]], frame["clicked"]),
+        "named": (frame, "clicked"),
+    }
+    results = opauc_bench.run(experiment, data=data, out="r")
+    assert (results["status"] == "ok").all()
+    facts = json.loads((here / "r/manifest.json").read_text())["datasets"]
+    assert [facts[name]["n_features"] for name in data] == [2, 4, 5]
+    assert facts["named"]["row_metadata"]["group"] == {"n_groups": frame["who"].nunique()}
+    assert facts["named"]["n_positive"] == (frame["clicked"] == "no").sum()
+
+
+def test_an_experiment_file_takes_data_as_well(here, counting):
+    X, y = load_wine(return_X_y=True)
+    (here / "exp.yaml").write_text(json.dumps(EXPERIMENT | {"catalogue": {"mine": {"scaling": "minmax"}}}))
+    results = opauc_bench.run("exp.yaml", data={"mine": (X, y == 0)})
+    assert (here / "results/exp/manifest.json").exists()
+    assert results["auc"].min() > 0.9
+
+
+def test_data_that_cannot_be_used(here, frame):
+    y = np.arange(4) % 2
+    for pair, message in [
+        ((np.zeros((3, 2)), y), "expected rows of features and a label for each"),
+        ((np.full((4, 1), np.nan), y), "expected finite features"),
+        ((np.zeros((4, 1)), [1.0, 2.0, np.nan, 1.0]), "expected finite labels"),
+        ((np.zeros((4, 1)), [1, "a", 2, None]), "expected labels that are all numbers or all text"),
+        ((frame, "klicked"), "expected a column 'klicked'"),
+        ((frame, "clicked"), "column 'age': expected a value, got nothing"),
+        ((frame.drop(columns="age").assign(when=pd.Timestamp("2024-01-01")), "clicked"), "column 'when'"),
+    ]:
+        with pytest.raises(DataError) as raised:
+            opauc_bench.run(EXPERIMENT, data={"mine": pair}, out="r")
+        assert raised.value.message.startswith("data['mine']: ")
+        assert message in raised.value.message
+    for arguments, message in [
+        ({"data": {"mine": (np.eye(2), [0, 1])}}, "expected the folder of its results"),
+        ({"data": {"mine": np.eye(2)}, "out": "r"}, r"data\['mine'\]: expected a pair"),
+        ({"data": {"german": (np.eye(2), [0, 1])}, "out": "r"}, "the packaged catalogue has a dataset of this name"),
+        ({"out": "r"}, "unknown dataset 'mine'"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            opauc_bench.run(EXPERIMENT, **arguments)
+
+
+def test_data_of_another_process_are_unavailable(tmp_path):
+    with pytest.raises(DataUnavailable, match="were in the memory of another process") as raised:
+        prepared(tmp_path, {"memory": "0" * 64})
+    assert raised.value.hint == "opauc_bench.run(..., data={'mine': (X, y)})"
+
+
+def test_a_frame_is_the_matrix_that_its_csv_gives(tmp_path, frame):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    source = Source(str(tmp_path / "t.csv"), ColumnOptions(label="clicked", missing="mean", bits=8))
+    blocks = [chunk.X for chunk in source.chunks()]
+    schema = source.schema_so_far
+    again = Source(str(tmp_path / "t.csv"), schema=schema, learnt=False)
+    (expected,) = (chunk.X for chunk in again.chunks())
+    columns = ["city", "who", "size", "age"]
+    found = matrix_of(frame[columns], schema)
+    assert (found != expected).nnz == 0
+    assert len(blocks) == 1
+    with pytest.raises(DataError, match="the DataFrame: expected a column 'city'"):
+        matrix_of(frame[["age", "size", "who"]], schema)
+    assert matrix_of(frame[columns].iloc[:0], schema).shape == (0, schema.n_features)
