@@ -1,7 +1,12 @@
 """Reproducible experiments on one-pass AUC optimisation."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .commands.export import load_results
+    from .commands.python import run
+    from .streaming.classifier import load_model
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load_model", "load_results", "run"]

@@ -1,4 +1,4 @@
-"""numba's compiler, and the folder in which compiled kernels are kept.
+"""numba's compiler, loaded when a kernel is first called, and the folder in which compiled kernels are kept.
 
 The folder is named by what the machine code depends on: the text of every module that has kernels, because numba
 compiles the kernels of one module into those of another; the version of numba; and the processor. Editing any other
@@ -18,20 +18,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-import llvmlite.binding
-import numba
-import platformdirs
-from filelock import FileLock
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from typing import Any
 
 from .errors import ResultsError
 from .files import write_text
 
-__all__ = ["kept_on_disk", "njit", "prefetch"]
+__all__ = ["Kernel", "kept_on_disk", "njit", "prefetch"]
 
 _LONGEST_COMPILATION = 300.0  # seconds; a kernel of this package takes less than 20
 _DAYS_KEPT = 30
@@ -50,30 +42,71 @@ def njit(**options) -> Callable[[Callable], Callable]:
         Of ``numba.njit``.
     """
 
-    def decorate(function: Callable) -> Callable:
-        if numba.config.DISABLE_JIT:  # set by a user who debugs a kernel
-            return function
-        kernel = numba.njit(**options)(function)
-        folder = _folder()
-        if folder is None:
-            return kernel
-        with _cache_setting:
-            before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
-            try:
-                kernel.enable_caching()
-            except RuntimeError:  # the folder cannot be written
-                return kernel
-            finally:
-                numba.config.CACHE_DIR = before
-        kernel.compile = _SealedFiles(kernel).compile
+    return lambda function: Kernel(function, functools.partial(_compiled, function, options))
+
+
+class Kernel:
+    """A function that numba compiles, made when Python or another kernel calls it.
+
+    Until then numba is not imported: most commands call no kernel.
+
+    Parameters
+    ----------
+    function : callable
+        Python's version, for its name and documentation.
+    make : callable
+        Returns numba's function.
+    """
+
+    def __init__(self, function: Callable, make: Callable[[], Callable]):
+        functools.update_wrapper(self, function)
+        self._make = make
+
+    @functools.cached_property
+    def compiled(self) -> Callable:
+        """numba's function; Python's where numba is disabled."""
+        _let_kernels_call_kernels()
+        return self._make()
+
+    def __call__(self, *arguments):
+        return self.compiled(*arguments)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+
+@functools.cache
+def _let_kernels_call_kernels() -> None:
+    from numba import typeof
+    from numba.extending import typeof_impl
+
+    typeof_impl.register(Kernel)(lambda kernel, context: typeof(kernel.compiled))
+
+
+def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
+    import numba
+
+    if numba.config.DISABLE_JIT:  # set by a user who debugs a kernel
+        return function
+    kernel = numba.njit(**options)(function)
+    folder = _folder()
+    if folder is None:
         return kernel
+    with _cache_setting:
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+        try:
+            kernel.enable_caching()
+        except RuntimeError:  # the folder cannot be written
+            return kernel
+        finally:
+            numba.config.CACHE_DIR = before
+    kernel.compile = _SealedFiles(kernel).compile
+    return kernel
 
-    return decorate
 
-
-def kept_on_disk(kernel: Callable) -> bool:
+def kept_on_disk(kernel: Kernel) -> bool:
     """Whether the machine code of a kernel outlives this process."""
-    return kernel.stats.cache_path is not None
+    return kernel.compiled.stats.cache_path is not None
 
 
 class _SealedFiles:
@@ -94,6 +127,8 @@ class _SealedFiles:
         self._intact: set[Path] = set()
 
     def compile(self, signature):
+        from filelock import FileLock
+
         try:
             with FileLock(self._folder / f"{self._name}.lock", timeout=_LONGEST_COMPILATION):
                 self._remove_damaged()
@@ -140,6 +175,9 @@ def _hash(path: Path) -> str:
 @functools.cache
 def _folder() -> Path | None:
     """Folder for the kernels of this version on this processor; None if it cannot be made."""
+    import numba
+    import platformdirs
+
     package = Path(__file__).parent
     depends_on = hashlib.sha256(f"{numba.__version__} {numba.config.CPU_NAME or _processor()}".encode())
     for path in sorted(package.rglob("*.py")):
@@ -157,6 +195,8 @@ def _folder() -> Path | None:
 
 
 def _processor() -> str:
+    import llvmlite.binding
+
     return f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
 
 
@@ -167,22 +207,39 @@ def _remove_old(kept: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@intrinsic
-def prefetch(_typing, array, i, j):
+def _prefetch() -> Callable:
+    import numba
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    if numba.config.DISABLE_JIT:
+        return lambda array, i, j: None
+
+    @intrinsic
+    def request(_typing, array, i, j):
+        def generate(context, builder, signature, arguments):
+            array_type = signature.args[0]
+            view = context.make_array(array_type)(context, builder, arguments[0])
+            entry = cgutils.get_item_pointer(context, builder, array_type, view, arguments[1:])
+            byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number])
+            call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            # to read, for the second-level cache, data
+            builder.call(call, [builder.bitcast(entry, byte_pointer), number(0), number(2), number(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, types.intp), generate
+
+    return numba.njit(lambda array, i, j: request(array, i, j))
+
+
+def prefetch(array, i, j) -> None:
     """Ask the processor for the cache line of ``array[i, j]``, inside a kernel; changes no result.
 
     It pays where rows of a large matrix are needed soon in an order that the processor cannot guess.
     """
 
-    def generate(context, builder, signature, arguments):
-        array_type = signature.args[0]
-        view = context.make_array(array_type)(context, builder, arguments[0])
-        entry = cgutils.get_item_pointer(context, builder, array_type, view, arguments[1:])
-        byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number])
-        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        # to read, for the second-level cache, data
-        builder.call(call, [builder.bitcast(entry, byte_pointer), number(0), number(2), number(1)])
-        return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp), generate
+prefetch = Kernel(prefetch, _prefetch)

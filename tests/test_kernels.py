@@ -1,15 +1,18 @@
 """Compiled kernels on disk: when they are used, when they are compiled again, and what damage does."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import opauc_bench
+from opauc_bench.evaluation import auc
 
 CALL = """
 import numpy as np
@@ -52,6 +55,13 @@ def test_kernel_is_recompiled_only_when_a_module_with_kernels_changes(call, tmp_
     (tmp_path / "opauc_bench/evaluation/plain.py").write_text("x = 1\n")
     assert call(3.0) == (6.0, kept)
     assert call(5.0)[0] == 10.0
+
+
+def test_kernel_is_pickled_by_its_name():
+    kernel = auc._auc_of_sorted
+    assert pickle.loads(pickle.dumps(kernel)) is kernel
+    assert auc.auc_columns(np.array([1, -1]), np.array([[1.0], [0.0]])).tolist() == [1.0]
+    assert pickle.loads(pickle.dumps(kernel)) is kernel
 
 
 @pytest.mark.faults

@@ -11,7 +11,7 @@ from typing import Any
 from ..config import Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
 from ..errors import ConfigError
-from ..learners import check_estimator_entry, get_learner, learner_parameters, zero_axes
+from ..learners import get_learner, learner_parameters, zero_axes
 from ..plan import Column, make_columns
 from ..report.published import list_published
 from ..results.manifest import config_of, read_manifest
@@ -150,6 +150,12 @@ def _catalogue_of(experiment: Experiment) -> dict[str, DatasetEntry]:
     return load_catalogue(experiment.catalogue_path)
 
 
+def _check_estimator(**entry: Any) -> None:
+    from ..learners import check_estimator_entry  # which imports scikit-learn
+
+    check_estimator_entry(**entry)
+
+
 def _load(
     config: Path,
     content: dict[str, Any] | None = None,
@@ -161,7 +167,7 @@ def _load(
         learner_parameters=learner_parameters,
         known_published=list_published(),
         zero_axes=zero_axes,
-        check_estimator=check_estimator_entry,
+        check_estimator=_check_estimator,
         content=content,
         change=change,
     )

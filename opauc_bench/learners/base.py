@@ -21,11 +21,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
 
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
-from .rows import add_class_sums, by_rows, csr_of, numbered, taken
+from .rows import add_class_sums, by_rows, csr_of, numbered, rows_between, taken
 from .snapshot import as_tree, from_tree
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
@@ -399,10 +398,15 @@ class OnePassLearner(LinearRanker):
             length = min(length, max(1, _DENSE_VALUES // X.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, X.shape[0], length):
-                rows = np.arange(first, min(first + length, X.shape[0]))
-                self._consume(self._state, self._chunk(X, rows, None), signs[rows])
-        if sparse.issparse(X):
-            add_class_sums(X, positive, self._class_sums)
+                rows = slice(first, min(first + length, X.shape[0]))
+                if sparse.issparse(X):
+                    chunk = rows_between(X, rows.start, rows.stop)
+                    plain = add_class_sums(chunk, positive[rows], self._class_sums)
+                    if not (plain and self._sparse_chunks):
+                        chunk = self._chunk(chunk, slice(None), None)
+                else:
+                    chunk = self._chunk(X, rows, None)
+                self._consume(self._state, chunk, signs[rows])
         for k, members in enumerate((positive, ~positive)):
             self.class_counts_[k] += np.count_nonzero(members)
             if not sparse.issparse(X):
@@ -544,10 +548,13 @@ class OnePassLearner(LinearRanker):
     # ------------------------------------------------------------------ scikit-learn
 
     def fit(self, X: Any, y: Any) -> Self:
+        from sklearn.utils.validation import validate_data
+
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self._set_classes(y)
         self.start_pass(X.shape[1], X.shape[0])
-        return self._learn_labelled(X, y)
+        self.learn_rows(X, y == self.classes_[1])
+        return self.finish_pass()
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Go on training with more rows.
@@ -570,6 +577,8 @@ class OnePassLearner(LinearRanker):
         DivergenceError
             If the weights overflow.
         """
+        from sklearn.utils.validation import validate_data
+
         first = not hasattr(self, "_state")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first)
         if first:
@@ -577,9 +586,6 @@ class OnePassLearner(LinearRanker):
             self.start_pass(X.shape[1])
         else:
             self.check_params()
-        return self._learn_labelled(X, y)
-
-    def _learn_labelled(self, X, y):
         if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
             raise ValueError(f"y has the labels {unknown}; the classes are {self.classes_.tolist()}")
         self.learn_rows(X, y == self.classes_[1])

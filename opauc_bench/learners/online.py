@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 
 from ..errors import LearnerError
 from .base import OnePassLearner
@@ -70,8 +69,9 @@ class OnlineModel:
         It can if the weights are those of a state that had room from the beginning. Those of SOLAM are not: its first
         weights depend on the number of features.
         """
-        seed = {"random_state": 0} if "random_state" in learner.get_params() else {}
-        wide, grown = (OnlineModel(clone(learner).set_params(**seed), n_features=n, n_rows=40) for n in (7, None))
+        params = learner.get_params()
+        params |= {"random_state": 0} if "random_state" in params else {}
+        wide, grown = (OnlineModel(type(learner)(**params), n_features=n, n_rows=40) for n in (7, None))
         rng = np.random.default_rng(0)
         X, positive = rng.uniform(-1, 1, (40, 7)), np.arange(40) % 3 == 0
         X[:20, 3:] = 0.0

@@ -10,12 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .docs import complete_docstring
 from .parameters import Constraint, Real, require
+from .sklearn_api import Estimator
 
 __all__ = ["DivergenceError", "Learner", "LinearRanker"]
 
@@ -26,7 +24,7 @@ class DivergenceError(ArithmeticError):
     """The weights of a single model overflowed: the step size is too large for the data."""
 
 
-class Learner(BaseEstimator):
+class Learner(Estimator):
     """What an experiment knows of a learner: it trains all settings of a grid, and each gives a score to a row.
 
     Attributes
@@ -35,6 +33,8 @@ class Learner(BaseEstimator):
         Part of the identity of every recorded number: raise it when the learner's results change.
     grid_axes : tuple of str
         Names of the hyper-parameters that ``fit_grid`` accepts one value per setting for.
+    parameter_constraints : dict of str to Constraint
+        What each parameter may be, see :mod:`.parameters`; a grid axis without one is a finite number.
     rotation_invariant : bool
         Whether rotating all rows leaves the scores as they are, but for rounding: few wide rows can be narrowed first.
     source_hash : str or None
@@ -49,6 +49,7 @@ class Learner(BaseEstimator):
 
     version = 1
     grid_axes: tuple[str, ...] = ()
+    parameter_constraints: ClassVar[dict[str, Constraint]] = {}
     rotation_invariant: ClassVar[bool] = False
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
@@ -145,13 +146,11 @@ class Learner(BaseEstimator):
         return {}
 
 
-class LinearRanker(ClassifierMixin, Learner):
+class LinearRanker(Learner):
     """A linear scoring function ``w'x``, trained for a whole grid of settings at once.
 
     Attributes
     ----------
-    parameter_constraints : dict of str to Constraint
-        What each parameter may be, see :mod:`.parameters`; a grid axis without one is a finite number.
     coef_ : ndarray of shape (1, n_features)
     intercept_ : ndarray of shape (1,)
         Threshold midway between the class means' scores; AUC does not depend on it.
@@ -159,8 +158,11 @@ class LinearRanker(ClassifierMixin, Learner):
         Both labels, the positive one last.
     """
 
-    parameter_constraints: ClassVar[dict[str, Constraint]] = {}
     axis_constraint: ClassVar[Constraint] = Real()  # of grid axes that have none of their own
+    n_features_in_: int
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    classes_: np.ndarray
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -220,9 +222,11 @@ class LinearRanker(ClassifierMixin, Learner):
         return {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes}
 
     def _set_classes(self, y) -> None:
-        check_classification_targets(y)
+        from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
+            check_classification_targets(y)
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         classes = np.unique(y)
         if len(classes) != 2:
@@ -240,6 +244,8 @@ class LinearRanker(ClassifierMixin, Learner):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n_samples,): the larger, the more likely ``classes_[1]``."""
+        from sklearn.utils.validation import check_is_fitted, validate_data
+
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_[0]) + self.intercept_[0]
@@ -249,8 +255,26 @@ class LinearRanker(ClassifierMixin, Learner):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`: the share of rows, or of their weights, whose label is ``y``."""
+        from sklearn.metrics import accuracy_score
+
+        return accuracy_score(y, self.predict(X), sample_weight=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn's searches may pass on: nothing, where metadata routing is enabled."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=None)
+        return request
+
     def __sklearn_tags__(self):
+        from sklearn.utils import ClassifierTags
+
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ..kernels import njit
 
-__all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "numbered", "rows_of", "taken"]
+__all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "numbered", "rows_between", "rows_of", "taken"]
 
 _CACHE_LINE = 64
 
@@ -39,20 +39,38 @@ def rows_of(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data
 
 
-def add_class_sums(X, positive: np.ndarray, sums: np.ndarray) -> None:
+def rows_between(X: sparse.csr_matrix, first: int, last: int) -> sparse.csr_matrix:
+    """The rows from ``first`` to before ``last``, without a copy of what is stored."""
+    if first == 0 and last == X.shape[0]:
+        return X
+    start, stop = X.indptr[first], X.indptr[last]
+    rows = sparse.csr_matrix((last - first, X.shape[1]), dtype=X.dtype)
+    # Given to the constructor, the indices would be looked through.
+    rows.data, rows.indices, rows.indptr = X.data[start:stop], X.indices[start:stop], X.indptr[first : last + 1] - start
+    return rows
+
+
+def add_class_sums(X: sparse.csr_matrix, positive: np.ndarray, sums: np.ndarray) -> bool:
     """Add CSR rows to the sums of their classes, shape (2, n_features), positives first, entry after entry.
 
-    The sums are the same, however the rows are cut into pieces.
+    The sums are the same, however the rows are cut into pieces. Returns whether the rows are plain, which is seen on
+    the way: float64, with indices that rise within each row, and no zero stored.
     """
-    _add_class_sums(*rows_of(X), positive, sums)
+    return _add_class_sums(*rows_of(X), positive, sums) and X.dtype == np.float64
 
 
 @njit()
 def _add_class_sums(indptr, indices, data, positive, sums):
+    n_falls, n_zeros = 0, 0
     for t in range(len(positive)):
-        own = sums[0] if positive[t] else sums[1]
+        own, before = sums[0] if positive[t] else sums[1], -1
         for k in range(indptr[t], indptr[t + 1]):
-            own[indices[k]] += data[k]
+            i, x = indices[k], data[k]
+            n_falls += i <= before
+            n_zeros += x == 0.0
+            before = i
+            own[np.uint32(i)] += x  # without a check for a negative index
+    return n_falls == 0 and n_zeros == 0
 
 
 def numbered(X) -> tuple[np.ndarray, np.ndarray]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..data import DatasetEntry
 from ..errors import ConfigError
 from ..task import Task
-from .execute import Executor, LocalExecutor
+
+if TYPE_CHECKING:
+    from .execute import Executor
 
 __all__ = ["Engine", "workers"]
 
@@ -72,6 +75,8 @@ class Engine:
             from .dask_engine import DaskExecutor
 
             return DaskExecutor(self.scheduler, self.n_jobs, entries)
+        from .execute import LocalExecutor
+
         return LocalExecutor(self.n_jobs)
 
 

@@ -13,13 +13,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
-from sklearn.preprocessing import normalize
 
 from .. import __version__
 from ..data.schema import Schema
 from ..errors import DataError, ResultsError
 from ..files import written_at_once
 from .calibration import Calibration
+from .rows import unit_length
 
 __all__ = ["LinearModel", "opened_for_writing", "require_free"]
 
@@ -97,7 +97,7 @@ class LinearModel:
             If X has not two axes.
         """
         X = _as_csr(X)
-        X = normalize(X) if self.unit_length else X
+        X = unit_length(X) if self.unit_length else X
         data, indices, n_unknown = X.data, X.indices, 0
         if X.shape[1] > len(self.weights):
             known = indices < len(self.weights)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from sklearn.preprocessing import normalize
+from scipy import sparse
 
 from ..data.inputs import RowChunk, Source
 from ..errors import DataError, ZeroIndexError
 
-__all__ = ["LabelledRows", "Source", "shown_label"]
+__all__ = ["LabelledRows", "Source", "shown_label", "unit_length"]
 
 # Rows of a single label that may wait for the other one, and the features in them: some 50 MB.
 _WAITING_ROWS, _WAITING_VALUES = 1 << 16, 1 << 22
@@ -25,6 +25,15 @@ def shown_label(label: Label) -> str:
     if isinstance(label, str):
         return label
     return f"{label:.17g}" if label != int(label) else str(int(label))
+
+
+def unit_length(X: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Rows divided by their Euclidean lengths, if not 0."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.bincount(rows, weights=X.data * X.data, minlength=X.shape[0]))
+    lengths[lengths == 0] = 1.0
+    return sparse.csr_matrix((X.data / lengths[rows], X.indices, X.indptr), shape=X.shape)
 
 
 class LabelledRows:
@@ -64,7 +73,7 @@ class LabelledRows:
         waiting, n_rows, n_values = [], 0, 0
         for chunk in self._chunks():
             self._check_labels(chunk)
-            X = normalize(chunk.X, copy=False) if self._unit_length else chunk.X
+            X = unit_length(chunk.X) if self._unit_length else chunk.X
             if self._positive is None and len(self.labels) < 2:
                 waiting.append((X, chunk.labels))
                 n_rows, n_values = n_rows + X.shape[0], n_values + X.nnz

@@ -7,7 +7,7 @@ import inspect
 import itertools
 import math
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -157,7 +157,7 @@ def step_option(name: str, learner: OnePassLearner) -> str:
     return "a smaller --eta" if has_eta else f"other values of {', '.join(learner.grid_axes)}, with --set"
 
 
-def _streams(kind: type) -> bool:
+def _streams(kind: type) -> TypeGuard[type[OnePassLearner]]:
     return issubclass(kind, OnePassLearner) and kind.streams
 
 

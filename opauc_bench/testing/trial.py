@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..learners.base import OnePassLearner, State
-from ..learners.ranker import DivergenceError, LinearRanker
+from ..learners.ranker import DivergenceError
 
 __all__ = [
     "N_FEATURES",
@@ -60,7 +61,7 @@ class Trial:
         if isinstance(learner := self.learner(), OnePassLearner) and learner.streams:
             _require_state(learner._begin(N_FEATURES, dict(self.grid)), len(factors))
 
-    def learner(self, **params) -> LinearRanker:
+    def learner(self, **params) -> Any:
         """A new learner as exact as it gets, with a fixed seed, if it draws any random numbers."""
         learner = self.make()
         seed = {"random_state": 0} if "random_state" in learner.get_params() else {}

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
 
 from ..parameters import POSITIVE
 from ..ranker import DivergenceError, LinearRanker
@@ -129,6 +128,8 @@ class BatchLearner(LinearRanker):
     # ------------------------------------------------------------------ scikit-learn
 
     def fit(self, X: Any, y: Any) -> Self:
+        from sklearn.utils.validation import validate_data
+
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self._set_classes(y)
         positive = y == self.classes_[1]

@@ -31,7 +31,6 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import brentq
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ...kernels import njit
@@ -243,6 +242,7 @@ def _minimise(problem: _Problem, w: np.ndarray, lam: float, tick: Tick) -> np.nd
 
 def _step_length(problem, point, step, step_scores, lam) -> float:
     """Where the objective is smallest along the step; 0 if it does not fall."""
+    from scipy.optimize import brentq
 
     def slope(length):
         pairs = ActivePairs(point.scores + length * step_scores, problem.y)

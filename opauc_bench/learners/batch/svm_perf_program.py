@@ -18,7 +18,6 @@ from subprocess import DEVNULL, STDOUT, Popen, TimeoutExpired
 
 import numpy as np
 from scipy import sparse
-from sklearn.datasets import dump_svmlight_file
 
 from ...errors import LearnerError
 from .base import Tick
@@ -56,6 +55,8 @@ def run_program(program: Path, X, y: np.ndarray, Cs: np.ndarray, eps: float, tic
     C stands beside the slack in percentage points, of which ``eps`` is the program's tolerance. ``tick`` is called
     several times a second while the program runs; if it raises, the program and its children are killed.
     """
+    from sklearn.datasets import dump_svmlight_file
+
     values = X.data if sparse.issparse(X) else X
     if not (np.abs(values) < _LARGEST).all():
         raise LearnerError(f"{PROGRAM} needs finite features below {_LARGEST:g} in absolute value", "scale the data")

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_X_y
 
 from ...kernels import njit
 from ..parameters import Integer, Seed
@@ -270,6 +269,8 @@ class OPAUCPCA(_ProjectedOPAUC):
         return super(OPAUCPCA, self._with_basis(X, order)).fit_grid(X, y, grid, order=order, on_chunk=on_chunk)
 
     def fit(self, X, y):
+        from sklearn.utils.validation import check_X_y
+
         checked, _ = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, order="C", estimator=self)
         self._basis = self._with_basis(checked, np.arange(checked.shape[0]))._basis
         try:
