@@ -24,7 +24,7 @@ from scipy import sparse
 
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
-from .rows import add_class_sums, by_rows, csr_of, numbered, rows_between, taken
+from .rows import add_class_sums, by_rows, csr_of, rows_between, taken
 from .snapshot import as_tree, from_tree
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
@@ -102,14 +102,6 @@ class State:
     def coef_at(self, features: np.ndarray) -> np.ndarray:
         """Weights of the live settings at some ``features``, which may repeat; shape (len(features), n_live)."""
         return self.coef(int(features.max(initial=-1)) + 1)[features]
-
-    def scores(self, X: Any) -> np.ndarray:
-        """Scores of rows, dense or CSR, under the weights of the live settings; shape (n, n_live)."""
-        if not sparse.issparse(X):
-            return X @ self.coef(X.shape[1])
-        features, places = numbered(X)  # a weight may cost more than a product
-        narrow = sparse.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], len(features)))
-        return narrow @ self.coef_at(features)
 
     def keep(self, columns: np.ndarray) -> None:
         """Drop every setting but ``columns`` (integer positions among the live ones)."""
@@ -413,12 +405,18 @@ class OnePassLearner(LinearRanker):
                 self._class_sums[k] += X[members].sum(axis=0)
         self.n_samples_seen_ += X.shape[0]
 
-    def score_rows(self, X: sparse.csr_matrix) -> np.ndarray:
-        """Scores of CSR rows under the weights as they are, finite or not, shape (n, n_live)."""
+    def score_rows(self, features: np.ndarray, values: sparse.csr_matrix) -> np.ndarray:
+        """Scores of rows under the weights as they are, finite or not, shape (n, n_live).
+
+        Parameters
+        ----------
+        features : ndarray of int, shape (k,)
+            Those that the rows have.
+        values : csr_matrix of shape (n, k)
+            Of these features.
+        """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if self._sparse_chunks or X.shape[1] * X.shape[0] > _DENSE_VALUES:
-                return self._state.scores(X)
-            return self._state.scores(X.toarray())
+            return values @ self._state.coef_at(features)
 
     @property
     def n_rows_expected(self) -> int | None:

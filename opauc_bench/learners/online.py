@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ..errors import LearnerError
 from .base import OnePassLearner
+from .rows import narrowed
 
 __all__ = ["OnlineModel"]
 
@@ -159,8 +160,15 @@ class OnlineModel:
         if self._n_pieces % _PIECES_BETWEEN_CHECKS == 0:
             self._check_overflow()
 
-    def score_then_learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> np.ndarray:
+    def score_then_learn(self, X: sparse.csr_matrix, positive: np.ndarray, narrow: tuple | None = None) -> np.ndarray:
         """Learn rows, and return the scores that all settings gave them before, shape (n, n_live), finite or not.
+
+        Parameters
+        ----------
+        X : csr_matrix of shape (n, any)
+        positive : ndarray of bool, shape (n,)
+        narrow : tuple, optional
+            ``narrowed(X)``, if there is one already.
 
         Raises
         ------
@@ -168,7 +176,7 @@ class OnlineModel:
             As `learn`.
         """
         X = self._fitting(X)
-        scores = self.learner.score_rows(X)
+        scores = self.learner.score_rows(*(narrow or narrowed(X)))
         if not self.n_rows:  # some learners have no weights yet
             scores[:] = 0.0
         self.learner.learn_rows(X, positive)
@@ -182,6 +190,8 @@ class OnlineModel:
         """Rows as wide as the state, which is widened if need be."""
         if X.shape[1] > self.n_features or not self._room:
             self._widen(max(X.shape[1], 1))
+        if X.shape[1] == self._room:
+            return X
         return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._room))
 
     def finish(self, classes: np.ndarray) -> OnePassLearner:

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ..kernels import njit
 
-__all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "numbered", "rows_between", "rows_of", "taken"]
+__all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "narrowed", "rows_between", "rows_of", "taken"]
 
 _CACHE_LINE = 64
 
@@ -73,12 +73,13 @@ def _add_class_sums(indptr, indices, data, positive, sums):
     return n_falls == 0 and n_zeros == 0
 
 
-def numbered(X) -> tuple[np.ndarray, np.ndarray]:
-    """The features that occur in CSR rows, in the order in which they come, and which of them each value has."""
+def narrowed(X) -> tuple[np.ndarray, sparse.csr_matrix]:
+    """The features that occur in CSR rows, in the order in which they come, and the rows with these features alone."""
     indices = X.indices
     places = np.empty(len(indices), dtype=np.int32)
     features = np.empty(min(len(indices), X.shape[1]), dtype=np.int32)
-    return features[: _number(indices, np.full(X.shape[1], -1, dtype=np.int32), features, places)], places
+    n = _number(indices, np.full(X.shape[1], -1, dtype=np.int32), features, places)
+    return features[:n], sparse.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], n))
 
 
 @njit()

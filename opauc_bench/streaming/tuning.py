@@ -28,6 +28,7 @@ from scipy import sparse
 
 from ..learners import DivergenceError, OnePassLearner, get_learner
 from ..learners.online import OnlineModel
+from ..learners.rows import narrowed
 from .samples import RecentScores
 
 __all__ = ["SHORT_BLOCK", "Candidate", "TunedModel"]
@@ -343,11 +344,12 @@ class TunedModel:
         self.n_features = max(self.n_features, int(X.indices.max(initial=-1)) + 1)
         X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], max(self.n_features, 1)))
         self._retire_by_width()
-        scores = np.concatenate([one.model.score_then_learn(X, positive) for one in self._entrants], axis=1)
+        narrow = narrowed(X)
+        scores = [one.model.score_then_learn(X, positive, narrow) for one in self._entrants]
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
         if before:  # the first block has no other scores than 0
-            self._recent.add(scores, positive)
-        self._drop(np.isfinite(scores).all(axis=0), "diverged")
+            self._recent.add(np.concatenate(scores, axis=1), positive)
+        self._drop(np.concatenate([np.isfinite(one).all(axis=0) for one in scores]), "diverged")
         if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
             self._compare()
             self._drop_worse()
