@@ -13,7 +13,9 @@ from sklearn.metrics import roc_auc_score
 from test_cli_stream import standard_input
 from test_inputs import zstd
 
+import opauc_bench
 from opauc_bench.data.schema import Schema
+from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel
 
 PLAIN = ("--no-tune", "--learner", "ftrl_auc", "--quiet")
@@ -236,6 +238,69 @@ def test_bad_lines_of_svmlight_are_left_out_as_well(command, tmp_path):
     done = command("train", "zero.svm", "--out", "z.npz", "--skip-bad-rows", cwd=tmp_path)
     assert done.returncode == 3
     assert "--zero-based" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------ using a model
+
+
+def test_training_goes_on_with_tables(command, frame, tmp_path):
+    holes = frame.copy()
+    holes.loc[holes.index % 4 == 1, "age"] = np.nan
+    holes.to_csv(tmp_path / "all.csv", index=False)
+    holes[:1700].to_csv(tmp_path / "monday.csv", index=False)
+    holes[1700:].drop(columns="clicked").assign(clicked=holes["clicked"]).to_parquet(tmp_path / "tuesday.parquet")
+    options = ("--label", "clicked", "--missing", "mean", "--quiet")
+    assert command("train", "all.csv", *options, "--out", "all.npz", cwd=tmp_path).returncode == 0
+    assert command("train", "monday.csv", *options, "--out", "monday.npz", cwd=tmp_path).returncode == 0
+    more = ("train", "tuesday.parquet", "--continue", "monday.npz", "--out", "both.npz")
+    done = command(*more, "-q", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    whole, both = (LinearModel.load(tmp_path / name) for name in ("all.npz", "both.npz"))
+    assert whole.weights.tobytes() == both.weights.tobytes()
+    assert whole.schema == both.schema
+    assert whole.classes == both.classes == ("no", "yes")
+    for contradicting, message in [
+        (("--label", "city"), "--label city with --continue: monday.npz was trained with --label clicked"),
+        (("--drop", "age"), "--drop age with --continue: monday.npz was trained with no --drop"),
+        (("--missing", "indicator"), "--missing indicator with --continue: monday.npz was trained with --missing mean"),
+        (("--bits", 5), "--bits 5 with --continue: monday.npz was trained with --bits 18"),
+        (("--positive", "no"), "--positive no with --continue: monday.npz was trained with --positive yes"),
+    ]:
+        done = command(*more, "--overwrite", *contradicting, cwd=tmp_path)
+        assert done.returncode == 2
+        assert message in done.stderr
+    agreeing = ("--label", "clicked", "--missing", "mean", "--positive", "yes", "--overwrite", "-q")
+    assert command(*more, *agreeing, cwd=tmp_path).returncode == 0
+    (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n" * 50)
+    done = command("train", "rows.svm", "--continue", "monday.npz", "--out", "x.npz", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "rows.svm: expected a column 'age'" in done.stderr
+    assert command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path).returncode == 0
+    done = command("train", "all.csv", "--continue", "svm.npz", "--out", "x.npz", cwd=tmp_path)
+    assert done.returncode == 3
+    assert not (tmp_path / "x.npz").exists()
+
+
+def test_a_model_of_a_table_takes_frames_by_column(command, desk, model, frame):
+    scores = [float(line) for line in command("score", model, "clicks.csv", "-q", cwd=desk).stdout.split()]
+    classifier = opauc_bench.load_model(model)
+    shuffled = frame[["rate", "city", "clicked", "age", "size"]]
+    assert classifier.decision_function(shuffled).tolist() == scores
+    assert classifier.predict(shuffled).tolist() == np.where(np.array(scores) > 0, "yes", "no").tolist()
+    with pytest.raises(DataError, match="the DataFrame: expected a column 'city'"):
+        classifier.predict(frame[["age", "size", "rate"]])
+    assert not hasattr(classifier, "feature_names_in_")
+
+
+def test_model_show_has_the_names_of_columns(command, desk, model, tmp_path):
+    shown = command("model", "show", model, cwd=desk).stdout
+    assert "columns   3 of numbers, 1 of categories (2^18 features); missing values: error" in shown
+    assert re.search(r"^age +\d", shown, re.M)
+    assert re.search(r"^category #\d+ +-?\d", shown, re.M)
+    assert all(len(line) <= 80 for line in shown.splitlines()[1:])
+    options = ("--label", "clicked", "--drop", "city", "--out", "numbers.npz", *PLAIN)
+    assert command("train", desk / "clicks.csv", *options, cwd=tmp_path).returncode == 0
+    assert opauc_bench.load_model(tmp_path / "numbers.npz").feature_names_in_.tolist() == ["age", "size", "rate"]
 
 
 # ------------------------------------------------------------------------------------------ mistakes

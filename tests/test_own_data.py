@@ -180,6 +180,9 @@ def test_svmlight_and_npz(tmp_path):
     np.testing.assert_array_equal(sets[0].y == 1, y)
     grouped = prepared(tmp_path, {"npz": str(tmp_path / "dense.npz"), "group": "who"}, scaling="none")
     np.testing.assert_array_equal(grouped.group, np.arange(300) % 7)
+    (tmp_path / "zero.svm").write_text("1 0:2\n0 2:3\n")
+    from_zero = prepared(tmp_path, {"svmlight": str(tmp_path / "zero.svm")}, scaling="none", first_index=0)
+    assert dense(from_zero).tolist() == [[2, 0, 0], [0, 0, 3]]
     np.savez(tmp_path / "bad.npz", Z=X.data)
     with pytest.raises(DataError, match=r"bad.npz: expected arrays X and y, .* got Z"):
         prepared(tmp_path, {"npz": str(tmp_path / "bad.npz")})
@@ -231,6 +234,11 @@ def test_classes_of_scikit_learn_by_name(tmp_path, load, name, positive):
             "catalogue.mine.source.group: 'group' belongs to csv, parquet, arrow and npz",
         ),
         ("{csv: t.csv, label: y, bits: 40}", "5:42: catalogue.mine.source.bits: expected at most 26, got 40"),
+        (
+            "{csv: t.csv, label: y}\n    group: g.txt",
+            "6:12: catalogue.mine.group: expected 'group: COLUMN' under 'source'",
+        ),
+        ("{svmlight: t}\n    drop_empty: true", "6:17: catalogue.mine.drop_empty: 'drop_empty' belongs to 'format: "),
         ("{csv: [1], label: y}", "5:20: catalogue.mine.source.csv[0]: expected text, got 1"),
     ],
 )

@@ -219,7 +219,7 @@ def score(
     """
     from ..streaming.score import score_file
 
-    score_file(model, tuple(files), out, overwrite, quiet, _format(file_format), probability)
+    score_file(model, tuple(files), out, overwrite, quiet, probability, _format(file_format))
 
 
 @model_app.command("show")

@@ -203,10 +203,10 @@ class Form(_Strict):
             problems.append(Problem(("files",), "mnist_idx needs two files: images, then labels"))
         if self.drop_columns and self.format in (*_SVMLIGHT, "token_counts"):
             problems.append(Problem(("drop_columns",), f"{self.format} files have no columns"))
-        if self.source is not None and (own := [key for key in ROW_METADATA if getattr(self, key) is not None]):
-            problems += [
-                Problem((key,), f"expected '{key}: COLUMN' under 'source'") for key in own if self.has_own_data
-            ]
+        own = [key for key in ROW_METADATA if self.has_own_data and getattr(self, key) is not None]
+        problems += [Problem((key,), f"expected '{key}: COLUMN' under 'source'") for key in own]
+        if self.source is not None and self.drop_empty:
+            problems.append(Problem(("drop_empty",), "'drop_empty' belongs to 'format: svmlight'"))
         for key in ("first_index", "drop_empty"):
             if not self.has_indices and getattr(self, key) != Form.model_fields[key].default:
                 problems.append(Problem((key,), f"'{key}' belongs to svmlight files"))

@@ -258,6 +258,7 @@ class Source:
                 if not self.is_table:
                     raise DataError(f"{opened.name}: expected a svmlight file like the first one, got a table")
                 yield from self._rows_of(opened)
+                self._open.close()
                 continue
             stream, name = opened
             if self.is_table:
@@ -265,6 +266,7 @@ class Source:
             on_bad_line = self._skip if self.skip_bad_rows else None
             for chunk in stream_svmlight(stream, n_features=n_features, zero_based=zero_based, on_bad_line=on_bad_line):
                 yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk))
+            self._open.close()
 
     def _check(self, file: Any) -> int | None:
         """Return the size of a file, if it is known; DataError if it cannot be read."""
@@ -327,6 +329,7 @@ class Source:
                     "--label NAME",
                 )
             self.schema = Schema.of_columns(kinds, self.options, table.name)
+        self._require_columns(table, self.schema)
         label = self.schema.label
         if label is not None and label in kinds:
             if kinds[label] == "other":
@@ -337,10 +340,8 @@ class Source:
         frozen = not self.learnt if self.fixed_means is None else self.fixed_means
         self._means = RunningMeans(self.schema, frozen)
 
-    def _rows_of(self, table: _Table) -> Iterator[RowChunk]:
-        schema, means = self.schema, self._means
-        assert schema is not None
-        assert means is not None
+    def _require_columns(self, table: _Table, schema: Schema) -> dict[str, Any]:
+        """Raise DataError if a table lacks a column or has other types; return its columns."""
         known = dict.fromkeys(table.header)
         for column in schema.columns:
             if column not in known:
@@ -352,6 +353,13 @@ class Source:
             _check_types(table, schema)
         if self.learnt and schema.label is not None and schema.label not in known:
             raise DataError(absent_column(table.name, schema.label, [*known]))
+        return known
+
+    def _rows_of(self, table: _Table) -> Iterator[RowChunk]:
+        schema, means = self.schema, self._means
+        assert schema is not None
+        assert means is not None
+        known = self._require_columns(table, schema)
         further = [name for name in known if name and name not in {*schema.columns, *schema.dropped, schema.label}]
         if further:
             self.notes.append(f"columns of {table.name} that are no features are ignored: {listing(further)}")

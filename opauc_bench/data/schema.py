@@ -16,7 +16,6 @@ import numpy as np
 
 from ..errors import DataError
 from ..kernels import njit
-from ..yamlio import suggest
 
 __all__ = ["DEFAULT_BITS", "MISSING_WORDS", "Cells", "ColumnOptions", "Missing", "RunningMeans", "Schema"]
 
@@ -197,6 +196,8 @@ class Schema:
 
 def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:
     """A sentence on a column that a file does not have."""
+    from ..yamlio import suggest
+
     return f"{name}: expected a column {column!r}{suggest(column, known)}; the columns are {listing(known)}"
 
 

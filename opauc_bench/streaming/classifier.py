@@ -10,6 +10,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from ..data.frames import matrix_of
+from ..data.schema import Schema
 from .model import LinearModel
 
 __all__ = ["TrainedClassifier", "load_model"]
@@ -89,20 +91,33 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
     def n_features_in_(self) -> int:
         return len(self.model.weights)
 
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, for a model of a table whose columns are all numbers."""
+        schema = None if self.model.schema is None else Schema.from_dict(self.model.schema)
+        if schema is None or len(schema.numbers) != self.n_features_in_:
+            raise AttributeError("the features of this model have no names of columns")
+        return np.array(schema.numbers, dtype=object)
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n_samples,), as ``opauc-bench score`` prints them.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or DataFrame
+            A DataFrame, for a model of a table, has the columns of that table, in any order; further ones are ignored.
             A sparse matrix may have more or fewer columns, as readers of svmlight files make them: features that the
             model has not seen count nothing.
 
         Raises
         ------
+        DataError
+            If a column of a DataFrame is absent, or a value cannot be used.
         ValueError
             If a dense ``X`` has another number of columns than the model, or a value is not finite.
         """
+        if self.model.schema is not None and hasattr(X, "iloc"):
+            X = matrix_of(X, Schema.from_dict(self.model.schema))
         if not sparse.issparse(X):
             X = np.asarray(X, dtype=np.float64)
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:

@@ -107,7 +107,7 @@ class LinearModel:
         return np.asarray(X @ self.weights) + self.intercept, n_unknown
 
     def feature_name(self, place: int) -> str:
-        """Name of a feature: by its columns, or its index in the file."""
+        """Name of a feature: that of its column, or its index in a svmlight file."""
         if self.schema is not None:
             return Schema.from_dict(self.schema).feature_name(int(place))
         return str(int(place) + (0 if self.zero_based else 1))
@@ -176,10 +176,6 @@ class LinearModel:
             if type(about[name]) is not kind and not (name in _OPTIONAL and about[name] is None):
                 raise _NotAModel(f"expected {name} to be {kind.__name__}, got {about[name]!r:.80}")
         classes, progress = about.pop("classes"), about["progress"]
-        if about["schema"] is not None:
-            n_columns = Schema.from_dict(about["schema"]).n_features
-            if n_columns != n_features:
-                raise _NotAModel(f"expected {n_columns:,} features by its columns, got {n_features:,}")
         two = len(classes) == 2 and classes[0] != classes[1]
         if not (two and any(all(type(label) is kind for label in classes) for kind in (float, str))):
             raise _NotAModel(f"expected two labels, got {classes!r}")
@@ -195,8 +191,11 @@ class LinearModel:
             about["state"] = _with_arrays(about["state"], of_state)
             if about["calibration"] is not None:
                 about["calibration"] = Calibration.from_json(about["calibration"])
+            n_columns = n_features if about["schema"] is None else Schema.from_dict(about["schema"]).n_features
         except ValueError as error:
             raise _NotAModel(str(error)) from None
+        if n_columns != n_features:
+            raise _NotAModel(f"expected {n_columns:,} features by its columns, got {n_features:,}")
         return cls(weights=_weights_of(arrays, n_features), classes=tuple(classes), **about)
 
 
@@ -213,12 +212,12 @@ _ENTRIES = {
     "version": str,
     "leaderboard": list,
     "progress": list,
-    "schema": dict,
     "calibration": dict,
     "reliability": dict,
     "state": dict,
+    "schema": dict,
 }
-_OPTIONAL = ("schema", "calibration", "reliability", "state")
+_OPTIONAL = ("calibration", "reliability", "state", "schema")
 
 
 class _NotAModel(Exception):

@@ -11,7 +11,7 @@ from scipy import sparse
 from ..data.inputs import RowChunk, Source
 from ..errors import DataError, ZeroIndexError
 
-__all__ = ["LabelledRows", "Source", "shown_label", "unit_length"]
+__all__ = ["Label", "LabelledRows", "Source", "shown_label", "unit_length"]
 
 # Rows of a single label that may wait for the other one, and the features in them: some 50 MB.
 _WAITING_ROWS, _WAITING_VALUES = 1 << 16, 1 << 22

@@ -31,8 +31,8 @@ def score_file(
     out: Path | None,
     overwrite: bool,
     quiet: bool,
-    format: Format | None = None,
     probability: bool = False,
+    format: Format | None = None,
 ) -> None:
     """Print the scores of the rows of files, one a line, and the AUC on standard error.
 
@@ -48,10 +48,10 @@ def score_file(
         Whether ``out`` may be there already.
     quiet : bool
         Print scores only.
-    format : str, optional
-        Of the files.
     probability : bool, default=False
         Print probabilities of the positive class instead, and how reliable they are.
+    format : str, optional
+        Of the files.
 
     Raises
     ------

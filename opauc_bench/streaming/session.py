@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.schema import ColumnOptions
+from ..data.schema import DEFAULT_BITS, Schema
 from ..errors import ConfigError, DataError, LearnerError
 from .model import LinearModel
-from .rows import shown_label
+from .rows import Label, shown_label
 from .tuning import TunedModel
 
 if TYPE_CHECKING:
@@ -102,18 +103,13 @@ def _require_agreement(file: Path, what: Training, model: LinearModel, options: 
         "--window": (what.window, options["window"]),
         "--features": (what.n_features, options["n_features"]),
         "--rows": (what.n_rows, options["n_rows"]),
-        "--positive": (what.positive, shown_label(model.classes[1])),
+        "--positive": (_as_label(what.positive, model.classes[1]), model.classes[1]),
+        **_columns_given(what, model),
     }
     for option, (value, of_model) in given.items():
         if value is not None and value != of_model:
-            raise _contradiction(
-                file, option, value, f"{option} {of_model}" if of_model is not None else f"no {option}"
-            )
-    if what.columns != ColumnOptions():
-        raise ConfigError(
-            f"options for the columns of tables with --continue: {file} goes on with the columns that it has",
-            "leave --label, --drop, --categorical, --missing and --bits out",
-        )
+            shown = shown_label(of_model) if isinstance(of_model, float) else of_model
+            raise _contradiction(file, option, value, f"{option} {shown}" if shown is not None else f"no {option}")
     for option, value, has in (
         ("--normalize", what.unit_length, model.unit_length),
         ("--zero-based", what.zero_based, model.zero_based),
@@ -125,8 +121,30 @@ def _require_agreement(file: Path, what: Training, model: LinearModel, options: 
         raise _contradiction(file, typed, "", instead)
 
 
+def _as_label(text: Label | None, of_model: Label) -> Label | None:
+    """A label as it was typed, as a number if those of the model are numbers."""
+    if isinstance(text, str) and isinstance(of_model, float):
+        with contextlib.suppress(ValueError):
+            return float(text)
+    return text
+
+
+def _columns_given(what: Training, model: LinearModel) -> dict[str, tuple[Any, Any]]:
+    """The options of columns that are given, with those of the model."""
+    given = what.columns
+    schema = Schema(None, ()) if model.schema is None else Schema.from_dict(model.schema)
+    categorical = [name for name in given.categorical if name not in schema.categories]
+    return {
+        "--label": (given.label, schema.label),
+        "--drop": (",".join(given.drop) or None, ",".join(schema.dropped) or None),
+        "--categorical": (",".join(categorical) or None, None),
+        "--missing": (given.missing if given.missing != "error" else None, schema.missing),
+        "--bits": (given.bits if given.bits != DEFAULT_BITS else None, schema.bits),
+    }
+
+
 def _contradiction(file: Path, option: str, value: Any, of_model: str) -> ConfigError:
-    typed = f"{option} {value}".rstrip()
+    typed = f"{option} {shown_label(value) if isinstance(value, float) else value}".rstrip()
     return ConfigError(
         f"{typed} with --continue: {file} was trained with {of_model}",
         f"leave {option} out, or train a new model without --continue",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.schema import Schema
 from ..errors import DataError
 from .leaderboard import shown_leaderboard
 from .model import LinearModel
@@ -82,6 +83,7 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
         f"classes   {positive} (positive), {negative}",
         f"AUC       {shown_auc(auc)}{spread}, of the latest rows, each scored before it was learnt",
         f"weights   {np.count_nonzero(model.weights):,} of {len(model.weights):,} are not 0",
+        *([] if model.schema is None else [f"columns   {Schema.from_dict(model.schema).described()}"]),
         f"scaling   {'each row divided by its length' if model.unit_length else 'none'}",
         f"continue  {'with train --continue' if model.state else 'not possible: trained with --small'}",
     ]

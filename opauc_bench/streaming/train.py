@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..data.inputs import Format
 from ..data.schema import ColumnOptions, Schema
-from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
+from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .ahead import ahead
@@ -20,7 +20,7 @@ from .calibration import calibrate_pass
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
-from .rows import LabelledRows, Source, shown_label
+from .rows import Label, LabelledRows, Source, shown_label
 from .session import load_session, state_of
 from .settings import AUTO, candidates, step_option
 from .show import calibration_line
@@ -55,7 +55,7 @@ class Training:
         Whether ``out`` may be there already.
     n_features, n_rows : int, optional
         If known beforehand. Larger indices are then refused.
-    positive : str, optional
+    positive : float or str, optional
         Label of the positive class; by default the greater one.
     unit_length : bool
     zero_based : bool
@@ -74,7 +74,7 @@ class Training:
     labels : tuple of float or str
         Both labels, if they are known beforehand.
     schema : Schema, optional
-        Columns of tables, if they are known beforehand.
+        Of the model that goes on.
     """
 
     files: tuple[str, ...]
@@ -87,7 +87,7 @@ class Training:
     overwrite: bool
     n_features: int | None
     n_rows: int | None
-    positive: float | str | None
+    positive: Label | None
     unit_length: bool
     zero_based: bool
     window: int | None
@@ -97,12 +97,16 @@ class Training:
     format: Format | None = None
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     skip_bad_rows: bool = False
-    labels: tuple[float, ...] | tuple[str, ...] = ()
+    labels: tuple[Label, ...] = ()
     schema: Schema | None = None
 
     def open_source(self) -> Source:
         """Open the files."""
-        return Source(self.files, self.columns, self.format, schema=self.schema, skip_bad_rows=self.skip_bad_rows)
+        source = Source(self.files, self.columns, self.format, self.schema, skip_bad_rows=self.skip_bad_rows)
+        if self.resume is not None and self.schema is None and source.is_table:
+            source.close()
+            raise DataError(f"{source.name}: expected svmlight text, on which {self.resume} was trained, got a table")
+        return source
 
 
 def train_model(what: Training) -> int:
@@ -137,9 +141,12 @@ def _train(what: Training) -> int:
     require_free(what.out, what.overwrite)
     if what.out.exists() and any(Path(file).exists() and what.out.samefile(file) for file in what.files):
         raise ResultsError(f"{what.out} is the file to learn from", "another name for the model, with --out")
-    resumed = None if what.resume is None else _resumed(what.resume, what)
-    with contextlib.closing(what.open_source() if resumed is None else resumed[0].open_source()) as source:
-        what, model = _begun(what, source) if resumed is None else resumed
+    model = None
+    if what.resume is not None:
+        what, model = _resumed(what.resume, what)
+    with contextlib.closing(what.open_source()) as source:
+        if model is None:
+            what, model = _begun(what, source)
         n_before = model.n_rows
         rows = LabelledRows(
             source,
@@ -300,14 +307,14 @@ def _result(
     what: Training, trained: OnePassLearner, model: TunedModel, complete: bool, state: dict | None, source: Source
 ) -> LinearModel:
     intercept = float(trained.intercept_[0])
-    scores, in_positive = model.recent()
-    calibration, reliability = calibrate_pass(scores + intercept, in_positive, what.calibration)
-    negative, positive = trained.classes_.tolist()
+    scores, positive = model.recent()
+    calibration, reliability = calibrate_pass(scores + intercept, positive, what.calibration)
+    negative_label, positive_label = trained.classes_.tolist()
     schema = source.schema_so_far
     return LinearModel(
         weights=trained.coef_[0],
         intercept=intercept,
-        classes=(negative, positive),
+        classes=(negative_label, positive_label),
         learner=model.leader,
         parameters=trained.get_params(),
         n_rows=model.n_rows,
@@ -316,10 +323,10 @@ def _result(
         zero_based=what.zero_based,
         leaderboard=model.leaderboard,
         progress=model.progress,
-        schema=None if schema is None else schema.to_dict(),
         calibration=calibration,
         reliability=reliability,
         state=state,
+        schema=None if schema is None else schema.to_dict(),
     )
 
 
