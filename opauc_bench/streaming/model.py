@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -132,7 +132,9 @@ class LinearModel:
         text = json.dumps(about, default=str)
         with opened_for_writing(path) as file:
             buffer = None if path.is_file() or not path.exists() else io.BytesIO()  # zipfile has to go back
-            np.savez(file if buffer is None else buffer, about=np.array(text), **arrays, **state_arrays)
+            # A state has room for more features, and most of it is zeros then.
+            write = np.savez_compressed if _mostly_zeros(state_arrays.values()) else np.savez
+            write(file if buffer is None else buffer, about=np.array(text), **arrays, **state_arrays)
             if buffer is not None:
                 file.write(buffer.getbuffer())
 
@@ -271,6 +273,11 @@ def _with_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(tree["array"], str) or tree["array"] not in arrays:
         raise ValueError("an array of the state is not there")
     return arrays[tree["array"]]
+
+
+def _mostly_zeros(arrays: Iterable[np.ndarray]) -> bool:
+    numbers = [array for array in arrays if array.dtype == np.float64]
+    return 2 * sum(map(np.count_nonzero, numbers)) < sum(array.size for array in numbers)
 
 
 def _as_csr(X: Any) -> sparse.csr_matrix:
