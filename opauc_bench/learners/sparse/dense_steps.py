@@ -54,7 +54,7 @@ class DenseLearner(OnePassLearner):
         )
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
-        return 2e-7 + n_features * (2e-9 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)
+        return 2e-7 + n_features * (5e-10 if n_settings == 1 else 2e-9 + 8e-10 * n_settings)
 
     def memory_bytes(self, n_features, n_settings):
         # Weights and what is returned; the sums of both classes, and which columns are identical.
@@ -103,7 +103,8 @@ def dense_step(there, x, own, push, prox, reach, sums, sizes, products, W):
     s_own, s_opp = sums[own, :n], sums[1 - own, :n]
     if width == 1:
         by, rule = push[1:, 0], prox[:, 0]
-        in_one = _step_of_one(by[0], by[1], rule[0], rule[1], rule[2], s_own, s_opp, sizes[:n], W[:n, 0])
+        w = W.reshape(W.size)[:n]  # contiguous, unlike W[:n, 0]
+        in_one = _step_of_one(by[0], by[1], rule[0], rule[1], rule[2], s_own, s_opp, sizes[:n], w)
         products[own, 0], products[1 - own, 0] = in_one
         return
     products[:] = 0.0
