@@ -12,11 +12,11 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import pooch
+import platformdirs
 import pytest
 
 from opauc_bench.data import Sources, availability, find_prepared, prepare, verify
-from opauc_bench.data import fetch as fetch_module
+from opauc_bench.data import download as download_module
 from opauc_bench.data.catalogue import DatasetEntry, FileSpec, Form
 from opauc_bench.errors import ConfigError, DataError, DataUnavailable
 
@@ -100,7 +100,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(fetch_module, "WAIT", 0.0)
+    monkeypatch.setattr(download_module, "WAIT", 0.0)
     running = Server()
     yield running
     running.close()
@@ -323,8 +323,8 @@ def test_missing_file_lists_all_sources(cache, server):
 
 
 def test_server_without_answer_times_out(cache, server, monkeypatch):
-    monkeypatch.setattr(fetch_module, "TIMEOUT", 0.1)
-    monkeypatch.setattr(fetch_module, "TRIES", 2)
+    monkeypatch.setattr(download_module, "TIMEOUT", 0.1)
+    monkeypatch.setattr(download_module, "TRIES", 2)
     server.hang = True
     start = time.monotonic()
     with pytest.raises(DataUnavailable, match=r"no answer in 0.1 s"):
@@ -342,7 +342,7 @@ def test_incomplete_transfer_is_refused(cache, server):
 
 def test_closed_port_is_reported_as_no_connection(cache, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(fetch_module, "WAIT", 0.0)
+    monkeypatch.setattr(download_module, "WAIT", 0.0)
     with pytest.raises(DataUnavailable, match=r"http://127.0.0.1:9/toy: no connection"):
         prepare(entry_of(urls=("http://127.0.0.1:9/toy",)), Sources(cache))
 
@@ -463,7 +463,7 @@ def test_cache_of_checkout_is_inside_it(monkeypatch):
 def test_cache_of_installation_is_user_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("OPAUC_BENCH_CACHE", raising=False)
     monkeypatch.setattr("opauc_bench.data.sources.__file__", str(tmp_path / "a" / "b" / "c" / "sources.py"))
-    assert Sources.from_environment().cache == Path(pooch.os_cache("opauc-bench"))
+    assert Sources.from_environment().cache == Path(platformdirs.user_cache_dir("opauc-bench"))
 
 
 # ---------------------------------------------------------------------- local files

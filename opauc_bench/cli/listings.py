@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .app import app, data_app, learners_app
-from .options import Catalogue, Fresh, Mirror, Offline, find_sources, say
+from .options import Catalogue, Fresh, Mirror, Offline, find_sources
 
 
 @data_app.command("list")
@@ -29,6 +29,7 @@ def data_fetch(
 ) -> None:
     """Download, verify and prepare datasets."""
     from ..commands.listings import find_entries
+    from ..commands.terminal import say
     from ..data import prepare
 
     for entry in find_entries(names, catalogue):
@@ -47,6 +48,19 @@ def data_verify(
 
     lines, good = verify_datasets(names or [], catalogue, find_sources(mirror, True))
     print("\n".join(lines))
+    return 0 if good else 3
+
+
+@data_app.command("check-links")
+def data_check_links(
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets (default: all of the catalogue).")] = None,
+    catalogue: Catalogue = None,
+) -> int:
+    """Ask every address of the datasets for its size, without downloading the files."""
+    from ..commands.listings import check_links
+
+    text, good = check_links(names or [], catalogue)
+    print(text)
     return 0 if good else 3
 
 

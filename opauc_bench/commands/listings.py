@@ -9,18 +9,21 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 
 from .. import __version__
-from ..data import DatasetEntry, Sources, availability, download_size, find_prepared, load_catalogue, verify
+from ..data import DatasetEntry, Sources, ask, availability, download_size, find_prepared, load_catalogue, verify
+from ..data.sources import is_remote
 from ..errors import DataError, LearnerError
 from ..learners import contested_names, get_learner, learner_names, learner_parameters
 from ..yamlio import suggest
 from .terminal import width, wrapped
 
 __all__ = [
+    "check_links",
     "describe_dataset",
     "describe_learner",
     "examine",
@@ -30,7 +33,9 @@ __all__ = [
     "verify_datasets",
 ]
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "joblib", "pydantic", "typer", "pooch")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "joblib", "pydantic", "typer", "requests")
+
+_ASKED_AT_ONCE = 8  # addresses
 
 _SCALINGS = {
     "minmax": "each feature to [-1, 1]",
@@ -140,6 +145,38 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
             lines += [] if check.ok else [f"     try: {check.hint}"]
         good = good and all(check.ok for check in checks)
     return lines or ["nothing of the catalogue is in the cache; --catalogue FILE adds your datasets"], good
+
+
+def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
+    """What each address would give, as a table; and whether every file with an address has one that answers."""
+    from tabulate import tabulate
+
+    files = {}
+    for entry in find_entries(names, extra):
+        for form in entry.forms:
+            for file in form.all_files:
+                if urls := tuple(filter(is_remote, file.urls)):
+                    files.setdefault((entry.home, file.name), urls)
+    addresses = dict.fromkeys(url for urls in files.values() for url in urls)
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+        answers = dict(zip(addresses, pool.map(ask, addresses)))
+    rows, asked_for = [], {}
+    for (name, _), urls in files.items():
+        for url in urls:
+            asked_for.setdefault(url, name)
+    for url, name in asked_for.items():
+        answer = answers[url]
+        size = "" if answer.size is None else _megabytes(answer.size)
+        rows.append([name, answer.text, size, "yes" if answer.resumes else "", url])
+    if not rows:
+        return "no http address is known", True
+    headers = ["dataset", "answer", "size", "resumes", "address"]
+    table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", "right", "left", "left"))
+    good = [url for url in addresses if answers[url].good]
+    lost = [f"{name} {file}" for (name, file), urls in files.items() if not any(answers[url].good for url in urls)]
+    lines = [table, "", f"{len(good)} of {len(addresses)} addresses answer"]
+    lines += [wrapped(f"no address answers for {', '.join(lost)}")] if lost else []
+    return "\n".join(lines), not lost
 
 
 def list_learners() -> str:

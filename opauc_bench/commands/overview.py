@@ -9,6 +9,7 @@ from ..report.titles import plain_title
 from ..results.reuse import absent_folders
 from ..runner.engines import workers
 from ..runner.limits import available_memory, exceeds_memory
+from .edges import edge_notes, wider_grids
 from .local_data import LocalData
 from .planning import fold_problems, left_out_cases, measure_estimators, memory_problems, plan_locally
 from .progress import Estimate, duration
@@ -81,6 +82,11 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes += left_out_cases(recorded, local)
     notes += [f"It would not start: {line}." for line in fold_problems(session, local, todo)]
     notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
+    grids = {column.key: column.grid for column in session.columns}
+    notes += [
+        f"At an edge of the grid (see status); a wider one for {', '.join(columns)}: {axis}"
+        for axis, columns in wider_grids(recorded.edges, grids).items()
+    ]
     if too_large:
         notes.append(
             f"{len(too_large)} tasks that need more than twice the available memory are not counted here, and run "
@@ -112,6 +118,9 @@ def describe_status(session: Session) -> tuple[str, bool]:
     notes += [
         f"{row} {column}: {count} x {status}: {message}" for (row, column, status, message), count in failures.items()
     ]
+    experiment = session.experiment
+    at_edges = edge_notes(recorded.edges, experiment.rows, experiment.columns, experiment.protocol.runs)
+    notes += [f"{column}: {note}" for column, found in at_edges.items() for note in found]
     run = shell_command(session, "run")
     if orphaned := recorded.orphaned:
         notes.append(

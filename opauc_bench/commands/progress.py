@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ..results.record import Record
 from ..task import Task
-from .terminal import say
+from .terminal import has_bars, say
 
 __all__ = ["Progress", "duration"]
 
@@ -80,8 +78,7 @@ class Progress:
         self._bar = None
 
     def __enter__(self) -> Progress:
-        plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-        if not self._quiet and sys.stderr.isatty() and not plain:
+        if not self._quiet and has_bars():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
             from rich.progress import Progress as Bar

@@ -20,6 +20,7 @@ from ..results.reuse import read_results
 from ..results.store import Damage, Records
 from ..runner.limits import available_memory, exceeds_memory
 from ..task import Shape, Task, task_id
+from .edges import Edges, edges_of
 from .session import Session, shell_command
 from .terminal import counted
 
@@ -74,6 +75,11 @@ class Recorded:
         for task in sorted(self.tasks, key=lambda task: (task.trial, task.fold)):
             found[task.row, task.column].append((task, self.records.of(task)))
         return found
+
+    @cached_property
+    def edges(self) -> Edges:
+        """Edges of the grid at which settings were selected, by row and column."""
+        return edges_of(self.cells)
 
     @property
     def pairs(self) -> Iterable[tuple[Task, Record]]:

@@ -15,6 +15,7 @@ from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, Test, build_table
 from ..report.titles import plain_title
 from ..results.record import Record
+from .edges import edge_notes
 from .recorded import Cells, Pair, Recorded
 from .session import shell_command
 
@@ -53,6 +54,7 @@ def build_report(
         test=test or experiment.report.test,
         test_fraction=protocol.test_fraction,
         origins={column: _origins(column, cells) for column in titles},
+        edges=edge_notes(recorded.edges, rows, keys, protocol.runs),
         metrics=protocol.table_metrics,
         ddof=protocol.ddof,
         runs=protocol.runs,

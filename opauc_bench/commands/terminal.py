@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from shutil import get_terminal_size
 
-__all__ = ["counted", "say", "width", "wrapped"]
+__all__ = ["counted", "has_bars", "say", "width", "wrapped"]
 
 
 def counted(count: int, noun: str) -> str:
@@ -25,6 +26,41 @@ def wrapped(text: str, indent: str = "", first: str = "") -> str:
     return textwrap.fill(text, width(), **options, break_long_words=False, break_on_hyphens=False)
 
 
-def say(text: str) -> None:
-    """Print a line on standard error, at once."""
-    print(text, file=sys.stderr, flush=True)
+class _Say:
+    """Print a line on standard error, at once; with a bar for transfers, if that is a terminal."""
+
+    def __call__(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def bar(self, what: str, done: int, total: int) -> TransferBar | None:
+        """Draw a bar of bytes, unless standard error is no terminal or a plain one."""
+        return TransferBar(what, done, total) if has_bars() else None
+
+
+say = _Say()
+
+
+def has_bars() -> bool:
+    """Whether standard error can show a bar."""
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+class TransferBar:
+    """A bar on standard error, which disappears when it stops. ``total`` is 0 where it is not known."""
+
+    def __init__(self, what: str, done: int, total: int):
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = TextColumn("{task.description}", markup=False), BarColumn(20), DownloadColumn(), TimeRemainingColumn()
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._row = self._bar.add_task(what, total=total or None, completed=done)
+        self._bar.start()
+
+    def update(self, done: int) -> None:
+        """Show that so many bytes have come."""
+        self._bar.update(self._row, completed=done)
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        self._bar.stop()

@@ -1,6 +1,6 @@
 """Datasets: their catalogue, the sources of their files, and their arrays.
 
-The names below are imported on first use: scikit-learn, SciPy and pooch are slow to import, and a command that only
+The names below are imported on first use: scikit-learn, SciPy and requests are slow to import, and a command that only
 prints help needs none of them.
 """
 
@@ -8,11 +8,13 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
+    "Answer": "download",
     "Check": "checks",
     "Dataset": "store",
     "DatasetEntry": "catalogue",
     "Sources": "sources",
     "SvmlightChunk": "stream",
+    "ask": "download",
     "availability": "checks",
     "download_size": "checks",
     "find_prepared": "store",

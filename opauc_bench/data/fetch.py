@@ -5,36 +5,27 @@ so that a killed process leaves either the old file or the new one.
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import tarfile
-import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from ..errors import DataError, DataUnavailable
 from .cache import LocalFile, RawFile, part_file, stamp_of
 from .catalogue import DatasetEntry, Form
 from .content import DAMAGED, SUFFIXES, suffix_of
+from .download import Missing, clear_downloads, download
 from .sources import Notify, Sources, is_remote, local_path
 
 __all__ = ["fetch_form"]
 
-TIMEOUT = 30.0  # seconds without a byte
-TRIES = 3
-WAIT = 1.0  # seconds before the second try, doubled for each further one
-REPORT_EVERY = 5.0  # seconds between progress messages
 _LARGEST_ARCHIVE = 1 << 32  # bytes
-
-
-class _Missing(Exception):
-    """A source does not have the file; the text says why, ``answered`` whether a server responded."""
-
-    def __init__(self, reason: str, answered: bool = False):
-        super().__init__(reason)
-        self.answered = answered
 
 
 def fetch_form(entry: DatasetEntry, form: Form, sources: Sources, notify: Notify, fresh: bool = False) -> list[RawFile]:
@@ -48,7 +39,9 @@ def fetch_form(entry: DatasetEntry, form: Form, sources: Sources, notify: Notify
         leftover.unlink()
     with contextlib.ExitStack() as archives:
         kept: dict[str, Path] = {}
-        return [_Fetch(entry, file, sources, notify, archives, kept).fetch(fresh) for file in form.all_files]
+        fetched = [_Fetch(entry, file, sources, notify, archives, kept).fetch(fresh) for file in form.all_files]
+    clear_downloads(folder)
+    return fetched
 
 
 @dataclass(frozen=True)
@@ -68,7 +61,7 @@ class _Fetch(LocalFile):
         for place, step in self._steps(fresh):
             try:
                 raw = step()
-            except _Missing as missing:
+            except Missing as missing:
                 attempts.append(f"{place}: {missing}")
             except DataError as error:
                 found_wrong = True
@@ -103,37 +96,37 @@ class _Fetch(LocalFile):
 
     def _from_cache(self) -> RawFile:
         if self.cached is None:
-            raise _Missing("not found")
+            raise Missing("not found")
         if self.has_changed:
             if self.origin is None:
-                raise _Missing(f"a file of this name, but from another address ({self.cached})")
+                raise Missing(f"a file of this name, but from another address ({self.cached})")
             self._say(f"{self.origin} has changed since it was read")
-            raise _Missing("older than the file at its address")
+            raise Missing("older than the file at its address")
         return self.check_cached(self.cached)
 
     def _from_mirror(self, mirror: Path) -> RawFile:
         if not mirror.is_dir():
             self._say(f"the mirror {mirror} is not a folder")
-            raise _Missing("no such folder")
+            raise Missing("no such folder")
         path = self.in_mirror(mirror)
         if path is None:
-            raise _Missing(f"no {self.entry.home}/{self.file.name}")
+            raise Missing(f"no {self.entry.home}/{self.file.name}")
         return self._from_path(path, "mirror")
 
     def _from_path(self, path: Path, source: str) -> RawFile:
         if not path.is_file():
-            raise _Missing("a folder, expected a file" if path.is_dir() else "no such file")
+            raise Missing("a folder, expected a file" if path.is_dir() else "no such file")
         with part_file(self.folder) as part:
             stamp = stamp_of(path)  # before it is read, so that a change during reading is noticed later
             try:
                 shutil.copyfile(path, part)
             except PermissionError as error:
-                raise _Missing(f"{path}: {error.strerror}") from None
+                raise Missing(f"{path}: {error.strerror}") from None
             return self._accept(part, source, path, {"stamp": stamp, "origin": str(path)} if source == "file" else {})
 
     def _from_web(self, addresses: list[str], source: str) -> RawFile:
         if self.sources.offline:
-            raise _Missing("not tried, offline")
+            raise Missing("not tried, offline")
         limit = self.limit if self.file.member is None else _LARGEST_ARCHIVE
         reasons: list[str] = []
         for address in addresses:
@@ -142,17 +135,18 @@ class _Fetch(LocalFile):
                     if address in self.kept:
                         shutil.copyfile(self.kept[address], part)
                     else:
-                        _download(address, part, limit, f"{self.entry.name}: {self.file.name}", self.notify)
+                        what = f"{self.entry.name}: {self.file.name}"
+                        os.replace(download(address, self.folder, limit, what, self.notify), part)
                         if self.file.member is not None and _is_archive(part):
                             self.kept[address] = self.archives.enter_context(part_file(self.folder))
                             shutil.copyfile(part, self.kept[address])
-                except _Missing as error:
+                except Missing as error:
                     reasons.append(str(error))
                     if not error.answered:
                         break
                 else:
                     return self._accept(part, source, address, {})
-        raise _Missing("; ".join(dict.fromkeys(reasons)))
+        raise Missing("; ".join(dict.fromkeys(reasons)))
 
     def _accept(self, part: Path, source: str, shown: Path | str, known: dict[str, str]) -> RawFile:
         """Verify a new file and move it to its place, with a note of what is known of it."""
@@ -188,7 +182,7 @@ class _Fetch(LocalFile):
 
 def _is_archive(path: Path) -> bool:
     try:
-        return tarfile.is_tarfile(path)
+        return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
     except (ValueError, OverflowError, OSError, *DAMAGED):  # tarfile does not catch all errors of damaged archives
         return False
 
@@ -199,69 +193,40 @@ def _extract(part: Path, member: str, limit: int) -> None:
         return
     with part_file(part.parent) as bare:
         try:
-            with tarfile.open(part) as archive, bare.open("wb") as out:
-                found = (item for item in archive if item.isfile() and f"/{item.name}".endswith(f"/{member}"))
-                info = next(found, None)
-                if info is None:
-                    raise DataError(f"{part}: expected a file {member} in the archive, found none")
-                if info.size > limit:
-                    raise DataError(f"{part}: expected {member} of at most {limit:,} bytes, got {info.size:,}")
-                shutil.copyfileobj(archive.extractfile(info), out)
+            with _member(part, member, limit) as stream, bare.open("wb") as out:
+                shutil.copyfileobj(stream, out)
             os.replace(bare, part)
-        except (tarfile.TarError, ValueError, OverflowError, OSError, *DAMAGED) as error:
-            if isinstance(error, OSError) and error.errno is not None:
+        except (
+            tarfile.TarError,
+            zipfile.BadZipFile,
+            ValueError,
+            OverflowError,
+            RuntimeError,
+            OSError,
+            *DAMAGED,
+        ) as error:
+            # A damaged .zip may lead to a place before its beginning, which is EINVAL.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
             raise DataError(f"{part}: the archive is truncated or damaged ({error})") from None
 
 
-def _download(address: str, target: Path, limit: int, what: str, notify: Notify) -> None:
-    """Download an http address to a file; try again after failures that may be temporary.
-
-    _Missing if there is no file, connection or answer, or the transfer breaks off; DataError above ``limit``
-    bytes.
-    """
-    import requests
-    from pooch import HTTPDownloader
-
-    for attempt in range(TRIES):
-        if attempt:
-            time.sleep(WAIT * 2 ** (attempt - 1))
-        progress = _Progress(what, limit, notify)
-        try:
-            HTTPDownloader(progressbar=progress, chunk_size=1 << 16, timeout=TIMEOUT)(address, target, None)
-            return
-        except requests.HTTPError as error:
-            status = error.response.status_code
-            failure = _Missing(f"HTTP status {status}", answered=True)
-            if status < 500 and status != 429:
-                break
-        except requests.Timeout:
-            failure = _Missing(f"no answer in {TIMEOUT:g} s")
-        except requests.ConnectionError as error:
-            stalled = "timed out" in str(error).lower()  # requests raises ConnectionError for a stalled transfer too
-            failure = _Missing("the transfer stalled" if stalled else "no connection")
-        except requests.RequestException as error:
-            failure = _Missing(f"the transfer broke off ({type(error).__name__})")
-    raise failure
-
-
-class _Progress:
-    """The progress bar that pooch updates: a message every few seconds, and an error above the size limit."""
-
-    def __init__(self, what: str, limit: int, notify: Notify):
-        self._what, self._limit, self._notify = what, limit, notify
-        self.total, self._done, self._last = 0, 0, time.monotonic()
-
-    def update(self, size: int) -> None:
-        self._done += size
-        if self._done > self._limit + (1 << 20):
-            raise DataError(f"{self._what}: expected a download of at most {self._limit:,} bytes, got more")
-        if time.monotonic() - self._last >= REPORT_EVERY:
-            self._last = time.monotonic()
-            of = f" of {self.total / 1e6:.1f}" if self.total else ""
-            self._notify(f"{self._what}: {self._done / 1e6:.1f}{of} MB")
-
-    def reset(self) -> None:
-        self._done = 0
-
-    close = reset
+@contextlib.contextmanager
+def _member(part: Path, member: str, limit: int) -> Iterator[BinaryIO]:
+    """Open the first file of that name in a .zip or .tar archive; DataError if it is absent or too large."""
+    with contextlib.ExitStack() as opened:
+        if zipfile.is_zipfile(part):
+            zipped = opened.enter_context(zipfile.ZipFile(part))
+            found = ((info.filename, info.file_size, partial(zipped.open, info)) for info in zipped.infolist())
+        else:
+            tar = opened.enter_context(tarfile.open(part))
+            found = ((info.name, info.size, partial(tar.extractfile, info)) for info in tar if info.isfile())
+        name_ends = f"/{member}"
+        size, open_member = next(
+            ((size, how) for name, size, how in found if f"/{name}".endswith(name_ends)), (0, None)
+        )
+        if open_member is None:
+            raise DataError(f"{part}: expected a file {member} in the archive, found none")
+        if size > limit:
+            raise DataError(f"{part}: expected {member} of at most {limit:,} bytes, got {size:,}")
+        yield opened.enter_context(open_member())

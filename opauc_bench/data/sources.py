@@ -11,7 +11,7 @@ import platformdirs
 
 from ..errors import ConfigError
 
-__all__ = ["Notify", "Sources"]
+__all__ = ["Notify", "Sources", "is_remote", "local_path"]
 
 Notify = Callable[[str], None]
 

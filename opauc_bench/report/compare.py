@@ -188,7 +188,7 @@ def compare(table: ResultTable, published: Published) -> Comparison:
         published=published,
         cells=tuple(cells),
         notes=tuple(note for note in published.notes if note in used),
-        remarks=published.remarks + tuple(_remarks(table, published)),
+        remarks=published.remarks + tuple(_remarks(table, published)) + _on_edges(table),
     )
 
 
@@ -210,3 +210,7 @@ def _remarks(table: ResultTable, published: Published) -> Iterator[str]:
             f"Our verdicts are from the side of {table.reference}, the printed ones from that of "
             f"{published.reference}: they are not compared."
         )
+
+
+def _on_edges(table: ResultTable) -> tuple[str, ...]:
+    return tuple(f"{column.title}: {note}" for column in table.columns for note in table.edges.get(column.key, ()))

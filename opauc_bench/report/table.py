@@ -153,6 +153,7 @@ class ResultTable:
     level: float = ALPHA  # of the test; a Bayesian verdict has a probability above 1 - level
     rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
     sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
+    edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # footnotes of columns, on edges of the grid
 
     @property
     def title(self) -> str:
@@ -166,13 +167,14 @@ class ResultTable:
     @property
     def column_notes(self) -> tuple[tuple[Column, str], ...]:
         """Each column with a footnote, once for each of its footnotes."""
-        return tuple((column, note) for column in self.columns for note in self.origins.get(column.key, ()))
+        kinds = (self.origins, self.edges)
+        return tuple((column, note) for of in kinds for column in self.columns for note in of.get(column.key, ()))
 
     @property
     def footnotes(self) -> tuple[str, ...]:
-        """Footnotes of the whole table: how to read it, how columns were computed, the test."""
-        origins = (f"{column.title}: {note}" for column, note in self.column_notes)
-        return (reading_note(self), *origins, *([significance_note(self)] if self.tallies else []))
+        """Footnotes of the whole table: how to read it, those of columns, the test."""
+        of_columns = (f"{column.title}: {note}" for column, note in self.column_notes)
+        return (reading_note(self), *of_columns, *([significance_note(self)] if self.tallies else []))
 
     def parts(self) -> Iterator[tuple[Metric, dict[tuple[str, str], Entry]]]:
         """Yield the AUC and the other metrics, each with its entries."""
@@ -201,12 +203,13 @@ def build_table(
     runs: str = "folds",
     rope: float = ROPE,
     sources: Mapping[str, str] | None = None,
+    edges: Mapping[str, Sequence[str]] | None = None,
 ) -> ResultTable:
     """Summarise the cells, test each column against the reference, count the verdicts.
 
     Parameters
     ----------
-    title, datasets, origins, ddof, runs, rope, sources
+    title, datasets, origins, ddof, runs, rope, sources, edges
         See `ResultTable`.
     columns : list of Column
         In order; the reference is moved to the front, as in the paper.
@@ -283,6 +286,7 @@ def build_table(
         runs=runs,
         rope=rope,
         sources=dict(sources or {}),
+        edges={key: tuple(notes) for key, notes in (edges or {}).items()},
     )
 
 

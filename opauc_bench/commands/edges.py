@@ -1,0 +1,108 @@
+"""Cells whose selected settings lie at an edge of the grid, as notes of columns, and grids that reach further."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..evaluation.edges import edges_cutting
+from ..report.figure_labels import power_of_two
+from ..results.record import Record
+from ..task import Task, expand_grid
+
+__all__ = ["Edge", "Edges", "edge_notes", "edges_of", "wider_grids"]
+
+_LARGEST_SHARE = 0.2  # of the folds of a cell: edges that are selected more often are reported
+_MOST_LISTED = 4  # values that are added to one end of a list
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A value at the end of an axis that was selected in ``n`` of ``of`` repetitions of a cell."""
+
+    axis: str
+    value: float
+    n: int
+    of: int
+
+
+Edges = Mapping[tuple[str, str], tuple[Edge, ...]]
+
+
+def edges_of(cells: Mapping[tuple[str, str], Iterable[tuple[Task, Record | None]]]) -> Edges:
+    """Edges of the grid that cut off more than a fifth of the finished repetitions, by row and column; see
+    `edges_cutting`.
+    """
+    found = {}
+    for place, pairs in cells.items():
+        searched = [(task, record) for task, record in pairs if record is not None and record.ok and record.selection]
+        if not searched:
+            continue
+        settings, counts = expand_grid(searched[0][0].grid), Counter()
+        for _, record in searched:
+            counts.update(edges_cutting(settings, record.selection.auc, record.selected).items())
+        edges = [Edge(axis, value, n, len(searched)) for (axis, value), n in sorted(counts.items())]
+        if often := tuple(edge for edge in edges if edge.n > _LARGEST_SHARE * edge.of):
+            found[place] = often
+    return found
+
+
+def edge_notes(edges: Edges, rows: Collection[str], columns: Iterable[str], runs: str) -> dict[str, list[str]]:
+    """Sentences on each column with an edge in some rows of the table, one for each axis and end."""
+    notes: dict[str, list[str]] = {}
+    for column in columns:
+        by_value: dict[tuple[str, float], dict[tuple[int, int], list[str]]] = {}
+        for row in rows:
+            for edge in edges.get((row, column), ()):
+                by_count = by_value.setdefault((edge.axis, edge.value), {})
+                by_count.setdefault((edge.n, edge.of), []).append(row)
+        if by_value:
+            notes[column] = [_note(*place, by_value[place], runs) for place in sorted(by_value)]
+    return notes
+
+
+def _note(axis: str, value: float, rows: Mapping[tuple[int, int], Sequence[str]], runs: str) -> str:
+    parts, previous = [], None
+    for n, of in sorted(rows, key=lambda count: (-count[0] / count[1], count)):
+        counted = f"{n} of {of} {runs if of > 1 else runs.removesuffix('s')}" if of != previous else str(n)
+        parts.append(f"{counted} ({', '.join(rows[n, of])})")
+        previous = of
+    return f"selected at the edge of the grid, {axis} = {_value_text(value)}, in {', '.join(parts)}."
+
+
+def wider_grids(edges: Edges, grids: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, list[str]]:
+    """Axes that reach half their length beyond the edges that cut off, as in a config, with the columns they are for.
+
+    ``grids`` has the axes of each column.
+    """
+    cut: dict[tuple[str, str], set[float]] = {}
+    for (_, column), found in edges.items():
+        for edge in found:
+            cut.setdefault((column, edge.axis), set()).add(edge.value)
+    wider: dict[str, list[str]] = {}
+    for column, grid in grids.items():
+        for axis, values in grid.items():
+            if ends := cut.get((column, axis)):
+                wider.setdefault(f"{axis}: {_widened(values, ends)}", []).append(column)
+    return wider
+
+
+def _widened(values: Sequence[float], ends: Collection[float]) -> str:
+    ordered = sorted(values)
+    n_more = (len(ordered) + 1) // 2
+    down, up = n_more * (ordered[0] in ends), n_more * (ordered[-1] in ends)
+    exponents = [power_of_two(value) for value in ordered]
+    if None not in exponents:
+        low, high, step = exponents[0], exponents[-1], exponents[1] - exponents[0]
+        if exponents == list(range(low, high + 1, step)):
+            return f"{{pow2: {[low - down * step, high + up * step, *([step] if step > 1 else [])]}}}"
+    below = [ordered[0] * (ordered[0] / ordered[1]) ** k for k in range(min(down, _MOST_LISTED), 0, -1)]
+    above = [ordered[-1] * (ordered[-1] / ordered[-2]) ** k for k in range(1, min(up, _MOST_LISTED) + 1)]
+    return f"[{', '.join(f'{value:.4g}' for value in (*below, *ordered, *above))}]"
+
+
+def _value_text(value: float) -> str:
+    """A power of two such as ``2^-12``, unless it is 1, 2, 4 or 8."""
+    exponent = power_of_two(value)
+    return f"{value:.4g}" if exponent is None or 0 <= exponent <= 3 else f"2^{exponent}"

@@ -1,0 +1,246 @@
+"""Transfers over http: with further tries, from where an interrupted one ended; and what an address would give."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import DataError
+from .sources import Notify
+
+__all__ = ["Answer", "Missing", "ask", "clear_downloads", "download"]
+
+TIMEOUT = 30.0  # seconds without a byte
+TRIES = 3
+WAIT = 1.0  # seconds before the second try, doubled for each further one
+REPORT_EVERY = 5.0  # seconds between progress messages
+_CHUNK = 1 << 16
+_PREFIX = ".download-"
+# What is kept is continued as it is sent: the server must not compress it.
+_HEADERS = {"Accept-Encoding": "identity"}
+
+
+class Missing(Exception):
+    """A source does not have the file; the text says why, ``answered`` whether a server responded."""
+
+    def __init__(self, reason: str, answered: bool = False):
+        super().__init__(reason)
+        self.answered = answered
+
+
+def download(address: str, folder: Path, limit: int, what: str, notify: Notify) -> Path:
+    """Download an http address into a folder, and return the file, which the caller moves away.
+
+    It is tried again after failures that may be temporary. What has come is kept, also when the process is killed, and
+    the next call asks for the rest only, if the server says that the file is still the same one (an entity tag or a
+    time, with ``If-Range``).
+
+    Parameters
+    ----------
+    address : str
+    folder : Path
+    limit : int
+        Bytes that are accepted.
+    what : str
+        Name for messages.
+    notify : callable
+        Called with a message every few seconds; if it has a method ``bar``, that may return a bar instead.
+
+    Raises
+    ------
+    Missing
+        If there is no file, connection or answer, or the transfer breaks off.
+    DataError
+        Above ``limit`` bytes.
+    """
+    import requests
+
+    kept = _Kept(folder / f"{_PREFIX}{hashlib.sha256(address.encode()).hexdigest()[:16]}")
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(WAIT * 2 ** (attempt - 1))
+        try:
+            with _Progress(what, limit, notify) as progress:
+                _transfer(address, kept, progress)
+            return kept.path
+        except DataError:
+            kept.discard()
+            raise
+        except requests.RequestException as error:
+            failure = _failure(error)
+            if isinstance(error, requests.HTTPError) and not _temporary(error.response.status_code):
+                break
+    raise failure
+
+
+def _temporary(status: int) -> bool:
+    return status >= 500 or status in (416, 429)
+
+
+def _failure(error) -> Missing:
+    import requests
+
+    if isinstance(error, requests.HTTPError):
+        return Missing(f"HTTP status {error.response.status_code}", answered=True)
+    if isinstance(error, requests.Timeout):
+        return Missing(f"no answer in {TIMEOUT:g} s")
+    if isinstance(error, requests.ConnectionError):
+        stalled = "timed out" in str(error).lower()  # requests raises ConnectionError for a stalled transfer too
+        return Missing("the transfer stalled" if stalled else "no connection")
+    return Missing(f"the transfer broke off ({type(error).__name__})")
+
+
+def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
+    """Ask for a file, or for the rest of it, and add what comes to what is kept."""
+    import requests
+
+    start, version = kept.size, kept.version
+    wanted = {"Range": f"bytes={start}-", "If-Range": version} if start and version else {}
+    with requests.get(address, headers=_HEADERS | wanted, stream=True, timeout=TIMEOUT) as response:
+        if response.status_code == 416:  # no byte is left, or the file is shorter now
+            kept.discard()
+        response.raise_for_status()
+        if response.status_code != 206:
+            start = 0
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+            kept.discard()
+            raise requests.RequestException("another part than the one that was asked for")
+        kept.begin(start, _version(response))
+        progress.begin(start, start + int(response.headers.get("Content-Length") or 0))
+        with kept.path.open("ab") as out:
+            for piece in response.iter_content(_CHUNK):
+                progress.add(len(piece))
+                out.write(piece)
+
+
+def _version(response) -> str:
+    """What tells this file from later ones at the address: a strong entity tag or a time; empty without both."""
+    headers = response.headers
+    if headers.get("Accept-Ranges") == "none" or headers.get("Content-Encoding", "identity") != "identity":
+        return ""
+    tag = headers.get("ETag", "")
+    return tag if tag.startswith('"') else headers.get("Last-Modified", "")
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What an interrupted transfer has left, with the version of the file that it is part of."""
+
+    path: Path
+
+    @property
+    def _note(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.version")
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.is_file() else 0
+
+    @property
+    def version(self) -> str:
+        try:
+            return self._note.read_text("latin-1")
+        except OSError:
+            return ""
+
+    def begin(self, start: int, version: str) -> None:
+        """Keep the first ``start`` bytes, of this version."""
+        self._note.write_text(version if not start or version else self.version, "latin-1")
+        with self.path.open("ab") as file:
+            file.truncate(start)
+
+    def discard(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._note.unlink(missing_ok=True)
+
+
+def clear_downloads(folder: Path) -> None:
+    """Remove what interrupted transfers have left in a folder."""
+    for leftover in folder.glob(f"{_PREFIX}*"):
+        leftover.unlink()
+
+
+class _Progress:
+    """Progress of a transfer: a bar, or a message every few seconds; and an error above the size limit."""
+
+    def __init__(self, what: str, limit: int, notify: Notify):
+        self._what, self._limit, self._notify = what, limit, notify
+        self._done, self._total, self._last = 0, 0, time.monotonic()
+        self._bar = None
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begin(self, done: int, total: int) -> None:
+        """Begin after so many bytes of so many; 0 where they are not known."""
+        self._done, self._total = done, total
+        bar = getattr(self._notify, "bar", None)
+        self._bar = bar(self._what, done, total) if bar else None
+        if done:
+            self._notify(f"{self._what}: going on after {done / 1e6:.1f} MB")
+        self._check()
+
+    def add(self, size: int) -> None:
+        self._done += size
+        self._check()
+        if self._bar is not None:
+            self._bar.update(self._done)
+        elif time.monotonic() - self._last >= REPORT_EVERY:
+            self._last = time.monotonic()
+            of = f" of {self._total / 1e6:.1f}" if self._total else ""
+            self._notify(f"{self._what}: {self._done / 1e6:.1f}{of} MB")
+
+    def _check(self) -> None:
+        if max(self._done, self._total) > self._limit + (1 << 20):
+            raise DataError(f"{self._what}: expected a download of at most {self._limit:,} bytes, got more")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an address would give.
+
+    Attributes
+    ----------
+    good : bool
+        Whether there is a file.
+    text : str
+        The HTTP status, or why there was none.
+    size : int or None
+        Bytes of the file as it is sent, where the server says it.
+    resumes : bool
+        Whether an interrupted transfer could go on.
+    """
+
+    good: bool
+    text: str
+    size: int | None = None
+    resumes: bool = False
+
+
+def ask(address: str, timeout: float = 10.0) -> Answer:
+    """Ask an http address for its size, without the file: for one byte of it, of which most servers know the whole."""
+    import requests
+
+    headers = _HEADERS | {"Range": "bytes=0-0"}
+    try:
+        with requests.get(address, headers=headers, stream=True, timeout=timeout) as response:
+            if not response.ok:
+                return Answer(False, f"HTTP {response.status_code}")
+            if response.headers.get("Content-Type", "").startswith("text/html"):
+                return Answer(False, "an HTML page")
+            in_part = re.fullmatch(r"bytes 0-0/(\d+)", response.headers.get("Content-Range", ""))
+            if response.status_code == 206 and in_part:
+                return Answer(True, "ok", int(in_part[1]), bool(_version(response)))
+            length = response.headers.get("Content-Length") if response.status_code == 200 else None
+            return Answer(True, "ok", int(length) if length else None)
+    except requests.Timeout:
+        return Answer(False, f"no answer in {timeout:g} s")
+    except requests.RequestException as error:
+        return Answer(False, str(_failure(error)))

@@ -1,0 +1,290 @@
+"""Transfers from a local server: what is kept of an interrupted one, further addresses, archives, and check-links."""
+
+import gzip
+import hashlib
+import io
+import re
+import tarfile
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from opauc_bench.commands import terminal
+from opauc_bench.data import Sources, ask, prepare
+from opauc_bench.data import download as download_module
+from opauc_bench.data.catalogue import DatasetEntry, FileSpec
+from opauc_bench.data.download import Missing, download
+from opauc_bench.errors import DataError
+
+CONTENT = bytes(range(256)) * 2000  # 512 kB: eight pieces
+TEXT = b"+1 1:0.5 2:1\n-1 1:-1\n+1 2:-0.25\n-1 1:0.125 2:1\n"
+
+
+class Server:
+    """A local web server that knows ranges and versions, and may break off."""
+
+    def __init__(self):
+        self.files: dict[str, bytes] = {}
+        self.tag = '"one"'
+        self.ranges = True
+        self.most: list[int] = []  # bytes of the next answers, after which the connection is closed
+        self.asked: list[tuple[str, str | None]] = []  # path and range
+        self.kind = "application/octet-stream"
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                wanted = self.headers.get("Range")
+                outer.asked.append((self.path, wanted))
+                content = outer.files.get(self.path)
+                if content is None:
+                    return self.send_error(404)
+                start, end, size = 0, len(content), len(content)
+                valid = self.headers.get("If-Range") in (None, outer.tag)
+                if partly := bool(wanted and outer.ranges and valid):
+                    first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted).groups()
+                    start, end = int(first), int(last) + 1 if last else size
+                    if start >= size:
+                        return self.send_error(416)
+                self.send_response(206 if partly else 200)
+                self.send_header("Content-Type", outer.kind)
+                self.send_header("Content-Length", str(end - start))
+                if outer.tag:
+                    self.send_header("ETag", outer.tag)
+                if partly:
+                    self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
+                self.end_headers()
+                self.wfile.write(content[start:end][: outer.most.pop(0) if outer.most else None])
+
+            def log_message(self, format, *args):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def ranges_asked(self):
+        return [wanted for _, wanted in self.asked]
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(download_module, "WAIT", 0.0)
+    running = Server()
+    running.files["/file"] = CONTENT
+    yield running
+    running.close()
+
+
+def get(server, folder, limit=1 << 20, notify=lambda text: None):
+    return download(f"{server.url}/file", folder, limit, "toy: file", notify).read_bytes()
+
+
+def entry_of(*urls, member=None):
+    file = FileSpec(name="toy.txt", sha256=hashlib.sha256(TEXT).hexdigest(), confirmed=True, urls=urls, member=member)
+    sizes = {"n_samples": 4, "n_features": 2, "scaling": "none"}
+    return DatasetEntry(name="toy", title="Toy", format="svmlight", files=(file,), positive=(1,), **sizes)
+
+
+# ------------------------------------------------------------------------------------------ resuming
+
+
+def test_the_next_try_asks_for_the_rest_only(server, tmp_path):
+    server.most = [100_000, 200_000]
+    said = []
+    assert get(server, tmp_path, notify=said.append) == CONTENT
+    assert server.ranges_asked == [None, "bytes=65536-", "bytes=262144-"], "whole pieces are kept"
+    assert said == ["toy: file: going on after 0.1 MB", "toy: file: going on after 0.3 MB"]
+
+
+def test_the_next_process_goes_on(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download_module, "TRIES", 1)
+    server.most = [100_000]
+    with pytest.raises(Missing, match="broke off"):
+        get(server, tmp_path)
+    assert get(server, tmp_path) == CONTENT
+    assert server.ranges_asked == [None, "bytes=65536-"]
+
+
+@pytest.mark.parametrize("change", ["tag", "no tag", "no ranges"])
+def test_another_version_begins_anew(server, tmp_path, monkeypatch, change):
+    monkeypatch.setattr(download_module, "TRIES", 1)
+    server.most = [100_000]
+    if change == "no tag":
+        server.tag = ""
+    with pytest.raises(Missing):
+        get(server, tmp_path)
+    if change == "tag":
+        server.tag, server.files["/file"] = '"two"', CONTENT[::-1]
+    server.ranges = change != "no ranges"
+    assert get(server, tmp_path) == server.files["/file"]
+    assert server.ranges_asked == [None, None if change == "no tag" else "bytes=65536-"]
+
+
+def test_weak_tags_are_no_version(server, tmp_path):
+    server.tag, server.most = 'W/"one"', [100_000]
+    assert get(server, tmp_path) == CONTENT
+    assert server.ranges_asked == [None, None]
+
+
+def test_all_bytes_may_have_come_before(server, tmp_path, monkeypatch):
+    (path,) = [download(f"{server.url}/file", tmp_path, 1 << 20, "toy: file", print)]
+    assert path.stat().st_size == len(CONTENT)
+    assert get(server, tmp_path) == CONTENT, "after the answer 416, all of it is asked for"
+    assert server.ranges_asked == [None, f"bytes={len(CONTENT)}-", None]
+
+
+def test_a_file_above_the_limit_is_not_kept(server, tmp_path):
+    server.files["/file"] = bytes(3 << 20)
+    with pytest.raises(DataError, match="at most 1,000 bytes"):
+        get(server, tmp_path, limit=1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_prepared_dataset_leaves_nothing_of_its_transfers(server, tmp_path, monkeypatch):
+    server.files |= {"/broken": TEXT, "/good": TEXT}
+    monkeypatch.setattr(download_module, "TRIES", 1)
+    server.most = [20]
+    sources = Sources(tmp_path)
+    data = prepare(entry_of(f"{server.url}/broken", f"{server.url}/good"), sources)
+    assert data.manifest["files"][0]["source"] == f"{server.url}/good", "addresses are tried in turn"
+    assert {path.name for path in (tmp_path / "toy" / "raw").iterdir()} == {"toy.txt", ".toy.txt.json"}
+
+
+# ------------------------------------------------------------------------------------------ archives
+
+
+def zipped(files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("packed", [TEXT, gzip.compress(TEXT)], ids=["plain", "gz inside"])
+def test_members_of_zip_archives_are_read(server, tmp_path, packed):
+    server.files["/a.zip"] = zipped({"folder/": b"", "folder/readme": b"hello", "folder/toy.dat": packed})
+    assert prepare(entry_of(f"{server.url}/a.zip", member="toy.dat"), Sources(tmp_path)).X.shape == (4, 2)
+
+
+def test_an_address_may_serve_the_member_itself(server, tmp_path):
+    server.files["/toy.dat.gz"] = gzip.compress(TEXT)
+    entry = entry_of(f"{server.url}/away.zip", f"{server.url}/toy.dat.gz", member="toy.dat.gz")
+    assert prepare(entry, Sources(tmp_path)).X.shape == (4, 2)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "other member", "huge"])
+def test_bad_zip_archives_are_errors(server, tmp_path, damage):
+    files = {"toy.dat" if damage != "other member" else "else.dat": bytes(3 << 20) if damage == "huge" else TEXT * 40}
+    content = bytearray(zipped(files))
+    if damage == "truncated":
+        del content[60:90]
+    if damage == "changed":
+        content[45:60] = bytes(15)
+    server.files["/a.zip"] = bytes(content)
+    expected = {"other member": "found none", "huge": "at most .* got 3,145,728"}.get(damage, "truncated or damaged")
+    with pytest.raises(DataError, match=expected):
+        prepare(entry_of(f"{server.url}/a.zip", member="toy.dat"), Sources(tmp_path))
+
+
+def test_no_address_of_the_catalogue_is_an_archive_without_member():
+    from opauc_bench.data import load_catalogue
+
+    for entry in load_catalogue().values():
+        for form in entry.forms:
+            for file in form.all_files:
+                archives = [url for url in file.urls if re.search(r"\.(zip|tar|tgz|tar\.gz)$", url)]
+                assert not archives or file.member, (entry.name, archives)
+
+
+# ------------------------------------------------------------------------------------------ asking, showing
+
+
+def test_asking_takes_one_byte(server):
+    found = ask(f"{server.url}/file")
+    assert (found.good, found.text, found.size, found.resumes) == (True, "ok", len(CONTENT), True)
+    assert server.ranges_asked == ["bytes=0-0"]
+    server.ranges, server.tag = False, ""
+    found = ask(f"{server.url}/file")
+    assert (found.good, found.size, found.resumes) == (True, len(CONTENT), False)
+    server.kind = "text/html; charset=utf-8"
+    assert ask(f"{server.url}/file").text == "an HTML page"
+    assert ask(f"{server.url}/else").text == "HTTP 404"
+    assert ask("http://127.0.0.1:9/file").text == "no connection"
+
+
+CATALOGUE = """
+datasets:
+  one:
+    title: Two addresses
+    format: svmlight
+    files: [{{name: one.txt, urls: ["{url}/away", "{url}/file"]}}]
+    n_samples: 4
+    n_features: 2
+    positive: [1]
+    scaling: none
+  two:
+    base: one
+    title: The same file
+  three:
+    base: one
+    title: Only one address
+    files: [{{name: three.txt, urls: ["{url}/gone"]}}]
+"""
+
+
+def test_check_links_asks_each_address_once(server, command, tmp_path):
+    (tmp_path / "mine.yaml").write_text(CATALOGUE.format(url=server.url))
+    done = command("data", "check-links", "one", "two", "--catalogue", "mine.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [re.split(r" {2,}", line.strip()) for line in done.stdout.splitlines()[2:4]]
+    assert rows == [
+        ["one", "HTTP 404", f"{server.url}/away"],
+        ["one", "ok", "0.6 MB", "yes", f"{server.url}/file"],
+    ]
+    assert done.stdout.splitlines()[-1] == "1 of 2 addresses answer"
+    assert sorted(path for path, _ in server.asked) == ["/away", "/file"]
+    done = command("data", "check-links", "one", "three", "--catalogue", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[-2:] == ["1 of 3 addresses answer", "no address answers for one three.txt"]
+
+
+def test_check_links_of_datasets_without_addresses(command, tmp_path):
+    done = command("data", "check-links", "wine", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "no http address is known\n")
+
+
+def test_a_terminal_shows_a_bar(server, tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert get(server, tmp_path, notify=terminal.say) == CONTENT
+    assert "toy: file" in screen.getvalue()
+    assert "512.0/512.0 kB" in screen.getvalue()
+    monkeypatch.setenv("TERM", "dumb")
+    assert terminal.say.bar("toy", 0, 0) is None
+
+
+def test_tar_archives_are_still_read(server, tmp_path):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        info = tarfile.TarInfo("a/toy.dat")
+        info.size = len(TEXT)
+        archive.addfile(info, io.BytesIO(TEXT))
+    server.files["/a.tar.gz"] = buffer.getvalue()
+    assert prepare(entry_of(f"{server.url}/a.tar.gz", member="toy.dat"), Sources(tmp_path)).X.shape == (4, 2)

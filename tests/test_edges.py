@@ -1,0 +1,149 @@
+"""Edges of the grid: which selected settings they cut off, and where that is said."""
+
+import shutil
+
+import numpy as np
+import pytest
+from folders import forge, records_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opauc_bench.commands.edges import Edge, edge_notes, wider_grids
+from opauc_bench.evaluation.edges import FLAT, edges_cutting
+from opauc_bench.task import expand_grid
+from opauc_bench.values import grid_values
+
+RISING = [0.9, 0.8, 0.7]
+SMALL = """
+title: Settings at the edge of a grid
+datasets: [wine, digits]
+learners: [uni_log, {learner: uni_squ, title: squared loss}]
+grids: {eta: {pow2: [-10, 0, 5]}}
+protocol: {trials: 1, folds: 3, inner_folds: 2}
+"""
+
+
+def cutting(aucs, selected, **grid):
+    return edges_cutting(expand_grid(grid), np.array(aucs, dtype=float), selected)
+
+
+@pytest.mark.parametrize(
+    ("values", "aucs", "selected", "cuts"),
+    [
+        ((1, 2, 4), RISING, 1, True),
+        ((4, 2, 1), RISING, 4, True),  # whatever the order
+        ((1, 2, 4), RISING[::-1], 4, True),
+        ((1, 2, 4), [0.8, 0.9, 0.7], 2, False),
+        ((1, 2, 4), [0.9, 0.9 - FLAT / 2, 0.7], 1, False),  # a plateau
+        ((1, 2, 4), [0.9, np.nan, np.nan], 1, True),  # all others diverge
+        ((0, 1, 2), RISING, 0, False),  # nothing is below 0
+        ((1, 2), RISING[:2], 1, False),  # no inside
+        ((1,), [0.5], 1, False),
+    ],
+)
+def test_an_edge_cuts_off_where_the_auc_rises_towards_it(values, aucs, selected, cuts):
+    assert cutting(aucs, {"eta": selected}, eta=values) == ({"eta": selected} if cuts else {})
+
+
+def test_other_axes_may_make_up_for_a_value_inside():
+    grid = {"eta": (1, 2, 4), "lam": (1, 2, 4)}
+    aucs = np.full((3, 3), 0.5)
+    aucs[0, 1], aucs[1, 2] = 0.9, 0.9
+    assert cutting(aucs.ravel(), {"eta": 1, "lam": 2}, **grid) == {}
+    aucs[1, 2] = 0.89
+    assert cutting(aucs.ravel(), {"eta": 1, "lam": 2}, **grid) == {"eta": 1}
+
+
+def test_axes_that_another_column_has_selected_do_not_count():
+    assert cutting(RISING[::-1], {"l1": 4, "xi": 1e3}, l1=(1, 2, 4)) == {"l1": 4}
+
+
+INSIDE = {"eta": {1: 2, 8: 4}, "lam": {1: 2, 4: 2}}
+
+
+@given(st.lists(st.floats(0, 1) | st.just(np.nan), min_size=12, max_size=12), st.randoms(use_true_random=False))
+def test_the_best_setting_one_value_inside_decides_in_any_order_of_settings(aucs, random):
+    settings, aucs = expand_grid({"eta": (1, 2, 4, 8), "lam": (1, 2, 4)}), np.array([0.5, *aucs[1:]])
+    best = int(np.nanargmax(aucs))
+    selected = {axis: values[best] for axis, values in settings.items()}
+    expected = {}
+    for axis, inside in INSIDE.items():
+        if selected[axis] in inside:
+            rivals = aucs[settings[axis] == inside[selected[axis]]]
+            if not any(aucs[best] - rivals <= FLAT):
+                expected[axis] = selected[axis]
+    order = list(range(len(aucs)))
+    random.shuffle(order)
+    shuffled = {axis: values[order] for axis, values in settings.items()}
+    assert edges_cutting(shuffled, aucs[order], selected) == expected
+
+
+EDGES = {
+    ("a", "one"): (Edge("eta", 2.0**-12, 24, 25),),
+    ("b", "one"): (Edge("eta", 2.0**-12, 24, 25), Edge("lam", 3.0, 6, 25)),
+    ("c", "one"): (Edge("eta", 2.0**-12, 1, 1),),
+    ("a", "two"): (Edge("eta", 2.0**-12, 9, 25), Edge("eta", 2.0**10, 8, 25)),
+}
+
+
+def test_notes_are_grouped_by_column():
+    notes = edge_notes(EDGES, ["a", "b", "c"], ["two", "one", "three"], "folds")
+    assert list(notes) == ["two", "one"]
+    assert notes["one"] == [
+        "selected at the edge of the grid, eta = 2^-12, in 1 of 1 fold (c), 24 of 25 folds (a, b).",
+        "selected at the edge of the grid, lam = 3, in 6 of 25 folds (b).",
+    ]
+    assert edge_notes(EDGES, ["c"], ["two"], "folds") == {}
+
+
+def test_wider_grids_reach_beyond_the_edges_that_cut_off():
+    one = {"eta": tuple(2.0**k for k in range(-12, 11)), "lam": (1.0, 2.0, 3.0)}
+    two = {"eta": tuple(2.0**k for k in range(-12, 11, 2))}
+    wider = wider_grids(EDGES, {"one": one, "two": two})
+    assert wider == {
+        "eta: {pow2: [-24, 10]}": ["one"],
+        "lam: [1, 2, 3, 4.5, 6.75]": ["one"],
+        "eta: {pow2: [-24, 22, 2]}": ["two"],
+    }
+    assert grid_values({"pow2": [-24, 22, 2]})[-1] == 2.0**22
+
+
+@pytest.fixture(scope="module")
+def edged(bench, tmp_path_factory):
+    """A folder in which ``uni_log`` has its best setting at the edge in two of three folds of wine."""
+    desk = tmp_path_factory.mktemp("edged")
+    (desk / "small.yaml").write_text(SMALL)
+    assert bench("run", "small.yaml", "--offline", "--jobs", 1, cwd=desk).returncode == 0
+    for record in records_of(desk / "results/small"):
+        at_edge = (record.dataset, record.column) == ("wine", "uni_log") and record.fold < 2
+        eta, aucs = (2.0**-10, RISING) if at_edge else (2.0**-5, [0.8, 0.9, 0.8])
+        changes = {"outcome.selection.auc": aucs, "outcome.selected": {"eta": eta}, "column": record.column}
+        forge(desk / "results/small", record, changes | {"outcome.selection.n_diverged": 0})
+    return desk
+
+
+NOTE = "selected at the edge of the grid, eta = 2^-10, in 2 of 3 folds (wine)."
+
+
+def test_status_report_and_plan_name_the_edge(edged, command):
+    def printed(*words):
+        done = command(*words, cwd=edged)
+        assert done.returncode == 0, done.stderr
+        assert all(len(line) <= 80 for line in done.stdout.splitlines() if "/" not in line)
+        return " ".join(done.stdout.split())
+
+    assert f"uni_log: {NOTE}" in printed("status", "results/small")
+    assert "uni_log: selected at the edge of the grid" in printed("report", "results/small")
+    assert "a wider one for uni_log: eta: {pow2: [-20, 0, 5]}" in printed("plan", "small.yaml", "--offline")
+
+
+def test_files_and_the_page_have_the_footnote(edged, command, tmp_path):
+    shutil.copytree(edged, tmp_path / "desk")
+    done = command("report", "results/small", "--write", "--html", cwd=tmp_path / "desk")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "desk/results/small"
+    for name in ("table.md", "table.html", "report.html"):
+        text = (folder / name).read_text().replace("\\_", "_")
+        assert f"uni_log: {NOTE}" in text, name
+        assert text.count("squared loss: selected") == 0
+    assert "in 2 of 3 folds (wine)" in (folder / "table.tex").read_text()
