@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,8 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 from test_streaming import ONE_PASS, estimator, rows, write
 
+import opauc_bench
+from opauc_bench.errors import DataError
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.streaming.model import LinearModel
 from opauc_bench.streaming.settings import candidates
@@ -295,3 +299,71 @@ def test_a_snapshot_is_not_changed_by_what_follows():
     single = OnlineModel(estimator("ftrl_auc"), n_features=9)
     single.learn(X, y > 0)
     np.testing.assert_array_equal(single.finish(np.array([-1.0, 1.0])).coef_, model.finish(np.array([-1.0, 1.0])).coef_)
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def a_table(n, seed=0):
+    """Rows with missing numbers and categories; which of them are positive depends on both."""
+    rng = np.random.default_rng(seed)
+    age, price = rng.normal(40, 10, n), rng.gamma(2.0, 50.0, n)
+    site = rng.choice(["news", "shop", "mail"], n)
+    score = 0.1 * (age - 40) - 0.01 * price + (site == "shop") + rng.normal(0, 0.5, n)
+    return pd.DataFrame(
+        {
+            "clicked": np.where(score > 0.3, "yes", "no"),
+            "age": np.where(rng.random(n) < 0.1, np.nan, age),
+            "price": price,
+            "site": np.where(rng.random(n) < 0.05, None, site),
+            "id": np.arange(n),
+        }
+    )
+
+
+@pytest.mark.parametrize("missing", ["mean", "indicator"])
+def test_tables_go_on_too(command, tmp_path, missing):
+    frame = a_table(3000)
+    frame.to_csv(tmp_path / "both.csv", index=False)
+    frame[:1700].to_csv(tmp_path / "first.csv", index=False)
+    frame[1700:][["site", "price", "clicked", "id", "age"]].to_csv(tmp_path / "second.csv", index=False)
+    options = ("--label", "clicked", "--drop", "id", "--positive", "yes", "--missing", missing, "--bits", 6)
+    whole = trained(command, tmp_path, tmp_path, *options, file="both.csv")
+    run(command, tmp_path, "first.csv", *options, "--out", "1.npz")
+    for again in ((), options):
+        run(command, tmp_path, "second.csv", "--continue", "1.npz", *again, "--out", "2.npz")
+        two = LinearModel.load(tmp_path / "2.npz")
+        require_same_models(two, whole)
+        assert two.schema == whole.schema
+    for contradiction, said in (
+        (("--label", "site"), "--label site with --continue: 1.npz was trained with --label clicked"),
+        (("--drop", "age"), "--drop age with --continue: 1.npz was trained with --drop id"),
+        (("--categorical", "age"), "--categorical age with --continue: 1.npz was trained with no --categorical"),
+        (("--bits", "7"), "--bits 7 with --continue: 1.npz was trained with --bits 6"),
+        (("--positive", "no"), "--positive no with --continue: 1.npz was trained with --positive yes"),
+    ):
+        done = run(command, tmp_path, "second.csv", "--continue", "1.npz", *contradiction, "--out", "3.npz", fails=2)
+        assert f"error: {said}\n" in done.stderr
+
+
+def test_a_model_of_a_table_in_python(command, tmp_path):
+    frame = a_table(3000)
+    frame.to_csv(tmp_path / "both.csv", index=False)
+    options = ("--label", "clicked", "--drop", "id", "--missing", "mean", "--bits", 6)
+    trained(command, tmp_path, tmp_path, *options, file="both.csv")
+    done = command("score", "whole.npz", "both.csv", "--probability", cwd=tmp_path)
+    printed = np.array(done.stdout.split(), dtype=float)
+    model = opauc_bench.load_model(tmp_path / "whole.npz")
+    shuffled = frame[["site", "id", "age", "price"]]  # by name; the label is not needed
+    np.testing.assert_array_equal(model.predict_proba(shuffled)[:, 1], printed)
+    assert set(model.predict(shuffled)) == {"yes", "no"}
+    assert not hasattr(model, "feature_names_in_")  # categories are hashed
+    assert model.n_features_in_ == 2 + 64
+    assert model.coef_.shape == (1, 2 + 64)
+    with pytest.raises(DataError, match="price"):
+        model.predict(frame[["site", "age"]])
+    with pytest.raises(ValueError, match="expected an array of shape"):
+        model.predict(np.zeros((2, 3)))
+    shown = command("model", "show", "whole.npz", "--weights", 3, cwd=tmp_path).stdout
+    assert "classes   yes (positive), no" in shown
+    assert re.search(r"^(age|category #\d+) ", shown, re.M)

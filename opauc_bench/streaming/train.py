@@ -196,6 +196,7 @@ def _resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
         zero_based=session.model.zero_based,
         labels=session.model.classes,
         schema=None if session.model.schema is None else Schema.from_dict(session.model.schema),
+        columns=ColumnOptions(),  # the schema has them
         **session.options,
     )
     return same, session.pass_

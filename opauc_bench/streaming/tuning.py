@@ -299,6 +299,8 @@ class TunedModel:
         self._entrants = []
         for one in saved["entrants"]:
             learner = get_learner(one["candidate"]["name"])(**one["parameters"])
+            if not isinstance(learner, OnePassLearner):
+                raise TypeError(f"{one['candidate']['name']} is no one-pass learner")
             candidate = Candidate(learner=learner, **one["candidate"])
             settings = [self._settings[k] for k in one["settings"]]
             self._entrants.append(_Entrant(candidate, OnlineModel.restored(learner, one["model"]), settings))
