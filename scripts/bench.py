@@ -395,7 +395,9 @@ TIMES_DEARER = {"spam_l2": 50, "solam": 50, "solam xi=100 radius=0.1": 10}
 
 
 def ftrl_table():
-    print(f"{'':<14}{'d':>10}{'k':>6}{'learner':>16}{'kernel':>9}{'target':>8}{'pass':>8}{'grid':>8}")
+    print(
+        f"{'':<14}{'d':>10}{'k':>6}{'learner':>16}{'kernel':>9}{'target':>8}{'fit':>8}{'times':>7}{'pass':>8}{'grid':>8}"
+    )
     missed = []
     gamma, l1 = (axis.ravel() for axis in np.meshgrid(GAMMA, L1))
     for (name, (d, draws, n)), learner_name in product(SPARSE_SHAPES.items(), ("ftrl_auc", "ftrl_proximal")):
@@ -403,6 +405,7 @@ def ftrl_table():
         learner, order = get_learner(learner_name)(), np.random.default_rng(1).permutation(n)
         settings = own_settings(learner)
         of_kernel = 1e9 * cpu_seconds(passed, learner, X, y, repetitions=6) / X.nnz
+        of_fit = 1e9 * cpu_seconds(learner.fit, X, y, repetitions=6) / X.nnz
         of_pass = 1e9 * cpu_seconds(learner.fit_grid, X, y, settings, order=order, repetitions=6) / X.nnz
         target = SPARSE_TARGETS[name] if learner_name == "ftrl_auc" else None
         if target and of_kernel > target:
@@ -412,7 +415,8 @@ def ftrl_table():
             few, state = X[:GRID_ROWS], learner._begin(d, {"gamma": gamma, "l1": l1})
             spent = cpu_seconds(learner._consume, state, few, y[:GRID_ROWS], repetitions=6)
             of_grid = f"{1e9 * spent / few.nnz / len(l1):.2f}"
-        cells = (f"{learner_name:>16}", f"{of_kernel:>9.1f}", f"{target or '':>8}", f"{of_pass:>8.1f}", f"{of_grid:>8}")
+        cells = (f"{learner_name:>16}", f"{of_kernel:>9.1f}", f"{target or '':>8}", f"{of_fit:>8.1f}")
+        cells += (f"{of_fit / of_kernel:>7.2f}", f"{of_pass:>8.1f}", f"{of_grid:>8}")
         print(f"{name:<14}{d:>10,}{X.nnz / n:>6.0f}", *cells, sep="", flush=True)
     return missed
 
@@ -520,6 +524,7 @@ def sparse_learners() -> None:
     Rows are made up: k draws of features (the more frequent ones more often), distinct ones kept, unit length.
 
     kernel  nanoseconds per nonzero of one pass for one setting: allocation of the state and the compiled loop
+    fit     the same for ``fit``, which checks its input and sums up the rows of each class; how many times the kernel
     pass    the same for ``fit_grid`` on all rows in a random order, which copies each row before it is learnt
     grid    nanoseconds per nonzero and setting, for the whole grid of the FTRL-AUC paper (12 x 16 settings)
 

@@ -395,9 +395,9 @@ class OnePassLearner(LinearRanker):
                     chunk = rows_between(X, rows.start, rows.stop)
                     plain = add_class_sums(chunk, positive[rows], self._class_sums)
                     if not (plain and self._sparse_chunks):
-                        chunk = self._chunk(chunk, slice(None), None)
+                        chunk = self._chunk(chunk, np.arange(chunk.shape[0]), None)
                 else:
-                    chunk = self._chunk(X, rows, None)
+                    chunk = self._chunk(X, np.arange(rows.start, rows.stop), None)
                 self._consume(self._state, chunk, signs[rows])
         for k, members in enumerate((positive, ~positive)):
             self.class_counts_[k] += np.count_nonzero(members)
