@@ -11,6 +11,7 @@ In docs/results.md.in, ``{{name argument ...}}`` is replaced by a number:
     published EXP ROW COLUMN    the printed mean of the same cell; published_std with its std
     diff EXP ROW COLUMN         mean minus the printed one
     stds EXP ROW COLUMN         mean minus the printed one, in printed stds
+    behind EXP ROW COLUMN       mean of the reference minus that of the column
     count EXP WHAT              a count of the comparison: compared, within_one, within_two, explained, open, verdicts,
                                 agreeing; or of the table: datasets (complete in every column)
     wtl EXP COLUMN TEST         win/tie/loss of the reference against a column, by the test paired or corrected
@@ -115,6 +116,12 @@ def stds(experiment: str, row: str, column: str) -> str:
     return f"{compared(experiment, row, column).deviation:+.1f}"
 
 
+def behind(experiment: str, row: str, column: str) -> str:
+    metric, found = entry(experiment, row, column)
+    _, reference = entry(experiment, row, report(experiment)[0].reference)
+    return metric.text(reference.mean - found.mean)
+
+
 def count(experiment: str, what: str) -> str:
     table, comparison = report(experiment)
     if what == "datasets":
@@ -183,7 +190,7 @@ def sketch_error(dataset: str, column: str, tau: str) -> str:
     return f"{float(row['positive_error_mean']):.2f}"
 
 
-OF_TABLES = (mean, cell, cell_std, published, published_std, diff, stds, count, wtl, distant, cpu)
+OF_TABLES = (mean, cell, cell_std, published, published_std, diff, stds, behind, count, wtl, distant, cpu)
 OF_FIGURES = (timed, by_rank, sketch_error)
 FIGURES = {f.__name__: f for f in (*OF_TABLES, *OF_FIGURES)}
 
