@@ -34,11 +34,11 @@ def parse_svmlight(
     from scipy.sparse import csr_matrix
 
     last_index = (largest if n_features is None else n_features - 1) + first_index
-    room, rows = text.count(b":"), text.count(b"\n") + 1
+    codes = np.frombuffer(text, dtype=np.uint8)
+    room, rows = np.count_nonzero(codes == ord(":")), np.count_nonzero(codes == ord("\n")) + 1
     labels, indptr = np.empty(rows), np.empty(rows + 1, dtype=np.int32)
     indices, data = np.empty(room, dtype=np.int32), np.empty(room)
     hard = np.empty((room + rows, 3), dtype=np.int64)
-    codes = np.frombuffer(text, dtype=np.uint8)
     rows, entries, n_hard, plain = _scan(codes, first_index, last_index, labels, indptr, indices, data, hard)
     if plain:
         labels, indptr, indices, data = labels[:rows], indptr[: rows + 1], indices[:entries], data[:entries]
@@ -96,6 +96,8 @@ _TENS = 10.0 ** np.arange(23)  # all exact
 _EXACT = 2**53
 _SPLITTER = 2.0**27 + 1
 _OK, _HARD, _BAD = 0, 1, 2
+_SHORT = 15  # digits whose number is exact
+_ZERO, _ONE, _TEN = np.uint64(48), np.uint64(1), np.uint64(10)
 
 
 @njit()
@@ -141,6 +143,36 @@ def _decimal(text, at):
         return 0.0, at, _HARD
     value, sure = _times_ten(mantissa, exponent)
     return -value if negative else value, at, _OK if sure else _HARD
+
+
+@njit()
+def _short_decimal(text, at):
+    """As `_decimal`, for up to 15 digits without sign and exponent, as most are; anything else is `_HARD`."""
+    if at + _SHORT + 3 > len(text):
+        return 0.0, at, _HARD
+    place, mantissa = np.uint64(at), np.uint64(0)
+    last = place + np.uint64(_SHORT)
+    digit = np.uint64(text[place]) - _ZERO  # what is no digit is more than 9
+    start = place
+    while digit < _TEN and place < last:
+        mantissa = mantissa * _TEN + digit
+        place += _ONE
+        digit = np.uint64(text[place]) - _ZERO
+    if place == start:
+        return 0.0, at, _HARD
+    behind = np.uint64(0)
+    if text[place] == 46:
+        place += _ONE
+        point, last = place, last + _ONE
+        digit = np.uint64(text[place]) - _ZERO
+        while digit < _TEN and place < last:
+            mantissa = mantissa * _TEN + digit
+            place += _ONE
+            digit = np.uint64(text[place]) - _ZERO
+        behind = place - point
+    if text[place] > 32:
+        return 0.0, at, _HARD
+    return np.float64(mantissa) / _TENS[behind], np.int64(place), _OK
 
 
 @njit()
@@ -221,7 +253,10 @@ def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
             previous = index
             indices[entry] = index - first_index
             start = at + 1
-            data[entry], at, kind = _decimal(text, start)
+            value, at, kind = _short_decimal(text, start)
+            if kind != _OK:
+                value, at, kind = _decimal(text, start)
+            data[entry] = value
             if kind == _BAD or not _ends(text, at):
                 return row, entry, n_hard, False
             if kind == _HARD:

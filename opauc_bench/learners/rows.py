@@ -10,6 +10,7 @@ from ..kernels import njit
 __all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "narrowed", "rows_between", "rows_of", "taken"]
 
 _CACHE_LINE = 64
+_ROWS_AT_ONCE = 1024
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
@@ -26,7 +27,14 @@ def taken(array: np.ndarray, places: np.ndarray, axis: int) -> np.ndarray:
         return np.ascontiguousarray(np.take(array, places, axis=axis))
     shape = list(array.shape)
     shape[axis] = len(places)
-    return np.take(array, places, axis=axis, out=aligned_zeros(*shape), mode="clip")  # without another copy on the way
+    some = aligned_zeros(*shape)
+    if axis % array.ndim == 0:
+        return np.take(array, places, axis=0, out=some, mode="clip")  # without another copy on the way
+    for start in range(0, shape[0], _ROWS_AT_ONCE):
+        part = np.take(array[start : start + _ROWS_AT_ONCE], places, axis=axis)
+        if part.any():  # pages of room for features to come stay unused
+            some[start : start + _ROWS_AT_ONCE] = part
+    return some
 
 
 def by_rows(X):
