@@ -379,6 +379,8 @@ def test_data_that_cannot_be_used(here, frame):
             opauc_bench.run(EXPERIMENT, data={"mine": pair}, out="r")
         assert raised.value.message.startswith("data['mine']: ")
         assert message in raised.value.message
+    with pytest.raises(ConfigError, match="experiment: expected dicts, lists, text and numbers of Python"):
+        opauc_bench.run(EXPERIMENT | {"grids": {"eta": np.array([0.1])}}, out="r")
     for arguments, message in [
         ({"data": {"mine": (np.eye(2), [0, 1])}}, "expected the folder of its results"),
         ({"data": {"mine": np.eye(2)}, "out": "r"}, r"data\['mine'\]: expected a pair"),

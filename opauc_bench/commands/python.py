@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,7 +82,7 @@ def run(
     elif isinstance(experiment, Mapping):
         if out is None:
             raise ConfigError("an experiment that is no file: expected the folder of its results", "out='results/mine'")
-        content, path = copy.deepcopy(dict(experiment)), Path(f"{Path(out).name}.yaml")
+        content, path = _plain(experiment), Path(f"{Path(out).name}.yaml")
     else:
         path = find_config(os.fspath(experiment))
     own = _OwnData(dict(data or {}))
@@ -98,6 +98,14 @@ def run(
     if local.unavailable:
         raise next(iter(local.unavailable.values()))
     return frame_of(session)
+
+
+def _plain(experiment: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the content of an experiment, as a file has it."""
+    try:
+        return json.loads(json.dumps(dict(experiment)))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"experiment: expected dicts, lists, text and numbers of Python ({error})") from None
 
 
 class _OwnData:

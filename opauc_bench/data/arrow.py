@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -107,6 +108,7 @@ class ArrowTable:
                 Cells(
                     np.column_stack(numbers) if numbers else np.empty((batch.num_rows, 0)),
                     np.column_stack(categories) if categories else np.empty((batch.num_rows, 0), np.int64),
+                    partial(_text, batch, schema.categories),
                 ),
                 labels,
                 {name: ["" if one is None else str(one) for one in columns[name].to_pylist()] for name in aside},
@@ -175,3 +177,7 @@ class ArrowTable:
             if not text and needed:
                 problems.setdefault(row, f"column {name!r}: expected a value, got nothing")
         return np.array([text or "" for text in texts], dtype=np.str_)
+
+
+def _text(batch: Any, columns: tuple[str, ...], row: int, k: int) -> str:
+    return str(batch.column(columns[k])[row].as_py())

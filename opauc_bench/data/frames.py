@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,20 +66,19 @@ class FrameTable:
             problems: dict[int, str] = {}
             complete = schema.missing == "error"
             numbers = [_numbers(frame[name], name, problems, complete) for name in schema.numbers]
-            hashes = [
-                hash_texts(_texts(frame[name], name, problems, complete), name, schema.bits)
-                for name in schema.categories
-            ]
+            texts = [_texts(frame[name], name, problems, complete) for name in schema.categories]
+            hashes = [hash_texts(of_column, name, schema.bits) for of_column, name in zip(texts, schema.categories)]
             labels = None
             if schema.label is not None and numeric_labels:
                 labels = _numbers(frame[schema.label], schema.label, problems, labels_needed)
             elif schema.label is not None:
-                texts = _texts(frame[schema.label], schema.label, problems, labels_needed)
-                labels = np.array([text or "" for text in texts], dtype=np.str_)
+                named = _texts(frame[schema.label], schema.label, problems, labels_needed)
+                labels = np.array([text or "" for text in named], dtype=np.str_)
             yield TableRows(
                 Cells(
                     np.column_stack(numbers) if numbers else np.empty((len(frame), 0)),
                     np.column_stack(hashes) if hashes else np.empty((len(frame), 0), np.int64),
+                    partial(_text, texts),
                 ),
                 labels,
                 {name: ["" if value is None else str(value) for value in _values(frame[name])] for name in aside},
@@ -162,3 +162,7 @@ def _texts(column: Any, name: str, problems: dict[int, str], complete: bool) -> 
             if not text:
                 problems.setdefault(row, f"column {name!r}: expected a value, got nothing")
     return texts
+
+
+def _text(texts: list[list[str | None]], row: int, k: int) -> str:
+    return texts[k][row] or ""

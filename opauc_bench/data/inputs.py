@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import DataError
 from .arrow import ArrowTable
 from .content import decompressed, pieces
-from .schema import ColumnOptions, RunningMeans, Schema, absent_column, listing
+from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, listing
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TableRows, TextTable
 
@@ -223,8 +223,10 @@ class Source:
 
     @property
     def schema_so_far(self) -> Schema | None:
-        """The schema with the means of the rows so far."""
-        return self.schema.with_means(self._means) if self.schema is not None and self._means is not None else None
+        """The schema with the means and the names of categories of the rows so far."""
+        if self.schema is None or self._means is None:
+            return None
+        return self.schema.learnt(self._means, self._names)
 
     def remarks(self) -> list[str]:
         """What the user should know after the pass."""
@@ -338,7 +340,7 @@ class Source:
         if "" in kinds:
             self.notes.append(f"column {table.header.index('') + 1} of {table.name} has no name and is left out")
         frozen = not self.learnt if self.fixed_means is None else self.fixed_means
-        self._means = RunningMeans(self.schema, frozen)
+        self._means, self._names = RunningMeans(self.schema, frozen), CategoryNames(self.schema)
 
     def _require_columns(self, table: _Table, schema: Schema) -> dict[str, Any]:
         """Raise DataError if a table lacks a column or has other types; return its columns."""
@@ -347,7 +349,7 @@ class Source:
             if column not in known:
                 raise DataError(
                     absent_column(table.name, column, [*known]),
-                    "the file needs the columns that the model was trained on",
+                    "the file needs the columns of the model, or of the first file",
                 )
         if not isinstance(table, TextTable):
             _check_types(table, schema)
@@ -368,19 +370,20 @@ class Source:
             yield from self._chunk_of(table, rows, schema, means)
 
     def _chunk_of(self, table: _Table, rows: TableRows, schema: Schema, means: RunningMeans) -> Iterator[RowChunk]:
-        cells, labels, places, aside = rows.cells, rows.labels, rows.places, rows.aside
-        if rows.problems:
-            for problem in rows.problems:
-                place = table.place.format(table.name, places[problem.row])
-                self._skip(f"{place}: {problem.message}")
-            keep = np.ones(len(places), dtype=bool)
-            keep[[problem.row for problem in rows.problems]] = False
-            cells, labels, places = cells.of_rows(keep), None if labels is None else labels[keep], places[keep]
-            aside = {name: [text for text, kept in zip(texts, keep) if kept] for name, texts in aside.items()}
-        if len(places):
-            place = table.place
-            X = cells.to_csr(schema, means)
-            yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), aside)
+        kept = np.ones(len(rows.places), dtype=bool)
+        for problem in rows.problems:
+            kept[problem.row] = False
+            self._skip(f"{table.place.format(table.name, rows.places[problem.row])}: {problem.message}")
+        keep = np.flatnonzero(kept)
+        if not len(keep):
+            return
+        if self.learnt:
+            self._names.learn(rows.cells, keep)
+        X = rows.cells.to_csr(keep, schema, means)
+        labels = None if rows.labels is None else rows.labels[keep]
+        places, place = rows.places[keep], table.place
+        aside = {name: [texts[row] for row in keep] for name, texts in rows.aside.items()}
+        yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), aside)
 
     def _skip(self, message: str) -> None:
         """Count a row that cannot be used, or raise the error."""

@@ -8,8 +8,8 @@ value 1 at the position that the hash of ``column=value`` gives (Weinberger et a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -24,6 +24,7 @@ Missing = Literal["error", "mean", "indicator"]
 DEFAULT_BITS, MOST_BITS = 18, 30
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")  # in columns of numbers, in any case
 _SHOWN = 12  # names of columns in a message
+_MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Schema:
         With ``mean``: the mean of each column of numbers in the rows so far; otherwise empty.
     counts : tuple of int
         With ``mean``: the number of values behind each mean.
+    names : tuple of (int, str)
+        For people: positions of categories and the first ``column=value`` that had it, of at most 10,000 positions.
     """
 
     label: str | None
@@ -87,6 +90,7 @@ class Schema:
     bits: int = DEFAULT_BITS
     means: tuple[float, ...] = ()
     counts: tuple[int, ...] = ()
+    names: tuple[tuple[int, str], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -111,27 +115,29 @@ class Schema:
         return f"{text}; missing values: {self.missing}"
 
     def feature_name(self, feature: int) -> str:
-        """What a feature (from 0) is called: its column, ``column is missing``, or ``category #`` and its position."""
+        """What a feature (from 0) is called: its column, ``column is missing``, or ``column=value`` if known."""
         if feature < len(self.numbers):
             return self.numbers[feature]
         if feature < self.first_category:
             return f"{self.numbers[feature - len(self.numbers)]} is missing"
-        return f"category #{feature - self.first_category}"
+        position = feature - self.first_category
+        return next((name for known, name in self.names if known == position), f"category #{position}")
 
     def category_feature(self, column: str, value: str) -> int:
         """The feature of one value of a column of categories; an empty one is a missing value."""
         position = hash_texts([value], column, self.bits)[0] if value else folded(seed_of(column), self.bits)
         return self.first_category + int(position)
 
-    def with_means(self, means: RunningMeans) -> Schema:
-        """The schema with means of columns."""
+    def learnt(self, means: RunningMeans, names: CategoryNames) -> Schema:
+        """The schema with means of columns and names of categories."""
+        found = replace(self, names=tuple(names.known.items()))
         if self.missing != "mean":
-            return self
-        return replace(self, means=tuple(means.means.tolist()), counts=tuple(means.counts.tolist()))
+            return found
+        return replace(found, means=tuple(means.means.tolist()), counts=tuple(means.counts.tolist()))
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as JSON has it."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
 
     @classmethod
     def from_dict(cls, plain: Any) -> Schema:
@@ -153,7 +159,11 @@ class Schema:
             raise ValueError("the schema's means are not finite")
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("the schema's counts are not valid")
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()})
+        names = plain["names"]
+        if not (isinstance(names, list) and all(_is_name_of(pair) for pair in names)):
+            raise ValueError("the schema's names of categories are not valid")
+        lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
+        return cls(**(plain | lists | {"names": tuple((position, name) for position, name in names)}))
 
     @classmethod
     def of_columns(cls, kinds: dict[str, str], options: ColumnOptions, name: str) -> Schema:
@@ -194,6 +204,10 @@ class Schema:
         )
 
 
+def _is_name_of(pair: Any) -> bool:
+    return isinstance(pair, list | tuple) and len(pair) == 2 and type(pair[0]) is int and isinstance(pair[1], str)
+
+
 def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:
     """A sentence on a column that a file does not have."""
     from ..yamlio import suggest
@@ -220,32 +234,31 @@ class Cells:
         NaN where a value is missing; all others are finite.
     categories : ndarray of shape (rows, len(schema.categories)), int64
         Hashes, or -1 where a value is missing.
+    text : callable
+        From a row and the position of a column of categories to the value.
     """
 
     numbers: np.ndarray
     categories: np.ndarray
+    text: Callable[[int, int], str]
 
-    def of_rows(self, keep: np.ndarray) -> Cells:
-        """Some of the rows."""
-        return Cells(self.numbers[keep], self.categories[keep])
-
-    def to_csr(self, schema: Schema, means: RunningMeans) -> Any:
-        """The rows as features, shape (rows, schema.n_features), without zeros, indices sorted.
+    def to_csr(self, rows: np.ndarray, schema: Schema, means: RunningMeans) -> Any:
+        """Some rows as features, shape (len(rows), schema.n_features), without zeros, indices sorted.
 
         With ``missing: mean``, missing values are filled from `means`, which learns the others if it is not frozen.
         """
         from scipy.sparse import csr_matrix
 
-        n_rows, categories = len(self.numbers), self.categories
+        n_rows, numbers, categories = len(rows), self.numbers[rows], self.categories[rows]
         if schema.missing == "indicator" and (categories < 0).any():
             empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
             categories = np.where(categories < 0, np.array(empty), categories)
-        room = self.numbers.size + self.categories.size
+        room = numbers.size + categories.size
         data, indices = np.empty(room), np.empty(room, dtype=np.int32)
         indptr = np.empty(n_rows + 1, dtype=np.int32)
         policy = ("error", "mean", "indicator").index(schema.missing)
         n_entries = _assemble(
-            self.numbers,
+            numbers,
             categories,
             policy,
             schema.first_category,
@@ -259,6 +272,33 @@ class Cells:
         X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
         X.has_canonical_format = True
         return X
+
+
+class CategoryNames:
+    """The first ``column=value`` at each position that categories have, of the first 10,000 positions.
+
+    Parameters
+    ----------
+    schema : Schema
+    """
+
+    def __init__(self, schema: Schema):
+        self.known = dict(schema.names)
+        self._columns = schema.categories
+        self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
+        self._seen[list(self.known)] = True
+
+    def learn(self, cells: Cells, rows: np.ndarray) -> None:
+        """Take in the positions of some rows."""
+        if not len(self._seen) or len(self.known) >= _MOST_NAMES:
+            return
+        hashes = cells.categories[rows]
+        for k, column in np.argwhere(~self._seen[hashes] & (hashes >= 0)).tolist():
+            position = int(hashes[k, column])
+            if position not in self.known and len(self.known) < _MOST_NAMES:
+                text = f"{self._columns[column]}={cells.text(int(rows[k]), column)}"
+                self.known[position] = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
+                self._seen[position] = True
 
 
 class RunningMeans:

@@ -89,6 +89,8 @@ class TextTable:
         self._separator = b","
         self._fill()
         while not self._ended and b"\n" not in self._text.lstrip():
+            if len(self._text) > _LONGEST_ROW:
+                raise DataError(f"{name}: expected a header line within {_LONGEST_ROW:,} bytes, got no line end")
             self._fill()
         blank = len(self._text) - len(self._text.lstrip())
         self._separator = _separator_of(self._text[blank:].partition(b"\n")[0])
@@ -129,7 +131,7 @@ class TextTable:
         Looks at the first 64 KiB of rows, or at one row if that is longer; a column without a value there has numbers.
         """
         size, found = 0, {}
-        while not found and size <= len(self._text):
+        while not found and size <= min(len(self._text), _LONGEST_ROW):
             size = max(2 * size, _LOOKED_AT)
             while len(self._text) < size and not self._ended:
                 self._fill()
@@ -305,11 +307,12 @@ class _Decoder:
                 problems.setdefault(row, self._missing(self._header[self._categories[k]]))
         labels = self._labels(scan, problems)
         aside = {
-            name: [scan.token(row, column).decode("utf-8", "replace") for row in range(scan.n_rows)]
+            name: [self._text(scan, row, column) if not scan.problems[row] else "" for row in range(scan.n_rows)]
             for name, column in self._aside.items()
         }
         listed = [Problem(row, problems[row]) for row in sorted(problems)]
-        return TableRows(Cells(numbers, categories), labels, aside, scan.lines(first_line), listed)
+        cells = Cells(numbers, categories, lambda row, k: self._text(scan, row, self._categories[k]))
+        return TableRows(cells, labels, aside, scan.lines(first_line), listed)
 
     def _read_numbers(self, scan: _Scan, columns: np.ndarray, problems: dict[int, str], complete: bool) -> np.ndarray:
         values, flags = scan.values[:, columns], scan.flags[:, columns]
@@ -339,6 +342,9 @@ class _Decoder:
                 problems.setdefault(row, self._missing(self._header[self._label]))
             texts.append(token.decode("utf-8", "replace"))
         return np.array(texts, dtype=np.str_)
+
+    def _text(self, scan: _Scan, row: int, column: int) -> str:
+        return scan.token(row, column).decode("utf-8", "replace")
 
     def _row_problem(self, code: int) -> str:
         if code == _OPEN_QUOTE:
