@@ -221,6 +221,33 @@ def test_bad_rows_are_left_out_and_counted(command, desk, model, tmp_path):
     assert weights(tmp_path / "m.npz").tobytes() == weights(model).tobytes()
 
 
+def test_bad_rows_have_the_score_nan(command, desk, model, tmp_path):
+    expected = command("score", model, desk / "clicks.csv", cwd=tmp_path)
+    scores = expected.stdout.splitlines()
+    lines = (desk / "clicks.csv").read_text().splitlines(keepends=True)
+    lines[6:6] = ["1,2\n"]
+    lines[3000:3000] = ["1,x,Bern,yes,1\n", ",2,Bern,yes,1\n"]
+    (tmp_path / "t.csv").write_text("".join(lines))
+    done = command("score", model, "t.csv", "--out", "scores.txt", cwd=tmp_path)
+    assert done.returncode == 3
+    assert not (tmp_path / "scores.txt").exists()
+    done = command("score", model, "t.csv", "--skip-bad-rows", cwd=tmp_path)
+    assert done.returncode == 0
+    scores[5:5], scores[2999:2999] = ["nan"], ["nan", "nan"]
+    assert done.stdout.splitlines() == scores
+    auc = expected.stderr.splitlines()[1]
+    note = "note: 3 bad rows without a score (nan); the first: t.csv:7: expected 5 columns, got 2"
+    assert done.stderr.splitlines() == ["3,003 rows of t.csv scored", auc, note]
+    lines = ["1 1:1", "1 x:1", "0 2:1", "0 1:1 1:1", "nan 1:1"]
+    (tmp_path / "good.svm").write_text("1 1:1\n0 2:1\n" * 20)
+    (tmp_path / "t.svm").write_text("\n".join(lines))
+    assert command("train", "good.svm", "--out", "m.npz", *PLAIN, cwd=tmp_path).returncode == 0
+    done = command("score", "m.npz", "t.svm", "--skip-bad-rows", cwd=tmp_path)
+    assert [line == "nan" for line in done.stdout.splitlines()] == [False, True, False, True, True]
+    assert "AUC 1.0000, exact over all rows" in done.stderr
+    assert "note: 3 bad rows without a score (nan); the first: t.svm:2: " in done.stderr
+
+
 def test_bad_lines_of_svmlight_are_left_out_as_well(command, tmp_path):
     good = [f"{k % 2} 1:{k} {2 + k % 3}:1\n" for k in range(10_000)]
     (tmp_path / "good.svm").write_text("".join(good))

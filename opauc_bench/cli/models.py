@@ -36,9 +36,7 @@ Assignments = Annotated[
 
 Files = Annotated[
     list[str],
-    typer.Argument(
-        metavar="FILE...", help="svmlight, CSV, TSV, Parquet or Arrow, also compressed; - is standard input."
-    ),
+    typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, Parquet or Arrow, also compressed; - is standard input."),
 ]
 FileFormat = Annotated[
     str | None,
@@ -201,6 +199,9 @@ def score(
         bool, typer.Option("--probability", "-p", help="Print calibrated probabilities of the positive class.")
     ] = False,
     file_format: FileFormat = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Print nan for rows that cannot be read, and count them.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print scores only.")] = False,
 ) -> None:
@@ -214,12 +215,13 @@ def score(
 
     Each line of svmlight text has to begin with a label; without one, write 0.
 
-    If the labels are those that the model was trained on, the AUC is printed on standard error, and with
-    --probability how reliable the probabilities are.
+    If the labels are those that the model was trained on, the AUC is printed on standard error.
+
+    With --probability, so is how reliable the probabilities are.
     """
     from ..streaming.score import score_file
 
-    score_file(model, tuple(files), out, overwrite, quiet, probability, _format(file_format))
+    score_file(model, tuple(files), out, overwrite, quiet, probability, _format(file_format), skip_bad_rows)
 
 
 @model_app.command("show")

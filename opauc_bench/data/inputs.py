@@ -29,6 +29,7 @@ _SUFFIXES: dict[str, Format] = {
     **{".csv": "csv", ".tsv": "csv", ".tab": "csv"},
     **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"},
 }
+_BAD_LINE = b"0 # a line that cannot be read"
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -59,12 +60,15 @@ class RowChunk(NamedTuple):
         From the position of a row in the chunk to its place, such as ``clicks.csv:17``.
     aside : dict of str to list of str
         Columns that are no features, as text.
+    bad : ndarray of shape (rows,), bool, or None
+        Which rows could not be read, where these are marked.
     """
 
     X: Any
     labels: np.ndarray | None
     place: Callable[[int], str]
     aside: dict[str, list[str]] = {}  # noqa: RUF012 - never changed
+    bad: np.ndarray | None = None
 
 
 def format_of(file: str, head: bytes = b"") -> Format:
@@ -142,7 +146,7 @@ class Source:
     names : sequence of str, optional
         Of the files, for messages.
     skip_bad_rows : bool
-        Whether rows that cannot be read are left out, and counted.
+        Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
 
     Attributes
     ----------
@@ -233,7 +237,8 @@ class Source:
         lines = [f"note: {note}" for note in self.notes]
         if self.n_skipped:
             rows = "1 bad row" if self.n_skipped == 1 else f"{self.n_skipped:,} bad rows"
-            lines.append(f"note: {rows} left out; the first: {self.first_skipped}")
+            what = "left out" if self.learnt else "without a score (nan)"
+            lines.append(f"note: {rows} {what}; the first: {self.first_skipped}")
         return lines
 
     def chunks(
@@ -267,7 +272,8 @@ class Source:
                 raise DataError(f"{name}: expected a table with columns like the first file, got svmlight")
             on_bad_line = self._skip if self.skip_bad_rows else None
             for chunk in stream_svmlight(stream, n_features=n_features, zero_based=zero_based, on_bad_line=on_bad_line):
-                yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk))
+                bad = np.ones(1, dtype=bool) if chunk.text == _BAD_LINE else None
+                yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk), bad=bad)
             self._open.close()
 
     def _check(self, file: Any) -> int | None:
@@ -374,23 +380,28 @@ class Source:
         for problem in rows.problems:
             kept[problem.row] = False
             self._skip(f"{table.place.format(table.name, rows.places[problem.row])}: {problem.message}")
-        keep = np.flatnonzero(kept)
+        bad = None
+        if self.learnt:
+            keep = np.flatnonzero(kept)
+            self._names.learn(rows.cells, keep)
+        else:
+            keep, bad = np.arange(len(kept)), ~kept
+            rows.cells.numbers[bad], rows.cells.categories[bad] = np.nan, -1
         if not len(keep):
             return
-        if self.learnt:
-            self._names.learn(rows.cells, keep)
         X = rows.cells.to_csr(keep, schema, means)
         labels = None if rows.labels is None else rows.labels[keep]
         places, place = rows.places[keep], table.place
         aside = {name: [texts[row] for row in keep] for name, texts in rows.aside.items()}
-        yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), aside)
+        yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), aside, bad)
 
-    def _skip(self, message: str) -> None:
-        """Count a row that cannot be used, or raise the error."""
+    def _skip(self, message: str) -> bytes | None:
+        """Count a row that cannot be used, or raise the error; return the line in its place, if it is to be marked."""
         if not self.skip_bad_rows:
             raise DataError(message, _hint(message))
         self.n_skipped += 1
         self.first_skipped = self.first_skipped or message
+        return None if self.learnt else _BAD_LINE
 
 
 def _hint(message: str) -> str:

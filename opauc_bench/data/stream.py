@@ -46,7 +46,7 @@ def stream_svmlight(
     chunk_rows: int = 4096,
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = False,
-    on_bad_line: Callable[[str], None] | None = None,
+    on_bad_line: Callable[[str], bytes | None] | None = None,
 ) -> Iterator[SvmlightChunk]:
     """Read rows of ``label index:value ...`` in chunks.
 
@@ -62,8 +62,8 @@ def stream_svmlight(
         Whether indices begin with 0. ``"auto"``: if index 0 occurs in the first MiB of text; if it occurs only later,
         that is an error.
     on_bad_line : callable, optional
-        Called with the message about a line that cannot be read, which is then left out; by default it is an error, as
-        is always an index 0 if indices begin with 1.
+        Called with the message about a line that cannot be read, which is then left out, or replaced by the line that
+        is returned; by default it is an error, as is always an index 0 if indices begin with 1.
 
     Yields
     ------
@@ -98,8 +98,9 @@ def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based, o
                     except LineProblem as problem:
                         if on_bad_line is None or problem.kind is ZeroIndexError:
                             raise
-                        on_bad_line(f"{name}:{problem.number}: {problem.problem}")
-                        todo += _around(line, lines, problem.number)
+                        instead = on_bad_line(f"{name}:{problem.number}: {problem.problem}")
+                        after, before = _around(line, lines, problem.number)
+                        todo += [after, (problem.number, instead or b""), before]
                         continue
                     width = X.shape[1]
                     if len(labels):

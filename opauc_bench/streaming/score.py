@@ -33,6 +33,7 @@ def score_file(
     quiet: bool,
     probability: bool = False,
     format: Format | None = None,
+    skip_bad_rows: bool = False,
 ) -> None:
     """Print the scores of the rows of files, one a line, and the AUC on standard error.
 
@@ -52,6 +53,8 @@ def score_file(
         Print probabilities of the positive class instead, and how reliable they are.
     format : str, optional
         Of the files.
+    skip_bad_rows : bool, default=False
+        Print nan for rows that cannot be read.
 
     Raises
     ------
@@ -71,13 +74,16 @@ def score_file(
         )
     tally = _Tally(model, calibration)
     schema = None if model.schema is None else Schema.from_dict(model.schema)
-    with contextlib.closing(Source(files, format=format, schema=schema, learnt=False)) as source, _opened(out) as sink:
+    source = Source(files, format=format, schema=schema, learnt=False, skip_bad_rows=skip_bad_rows)
+    with contextlib.closing(source), _opened(out) as sink:
         # On standard output the scores themselves show how far it is.
         meter = Meter(source, quiet or (out is None and sys.stdout.isatty()))
         try:
             for chunk in source.chunks(zero_based=model.zero_based):
                 scores, n_unknown = model.scores(chunk.X)
                 printed = scores if calibration is None else calibration.probability(scores)
+                if chunk.bad is not None:
+                    printed = np.where(chunk.bad, np.nan, printed)
                 sink.write(("\n".join(map(repr, printed.tolist())) + "\n").encode())
                 sink.flush()
                 tally.add(chunk, scores, printed, n_unknown)
@@ -121,13 +127,16 @@ class _Tally:
         self._has_labels = True
         negative, positive = (np.isin(chunk.labels, [label]) for label in self._model.classes)
         known = negative | positive
-        if not known.all() and not self._n_other:
-            row = int(np.argmin(known))
+        other = ~known
+        if chunk.bad is not None:
+            known, other = known & ~chunk.bad, other & ~chunk.bad
+        if other.any() and not self._n_other:
+            row = int(np.argmax(other))
             self._first_other = f"{_shown(chunk.labels[row].item())} at {chunk.place(row)}"
         self._samples.add(scores[known], positive[known])
         if self._reliability is not None:
             self._reliability.add(scores[known], printed[known], positive[known])
-        self._n_other += int(np.count_nonzero(~known))
+        self._n_other += int(np.count_nonzero(other))
 
     def lines(self, name: str) -> list[str]:
         """Sentences for the user."""
