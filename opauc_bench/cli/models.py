@@ -125,8 +125,11 @@ def train(
 
     zcat day*.gz | opauc-bench train - --normalize --l1 0.01 --out model.npz
 
-    Settings of several learners are trained side by side. Each row is scored before it is learnt; settings whose AUC on
-    the latest rows is clearly worse are dropped, and the best one is the model. Parameters that are given stay fixed.
+    Settings of several learners are trained side by side; each row is scored before it is learnt.
+
+    Settings whose AUC on the latest rows is clearly worse are dropped; the best one is the model.
+
+    Parameters that are given stay fixed.
 
     The two labels may be any numbers or texts. Shuffle the rows beforehand if they are sorted by label.
 
