@@ -446,6 +446,10 @@ class OnePassLearner(LinearRanker):
                 return self._state.coef(self._width)[:, 0].copy()
             return self._state.coef_at(features)[:, 0]
 
+    def trained_intercepts(self) -> np.ndarray | None:
+        """Intercepts of the live settings as they are now, shape (n_live,); None if the learner trains none."""
+        return None
+
     def widen(self, n_features: int) -> None:
         """Make room for more features, which have weight 0 until a row has them.
 

@@ -182,6 +182,12 @@ class OnlineModel:
         self.learner.learn_rows(X, positive)
         return scores
 
+    def intercepts(self) -> np.ndarray:
+        """Intercepts of all settings as they are now, if the learner trains them, otherwise zeros; shape (n_live,)."""
+        trained = self.learner.trained_intercepts()
+        n_live = len(next(iter(self.learner.live_settings.values())))
+        return np.zeros(n_live) if trained is None else np.array(trained[:n_live])
+
     def finite(self) -> np.ndarray:
         """Which settings have finite weights, shape (n_live,)."""
         return self.learner.finite_settings(max(self.n_features, 1))

@@ -93,6 +93,9 @@ class _UnivariateLearner(OnePassLearner):
         kernel = _one_setting if state.W.shape[1] == 1 else _all_settings
         kernel(indptr, indices, X.data, y, *fixed, state.counts, state.W, state.intercepts)
 
+    def trained_intercepts(self):
+        return self._state.intercepts if self.intercept else None
+
     def _intercept(self, weights):
         return float(self._state.intercepts[0]) if self.intercept else super()._intercept(weights)
 

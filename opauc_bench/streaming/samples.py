@@ -26,15 +26,15 @@ class RecentScores:
 
     def __init__(self, size: int):
         self._size = size
-        self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
+        self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._seen = self._held = 0
 
     def __len__(self) -> int:
         return self._held
 
-    def add(self, scores: np.ndarray, positive: np.ndarray) -> None:
-        """Take in the scores of one more block, shape (n, n_settings)."""
-        self._blocks.append((scores, positive))
+    def add(self, scores: np.ndarray, positive: np.ndarray, intercepts: np.ndarray | None = None) -> None:
+        """Take in the scores w'x of one more block, shape (n, n_settings), and the intercepts (n_settings,) then."""
+        self._blocks.append((scores, positive, np.zeros(scores.shape[1]) if intercepts is None else intercepts))
         self._seen, self._held = self._seen + len(positive), self._held + len(positive)
         wanted = min(self._size, self._seen // 2)
         while len(self._blocks) > 1 and self._held - len(self._blocks[0][1]) >= wanted:
@@ -42,40 +42,44 @@ class RecentScores:
 
     def keep(self, columns: np.ndarray) -> None:
         """Keep the scores of some settings, by their positions."""
-        self._blocks = [(scores[:, columns], positive) for scores, positive in self._blocks]
+        self._blocks = [(scores[:, columns], positive, b[columns]) for scores, positive, b in self._blocks]
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is kept, to go on by `restore`."""
-        blocks = self._blocks or [(np.zeros((0, 0)), np.zeros(0, dtype=bool))]
+        blocks = self._blocks or [(np.zeros((0, 0)), np.zeros(0, dtype=bool), np.zeros(0))]
         return {
             "size": self._size,
             "seen": self._seen,
-            "scores": np.concatenate([scores for scores, _ in blocks]),
-            "positive": np.concatenate([positive for _, positive in blocks]),
-            "lengths": [len(positive) for _, positive in self._blocks],
+            "scores": np.concatenate([scores for scores, _, _ in blocks]),
+            "positive": np.concatenate([positive for _, positive, _ in blocks]),
+            "intercepts": np.stack([intercepts for _, _, intercepts in blocks]),
+            "lengths": [len(positive) for _, positive, _ in self._blocks],
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take over what `snapshot` returned; ValueError if its parts do not fit."""
         scores, positive = np.array(saved["scores"], dtype=float), np.array(saved["positive"], dtype=bool)
         ends = np.cumsum(saved["lengths"], dtype=int)
+        intercepts = np.array(saved["intercepts"], dtype=float)
         if scores.ndim != 2 or len({len(scores), len(positive), *ends[-1:].tolist()}) != 1:
             raise ValueError("the scores of the state are not those of its rows")
+        if intercepts.shape != (max(1, len(ends)), scores.shape[1]):
+            raise ValueError("the intercepts of the state are not those of its blocks")
         self._seen, self._held = int(saved["seen"]), len(positive)
-        self._blocks = list(zip(np.split(scores, ends), np.split(positive, ends)))[: len(ends)]
+        self._blocks = list(zip(np.split(scores, ends), np.split(positive, ends), intercepts))[: len(ends)]
 
     def rows_of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """The scores of one setting, shape (n,), and which of the rows are positive."""
+        """The scores of one setting with its intercepts, shape (n,), and which of the rows are positive."""
         if not self._blocks:
             return np.zeros(0), np.zeros(0, dtype=bool)
-        scores = np.concatenate([block[:, column] for block, _ in self._blocks])
-        return scores, np.concatenate([positive for _, positive in self._blocks])
+        scores = np.concatenate([block[:, column] + intercepts[column] for block, _, intercepts in self._blocks])
+        return scores, np.concatenate([positive for _, positive, _ in self._blocks])
 
     def aucs(self, columns: slice = slice(None)) -> BlockedAUC:
         """AUCs of some settings within the blocks."""
-        scores = np.concatenate([block[:, columns] for block, _ in self._blocks])
-        positive = np.concatenate([positive for _, positive in self._blocks])
-        return BlockedAUC(positive, scores, np.array([len(positive) for _, positive in self._blocks]))
+        scores = np.concatenate([block[:, columns] for block, _, _ in self._blocks])
+        positive = np.concatenate([positive for _, positive, _ in self._blocks])
+        return BlockedAUC(positive, scores, np.array([len(positive) for _, positive, _ in self._blocks]))
 
 
 class ClassSamples:

@@ -309,7 +309,8 @@ def _result(
 ) -> LinearModel:
     intercept = float(trained.intercept_[0])
     scores, positive = model.recent()
-    calibration, reliability = calibrate_pass(scores + intercept, positive, what.calibration)
+    scores = scores + intercept if trained.trained_intercepts() is None else scores
+    calibration, reliability = calibrate_pass(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
     schema = source.schema_so_far
     return LinearModel(

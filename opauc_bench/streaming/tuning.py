@@ -183,6 +183,8 @@ class TunedModel:
     def recent(self) -> tuple[np.ndarray, np.ndarray]:
         """Scores that the rows of the window had before they were learnt, by the leader, and which are positive.
 
+        They have the intercept of that time, if the learner trains one: it balances the weights, and both drift.
+
         Returns
         -------
         scores : ndarray of shape (n,), float64
@@ -347,10 +349,11 @@ class TunedModel:
         X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], max(self.n_features, 1)))
         self._retire_by_width()
         narrow = narrowed(X)
+        intercepts = [one.model.intercepts() for one in self._entrants] if self._n_learnt else []
         scores = [one.model.score_then_learn(X, positive, narrow) for one in self._entrants]
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
         if before:  # the first block has no other scores than 0
-            self._recent.add(np.concatenate(scores, axis=1), positive)
+            self._recent.add(np.concatenate(scores, axis=1), positive, np.concatenate(intercepts))
         self._drop(np.concatenate([np.isfinite(one).all(axis=0) for one in scores]), "diverged")
         if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
             self._compare()

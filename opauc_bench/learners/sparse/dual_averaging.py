@@ -53,8 +53,9 @@ class _Sums(State):
         return self._weights(self.W[np.append(features, -1)], self.last_row[features])[:-1]
 
     @property
-    def intercept(self) -> float:
-        return float(self._weights(self.W[-1:], self.last_row[:0])[-1, 0])
+    def intercepts(self) -> np.ndarray:
+        """Of the live settings."""
+        return self._weights(self.W[-1:], self.last_row[:0])[-1]
 
     def finite_elsewhere(self):
         """Weights change with the number of rows, but |c| <= 1: no mean gradient is larger than the largest value."""
@@ -120,8 +121,11 @@ class _DualAveraging(OnePassLearner):
         state.largest[0] = max(state.largest[0], np.abs(X.data).max(initial=0.0))
         _learn(*rows, *state.rule, l1, state.rates, state.n_rows, state.last_row, state.W)
 
+    def trained_intercepts(self):
+        return self._state.intercepts
+
     def _intercept(self, weights):
-        return self._state.intercept
+        return float(self._state.intercepts[0])
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 1e-7 + (n_nonzero + 1) * (8e-9 + 6e-9 * n_settings)

@@ -50,8 +50,9 @@ class _Normalized(State):
         return _divided(self.W[features, _V], self.largest[features])
 
     @property
-    def intercept(self) -> float:
-        return float(self.W[-1, _V, 0])
+    def intercepts(self) -> np.ndarray:
+        """Of the live settings."""
+        return self.W[-1, _V]
 
     def widened(self, fresh):
         n = len(self.largest)
@@ -112,8 +113,11 @@ class NAG(OnePassLearner):
     def _consume(self, state, X, y):
         _learn(*rows_of(X), y, state.settings["eta"], state.totals, state.largest, state.W)
 
+    def trained_intercepts(self):
+        return self._state.intercepts
+
     def _intercept(self, weights):
-        return self._state.intercept
+        return float(self._state.intercepts[0])
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 1e-7 + 1.5e-7 * n_settings + (n_nonzero + 1) * (8e-9 + 4e-9 * n_settings)
