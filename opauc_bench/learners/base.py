@@ -24,7 +24,7 @@ from scipy import sparse
 
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError, LinearRanker
-from .rows import add_class_sums, by_rows, csr_of, rows_between, taken
+from .rows import add_class_sums, by_rows, csr_of, fill, rows_between, taken
 from .snapshot import as_tree, from_tree
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
@@ -126,7 +126,7 @@ class State:
             if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
                 if old.shape != new.shape and new.any():
                     raise ValueError(f"{name} does not begin with zeros")
-                new[tuple(map(slice, old.shape))] = old
+                fill(new, old)
             elif isinstance(old, np.random.Generator):
                 setattr(fresh, name, old)
             elif name != "settings" and old != new:
@@ -464,7 +464,8 @@ class OnePassLearner(LinearRanker):
         else:
             fresh.expect(self._n_rows_expected)
         self._state, self._width = fresh, n_features
-        self._class_sums = np.pad(self._class_sums, ((0, 0), (0, n_features - self._class_sums.shape[1])))
+        sums, self._class_sums = self._class_sums, np.zeros((2, n_features))
+        self._class_sums[:, : sums.shape[1]] = sums
 
     def snapshot(self) -> dict[str, Any]:
         """Return what a pass remembers, to go on with it elsewhere by `restore`.

@@ -7,7 +7,17 @@ from scipy import sparse
 
 from ..kernels import njit
 
-__all__ = ["add_class_sums", "aligned_zeros", "by_rows", "csr_of", "narrowed", "rows_between", "rows_of", "taken"]
+__all__ = [
+    "add_class_sums",
+    "aligned_zeros",
+    "by_rows",
+    "csr_of",
+    "fill",
+    "narrowed",
+    "rows_between",
+    "rows_of",
+    "taken",
+]
 
 _CACHE_LINE = 64
 _ROWS_AT_ONCE = 1024
@@ -31,10 +41,17 @@ def taken(array: np.ndarray, places: np.ndarray, axis: int) -> np.ndarray:
     if axis % array.ndim == 0:
         return np.take(array, places, axis=0, out=some, mode="clip")  # without another copy on the way
     for start in range(0, shape[0], _ROWS_AT_ONCE):
-        part = np.take(array[start : start + _ROWS_AT_ONCE], places, axis=axis)
-        if part.any():  # pages of room for features to come stay unused
-            some[start : start + _ROWS_AT_ONCE] = part
+        fill(some[start:], np.take(array[start : start + _ROWS_AT_ONCE], places, axis=axis))
     return some
+
+
+def fill(room: np.ndarray, values: np.ndarray) -> None:
+    """Copy ``values`` into the leading corner of zeros. Pages that would have zeros only stay unused."""
+    corner = tuple(map(slice, values.shape[1:]))
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        part = values[start : start + _ROWS_AT_ONCE]
+        if part.any():
+            room[(slice(start, start + len(part)), *corner)] = part
 
 
 def by_rows(X):

@@ -10,7 +10,7 @@ from typing import TypeVar
 __all__ = ["ahead"]
 
 _T = TypeVar("_T")
-_WAITING = 4  # items that are read and not yet asked for
+_WAITING = 2  # items that are read and not yet asked for
 _SECONDS_PER_LOOK = 0.1
 
 

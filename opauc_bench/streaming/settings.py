@@ -35,9 +35,9 @@ def _powers(first: int, last: int, step: int = 1) -> list[float]:
 # What auto compares: parameters that are not the learner's defaults, and a grid.
 _AUTO: dict[str, tuple[dict[str, Any], dict[str, list[float]]]] = {
     "nag": ({}, {"eta": _powers(-2, 3)}),
-    "adagrad": ({"l1": 0.0}, {"eta": _powers(-5, 2)}),
-    "ftrl_proximal": ({"l1": 0.0, "refresh": True}, {"gamma": _powers(-5, 2)}),
-    "ftrl_auc": ({"l1": 0.1}, {"gamma": _powers(-8, 0)}),
+    "adagrad": ({"l1": 0.0}, {"eta": _powers(-4, 1)}),
+    "ftrl_proximal": ({"l1": 0.0, "refresh": True}, {"gamma": _powers(-4, 2)}),
+    "ftrl_auc": ({"l1": 0.1}, {"gamma": _powers(-7, 0)}),
     "uni_log": ({}, {"eta": _powers(-10, 2, 2)}),
     "opauc": ({"lam": 2.0**-12}, {"eta": _powers(-13, -6)}),
     "ada_oam": ({"lam": 2.0**-14}, {"eta": _powers(-8, -1)}),

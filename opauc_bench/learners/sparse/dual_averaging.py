@@ -24,7 +24,7 @@ import numpy as np
 from ...kernels import njit
 from ..base import OnePassLearner, State
 from ..parameters import NOT_NEGATIVE, POSITIVE, VARIANT
-from ..rows import aligned_zeros, rows_of
+from ..rows import aligned_zeros, fill, rows_of
 
 __all__ = ["RDAL1", "AdaGrad"]
 
@@ -76,7 +76,8 @@ class _Sums(State):
     def widened(self, fresh):
         fresh.last_row[: len(self.last_row)] = self.last_row
         fresh.n_rows[:], fresh.largest[:] = self.n_rows, self.largest
-        fresh.W[: len(self.last_row)], fresh.W[-1] = self.W[:-1], self.W[-1]
+        fill(fresh.W, self.W[:-1])
+        fresh.W[-1] = self.W[-1]
         return fresh
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from ...kernels import njit
 from ..base import OnePassLearner, State
 from ..parameters import POSITIVE
-from ..rows import aligned_zeros, rows_of
+from ..rows import aligned_zeros, fill, rows_of
 
 __all__ = ["NAG"]
 
@@ -57,7 +57,8 @@ class _Normalized(State):
     def widened(self, fresh):
         n = len(self.largest)
         fresh.largest[:n], fresh.totals[:] = self.largest, self.totals
-        fresh.W[:n], fresh.W[-1] = self.W[:-1], self.W[-1]
+        fill(fresh.W, self.W[:-1])
+        fresh.W[-1] = self.W[-1]
         return fresh
 
 
