@@ -1,9 +1,11 @@
-"""Write docs/results.md from its template and the committed records, so that its numbers are always up to date.
+"""Write docs/results.md and docs/does_it_pay.md from their templates and the committed records, so that their numbers
+are always up to date.
 
-    python scripts/write_results_page.py            writes docs/results.md
-    python scripts/write_results_page.py --check    compares only; exit code 1 if the page is out of date
+    python scripts/write_results_page.py            writes both pages, and the figures of the second
+    python scripts/write_results_page.py --check    compares only; exit code 1 if something is out of date
 
-In docs/results.md.in, ``{{name argument ...}}`` is replaced by a number:
+In docs/results.md.in, ``{{name argument ...}}`` is replaced by a number; docs/does_it_pay.md.in also has the names of
+`study_page.py`:
 
     mean EXP ROW COLUMN         mean, as tables print it
     cell EXP ROW COLUMN         the same with the mark of the test
@@ -47,7 +49,11 @@ from opauc_bench.report.metrics import AUC, Metric
 from opauc_bench.report.table import Entry, ResultTable
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, TEMPLATE = ROOT / "docs/results.md", ROOT / "docs/results.md.in"
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import study_page  # noqa: E402
+
+PAGES = ("results", "does_it_pay")
 MARKS = {"win": " •", "loss": " ◦"}
 
 
@@ -192,32 +198,40 @@ def sketch_error(dataset: str, column: str, tau: str) -> str:
 
 OF_TABLES = (mean, cell, cell_std, published, published_std, diff, stds, behind, count, wtl, distant, cpu)
 OF_FIGURES = (timed, by_rank, sketch_error)
-FIGURES = {f.__name__: f for f in (*OF_TABLES, *OF_FIGURES)}
+NAMES = {f.__name__: f for f in (*OF_TABLES, *OF_FIGURES)} | study_page.TABLES
 
 
-def page() -> str:
-    """Return the page, from the template and the records."""
+def page(name: str) -> str:
+    """Return a page, from its template and the records."""
+    template = ROOT / f"docs/{name}.md.in"
 
     def figure(match: re.Match) -> str:
         name, *arguments = shlex.split(match[1])
-        if name not in FIGURES:
-            raise SystemExit(f"{TEMPLATE.name}: unknown name {name!r}; known: {', '.join(FIGURES)}")
-        return FIGURES[name](*arguments)
+        if name not in NAMES:
+            raise SystemExit(f"{template.name}: unknown name {name!r}; known: {', '.join(NAMES)}")
+        return NAMES[name](*arguments)
 
-    text = re.sub(r"\{\{([^{}]+)\}\}", figure, TEMPLATE.read_text(encoding="utf-8"))
-    return f"<!-- Written by scripts/write_results_page.py from {TEMPLATE.name} and results/. -->\n\n{text}"
+    text = re.sub(r"\{\{([^{}]+)\}\}", figure, template.read_text(encoding="utf-8"))
+    return f"<!-- Written by scripts/write_results_page.py from {template.name} and results/. -->\n\n{text}"
+
+
+def outdated() -> list[str]:
+    """Files that are not what the records give."""
+    files = {name: ROOT / f"docs/{name}.md" for name in PAGES}
+    pages = [file.name for name, file in files.items() if file.read_text(encoding="utf-8") != page(name)]
+    return [*pages, *study_page.outdated_figures()]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare only")
-    given = parser.parse_args()
-    text = page()
-    if given.check:
-        good = PAGE.read_text(encoding="utf-8") == text
-        print("docs/results.md agrees with the records" if good else "docs/results.md is out of date: write it again")
-        return 0 if good else 1
-    PAGE.write_text(text, encoding="utf-8")
+    if parser.parse_args().check:
+        found = outdated()
+        print(f"out of date, write again: {', '.join(found)}" if found else "the pages agree with the records")
+        return 1 if found else 0
+    for name in PAGES:
+        (ROOT / f"docs/{name}.md").write_text(page(name), encoding="utf-8")
+    study_page.write_figures()
     return 0
 
 
