@@ -2,8 +2,8 @@
 
     python scripts/draw_step_sizes.py        writes results/table2_wide/step_sizes.png
 
-The AUC is that of the inner cross-validation: the mean over the outer folds of the best one over the regularisation. The
-published range of step sizes is shaded.
+The AUC is that of the inner cross-validation: the mean over the outer folds of the best one over the regularisation.
+The published range of step sizes is shaded.
 """
 
 from __future__ import annotations
