@@ -50,7 +50,7 @@ def fill(room: np.ndarray, values: np.ndarray) -> None:
     corner = tuple(map(slice, values.shape[1:]))
     for start in range(0, len(values), _ROWS_AT_ONCE):
         part = values[start : start + _ROWS_AT_ONCE]
-        if part.any():
+        if part.dtype.names or part.any():
             room[(slice(start, start + len(part)), *corner)] = part
 
 

@@ -40,6 +40,7 @@ LEARNER_STYLES = {
     "ftrl_proximal": (WINE, "s"),
     "rda_l1": (OLIVE, "D"),
     "adagrad": (GREY, "^"),
+    "nag": (ORANGE, "*"),
     "ada_oam": (BROWN, "<"),
     "pair_sgd": (INDIGO, "d"),
     "rank_svm_l2": (GREEN, "X"),
