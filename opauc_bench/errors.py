@@ -77,9 +77,13 @@ class RunnerError(OpaucBenchError):
     """Workers are unavailable, or cannot compute these tasks."""
 
 
+def _calls_a_kernel(frame: traceback.FrameSummary) -> bool:
+    return frame.name == "__call__" and Path(frame.filename) == Path(__file__).with_name("kernels.py")
+
+
 def place_of(error: BaseException, file: str | Path | None) -> str:
     """Where an error came from, as ``file:line``: the last line in the user's own `file`, else the line that raised."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if file is not None and Path(frame.filename) == Path(file)]
-    found = (own or frames)[-1]
+    found = (own or [frame for frame in frames if not _calls_a_kernel(frame)] or frames)[-1]
     return f"{found.filename}:{found.lineno}"

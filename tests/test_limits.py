@@ -265,6 +265,7 @@ Thread 0x01 (most recent call first):
   File "/usr/lib/threading.py", line 9 in run
 
 Thread 0x02 (most recent call first):
+  File "/a/opauc_bench/kernels.py", line 72 in __call__
   File "/a b/learn.py", line 71 in <listcomp>
   File "/a/task.py", line 8 in compute
 

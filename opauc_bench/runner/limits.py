@@ -27,6 +27,7 @@ __all__ = [
 OVERTIME = 3.0  # seconds beyond its limit after which the process of a task is ended
 _MOST_BYTES = 2.0**62  # that the system accepts
 _HEADING = "Timeout ("
+_CALL_OF_A_KERNEL = ("kernels.py", "__call__")
 _FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
 
 
@@ -89,7 +90,9 @@ def overrun_in(note: str, function: str) -> str | None:
         return None
     threads = [_FRAME.findall(thread) for thread in traces.split("\n\n")]
     frames = next((frames for frames in threads if any(name == function for *_, name in frames)), [])
-    return "{}:{} in {}".format(*frames[0]) if frames else "a place that is not known"
+    # A kernel has no frame of its own: it is the line that calls it.
+    places = ("{}:{} in {}".format(*frame) for frame in frames if (frame[0], frame[2]) != _CALL_OF_A_KERNEL)
+    return next(places, "a place that is not known")
 
 
 @contextmanager
