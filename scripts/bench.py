@@ -760,15 +760,26 @@ class Usage(NamedTuple):
     wall: float  # seconds
 
 
+MEASURE = """
+import os, subprocess, sys, time
+begin = time.monotonic()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime, time.monotonic() - begin)
+sys.exit(bool(status))
+"""
+
+
 def measured(command) -> Usage:
-    """Run a command; its output is not shown."""
-    begin = time.monotonic()
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    problem = process.stderr.read().decode()
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(map(str, command))}:\n{problem}")
-    return Usage(usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime, time.monotonic() - begin)
+    """Run a command; its output is not shown.
+
+    A small process starts it: the peak memory of a process counts that of the one it was forked from.
+    """
+    words = list(map(str, command))
+    done = subprocess.run([sys.executable, "-c", MEASURE, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)}:\n{done.stderr}")
+    return Usage(*map(float, done.stdout.split()))
 
 
 def measured_command(*arguments) -> Usage:
