@@ -87,7 +87,13 @@ def progressive_auc(X, y, window):
 # ---------------------------------------------------------------------- what they print
 
 
-def test_train_says_what_it_has_trained(command, desk):
+@pytest.fixture
+def no_progress(monkeypatch):
+    """A machine under load would print a line on the way."""
+    monkeypatch.setattr("opauc_bench.streaming.progress._ELSEWHERE", 1e9)
+
+
+def test_train_says_what_it_has_trained(command, desk, no_progress):
     done = command("train", "data.svm", "-l", "ftrl_auc", "--no-tune", "--window", 3996, "--out", "said.npz", cwd=desk)
     assert (done.returncode, done.stderr) == (0, "")
     X, y = load_svmlight_file(str(desk / "data.svm"))
@@ -249,7 +255,7 @@ def test_dev_null_stays_what_it_is(command, desk, tmp_path):
     assert not os.path.isfile(os.devnull)
 
 
-def test_learners_that_need_sizes_count_them_first(command, desk, tmp_path):
+def test_learners_that_need_sizes_count_them_first(command, desk, tmp_path, no_progress):
     done = command("train", desk / "data.svm", "-l", "fsauc", "--out", "m.npz", cwd=tmp_path)
     assert done.stderr == "counting rows first: fsauc needs them\n"
     done = command("train", desk / "data.svm", "-l", "solam", "--out", "n.npz", cwd=tmp_path)
