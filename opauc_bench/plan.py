@@ -8,15 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError, LearnerError, place_of
-from .evaluation.span import is_narrower
+from .evaluation.span import (
+    are_triangular_rows_worth_it,
+    has_few_rows,
+    is_narrower,
+    seconds_for_inner_products,
+    seconds_for_triangular_rows,
+)
 from .protocols import Protocol
-from .task import DENSE_ABOVE, Shape, Task
+from .task import Shape, Task
 
 __all__ = ["Column", "is_left_out", "make_columns", "make_plan"]
 
@@ -182,7 +187,8 @@ def _task(
     else:
         searched = [(column, 1)]
     costs = [
-        sized.cost(n_rows, n_settings, max_train, partial(_training, one, shape, limit)) for one, n_settings in searched
+        sized.cost(n_rows, n_settings, max_train, _Training(one, shape, limit, protocol.n_repetitions))
+        for one, n_settings in searched
     ]
     tuned_by = None
     if other := column.tuned_by:
@@ -216,15 +222,66 @@ def _task(
     )
 
 
-def _training(column: Column, shape: Shape, limit: float | None, n_rows: float, n_settings: int) -> tuple[float, float]:
-    """Seconds and bytes of training some settings of a column, in blocks where the memory limit requires it."""
-    narrow = shape.density > DENSE_ABOVE and is_narrower(shape.n_samples, shape.n_features)
-    size = (shape.n_features, shape.density * shape.n_features)
-    rotated = narrow and n_settings > 1 and column.estimator.rotation_invariant
-    if rotated:
-        size = (shape.n_samples, float(shape.n_samples))
-    n_passes = column.estimator.n_passes(n_rows, *size, n_settings, limit)
-    seconds, memory = column.estimator.cost(n_rows, *size, -(-n_settings // n_passes))
-    if shape.generated and not rotated:
-        seconds += _SECONDS_TO_GENERATE * n_rows * shape.n_features
-    return n_passes * seconds, memory
+@dataclass(frozen=True)
+class _Training:
+    """Seconds and bytes of training a column on a dataset, in blocks of settings where the memory limit requires it."""
+
+    column: Column
+    shape: Shape
+    limit: float | None
+    n_repetitions: int
+
+    def __call__(self, n_rows: float, n_settings: int, folds: int = 0) -> tuple[float, float]:
+        """See `protocols.TrainingCost`."""
+        if not folds:
+            return self._on_rows(n_rows, n_settings)
+        inner = n_rows * (folds - 1) / folds
+        if (search := self._search(n_rows, n_settings, folds)) is None:
+            seconds, memory = self._on_rows(inner, n_settings)
+            return folds * seconds, memory
+        size = (inner, search.n_features, search.n_nonzero)
+        limit = None if self.limit is None else max(1.0, self.limit - search.memory_bytes)
+        n_passes = search.learner.n_passes(*size, n_settings, limit)
+        seconds, memory = search.learner.cost(*size, -(-n_settings // n_passes))
+        return search.seconds + folds * n_passes * seconds, search.memory_bytes + memory
+
+    def _on_rows(self, n_rows: float, n_settings: int) -> tuple[float, float]:
+        shape, learner = self.shape, self.column.estimator
+        size = (n_rows, shape.n_features, shape.density * shape.n_features)
+        n_passes = learner.n_passes(*size, n_settings, self.limit)
+        seconds, memory = learner.cost(*size, -(-n_settings // n_passes))
+        if shape.generated:
+            seconds += _SECONDS_TO_GENERATE * n_rows * shape.n_features
+        return n_passes * seconds, memory
+
+    def _search(self, n_rows: float, n_settings: int, folds: int) -> _Search | None:
+        """What a search by inner folds of ``n_rows`` works on, if not the data; see `TaskContext.search_problem`."""
+        shape, learner = self.shape, self.column.estimator
+        n, d = shape.n_samples, shape.n_features
+        narrow = not shape.is_sparse and is_narrower(n, d)
+        # Inner products are computed once for a dataset, whatever the number of its columns.
+        common = 0.0
+        if narrow and not has_few_rows(n):
+            to_read = _SECONDS_TO_GENERATE if shape.generated else 0.0
+            common = seconds_for_inner_products(n, d, to_read) / self.n_repetitions
+        if (reduced := learner.reduced_size(n_rows, d, shape.density * d, narrow)) is not None:
+            seconds = reduced.seconds + common + (_SECONDS_TO_GENERATE * n_rows * d if shape.generated else 0.0)
+            return _Search(reduced.learner, reduced.n_features, reduced.n_nonzero, seconds, reduced.memory_bytes)
+        if not narrow or not learner.rotation_invariant:
+            return None
+        if has_few_rows(n):
+            return _Search(learner, n, float(n), 0.0, 8.0 * n * n)
+        if not are_triangular_rows_worth_it(learner, n_rows, d, n_settings, folds):
+            return None
+        seconds = common + seconds_for_triangular_rows(n_rows)
+        return _Search(learner, math.ceil(n_rows / 2), n_rows / 2, seconds, 8.0 * n_rows**2)
+
+
+class _Search(NamedTuple):
+    """A learner, the size of its problem, and what it takes to set the problem up."""
+
+    learner: Any
+    n_features: int
+    n_nonzero: float
+    seconds: float
+    memory_bytes: float

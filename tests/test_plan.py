@@ -407,7 +407,7 @@ def test_cost_includes_the_generation_of_rows():
         shape = Shape(n_samples, 50_000, 1.0, "a" * 64, generated=generated)
         return sum(task.seconds for task in plan_of({"german": shape}) if task.column == "uni_log")
 
-    for n_samples in (1000, 10_000):  # with few rows, the grid is searched on their coordinates instead
+    for n_samples in (1000, 10_000, 30_000):  # up to 20,000 rows, the grid is searched on their coordinates instead
         assert seconds(True, n_samples) > 1.2 * seconds(False, n_samples)
 
 
@@ -421,3 +421,22 @@ def test_memory_limit_in_gigabytes_decides_how_many_settings_are_trained_at_once
     whole = memory(None)
     assert memory(10 * whole / 1e9) == whole
     assert memory(whole / 1e9) < whole, "a share is left to scoring"
+
+
+def test_searches_in_fewer_dimensions_cost_less():
+    """Few wide rows are searched by their inner products, projected rows are projected once a fold."""
+
+    def of(n_samples, learner):
+        shape = {"german": Shape(n_samples, 50_000, 1.0, "a" * 64, generated=True)}
+        return max(plan_of(shape, learners=[learner], limits={}), key=lambda task: task.seconds)
+
+    for learner in ("oam_seq", "opauc_pca"):
+        narrow, wide = of(20_000, learner), of(20_002, learner)
+        assert narrow.seconds < 0.7 * wide.seconds
+        assert narrow.memory_bytes > 8 * (0.6 * 20_000) ** 2
+    # A cheap learner is not worth the decomposition.
+    assert of(20_000, "uni_log").memory_bytes < 1e8
+    assert of(20_000, "uni_log").seconds < of(20_002, "uni_log").seconds
+    # Rows are projected for the search and for the training after it, not for each of six passes.
+    once = 1e-10 * 16_000 * 50_000 * 1000
+    assert of(20_002, "opauc_rp").seconds < of(20_002, "opauc_feat").seconds + 2.5 * once

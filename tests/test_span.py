@@ -1,12 +1,21 @@
-"""Learning on coordinates in the span of the rows is learning on the rows."""
+"""Searching settings in fewer dimensions: coordinates in the span of the rows, projected rows, inner products."""
+
+import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
 
-from opauc_bench.evaluation.span import is_narrower, span_coordinates
-from opauc_bench.learners import LEARNERS, get_learner
+from opauc_bench.evaluation import span
+from opauc_bench.evaluation.span import inner_products, is_narrower, span_coordinates, triangular_rows
+from opauc_bench.learners import LEARNERS, OPAUCPCA, get_learner
+from opauc_bench.learners.opauc import principal_components
+from opauc_bench.runner.inner_products import stored_products
 
 INVARIANT = [name for name in LEARNERS if get_learner(name).rotation_invariant]
+PROJECTED = ["opauc_feat", "opauc_rp", "opauc_pca"]
 
 
 @pytest.fixture(scope="module")
@@ -18,39 +27,219 @@ def wide():
     return X, y
 
 
+def small(name, **parameters):
+    """A learner with sizes that suit a few rows."""
+    learner = get_learner(name)()
+    for parameter, value in {"tau": 5, "n_components": 4, "random_state": 0, **parameters}.items():
+        if parameter in learner.get_params():
+            learner.set_params(**{parameter: value})
+    return learner
+
+
+def grid_of(learner):
+    return {axis: np.array([0.01, 0.1]) for axis in learner.grid_axes}
+
+
+# ---------------------------------------------------------------------- coordinates
+
+
 def test_inner_products_are_kept_in_as_many_dimensions_as_the_rank(wide, monkeypatch):
     X, _ = wide
-    C = span_coordinates(X)
+    C = span_coordinates(inner_products(X))
     assert C.shape == (60, 7)
     np.testing.assert_allclose(C @ C.T, X @ X.T, atol=1e-13)
-    monkeypatch.setattr("opauc_bench.evaluation.span._BLOCK_BYTES", 8 * 300 * 11)
-    np.testing.assert_allclose(span_coordinates(X) @ C.T @ C @ span_coordinates(X).T, (X @ X.T) @ (X @ X.T), atol=1e-12)
-    assert span_coordinates(np.zeros((4, 9))).shape == (4, 0)
+    monkeypatch.setattr(span, "_BLOCK_BYTES", 8 * 300 * 11)
+    np.testing.assert_allclose(inner_products(X), X @ X.T, atol=1e-14)
+    assert span_coordinates(np.zeros((4, 4))).shape == (4, 0)
 
 
 def test_is_narrower_for_few_rows_of_many_features():
     assert is_narrower(862, 50_002)
-    assert not is_narrower(15_000, 50_016)
+    assert is_narrower(19_020, 50_010)
+    assert not is_narrower(20_001, 50_016)
     assert not is_narrower(500, 800)
+
+
+@settings(max_examples=20, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40), rank=st.integers(1, 40), panel=st.integers(1, 50))
+def test_triangular_rows_have_the_inner_products(seed, n, rank, panel):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, rank)) * rng.integers(0, 2, size=(n, 1))
+    order = rng.permutation(n)[: max(1, n - 3)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(span, "_PANEL", panel)
+        T = triangular_rows(X @ X.T, order)
+    rows = T[order]
+    np.testing.assert_allclose(rows @ rows.T, X[order] @ X[order].T, atol=1.1e-10 * max(1.0, (X**2).sum(axis=1).max()))
+    np.testing.assert_array_equal(rows, np.tril(rows))
+    assert not rows[(X[order] == 0.0).all(axis=1)].any()
+    assert T.n_leading(order[:2]) == min(2, len(order))
+    np.testing.assert_array_equal(T.leading(1)[order], rows[:, :1])
+    if len(order) < n:
+        with pytest.raises(IndexError, match="not visited"):
+            T[np.setdiff1d(np.arange(n), order)]
+
+
+def test_limits_are_checked_while_coordinates_are_computed(wide, monkeypatch):
+    monkeypatch.setattr(span, "_PANEL", 20)
+    calls = []
+    triangular_rows(wide[0] @ wide[0].T, np.arange(60), lambda: calls.append(1))
+    assert len(calls) == 3
+
+
+def test_rounding_that_leaves_negative_eigenvalues_gets_larger_squared_lengths():
+    rng = np.random.default_rng(0)
+    noise = 1e-9 * rng.normal(size=(30, 30))
+    T = triangular_rows(np.ones((30, 30)) + noise + noise.T, np.arange(30))
+    rows = T[np.arange(30)]
+    np.testing.assert_allclose(rows @ rows.T, np.ones((30, 30)), atol=1e-6)
 
 
 def test_rotation_invariant_learners_are_the_expected_ones():
     assert {"opauc", "opauc_fd", "opauc_r", "opauc_h", "oam_seq", "oam_gra", "uni_exp", "uni_squ"} <= set(INVARIANT)
-    assert not {"opauc_s", "opauc_feat", "opauc_rp", "ftrl_auc", "spam_l1", "adagrad", "rda_l1"} & set(INVARIANT)
+    assert not {"opauc_s", "ftrl_auc", "spam_l1", "adagrad", "rda_l1", *PROJECTED} & set(INVARIANT)
 
 
+@pytest.mark.parametrize("form", ["eigenvectors", "triangular"])
 @pytest.mark.parametrize("name", INVARIANT)
-def test_scores_on_coordinates_equal_scores_on_rows(name, wide):
+def test_scores_on_coordinates_equal_scores_on_rows(name, form, wide, monkeypatch):
+    monkeypatch.setattr("opauc_bench.learners.base._FIRST_FEATURES", 3)
+    monkeypatch.setattr("opauc_bench.learners.base._FIRST_CHUNK", 4)
     X, y = wide
-    C = span_coordinates(X)
-    learner = get_learner(name)()
-    if "random_state" in learner.get_params():
-        learner.set_params(random_state=0)
-    for parameter, value in {"tau": 5, "n_components": 4}.items():
-        if parameter in learner.get_params():
-            learner.set_params(**{parameter: value})
-    values = {axis: np.array([0.01, 0.1]) for axis in learner.grid_axes}
-    order = np.arange(50)
-    on_rows = X @ learner.fit_grid(X, y, values, order=order)
-    on_coordinates = C @ learner.fit_grid(C, y, values, order=order)
-    np.testing.assert_allclose(on_coordinates, on_rows, rtol=1e-8, atol=1e-10 * np.abs(on_rows).max())
+    order = np.random.default_rng(1).permutation(60)
+    C = span_coordinates(X @ X.T) if form == "eigenvectors" else triangular_rows(X @ X.T, order)
+    learner, train = small(name), order[np.arange(60) % 5 > 0]
+    values = grid_of(learner)
+    on_rows = X[order] @ learner.fit_grid(X, y, values, order=train)
+    on_coordinates = C[order] @ learner.fit_grid(C, y, values, order=train)
+    np.testing.assert_allclose(on_coordinates, on_rows, rtol=1e-8, atol=1e-8 * np.abs(on_rows).max())
+
+
+@pytest.mark.parametrize("steps", [[1e-3, 1e200, 1e-2], [1e-3, 1e200]])
+def test_settings_that_overflow_are_dropped_from_a_state_that_grows(steps, wide, monkeypatch):
+    monkeypatch.setattr("opauc_bench.learners.base._FIRST_FEATURES", 2)
+    X, y = wide
+    learner, T = small("uni_squ"), triangular_rows(X @ X.T, np.arange(60))
+    on_rows, on_coordinates = (
+        rows[np.arange(60)] @ learner.fit_grid(rows, y, {"eta": np.array(steps)}) for rows in (X, T)
+    )
+    np.testing.assert_array_equal(np.isnan(on_rows).all(axis=0), np.array(steps) > 1)
+    np.testing.assert_allclose(on_coordinates, on_rows, atol=1e-9)
+
+
+# ---------------------------------------------------------------------- problems of the learners' own
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("name", PROJECTED)
+def test_the_reduced_problem_has_equal_scores(name, form, wide, monkeypatch):
+    monkeypatch.setattr("opauc_bench.learners.opauc.projected._ROWS", 7)
+    monkeypatch.setattr("opauc_bench.learners.opauc.projected._DENSE_BYTES", 8 * 300 * 7)
+    X, y = wide
+    X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)  # distinct variances
+    learner, train, held_out = small(name), np.arange(40), np.arange(40, 50)
+    calls = []
+    products = None if form is sparse.csr_matrix else lambda: X @ X.T
+    reduced = learner.reduced(form(X), np.arange(50), products, lambda: calls.append(1))
+    if reduced is None:
+        assert (name, products) == ("opauc_pca", None)
+        return
+    other, Z = reduced
+    values = grid_of(learner)
+    want = X[held_out] @ learner.fit_grid(form(X), y, values, order=train)
+    np.testing.assert_allclose(
+        Z[held_out] @ other.fit_grid(Z, y, values, order=train), want, atol=1e-10 * np.abs(want).max()
+    )
+    assert len(calls) == 8 or name == "opauc_pca"
+    assert learner.reduced(form(X[:, :4]), np.arange(50), products, lambda: None) is None
+
+
+@pytest.mark.parametrize("n_components", [3, 30, 1000])
+def test_components_from_inner_products_are_those_of_the_randomised_algorithm(n_components, wide, monkeypatch):
+    monkeypatch.setattr(principal_components, "_EXACT", 20)
+    X, y = wide
+    X = X + 0.1 * np.random.default_rng(0).normal(size=X.shape)
+    learner, train, held_out = OPAUCPCA(n_components=n_components, random_state=3), np.arange(40), np.arange(40, 60)
+    monkeypatch.setattr("opauc_bench.learners.opauc.projected._DENSE_BYTES", 8 * 300 * 7)
+    if n_components == 1000:
+        assert learner.reduced(X, train, lambda: X @ X.T, lambda: None) is None
+        learner.set_params(n_components=250)
+    other, K = learner.reduced(X, train, lambda: X @ X.T, lambda: None)
+    values = grid_of(learner)
+    want = X[held_out] @ learner.fit_grid(X, y, values, order=train)
+    for _ in range(2):
+        got = K[held_out] @ other.fit_grid(K, y, values, order=train)
+        np.testing.assert_allclose(got, want, atol=1e-9 * np.abs(want).max())
+
+
+def test_components_from_inner_products_of_rows_that_do_not_vary_or_overflow(wide):
+    _, y = wide
+    other, K = OPAUCPCA(n_components=3).reduced(X := np.ones((60, 300)), np.arange(60), lambda: X @ X.T, lambda: None)
+    assert not other.fit_grid(K, y, {"eta": np.array([0.1, 0.2])}).any()
+    with np.errstate(over="ignore"):
+        assert np.isnan(other.fit_grid(1e308 * K, y, {"eta": np.array([0.1, 0.2])})).any()
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 70])
+def test_dense_rows_are_projected_to_the_bits_of_sparse_ones(n):
+    X = np.random.default_rng(0).normal(size=(n, 1100))
+    X[:, ::9] = 0.0
+    projection = small("opauc_rp", n_components=37)._projection(1100)
+    want = projection.forward(sparse.csr_matrix(X))
+    np.testing.assert_array_equal(projection.forward(X), want)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("opauc_bench.learners.opauc.projected._MOST_STORED", 0)
+        np.testing.assert_array_equal(projection.forward(X), want)
+    P = projection.back(np.eye(37))
+    np.testing.assert_allclose(want, X @ P, atol=1e-12)
+
+
+def test_many_projected_rows_are_in_a_file(wide, monkeypatch):
+    monkeypatch.setattr("opauc_bench.learners.opauc.projected._MOST_IN_MEMORY", 0)
+    X, _ = wide
+    _, Z = small("opauc_rp").reduced(X, np.arange(50), None, lambda: None)
+    assert isinstance(Z, np.memmap)
+    assert Z[:50].any(axis=1).sum() == 49
+    assert not Z[50:].any()
+
+
+# ---------------------------------------------------------------------- kept on disk
+
+
+def test_inner_products_are_computed_once_by_one_of_several_workers(wide, tmp_path, monkeypatch):
+    X, _ = wide
+    computed = []
+    compute = inner_products
+    monkeypatch.setattr(
+        "opauc_bench.runner.inner_products.inner_products", lambda *args: computed.append(1) or compute(*args)
+    )
+    found = []
+    workers = [
+        threading.Thread(target=lambda: found.append(stored_products(X, tmp_path, lambda: None))) for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(computed) == 1
+    for products in found:
+        np.testing.assert_allclose(products, X @ X.T, atol=1e-14)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_inner_products_are_whole_or_absent(wide, tmp_path):
+    X, _ = wide
+
+    def stop():
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        stored_products(X, tmp_path, stop)
+    assert not list(tmp_path.glob("*.npy"))
+    np.testing.assert_allclose(stored_products(X, tmp_path, lambda: None), X @ X.T, atol=1e-14)
+
+
+def test_a_folder_without_permission_to_write_is_no_obstacle(wide, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    np.testing.assert_allclose(stored_products(wide[0], tmp_path, lambda: None), wide[0] @ wide[0].T, atol=1e-14)
+    assert not list(tmp_path.iterdir())

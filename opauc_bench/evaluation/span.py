@@ -1,47 +1,82 @@
-"""Coordinates of rows in an orthonormal basis of their span: the same learning problem in fewer dimensions.
+"""Few wide rows: the same learning problem in as many dimensions as there are rows, from their inner products.
 
 OPAUC, its sketches by frequent directions, random projection and hashing, OAM and the univariate losses start at zero
 and add combinations of rows only. So they commute with rotations: on the coordinates of the rows in any orthonormal
 basis of their span they give the same scores, in at most as many dimensions as there are rows. The coordinates follow
-from the inner products alone.
+from the inner products alone. The bases here are
+
+* the eigenvectors of the inner products, for up to 3,000 rows: one basis for a dataset, with as many dimensions as its
+  rank;
+* that of Gram and Schmidt in the order of a visit, for more rows: the row at place t has t + 1 coordinates, so that
+  half of them are zero and a pass needs room only for the coordinates so far.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-__all__ = ["MOST_ROWS", "is_narrower", "span_coordinates"]
+__all__ = [
+    "MOST_ROWS",
+    "TriangularRows",
+    "are_triangular_rows_worth_it",
+    "has_few_rows",
+    "inner_products",
+    "is_narrower",
+    "seconds_for_inner_products",
+    "seconds_for_triangular_rows",
+    "span_coordinates",
+    "triangular_rows",
+]
 
-# The eigen-decomposition of the Gram matrix costs about 10 n^3 operations.
-MOST_ROWS = 3000
-_BLOCK_BYTES = 64e6
+# The inner products of so many rows take 3.2 GB.
+MOST_ROWS = 20_000
+# The eigen-decomposition costs about 10 n^3 operations.
+_FEW_ROWS = 3000
+_BLOCK_BYTES = 64e6  # of few rows
+_LARGE_BLOCK_BYTES = 512e6  # of more rows, which may be made again each time they are read
+_PANEL = 512  # columns of a triangular factor between two checks of the limits
+_SECONDS_PER_PRODUCT = 6e-11  # a multiplication and an addition in a matrix product
+# Added to the squared lengths, relative to the largest: rounding makes the smallest eigenvalues negative, by less than
+# n^2 times the machine precision (Demmel 1989), which the last value exceeds.
+_SHIFTS = (1e-10, 1e-8, 1e-6)
 
 
 def is_narrower(n_rows: int, n_features: int) -> bool:
-    """Whether coordinates of so many dense rows pay off: at most half of the dimensions, at a small cost."""
+    """Whether so many dense rows have few enough to work with their inner products: at most half of the dimensions."""
     return n_rows <= MOST_ROWS and 2 * n_rows <= n_features
 
 
-def span_coordinates(X: Any) -> np.ndarray:
-    """Coordinates of all rows in an orthonormal basis of their span.
+def has_few_rows(n_rows: int) -> bool:
+    """Whether `span_coordinates` are worth their cost, which `triangular_rows` are otherwise."""
+    return n_rows <= _FEW_ROWS
+
+
+def inner_products(X: Any, out: np.ndarray | None = None, check: Callable[[], None] = lambda: None) -> np.ndarray:
+    """Inner products of all rows.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         Read by ``X[rows]``, which gives a dense array.
+    out : ndarray of shape (n_samples, n_samples), optional
+        Where to write them.
+    check : callable, optional
+        Called again and again; what it raises ends the work.
 
     Returns
     -------
-    ndarray of shape (n_samples, rank)
-        Inner products of its rows are those of the rows of ``X``, up to rounding: an absolute error of about
-        n 1e-16 times the largest eigenvalue of ``X X'``.
+    ndarray of shape (n_samples, n_samples)
     """
     n, d = X.shape
-    step = max(1, int(_BLOCK_BYTES / (8 * d)))
+    step = _block(n, d)
     starts = range(0, n, step)
-    gram = np.empty((n, n))
+    gram = np.empty((n, n)) if out is None else out
     for a in starts:
         left = np.asarray(X[np.arange(a, min(a + step, n))], dtype=np.float64)
         for b in starts:
@@ -51,8 +86,137 @@ def span_coordinates(X: Any) -> np.ndarray:
             product = left @ right.T
             gram[a : a + step, b : b + step] = product
             gram[b : b + step, a : a + step] = product.T
+            check()
+    return gram
+
+
+def _block(n_rows: int, n_features: int) -> int:
+    """Rows that are read at a time."""
+    return max(1, int((_BLOCK_BYTES if has_few_rows(n_rows) else _LARGE_BLOCK_BYTES) / (8 * n_features)))
+
+
+def span_coordinates(gram: np.ndarray) -> np.ndarray:
+    """Coordinates of all rows in an orthonormal basis of their span.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        Their inner products.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, rank)
+        The inner products of its rows are ``gram``, up to rounding: an absolute error of about n 1e-16 times the
+        largest eigenvalue.
+    """
     values, vectors = np.linalg.eigh(gram)
-    kept = values > n * np.finfo(float).eps * max(values[-1], 0.0)
+    kept = values > len(gram) * np.finfo(float).eps * max(values[-1], 0.0)
     coordinates = np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1])
     coordinates[gram.diagonal() == 0.0] = 0.0  # exactly: some learners treat rows of zeros otherwise
     return coordinates
+
+
+class TriangularRows:
+    """Coordinates of rows in an orthonormal basis that begins with the row visited first.
+
+    Read by ``X[rows]``, dense, as the rows of a dataset. The row at place t of the visit has no coordinates from
+    t + 1 on.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (n_visited, n_features)
+        Lower triangular.
+    place : ndarray of int, shape (n_samples,)
+        Of each row of the dataset in the order of the visit; -1 where it is not visited.
+    """
+
+    def __init__(self, factor: np.ndarray, place: np.ndarray):
+        self._factor, self._place = factor, place
+        self.shape = (len(place), factor.shape[1])
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        places = self._place[rows]
+        if np.any(places < 0):
+            raise IndexError("rows that were not visited have no coordinates")
+        return self._factor[places]
+
+    def n_leading(self, rows: np.ndarray) -> int:
+        """Coordinates from which on some rows, and all that are visited before them, have zeros only."""
+        return min(self.shape[1], int(self._place[rows].max(initial=-1)) + 1)
+
+    def leading(self, n_features: int) -> TriangularRows:
+        """The first coordinates alone."""
+        return TriangularRows(self._factor[:, :n_features], self._place)
+
+
+def triangular_rows(gram: np.ndarray, order: np.ndarray, check: Callable[[], None] = lambda: None) -> TriangularRows:
+    """Coordinates of some rows by the Cholesky decomposition of their inner products.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        Inner products of all rows of a dataset.
+    order : ndarray of int, shape (n_visited,)
+        Distinct rows, in the order of the visit.
+    check : callable, optional
+        Called again and again; what it raises ends the work.
+
+    Returns
+    -------
+    TriangularRows
+        Its inner products are those in ``gram``, up to rounding, with 1e-10 of the largest squared length added to
+        every squared length: rows may depend on each other linearly. More, 1e-6 at most, where rounding requires it.
+    """
+    squares = np.asarray(gram.diagonal()[order])
+    for shift in _SHIFTS:
+        factor = np.empty((len(order), len(order)))
+        for start in range(0, len(order), _PANEL):
+            factor[start : start + _PANEL] = gram[order[start : start + _PANEL]][:, order]
+        factor.flat[:: len(order) + 1] += shift * (squares.max(initial=0.0) or 1.0)
+        try:
+            _factorize(factor, check)
+        except LinAlgError:
+            if shift == _SHIFTS[-1]:
+                raise
+        else:
+            break
+    zero = np.flatnonzero(squares == 0.0)
+    factor[zero, zero] = 0.0  # exactly, as above
+    place = np.full(len(gram), -1)
+    place[order] = np.arange(len(order))
+    return TriangularRows(factor, place)
+
+
+def _factorize(A: np.ndarray, check: Callable[[], None]) -> None:
+    """Overwrite a symmetric matrix by its Cholesky factor, a panel of columns at a time."""
+    for start, stop in itertools.pairwise([*range(0, len(A), _PANEL), len(A)]):
+        A[start:, start:stop] -= A[start:, :start] @ A[start:stop, :start].T
+        corner = A[start:stop, start:stop]
+        corner[:] = cholesky(corner, lower=True, check_finite=False)
+        A[stop:, start:stop] = solve_triangular(corner, A[stop:, start:stop].T, lower=True, check_finite=False).T
+        A[start:stop, stop:] = 0.0
+        check()
+
+
+def seconds_for_inner_products(n_rows: int, n_features: int, seconds_to_read: float = 0.0) -> float:
+    """Estimate what `inner_products` takes, in CPU seconds; ``seconds_to_read`` is for one entry of ``X``."""
+    n_blocks = -(-n_rows // _block(n_rows, n_features))
+    read = seconds_to_read * n_rows * n_features * (n_blocks + 1) / 2.0
+    return _SECONDS_PER_PRODUCT * n_rows**2 * n_features / 2.0 + read
+
+
+def seconds_for_triangular_rows(n_rows: float) -> float:
+    """Estimate what `triangular_rows` takes, in CPU seconds."""
+    return _SECONDS_PER_PRODUCT * n_rows**3 / 3.0
+
+
+def are_triangular_rows_worth_it(learner: Any, n_rows: float, n_features: int, n_settings: int, folds: int) -> bool:
+    """Whether a search by inner folds takes less time with `triangular_rows` than on the rows themselves.
+
+    By the estimates of the learner and of the decomposition; not counted are the inner products, which serve all
+    columns and folds.
+    """
+    inner, half = n_rows * (folds - 1) / folds, math.ceil(n_rows / 2)
+    passes = learner.cost(inner, half, float(half), n_settings)[0]
+    on_rows = learner.cost(inner, n_features, float(n_features), n_settings)[0]
+    return folds * passes + seconds_for_triangular_rows(n_rows) < folds * on_rows

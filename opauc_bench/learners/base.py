@@ -40,6 +40,7 @@ _SECONDS_TO_COMPARE = 7e-8  # per nonzero, and per feature
 # Wide rows that are made dense, or made when they are read, come in fewer.
 _CHUNK_BYTES = 1 << 26
 _DENSE_VALUES = 1 << 21
+_FIRST_FEATURES = 256  # of rows that get more and more of them
 
 
 @dataclass
@@ -186,6 +187,10 @@ class OnePassLearner(LinearRanker):
         """Allocate the state for ``n_features`` and the given settings."""
         raise TypeError(f"{type(self).__name__} has to define _begin(n_features, settings)")
 
+    def _begin_dense(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
+        """As ``_begin``, where it is known that all rows will be dense."""
+        return self._begin(n_features, settings)
+
     def _consume(self, state: State, X: Any, y: np.ndarray) -> None:
         """Update ``state`` with rows ``X`` and labels -1/+1 (int8).
 
@@ -232,7 +237,9 @@ class OnePassLearner(LinearRanker):
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
             Read in chunks, as ``X[rows]``: it may be memory-mapped and larger than memory, or make its rows when they
-            are asked for.
+            are asked for. Where later rows have more features, it can say so by ``n_leading(rows)``, those that some
+            rows and all before them have, and ``leading(n_features)``, which gives ``X`` with the first ones alone: a
+            row then costs no more than the features so far.
         stops : collection of int
             Numbers of rows after which to call ``on_stop``.
         on_stop : callable, optional
@@ -247,8 +254,12 @@ class OnePassLearner(LinearRanker):
         groups = self._identical_columns(X, order) if self._merges_identical_columns else None
         if groups is not None:
             features = groups.features
+        grows = hasattr(X, "n_leading")
         n_features = X.shape[1] if features is None else len(features)
-        state = self._begin(n_features, settings)
+        if grows:
+            n_features = min(n_features, _FIRST_FEATURES)
+        begin = self._begin_dense if grows else self._begin
+        state = begin(n_features, settings)
         state.expect(len(order))
         if groups is not None:
             state.stand_for(groups.sizes)
@@ -261,7 +272,7 @@ class OnePassLearner(LinearRanker):
         ends = sorted({*stops, len(order)})
 
         def weights(at: np.ndarray | None = None) -> np.ndarray:
-            if at is not None and groups is None and features is None:
+            if at is not None and groups is None and features is None and not grows:
                 some = np.full((len(at), n_settings), np.nan)
                 some[:, live] = state.coef_at(at)
                 return some
@@ -274,14 +285,17 @@ class OnePassLearner(LinearRanker):
             elif features is not None:
                 coef[np.ix_(features, live)] = state.coef(n_features)
             else:
-                coef[:, live if len(live) < n_settings else slice(None)] = state.coef(n_features)
+                coef[:n_features, live if len(live) < n_settings else slice(None)] = state.coef(n_features)
             return coef if at is None else coef[at]
 
         with np.errstate(over="ignore", invalid="ignore"):
             while start < len(order) and len(live):
                 end = ends[bisect_right(ends, start)]
                 rows = order[start : min(start + length, end)]
-                chunk = self._chunk(X, rows, features)
+                if grows and (n_leading := X.n_leading(rows)) > n_features:
+                    n_features = min(X.shape[1], n_leading + n_leading // 8)
+                    state = state.widened(_empty_state(begin, n_features, state.settings, n_settings > 1))
+                chunk = self._chunk(X.leading(n_features) if grows else X, rows, features)
                 self._consume(state, chunk, np.asarray(y[rows], dtype=np.int8))
                 finite = self._finite(state, chunk, n_features)
                 if not finite.all():
@@ -360,20 +374,12 @@ class OnePassLearner(LinearRanker):
 
     def _begin_pass(self, n_features: int, n_rows: int | None, settings: dict[str, np.ndarray], several: bool) -> None:
         self._several = several  # whether the pass began with several settings
-        self._state = self._empty_state(n_features, settings)
+        self._state = _empty_state(self._begin, n_features, settings, several)
         self._state.expect(n_rows)
         self._width, self._n_rows_expected = n_features, n_rows
         self._class_sums = np.zeros((2, n_features))
         self.class_counts_ = np.zeros(2)
         self.n_samples_seen_ = 0
-
-    def _empty_state(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
-        """A state before the first row, with the layout that it has in a pass that began with several settings."""
-        if not self._several or _length(settings) > 1:
-            return self._begin(n_features, settings)
-        state = self._begin(n_features, {axis: np.repeat(values, 2) for axis, values in settings.items()})
-        state.keep(np.array([0]))
-        return state
 
     def learn_rows(self, X: Any, positive: np.ndarray) -> None:
         """Learn rows; with sparse rows, only the learner's own work depends on the number of features.
@@ -458,7 +464,7 @@ class OnePassLearner(LinearRanker):
         ValueError
             If the state cannot be widened, as that of SOLAM, whose first weights depend on the number of features.
         """
-        fresh = self._empty_state(n_features, self._state.settings)
+        fresh = _empty_state(self._begin, n_features, self._state.settings, self._several)
         if self.n_samples_seen_:
             fresh = self._state.widened(fresh)
         else:
@@ -596,6 +602,20 @@ class OnePassLearner(LinearRanker):
 
     def _intercept(self, weights: np.ndarray) -> float:
         return self._threshold(weights, self._class_sums, self.class_counts_)
+
+
+def _empty_state(
+    begin: Callable[[int, dict[str, np.ndarray]], State],
+    n_features: int,
+    settings: dict[str, np.ndarray],
+    several: bool,
+) -> State:
+    """A state before the first row, with the layout of a pass that began with several settings, or with one."""
+    if not several or _length(settings) > 1:
+        return begin(n_features, settings)
+    state = begin(n_features, {axis: np.repeat(values, 2) for axis, values in settings.items()})
+    state.keep(np.array([0]))
+    return state
 
 
 def _length(settings: Mapping[str, np.ndarray]) -> int:

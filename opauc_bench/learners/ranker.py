@@ -7,6 +7,7 @@ whole training set. Everything else in the project only knows what is declared h
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,13 +16,33 @@ from .docs import complete_docstring
 from .parameters import Constraint, Real, require
 from .sklearn_api import Estimator
 
-__all__ = ["DivergenceError", "Learner", "LinearRanker"]
+__all__ = ["DivergenceError", "Learner", "LinearRanker", "Reduced"]
 
 _SHARE_OF_TRAINING = 0.7
 
 
 class DivergenceError(ArithmeticError):
     """The weights of a single model overflowed: the step size is too large for the data."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Size and cost of an equal problem in fewer dimensions.
+
+    Attributes
+    ----------
+    learner : Learner
+    n_features, n_nonzero : float
+        Dimensions, and those of them in which an average row is not zero.
+    seconds, memory_bytes : float
+        What it takes to set the problem up, once for all passes; the memory stays in use.
+    """
+
+    learner: Learner
+    n_features: int
+    n_nonzero: float
+    seconds: float
+    memory_bytes: float
 
 
 class Learner(Estimator):
@@ -94,6 +115,39 @@ class Learner(Estimator):
             accept; from a batch learner also if one of the classes is missing among the rows.
         """
         raise TypeError(f"{type(self).__name__} has to define fit_grid")
+
+    def reduced(
+        self,
+        X: Any,
+        rows: np.ndarray,
+        inner_products: Callable[[], np.ndarray] | None,
+        check: Callable[[], None],
+    ) -> tuple[Learner, Any] | None:
+        """A learner and rows that give equal scores for all settings, but for rounding, at less cost.
+
+        Several passes over parts of the same rows follow: what these have in common is computed once. What
+        ``rotation_invariant`` allows need not be repeated here.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        rows : ndarray of int
+            Those that will be used.
+        inner_products : callable or None
+            Returns the inner products of all rows of ``X``, where these are few wide rows.
+        check : callable
+            To be called again and again; what it raises ends the work.
+
+        Returns
+        -------
+        (learner, array of shape (n_samples, n_dimensions)) or None
+            None if there is no such problem.
+        """
+        return None
+
+    def reduced_size(self, n_rows: float, n_features: int, n_nonzero: float, narrow: bool) -> Reduced | None:
+        """What `reduced` gives and costs, for ``plan``; ``narrow`` if there are inner products."""
+        return None
 
     def cost(self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
         """Rough CPU seconds of ``fit_grid`` on one core, and the bytes it needs beside the data, for ``plan``.

@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Union
+from typing import Protocol as Callback
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, model_serializer
 
@@ -21,9 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["Cost", "KnownKind", "Protocol", "Section", "TrainingCost", "kind_of", "scoring_seconds", "union_of"]
 
 Cost = tuple[float, float]  # CPU seconds and bytes
-TrainingCost = Callable[[float, int], Cost]  # of training, from rows and settings
 
 _SECONDS_PER_AUC_ROW = 2.5e-8
+
+
+class TrainingCost(Callback):
+    """Cost of training."""
+
+    def __call__(self, n_rows: float, n_settings: int, folds: int = 0) -> Cost:
+        """Cost of training some settings on ``n_rows``; with ``folds``, that many times on the rows but one fold."""
+        ...
 
 
 class Section(BaseModel):

@@ -31,9 +31,10 @@ class TaskContext:
     grid : dict of axis to ndarray of shape (n_settings,)
     tuned_by : (Learner, dict) or None
         Learner and grid that are searched first; their selected values of ``task.tuned_by["axes"]`` are used.
-    narrow : ndarray or None
-        Coordinates of all rows in the span of the rows, where the learner gives the same scores on them. Settings are
-        selected on them; what is trained for the record itself is trained on the data.
+    inner_products : callable or None
+        Returns those of all rows, shape (n_samples, n_samples), where these are few wide rows.
+    coordinates : callable or None
+        Returns coordinates of all rows in the span of the rows, where these are so few that one basis serves all tasks.
     memory_bytes : float or None
         Limit of one training pass: settings go in blocks where all of them together need more.
     check_limits : callable
@@ -54,7 +55,8 @@ class TaskContext:
     learner: Any
     grid: dict[str, np.ndarray]
     tuned_by: tuple[Any, dict[str, np.ndarray]] | None = None
-    narrow: np.ndarray | None = None
+    inner_products: Callable[[], np.ndarray] | None = None
+    coordinates: Callable[[], np.ndarray] | None = None
     memory_bytes: float | None = None
     check_limits: Callable[..., None] = lambda *_: None
     partial: dict[str, Any] = field(default_factory=dict)
@@ -78,6 +80,30 @@ class TaskContext:
     def setting(self, position: int) -> dict[str, float]:
         """One setting of the grid."""
         return {axis: float(values[position]) for axis, values in self.grid.items()}
+
+    def search_problem(self, rows: np.ndarray, folds: int) -> tuple[Any, Any]:
+        """A learner and rows of a dataset on which settings are compared: equal scores, but for rounding, at less cost.
+
+        What is trained for the record itself is trained on the data.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Those that are used, in visiting order; the result need not have others.
+        folds : int
+            Inner folds: so many times, settings are trained on all of these rows but one fold.
+        """
+        if (reduced := self.learner.reduced(self.data.X, rows, self.inner_products, self.check_limits)) is not None:
+            return reduced
+        if self.inner_products is None or not self.learner.rotation_invariant:
+            return self.learner, self.data.X
+        if self.coordinates is not None:
+            return self.learner, self.coordinates()
+        from ..evaluation.span import are_triangular_rows_worth_it, triangular_rows
+
+        if not are_triangular_rows_worth_it(self.learner, len(rows), self.data.X.shape[1], self.n_settings, folds):
+            return self.learner, self.data.X
+        return self.learner, triangular_rows(self.inner_products(), rows, self.check_limits)
 
     def capped(self, train: np.ndarray, least: int) -> np.ndarray:
         """The first ``max_train`` rows of a training set, which is in random order.

@@ -153,12 +153,11 @@ class CrossValidation(SplitProtocol):
 
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
         train, _, _ = self.sizes(n_samples, max_train)
-        inner = train * (self.inner_folds - 1) / self.inner_folds
-        selection, memory = training(inner, n_settings)
+        selection, memory = training(train, n_settings, self.inner_folds)
         refit, memory_of_refit = training(train, 1)
         held_out = train / self.inner_folds
         memory = max(memory + 16.0 * held_out * n_settings, memory_of_refit)
-        return self.inner_folds * selection + scoring_seconds(train, n_settings) + refit, memory
+        return selection + scoring_seconds(train, n_settings) + refit, memory
 
     def make_split(self, context: TaskContext) -> Split:
         task = context.task
@@ -188,9 +187,12 @@ class CrossValidation(SplitProtocol):
             finished[inner_fold] = aucs
             context.keep({"inner_aucs": {k: to_json(v) for k, v in finished.items()}})
 
+        learner, X = None, None
+        if len(finished) < self.inner_folds:
+            learner, X = context.search_problem(split.train, self.inner_folds)
         return cross_validate(
-            context.learner,
-            context.data.X if context.narrow is None else context.narrow,
+            learner,
+            X,
             context.data.y,
             context.grid,
             split.train,

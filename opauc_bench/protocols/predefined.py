@@ -83,12 +83,10 @@ class Predefined(SplitProtocol):
 
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
         train, validation, _ = self.sizes(n_samples, max_train)
-        n_passes, n_rows, held_out = 1, train, validation
-        if not validation:
-            n_passes, n_rows, held_out = self.inner_folds, train * (1 - 1 / self.inner_folds), train / self.inner_folds
-        selection, memory = training(n_rows, n_settings)
+        selection, memory = training(train, n_settings, 0 if validation else self.inner_folds)
         refit, memory_of_refit = training(train, 1)
-        seconds = n_passes * (selection + scoring_seconds(held_out, n_settings)) + refit
+        seconds = selection + scoring_seconds(validation or train, n_settings) + refit
+        held_out = validation or train / self.inner_folds
         return seconds, max(memory + 16.0 * held_out * n_settings, memory_of_refit)
 
     def make_split(self, context: TaskContext) -> Split:

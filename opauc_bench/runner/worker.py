@@ -9,6 +9,7 @@ import os
 import resource
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,14 @@ from threadpoolctl import threadpool_limits
 from ..data import Dataset, open_prepared
 from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
-from ..evaluation.span import is_narrower, span_coordinates
+from ..evaluation.span import has_few_rows, inner_products, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, get_learner
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
 from ..results.record import Record, make_record
 from ..results.store import Store
 from ..task import Task, expand_grid
+from .inner_products import stored_products
 from .limits import OVERTIME, Deadline, TimeLimitReached, last_resort, memory_limit, overrun_in
 
 __all__ = [
@@ -130,7 +132,8 @@ def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dic
     tuned_by = task.tuned_by
     folder = config.prepared[task.dataset]
     data = _dataset(folder, task.fingerprint)
-    narrow = learner.rotation_invariant and not sparse.issparse(data.X) and is_narrower(*data.X.shape)
+    narrow = not sparse.issparse(data.X) and is_narrower(*data.X.shape)
+    few = narrow and has_few_rows(len(data.y))
     partial = store.read_partial(task) if store else {}
     deadline = Deadline(config.seconds, partial.get("seconds", 0.0) + time.monotonic() - started)
 
@@ -145,7 +148,8 @@ def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dic
         learner=learner,
         grid=grid,
         tuned_by=_searched(tuned_by["learner"], tuned_by["params"], tuned_by["grid"]) if tuned_by else None,
-        narrow=_coordinates(folder, task.fingerprint) if narrow else None,
+        inner_products=functools.partial(_products, folder, task.fingerprint, deadline.check) if narrow else None,
+        coordinates=functools.partial(_coordinates, folder, task.fingerprint) if few else None,
         memory_bytes=config.memory_bytes,
         check_limits=deadline.check,
         partial=partial,
@@ -249,9 +253,19 @@ def _dataset(folder: str, fingerprint: str) -> Dataset:
     return open_prepared(Path(folder), fingerprint)
 
 
+def _products(folder: str, fingerprint: str, check: Callable[..., None]) -> np.ndarray:
+    X = _dataset(folder, fingerprint).X
+    return _products_of_few(folder, fingerprint) if has_few_rows(len(X)) else stored_products(X, Path(folder), check)
+
+
+@functools.lru_cache(maxsize=1)
+def _products_of_few(folder: str, fingerprint: str) -> np.ndarray:
+    return inner_products(_dataset(folder, fingerprint).X)
+
+
 @functools.lru_cache(maxsize=1)
 def _coordinates(folder: str, fingerprint: str) -> np.ndarray:
-    return span_coordinates(_dataset(folder, fingerprint).X)
+    return span_coordinates(_products_of_few(folder, fingerprint))
 
 
 def _record(task: Task, content: dict[str, Any], seconds: float) -> Record:

@@ -102,9 +102,13 @@ class _OAM(OnePassLearner):
         self.random_state = random_state
 
     def _begin(self, n_features, settings):
-        size = int(self.buffer_size)
         if n_features > _WIDE:
+            size = int(self.buffer_size)
             return SparseBuffers.empty(settings, n_features, size, np.random.default_rng(self.random_state))
+        return self._begin_dense(n_features, settings)
+
+    def _begin_dense(self, n_features, settings):
+        size = int(self.buffer_size)
         return _Buffers(
             settings=settings,
             W=np.zeros((len(settings["eta"]), n_features)),

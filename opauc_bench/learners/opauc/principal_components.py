@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh, lu, qr
 
-__all__ = ["principal_components", "seconds_for_components"]
+__all__ = [
+    "component_coefficients",
+    "principal_components",
+    "seconds_for_coefficients",
+    "seconds_for_components",
+]
 
 _EXACT = 2048  # rows or features, up to which their Gram matrix is decomposed
 _OVERSAMPLED = 10
@@ -43,6 +50,68 @@ def _components(rows: _CentredRows, n_components: int, random_state) -> np.ndarr
     P = np.ascontiguousarray(P) if P.shape[1] else np.zeros((rows.shape[1], 1))
     P[~rows.used] = 0.0
     return P
+
+
+def component_coefficients(
+    gram: np.ndarray, n_features: int, n_components: int, random_combinations: Callable[[int], np.ndarray]
+) -> np.ndarray:
+    """C of shape (n_rows, k), such that the `principal_components` of the rows X are X'C, by the same algorithm.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_rows, n_rows)
+        Inner products of the rows, fewer than features.
+    n_features, n_components : int
+    random_combinations : callable
+        From a number to as many random combinations of the features, shape (n_rows, number): the rows times the normal
+        matrix that `principal_components` draws.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, k)
+        Its columns sum to 0.
+    """
+    n_rows = len(gram)
+    if n_rows == 0:
+        return np.zeros((0, 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if min(n_rows, n_features) <= _EXACT:
+            variances, vectors = _leading(_centred(gram), n_components)
+            C = vectors[:, _not_negligible(variances)]
+            C /= np.sqrt(np.einsum("ij,ij->j", C, _times_centred(gram, C)))
+        else:
+            size = min(n_components + _OVERSAMPLED, n_rows)
+            start = random_combinations(size)
+            Q, _ = lu(start - start.mean(axis=0), permute_l=True, check_finite=False)
+            for _ in range(_n_iterations(n_components, n_rows)):
+                Q, _ = lu(_times_centred(gram, Q), permute_l=True, check_finite=False)
+            Q, _ = qr(Q, mode="economic", check_finite=False)
+            variances, vectors = _leading(Q.T @ _times_centred(gram, Q), n_components)
+            kept = _not_negligible(variances)
+            C = Q @ (vectors[:, kept] / np.sqrt(variances[kept]))
+    return C - C.mean(axis=0) if C.shape[1] else np.zeros((n_rows, 1))
+
+
+def _centred(gram: np.ndarray) -> np.ndarray:
+    """Inner products of rows minus their mean."""
+    means = gram.mean(axis=0)
+    return gram - means - means[:, None] + means.mean()
+
+
+def _times_centred(gram: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """`_centred` times ``Q``, without a copy."""
+    product = gram @ (Q - Q.mean(axis=0))
+    product -= product.mean(axis=0)
+    return product
+
+
+def seconds_for_coefficients(n_rows: float, n_components: int) -> float:
+    """Estimate what `component_coefficients` takes, without the random combinations."""
+    dense = 9e-11
+    if n_rows <= _EXACT:
+        return 6.0 * dense * n_rows**3
+    size, n_iterations = n_components + _OVERSAMPLED, _n_iterations(n_components, int(n_rows))
+    return dense * n_rows * size * ((n_iterations + 1) * n_rows + (n_iterations + 6) * size)
 
 
 def seconds_for_components(n_rows: int, n_features: int, n_nonzero: float, n_components: int) -> float:
@@ -140,8 +209,7 @@ class _CentredRows:
         for here, chunk in self._chunks():
             for there, other in self._chunks():
                 products[here, there] = _dense(chunk @ other.T)
-        means = products.mean(axis=0)
-        return products - means - means[:, None] + means.mean()
+        return _centred(products)
 
 
 def _dense(product) -> np.ndarray:

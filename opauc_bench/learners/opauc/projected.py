@@ -14,21 +14,39 @@ a mean from the rows: OPAUC sees only differences of rows and covariances, so it
 
 from __future__ import annotations
 
+import math
+import tempfile
 from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy import sparse
 
 from ...kernels import njit
 from ..parameters import Integer, Seed
+from ..ranker import Learner, Reduced
 from ..rows import by_rows, rows_of
 from .full import OPAUC, Moments
-from .principal_components import principal_components, seconds_for_components
+from .principal_components import (
+    component_coefficients,
+    principal_components,
+    seconds_for_coefficients,
+    seconds_for_components,
+)
 
 __all__ = ["OPAUCPCA", "OPAUCRP", "OPAUCFeat"]
 
 _BLOCK = 1024  # features whose rows of P are in memory at a time
+_ROWS = 4096  # sparse rows that are projected at a time
+_DENSE_BYTES = 1 << 28  # of dense rows that are projected at a time
+_MOST_STORED = 1e9  # bytes of P
+_STORED: WeakKeyDictionary[_Projection, np.ndarray] = WeakKeyDictionary()  # no part of what is pickled
+_MOST_IN_MEMORY = 1e9  # bytes of projected rows
+_IN_CACHE = 64  # features whose rows of P stay in the second-level cache
+_DENSE_FROM = 0.3  # share of nonzero features
+_SECONDS_DENSE, _SECONDS_SPARSE = 8e-11, 4e-10  # of a multiplication and addition
 
 
 class _Projection:
@@ -38,7 +56,7 @@ class _Projection:
         self.n_features, self.n_components = n_features, n_components
 
     def forward(self, X) -> np.ndarray:
-        """Rows (CSR) times P; how rows are cut into pieces changes no bit."""
+        """Rows, CSR or dense, times P; how rows are cut into pieces changes no bit."""
         raise NotImplementedError
 
     def back_at(self, features: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -55,10 +73,13 @@ class _Selection(_Projection):
 
     def __init__(self, n_features: int, features: np.ndarray):
         super().__init__(n_features, len(features))
+        self.features = features
         self.place = np.full(n_features, -1)
         self.place[features] = np.arange(len(features))
 
     def forward(self, X):
+        if not sparse.issparse(X):
+            return X[:, self.features]
         Z = np.zeros((X.shape[0], self.n_components))
         row, place = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), self.place[X.indices]
         selected = place >= 0
@@ -77,6 +98,16 @@ class _Gaussian(_Projection):
         super().__init__(n_features, n_components)
         self.seed = int(np.random.default_rng(random_state).integers(2**63))
 
+    @property
+    def _stores(self) -> bool:
+        return 8 * self.n_features * self.n_components <= _MOST_STORED
+
+    def _stored(self) -> np.ndarray:
+        """P, which dense rows all need: drawn for the first of them."""
+        if self not in _STORED:
+            _STORED[self] = self.rows(np.arange(self.n_features))
+        return _STORED[self]
+
     def rows(self, features: np.ndarray) -> np.ndarray:
         """Rows of P, shape (len(features), n_components)."""
         P = np.empty((len(features), self.n_components))
@@ -86,6 +117,13 @@ class _Gaussian(_Projection):
         return P
 
     def forward(self, X):
+        if not sparse.issparse(X):
+            Z, step = np.zeros((len(X), self.n_components)), self.n_features if self._stores else _BLOCK
+            for start in range(0, self.n_features, step):
+                features = slice(start, min(start + step, self.n_features))
+                P = self._stored() if self._stores else self.rows(np.arange(features.start, features.stop))
+                _add_product(X[:, features], P, Z)
+            return Z
         indptr, _, data = rows_of(X)
         used, place = np.unique(X.indices, return_inverse=True)
         Z, at = np.zeros((X.shape[0], self.n_components)), indptr[:-1].copy()
@@ -181,20 +219,70 @@ class _ProjectedOPAUC(OPAUC):
         moments = super()._begin(projection.n_components, settings)
         return _Projected(**vars(moments), projection=projection)
 
+    def _chunk(self, X, rows, features):
+        if sparse.issparse(X):
+            return super()._chunk(X, rows, features)
+        return np.ascontiguousarray(X[rows], dtype=np.float64)
+
     def _consume(self, state, X, y):
         super()._consume(state, state.projection.forward(X), y)
 
-    def _seconds_to_project(self, n_nonzero, n_components):
+    def reduced(self, X, rows, inner_products, check):
+        """OPAUC on the projected rows: the projection depends on the seed alone."""
+        if X.shape[1] <= self.n_components:
+            return None
+        X, projection = by_rows(X), self._projection(X.shape[1])
+        Z = _room(X.shape[0], projection.n_components)
+        step = _ROWS if sparse.issparse(X) else max(1, _DENSE_BYTES // (8 * X.shape[1]))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            Z[some] = projection.forward(self._chunk(X, some, None))
+            check()
+        return OPAUC(eta=self.eta, lam=self.lam), Z
+
+    def reduced_size(self, n_rows, n_features, n_nonzero, narrow):
+        p = int(self.n_components)
+        if n_features <= p:
+            return None
+        draws, stored = self._draws(n_rows, n_features, n_nonzero)
+        seconds = n_rows * self._seconds_to_project(n_features, n_nonzero, p)
+        seconds += draws * self._seconds_to_draw(n_features)
+        projected = 8.0 * n_rows * p
+        return Reduced(
+            learner=OPAUC(),
+            n_features=p,
+            n_nonzero=float(p),
+            seconds=seconds,
+            memory_bytes=stored + 2.0 * _DENSE_BYTES + (projected if projected <= _MOST_IN_MEMORY else 0.0),
+        )
+
+    def _seconds_to_project(self, n_features: int, n_nonzero: float, n_components: int) -> float:
+        """Of one row, by a projection that is there."""
+        return 0.0
+
+    def _seconds_to_draw(self, n_features: int) -> float:
+        """Of the projection."""
         return 0.0
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         p = min(int(self.n_components), n_features)
         opauc = super().seconds_per_row(p, p, n_settings)
-        return opauc + (self._seconds_to_project(n_nonzero, p) if p < n_features else 0.0)
+        return opauc + (self._seconds_to_project(n_features, n_nonzero, p) if p < n_features else 0.0)
 
     def memory_bytes(self, n_features, n_settings):
         opauc = super().memory_bytes(min(int(self.n_components), n_features), n_settings)
         return opauc + 8.0 * n_features * (n_settings + 2)
+
+    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        seconds, memory = super().cost(n_rows, n_features, n_nonzero, n_settings)
+        if n_features <= self.n_components:
+            return seconds, memory
+        draws, stored = self._draws(n_rows, n_features, n_nonzero)
+        return seconds + (draws + 1) * self._seconds_to_draw(n_features), memory + stored
+
+    def _draws(self, n_rows: float, n_features: int, n_nonzero: float) -> tuple[int, float]:
+        """How often the projection is drawn for some rows, and the bytes of it that are stored."""
+        return 0, 0.0
 
 
 class OPAUCFeat(_ProjectedOPAUC):
@@ -210,8 +298,8 @@ class OPAUCRP(_ProjectedOPAUC):
 
     Notes
     -----
-    The projection is not stored: a feature's row of it is drawn again for each chunk of rows that needs it, and once
-    more for the weights at the end.
+    For sparse rows the projection is not stored: a feature's row of it is drawn again for each chunk of rows that needs
+    it, and once more for the weights at the end. For dense rows it is, unless it takes more than 1 GB.
     """
 
     def _projection(self, n_features):
@@ -219,8 +307,17 @@ class OPAUCRP(_ProjectedOPAUC):
             return _Selection(n_features, np.arange(n_features))
         return _Gaussian(n_features, int(self.n_components), self.random_state)
 
-    def _seconds_to_project(self, n_nonzero, n_components):
-        return n_nonzero * (2e-5 + 1.2e-8 * n_components)
+    def _seconds_to_project(self, n_features, n_nonzero, n_components):
+        return n_nonzero * n_components * (_SECONDS_DENSE if n_nonzero > _DENSE_FROM * n_features else _SECONDS_SPARSE)
+
+    def _seconds_to_draw(self, n_features):
+        return 2.2e-8 * n_features * self.n_components
+
+    def _draws(self, n_rows, n_features, n_nonzero):
+        size = 8.0 * n_features * self.n_components
+        if n_nonzero <= _DENSE_FROM * n_features:
+            return math.ceil(n_rows / _ROWS), 0.0
+        return (1, size) if size <= _MOST_STORED else (math.ceil(8.0 * n_rows * n_features / _DENSE_BYTES), 0.0)
 
 
 class OPAUCPCA(_ProjectedOPAUC):
@@ -278,13 +375,137 @@ class OPAUCPCA(_ProjectedOPAUC):
         finally:
             del self._basis
 
+    def reduced(self, X, rows, inner_products, check):
+        """The components of any of the rows from inner products alone, where the rows are few and wide."""
+        if inner_products is None or X.shape[1] <= self.n_components:
+            return None
+        combinations = _RandomCombinations(X, self.random_state, check)
+        return OPAUCPCAFromInnerProducts(self, X.shape[1], combinations), inner_products()
+
+    def reduced_size(self, n_rows, n_features, n_nonzero, narrow):
+        if not narrow or n_features <= self.n_components:
+            return None
+        return Reduced(
+            learner=OPAUCPCAFromInnerProducts(self, n_features, None),
+            n_features=math.ceil(n_rows),
+            n_nonzero=float(n_rows),
+            seconds=_SECONDS_DENSE * n_rows * n_features * self.n_components,
+            memory_bytes=8.0 * (n_rows + n_features) * self.n_components + _DENSE_BYTES,
+        )
+
     def cost(self, n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
         p = min(int(self.n_components), n_features, n_rows)
         seconds, memory = super().cost(n_rows, n_features, n_nonzero, n_settings)
         return seconds + seconds_for_components(n_rows, n_features, n_nonzero, p), memory + 32.0 * n_features * p
 
-    def _seconds_to_project(self, n_nonzero, n_components):
+    def _seconds_to_project(self, n_features, n_nonzero, n_components):
         return 1e-9 * n_nonzero * n_components
+
+
+class OPAUCPCAFromInnerProducts(Learner):
+    """OPAUC on principal components of some rows, from the inner products of all rows.
+
+    With the training rows X, the components are P = X'C, and any row x has P'x = C'(X x). So what takes the place of a
+    row are its inner products with all rows, and weights v on the components become weights C v on the training rows.
+
+    Parameters
+    ----------
+    learner : OPAUCPCA
+    n_features : int
+        Of the rows themselves.
+    random_combinations : callable
+        From k to k random combinations of the features of all rows, shape (n_samples, k).
+    """
+
+    grid_axes = OPAUCPCA.grid_axes
+
+    def __init__(self, learner, n_features, random_combinations):
+        self.learner = learner
+        self.n_features = n_features
+        self.random_combinations = random_combinations
+
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        learner, order = self.learner, np.arange(X.shape[0]) if order is None else np.asarray(order)
+        gram = np.empty((len(order), len(order)))
+        for start in range(0, len(order), _BLOCK):
+            gram[start : start + _BLOCK] = X[order[start : start + _BLOCK]][:, order]
+        C = component_coefficients(
+            gram, self.n_features, int(learner.n_components), lambda k: self.random_combinations(k)[order]
+        )
+        V = OPAUC(eta=learner.eta, lam=learner.lam).fit_grid(gram @ C, np.asarray(y)[order], grid, on_chunk=on_chunk)
+        W = np.zeros((X.shape[0], V.shape[1]))
+        W[order] = C @ V
+        return W
+
+    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        p = min(int(self.learner.n_components), int(n_rows))
+        seconds, memory = OPAUC().cost(n_rows, p, float(p), n_settings)
+        components = seconds_for_coefficients(n_rows, p)
+        return seconds + components, memory + 8.0 * n_rows * (n_rows + 4 * p) + 8.0 * n_features * n_settings
+
+
+class _RandomCombinations:
+    """X times a normal matrix of as many columns as asked for, which is kept for the next time."""
+
+    def __init__(self, X, random_state, check):
+        self.X, self.random_state, self.check = X, random_state, check
+        self.found: dict[int, np.ndarray] = {}
+
+    def __call__(self, k):
+        if k not in self.found:
+            Omega = np.random.default_rng(self.random_state).standard_normal((self.X.shape[1], k))
+            self.found[k] = np.empty((self.X.shape[0], k))
+            step = max(1, _DENSE_BYTES // (8 * self.X.shape[1]))
+            for start in range(0, self.X.shape[0], step):
+                rows = np.arange(start, min(start + step, self.X.shape[0]))
+                np.matmul(np.asarray(self.X[rows], dtype=np.float64), Omega, out=self.found[k][rows[0] : rows[-1] + 1])
+                self.check()
+        return self.found[k]
+
+
+def _room(n: int, p: int) -> np.ndarray:
+    """Zeros of shape (n, p); in a file without a name where they are many."""
+    if 8 * n * p <= _MOST_IN_MEMORY:
+        return np.zeros((n, p))
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, np.float64, "w+", shape=(n, p))
+
+
+@njit(fastmath={"contract"})
+def _add_product(X, P, Z):
+    """Z += X P, every sum in the order of the features: four rows by four features at a time."""
+    n, d = X.shape
+    whole = n - n % 4
+    for begin in range(0, d, _IN_CACHE):
+        end = min(begin + _IN_CACHE, d)
+        fours = end - (end - begin) % 4
+        for t in range(0, whole, 4):
+            for e in range(begin, fours, 4):
+                _add_four_by_four(X[t : t + 4, e : e + 4], P[e : e + 4], Z[t : t + 4])
+            for e in range(fours, end):
+                for k in range(t, t + 4):
+                    _add_multiple(X[k, e], P[e], Z[k])
+        for t in range(whole, n):
+            for e in range(begin, end):
+                _add_multiple(X[t, e], P[e], Z[t])
+
+
+@njit(fastmath={"contract"}, inline="always")
+def _add_four_by_four(X, P, Z):
+    P0, P1, P2, P3 = P[0], P[1], P[2], P[3]
+    Z0, Z1, Z2, Z3 = Z[0], Z[1], Z[2], Z[3]
+    for c in range(Z.shape[1]):
+        p0, p1, p2, p3 = P0[c], P1[c], P2[c], P3[c]
+        Z0[c] = (((Z0[c] + X[0, 0] * p0) + X[0, 1] * p1) + X[0, 2] * p2) + X[0, 3] * p3
+        Z1[c] = (((Z1[c] + X[1, 0] * p0) + X[1, 1] * p1) + X[1, 2] * p2) + X[1, 3] * p3
+        Z2[c] = (((Z2[c] + X[2, 0] * p0) + X[2, 1] * p1) + X[2, 2] * p2) + X[2, 3] * p3
+        Z3[c] = (((Z3[c] + X[3, 0] * p0) + X[3, 1] * p1) + X[3, 2] * p2) + X[3, 3] * p3
+
+
+@njit(fastmath={"contract"}, inline="always")
+def _add_multiple(x, p, z):
+    for c in range(len(z)):
+        z[c] += x * p[c]
 
 
 @njit(fastmath={"contract"})
@@ -293,8 +514,6 @@ def _add_block(P, start, indptr, place, data, at, Z):
     for t in range(len(Z)):
         z, e = Z[t], at[t]
         while e < indptr[t + 1] and place[e] < start + len(P):
-            p, v = P[place[e] - start], data[e]
-            for c in range(len(z)):
-                z[c] += v * p[c]
+            _add_multiple(data[e], P[place[e] - start], z)
             e += 1
         at[t] = e
