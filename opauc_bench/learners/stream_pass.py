@@ -1,0 +1,271 @@
+"""A pass over the rows of a stream: rows are learnt as they come, by one setting or by several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .ranker import DivergenceError, LinearRanker
+from .rows import add_class_sums, csr_of, rows_between
+from .snapshot import from_tree
+from .state import State, empty_state, n_settings_of
+
+__all__ = ["LONGEST_CHUNK", "StreamPass"]
+
+LONGEST_CHUNK = 4096
+_DENSE_VALUES = 1 << 21  # of sparse rows that are made dense at a time
+
+
+class StreamPass(LinearRanker):
+    """Base class of learners that see every example once, as rows of a stream: without scikit-learn's checks.
+
+    ``start_pass``, then ``learn_rows``, ``current_weights`` and ``widen`` in any order, at last ``finish_pass``.
+    Subclasses implement ``_begin`` and ``_consume``.
+    """
+
+    # Whether rows are given to ``_consume`` as CSR rather than dense.
+    _sparse_chunks = False
+
+    def _begin(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
+        """Allocate the state for ``n_features`` and the given settings."""
+        raise TypeError(f"{type(self).__name__} has to define _begin(n_features, settings)")
+
+    def _begin_dense(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
+        """As ``_begin``, where it is known that all rows will be dense."""
+        return self._begin(n_features, settings)
+
+    def _consume(self, state: State, X: Any, y: np.ndarray) -> None:
+        """Update ``state`` with rows ``X`` and labels -1/+1 (int8).
+
+        Rows are dense, or where ``_sparse_chunks`` CSR, with no feature stored twice and no zero stored.
+        """
+        raise TypeError(f"{type(self).__name__} has to define _consume(state, X, y)")
+
+    def _chunk(self, X, rows: np.ndarray, features: np.ndarray | None):
+        """Rows of ``X`` in the form that the kernel reads."""
+        chunk = X[rows]
+        if sparse.issparse(chunk):
+            if chunk.dtype != np.float64:
+                chunk = chunk.astype(np.float64)
+            if not self._sparse_chunks:
+                return chunk.toarray()
+            if features is not None:
+                chunk = chunk[:, features]
+            chunk.sum_duplicates()
+            if not chunk.data.all():
+                chunk.eliminate_zeros()
+            return chunk
+        if features is not None:
+            chunk = chunk[:, features]
+        chunk = np.ascontiguousarray(chunk, dtype=np.float64)
+        return csr_of(chunk) if self._sparse_chunks else chunk
+
+    def start_pass(
+        self, n_features: int, n_rows: int | None = None, grid: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        """Forget everything and begin a pass with the estimator's own setting, or with every setting of a grid.
+
+        Parameters
+        ----------
+        n_features : int
+        n_rows : int, optional
+            How many rows will come, if that is known.
+        grid : mapping of axis name to array of shape (n_settings,), optional
+            As in ``fit_grid``. Before ``finish_pass``, ``keep_settings`` has to leave one.
+
+        Raises
+        ------
+        ValueError
+            If a parameter has a value that its constraint does not accept.
+        """
+        self.check_params()
+        settings = self._settings(grid) if grid else self._own_setting()
+        self._begin_pass(n_features, n_rows, settings, n_settings_of(settings) > 1)
+
+    def _begin_pass(self, n_features: int, n_rows: int | None, settings: dict[str, np.ndarray], several: bool) -> None:
+        self._several = several  # whether the pass began with several settings
+        self._state = empty_state(self._begin, n_features, settings, several)
+        self._state.expect(n_rows)
+        self._width, self._n_rows_expected = n_features, n_rows
+        self._class_sums = np.zeros((2, n_features))
+        self.class_counts_ = np.zeros(2)
+        self.n_samples_seen_ = 0
+
+    def learn_rows(self, X: Any, positive: np.ndarray) -> None:
+        """Learn rows; with sparse rows, only the learner's own work depends on the number of features.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n, n_features)
+            As many features as given to ``start_pass`` or ``widen``, finite values.
+        positive : ndarray of bool, shape (n,)
+        """
+        signs = np.where(positive, 1, -1).astype(np.int8)
+        length = LONGEST_CHUNK
+        if sparse.issparse(X) and not self._sparse_chunks:
+            length = min(length, max(1, _DENSE_VALUES // X.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, X.shape[0], length):
+                rows = slice(first, min(first + length, X.shape[0]))
+                if sparse.issparse(X):
+                    chunk = rows_between(X, rows.start, rows.stop)
+                    plain = add_class_sums(chunk, positive[rows], self._class_sums)
+                    if not (plain and self._sparse_chunks):
+                        chunk = self._chunk(chunk, np.arange(chunk.shape[0]), None)
+                else:
+                    chunk = self._chunk(X, np.arange(rows.start, rows.stop), None)
+                self._consume(self._state, chunk, signs[rows])
+        for k, members in enumerate((positive, ~positive)):
+            self.class_counts_[k] += np.count_nonzero(members)
+            if not sparse.issparse(X):
+                self._class_sums[k] += X[members].sum(axis=0)
+        self.n_samples_seen_ += X.shape[0]
+
+    def score_rows(self, features: np.ndarray, values: sparse.csr_matrix) -> np.ndarray:
+        """Scores of rows under the weights as they are, finite or not, shape (n, n_live).
+
+        Parameters
+        ----------
+        features : ndarray of int, shape (k,)
+            Those that the rows have.
+        values : csr_matrix of shape (n, k)
+            Of these features.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return values @ self._state.coef_at(features)
+
+    @property
+    def n_rows_expected(self) -> int | None:
+        """How many rows the pass was begun for, if that was known."""
+        return self._n_rows_expected
+
+    @property
+    def live_settings(self) -> dict[str, np.ndarray]:
+        """Values of the grid axes of the settings in this pass, each of shape (n_live,)."""
+        return self._state.settings
+
+    def keep_settings(self, columns: np.ndarray) -> None:
+        """Go on with some of the live settings only, by their positions; if that is one, it becomes the estimator's."""
+        self._state.keep(columns)
+        if len(columns) == 1:
+            self.set_params(**{axis: float(values[0]) for axis, values in self._state.settings.items()})
+
+    def finite_settings(self, n_features: int) -> np.ndarray:
+        """Which live settings have finite weights at the first features, shape (n_live,)."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._state.finite(n_features)
+
+    def current_weights(self, features: np.ndarray | None = None) -> np.ndarray:
+        """Weights as they are now, finite or not, of all features or at some ``features``, which may repeat."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if features is None:
+                return self._state.coef(self._width)[:, 0].copy()
+            return self._state.coef_at(features)[:, 0]
+
+    def trained_intercepts(self) -> np.ndarray | None:
+        """Intercepts of the live settings as they are now, shape (n_live,); None if the learner trains none."""
+        return None
+
+    def widen(self, n_features: int) -> None:
+        """Make room for more features, which have weight 0 until a row has them.
+
+        Raises
+        ------
+        ValueError
+            If the state cannot be widened, as that of SOLAM, whose first weights depend on the number of features.
+        """
+        fresh = empty_state(self._begin, n_features, self._state.settings, self._several)
+        if self.n_samples_seen_:
+            fresh = self._state.widened(fresh)
+        else:
+            fresh.expect(self._n_rows_expected)
+        self._state, self._width = fresh, n_features
+        sums, self._class_sums = self._class_sums, np.zeros((2, n_features))
+        self._class_sums[:, : sums.shape[1]] = sums
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what a pass remembers, to go on with it elsewhere by `restore`.
+
+        Returns
+        -------
+        dict
+            A tree of arrays, numbers and text, which can be stored without pickle. Arrays are not copied.
+
+        Raises
+        ------
+        TypeError
+            If the state has an attribute that is neither of these nor a random generator.
+        """
+        return {
+            "n_features": self._width,
+            "n_rows_expected": self._n_rows_expected,
+            "several": self._several,
+            "n_rows": self.n_samples_seen_,
+            "class_counts": self.class_counts_,
+            "class_sums": self._class_sums,
+            "state": self._state.snapshot(),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Begin a pass where `snapshot` was called: rows that follow change the weights as they would have there.
+
+        The parameters have to be the same, those of ``grid_axes`` aside.
+
+        Raises
+        ------
+        ValueError
+            If ``saved`` is not from a learner of this class with these parameters.
+        """
+        try:
+            n_features, n_rows, several = (saved[name] for name in ("n_features", "n_rows_expected", "several"))
+            settings = {axis: np.asarray(values, dtype=float) for axis, values in saved["state"]["settings"].items()}
+            if set(settings) != set(self.grid_axes) or type(n_features) is not int or type(several) is not bool:
+                raise TypeError
+            self._begin_pass(n_features, n_rows, self._settings(settings), several)
+            if several and self._state.n_live == 1:
+                self.set_params(**{axis: float(values[0]) for axis, values in settings.items()})
+            # The sums have been cut to the features in use, if the pass was finished.
+            sums = saved["class_sums"]
+            self._class_sums[:, : sums.shape[1]] = sums
+            self.class_counts_ = from_tree(self.class_counts_, saved["class_counts"], name="class_counts")
+            self.n_samples_seen_ = from_tree(self.n_samples_seen_, saved["n_rows"], name="n_rows")
+            self._state.restore(saved["state"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{type(self).__name__}: this is no state of a pass ({error!r})") from error
+
+    def finish_pass(self, n_features: int | None = None):
+        """Set ``coef_`` and ``intercept_`` from the rows so far; more rows may follow.
+
+        Parameters
+        ----------
+        n_features : int, optional
+            The first features, if there is room for more.
+
+        Raises
+        ------
+        DivergenceError
+            If a weight is not finite.
+        """
+        n_features = n_features or self._class_sums.shape[1]
+        self._class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
+        weights = self.current_weights()[:n_features]
+        if not np.isfinite(weights).all():
+            raise self.overflowed()
+        self.coef_ = weights[None, :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.intercept_ = np.array([self._intercept(weights)])
+        return self
+
+    def overflowed(self) -> DivergenceError:
+        """The error that says so."""
+        return DivergenceError(
+            f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
+            f"({', '.join(f'{axis}={getattr(self, axis):g}' for axis in self.grid_axes)}): "
+            "take smaller steps, or scale the features to [-1, 1]"
+        )
+
+    def _intercept(self, weights: np.ndarray) -> float:
+        return self._threshold(weights, self._class_sums, self.class_counts_)
