@@ -980,6 +980,13 @@ def test_reused_records_are_referred_to_and_not_copied(borrower, command, idle):
     assert snapshot(lender) == lent
 
 
+def test_plan_finds_reused_records_before_data_are_prepared(borrower, command, monkeypatch, tmp_path):
+    monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(tmp_path / "empty"))
+    plan = command("plan", "other.yaml", "--offline", cwd=borrower[0])
+    assert "2 tasks done, 0 to do" in plan.stdout
+    assert not (tmp_path / "empty").exists()
+
+
 def test_run_with_all_records_in_another_folder_writes_nothing_the_second_time(borrowed, command, idle):
     desk, folder, _ = borrowed
     before = snapshot(folder)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..errors import ConfigError
 from ..learners import ESTIMATOR
 from ..plan import is_left_out, make_plan
+from ..results.manifest import DatasetFacts, find_manifest
 from ..results.record import Record
 from ..results.reuse import find_reusable
 from ..results.store import Records
@@ -55,7 +56,7 @@ class LocalPlan:
 def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
     """Plan an experiment on the data of this machine; for datasets that are not prepared, on known or stated sizes."""
     session = recorded.session
-    shapes = shapes_of(session, {**recorded.manifest.datasets, **local.facts()})
+    shapes = shapes_of(session, {**_reused_facts(session), **recorded.manifest.datasets, **local.facts()})
     selections, selected = Records(), {}
     if selecting := selecting_plan(session, shapes):
         selections = find_reusable(session.reuse, {task.id for task in selecting})
@@ -72,6 +73,12 @@ def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
     _refuse_sparse(session, shapes, tasks)
     without = {task.id for task in tasks if recorded.records.of(task) is None and task.id is not None}
     return LocalPlan(tasks, find_reusable(session.reuse, without) if without else Records(), selections)
+
+
+def _reused_facts(session: Session) -> dict[str, DatasetFacts]:
+    """What the folders under ``reuse`` know of datasets, so that their records are found before data are prepared."""
+    manifests = [find_manifest(folder) for folder in reversed(session.reuse)]
+    return {name: facts for manifest in manifests if manifest for name, facts in manifest.datasets.items()}
 
 
 def selecting_plan(session: Session, shapes) -> list[Task]:
