@@ -245,8 +245,17 @@ class _Training:
         seconds, memory = search.learner.cost(*size, -(-n_settings // n_passes))
         return search.seconds + folds * n_passes * seconds, search.memory_bytes + memory
 
+    @property
+    def _narrow(self) -> bool:
+        return not self.shape.is_sparse and is_narrower(self.shape.n_samples, self.shape.n_features)
+
+    @property
+    def _learner(self) -> Any:
+        learner = self.column.estimator
+        return learner.given_inner_products(lambda: None) if self._narrow else learner
+
     def _on_rows(self, n_rows: float, n_settings: int) -> tuple[float, float]:
-        shape, learner = self.shape, self.column.estimator
+        shape, learner = self.shape, self._learner
         size = (n_rows, shape.n_features, shape.density * shape.n_features)
         n_passes = learner.n_passes(*size, n_settings, self.limit)
         seconds, memory = learner.cost(*size, -(-n_settings // n_passes))
@@ -256,15 +265,14 @@ class _Training:
 
     def _search(self, n_rows: float, n_settings: int, folds: int) -> _Search | None:
         """What a search by inner folds of ``n_rows`` works on, if not the data; see `TaskContext.search_problem`."""
-        shape, learner = self.shape, self.column.estimator
+        shape, learner, narrow = self.shape, self._learner, self._narrow
         n, d = shape.n_samples, shape.n_features
-        narrow = not shape.is_sparse and is_narrower(n, d)
         # Inner products are computed once for a dataset, whatever the number of its columns.
         common = 0.0
         if narrow and not has_few_rows(n):
             to_read = _SECONDS_TO_GENERATE if shape.generated else 0.0
             common = seconds_for_inner_products(n, d, to_read) / self.n_repetitions
-        if (reduced := learner.reduced_size(n_rows, d, shape.density * d, narrow)) is not None:
+        if (reduced := learner.reduced_size(n_rows, d, shape.density * d)) is not None:
             seconds = reduced.seconds + common + (_SECONDS_TO_GENERATE * n_rows * d if shape.generated else 0.0)
             return _Search(reduced.learner, reduced.n_features, reduced.n_nonzero, seconds, reduced.memory_bytes)
         if not narrow or not learner.rotation_invariant:

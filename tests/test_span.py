@@ -139,42 +139,49 @@ def test_the_reduced_problem_has_equal_scores(name, form, wide, monkeypatch):
     X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)  # distinct variances
     learner, train, held_out = small(name), np.arange(40), np.arange(40, 50)
     calls = []
-    products = None if form is sparse.csr_matrix else lambda: X @ X.T
-    reduced = learner.reduced(form(X), np.arange(50), products, lambda: calls.append(1))
+    if form is not sparse.csr_matrix:
+        learner = learner.given_inner_products(lambda: X @ X.T)
+    reduced = learner.reduced(form(X), np.arange(50), lambda: calls.append(1))
     if reduced is None:
-        assert (name, products) == ("opauc_pca", None)
+        assert (name, form) == ("opauc_pca", sparse.csr_matrix)
         return
     other, Z = reduced
     values = grid_of(learner)
-    want = X[held_out] @ learner.fit_grid(form(X), y, values, order=train)
+    want = X[held_out] @ small(name).fit_grid(form(X), y, values, order=train)
     np.testing.assert_allclose(
         Z[held_out] @ other.fit_grid(Z, y, values, order=train), want, atol=1e-10 * np.abs(want).max()
     )
     assert len(calls) == 8 or name == "opauc_pca"
-    assert learner.reduced(form(X[:, :4]), np.arange(50), products, lambda: None) is None
+    on_data = X[held_out] @ learner.fit_grid(form(X), y, values, order=train, on_chunk=lambda n_rows: None)
+    np.testing.assert_allclose(on_data, want, atol=1e-10 * np.abs(want).max())
+    assert learner.reduced(form(X[:, :4]), np.arange(50), lambda: None) is None
 
 
-@pytest.mark.parametrize("n_components", [3, 30, 1000])
+@pytest.mark.parametrize("n_components", [3, 30, 250])
 def test_components_from_inner_products_are_those_of_the_randomised_algorithm(n_components, wide, monkeypatch):
     monkeypatch.setattr(principal_components, "_EXACT", 20)
     X, y = wide
     X = X + 0.1 * np.random.default_rng(0).normal(size=X.shape)
     learner, train, held_out = OPAUCPCA(n_components=n_components, random_state=3), np.arange(40), np.arange(40, 60)
     monkeypatch.setattr("opauc_bench.learners.opauc.projected._DENSE_BYTES", 8 * 300 * 7)
-    if n_components == 1000:
-        assert learner.reduced(X, train, lambda: X @ X.T, lambda: None) is None
-        learner.set_params(n_components=250)
-    other, K = learner.reduced(X, train, lambda: X @ X.T, lambda: None)
     values = grid_of(learner)
     want = X[held_out] @ learner.fit_grid(X, y, values, order=train)
+    informed = learner.given_inner_products(lambda: X @ X.T)
+    other, K = informed.reduced(X, train, lambda: None)
     for _ in range(2):
-        got = K[held_out] @ other.fit_grid(K, y, values, order=train)
-        np.testing.assert_allclose(got, want, atol=1e-9 * np.abs(want).max())
+        for found in (
+            K[held_out] @ other.fit_grid(K, y, values, order=train),
+            X[held_out] @ informed.fit_grid(X, y, values, order=train),
+        ):
+            np.testing.assert_allclose(found, want, atol=1e-9 * np.abs(want).max())
 
 
 def test_components_from_inner_products_of_rows_that_do_not_vary_or_overflow(wide):
     _, y = wide
-    other, K = OPAUCPCA(n_components=3).reduced(X := np.ones((60, 300)), np.arange(60), lambda: X @ X.T, lambda: None)
+    X = np.ones((60, 300))
+    informed = OPAUCPCA(n_components=3).given_inner_products(lambda: X @ X.T)
+    other, K = informed.reduced(X, np.arange(60), lambda: None)
+    assert not informed.fit_grid(X, y, {"eta": np.array([0.1, 0.2])}).any()
     assert not other.fit_grid(K, y, {"eta": np.array([0.1, 0.2])}).any()
     with np.errstate(over="ignore"):
         assert np.isnan(other.fit_grid(1e308 * K, y, {"eta": np.array([0.1, 0.2])})).any()
@@ -197,7 +204,7 @@ def test_dense_rows_are_projected_to_the_bits_of_sparse_ones(n):
 def test_many_projected_rows_are_in_a_file(wide, monkeypatch):
     monkeypatch.setattr("opauc_bench.learners.opauc.projected._MOST_IN_MEMORY", 0)
     X, _ = wide
-    _, Z = small("opauc_rp").reduced(X, np.arange(50), None, lambda: None)
+    _, Z = small("opauc_rp").reduced(X, np.arange(50), lambda: None)
     assert isinstance(Z, np.memmap)
     assert Z[:50].any(axis=1).sum() == 49
     assert not Z[50:].any()

@@ -116,13 +116,17 @@ class Learner(Estimator):
         """
         raise TypeError(f"{type(self).__name__} has to define fit_grid")
 
-    def reduced(
-        self,
-        X: Any,
-        rows: np.ndarray,
-        inner_products: Callable[[], np.ndarray] | None,
-        check: Callable[[], None],
-    ) -> tuple[Learner, Any] | None:
+    def given_inner_products(self, inner_products: Callable[[], np.ndarray]) -> Self:
+        """This learner, or a copy that trains with less work on a dataset of few wide rows.
+
+        Parameters
+        ----------
+        inner_products : callable
+            Returns those of all rows of the dataset, shape (n_samples, n_samples).
+        """
+        return self
+
+    def reduced(self, X: Any, rows: np.ndarray, check: Callable[[], None]) -> tuple[Learner, Any] | None:
         """A learner and rows that give equal scores for all settings, but for rounding, at less cost.
 
         Several passes over parts of the same rows follow: what these have in common is computed once. What
@@ -133,8 +137,6 @@ class Learner(Estimator):
         X : ndarray or CSR matrix of shape (n_samples, n_features)
         rows : ndarray of int
             Those that will be used.
-        inner_products : callable or None
-            Returns the inner products of all rows of ``X``, where these are few wide rows.
         check : callable
             To be called again and again; what it raises ends the work.
 
@@ -145,8 +147,8 @@ class Learner(Estimator):
         """
         return None
 
-    def reduced_size(self, n_rows: float, n_features: int, n_nonzero: float, narrow: bool) -> Reduced | None:
-        """What `reduced` gives and costs, for ``plan``; ``narrow`` if there are inner products."""
+    def reduced_size(self, n_rows: float, n_features: int, n_nonzero: float) -> Reduced | None:
+        """What `reduced` gives and costs, for ``plan``."""
         return None
 
     def cost(self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:

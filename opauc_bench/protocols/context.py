@@ -65,6 +65,8 @@ class TaskContext:
     cpu_seconds_before: float = 0.0
 
     def __post_init__(self):
+        if self.inner_products is not None:
+            self.learner = self.learner.given_inner_products(self.inner_products)
         self._cpu_start = time.process_time() - self.cpu_seconds_before
 
     @property
@@ -93,7 +95,7 @@ class TaskContext:
         folds : int
             Inner folds: so many times, settings are trained on all of these rows but one fold.
         """
-        if (reduced := self.learner.reduced(self.data.X, rows, self.inner_products, self.check_limits)) is not None:
+        if (reduced := self.learner.reduced(self.data.X, rows, self.check_limits)) is not None:
             return reduced
         if self.inner_products is None or not self.learner.rotation_invariant:
             return self.learner, self.data.X

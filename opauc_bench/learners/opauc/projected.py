@@ -14,11 +14,12 @@ a mean from the rows: OPAUC sees only differences of rows and covariances, so it
 
 from __future__ import annotations
 
+import functools
 import math
 import tempfile
 from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -227,7 +228,7 @@ class _ProjectedOPAUC(OPAUC):
     def _consume(self, state, X, y):
         super()._consume(state, state.projection.forward(X), y)
 
-    def reduced(self, X, rows, inner_products, check):
+    def reduced(self, X, rows, check):
         """OPAUC on the projected rows: the projection depends on the seed alone."""
         if X.shape[1] <= self.n_components:
             return None
@@ -240,7 +241,7 @@ class _ProjectedOPAUC(OPAUC):
             check()
         return OPAUC(eta=self.eta, lam=self.lam), Z
 
-    def reduced_size(self, n_rows, n_features, n_nonzero, narrow):
+    def reduced_size(self, n_rows, n_features, n_nonzero):
         p = int(self.n_components)
         if n_features <= p:
             return None
@@ -344,6 +345,7 @@ class OPAUCPCA(_ProjectedOPAUC):
 
     streams = False
     supports_stops = False
+    _inner_products = None  # of all rows of a dataset, where they are at hand
 
     @property
     def partial_fit(self):
@@ -353,40 +355,58 @@ class OPAUCPCA(_ProjectedOPAUC):
     def _projection(self, n_features):
         return _Components(self._basis)
 
-    def _with_basis(self, X, order):
-        self.check_params()
-        learner = copy(self)
-        learner._basis = principal_components(X, order, int(self.n_components), self.random_state)
-        return learner
-
     def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
         self._settings(grid)
-        X = by_rows(X)
+        X, learner = by_rows(X), copy(self)
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
-        return super(OPAUCPCA, self._with_basis(X, order)).fit_grid(X, y, grid, order=order, on_chunk=on_chunk)
+        learner._basis = self._basis_of(X, order, (lambda: on_chunk(0)) if on_chunk else (lambda: None))
+        return super(OPAUCPCA, learner).fit_grid(X, y, grid, order=order, on_chunk=on_chunk)
 
     def fit(self, X, y):
         from sklearn.utils.validation import check_X_y
 
         checked, _ = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, order="C", estimator=self)
-        self._basis = self._with_basis(checked, np.arange(checked.shape[0]))._basis
+        self.check_params()
+        order = np.arange(checked.shape[0])
+        self._basis = principal_components(checked, order, int(self.n_components), self.random_state)
         try:
             return super().fit(X, y)
         finally:
             del self._basis
 
-    def reduced(self, X, rows, inner_products, check):
-        """The components of any of the rows from inner products alone, where the rows are few and wide."""
-        if inner_products is None or X.shape[1] <= self.n_components:
-            return None
-        combinations = _RandomCombinations(X, self.random_state, check)
-        return OPAUCPCAFromInnerProducts(self, X.shape[1], combinations), inner_products()
+    def given_inner_products(self, inner_products):
+        """A copy that takes the components of any rows of that dataset from the inner products."""
+        learner = copy(self)
+        learner._inner_products = inner_products
+        learner._random_combinations = _RandomCombinations()
+        return learner
 
-    def reduced_size(self, n_rows, n_features, n_nonzero, narrow):
-        if not narrow or n_features <= self.n_components:
+    def reduced(self, X, rows, check):
+        """The components of any of the rows from inner products alone."""
+        if self._inner_products is None or X.shape[1] <= self.n_components:
+            return None
+        return OPAUCPCAFromInnerProducts(self, self._combinations(X, check), X.shape[1]), self._inner_products()
+
+    def _combinations(self, X, check):
+        return functools.partial(self._random_combinations, X, self.random_state, check)
+
+    def _basis_of(self, X, order, check):
+        """P of the rows ``order``."""
+        if self._inner_products is None or X.shape[1] <= self.n_components:
+            return principal_components(X, order, int(self.n_components), self.random_state)
+        gram, C = _coefficients(self, self._inner_products(), order, self._combinations(X, check), X.shape[1])
+        del gram
+        P, step = np.zeros((X.shape[1], C.shape[1])), max(1, _DENSE_BYTES // (8 * X.shape[1]))
+        for start in range(0, len(order), step):
+            P += np.asarray(X[order[start : start + step]], dtype=np.float64).T @ C[start : start + step]
+            check()
+        return P
+
+    def reduced_size(self, n_rows, n_features, n_nonzero):
+        if self._inner_products is None or n_features <= self.n_components:
             return None
         return Reduced(
-            learner=OPAUCPCAFromInnerProducts(self, n_features, None),
+            learner=OPAUCPCAFromInnerProducts(self, None, n_features),
             n_features=math.ceil(n_rows),
             n_nonzero=float(n_rows),
             seconds=_SECONDS_DENSE * n_rows * n_features * self.n_components,
@@ -396,7 +416,11 @@ class OPAUCPCA(_ProjectedOPAUC):
     def cost(self, n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
         p = min(int(self.n_components), n_features, n_rows)
         seconds, memory = super().cost(n_rows, n_features, n_nonzero, n_settings)
-        return seconds + seconds_for_components(n_rows, n_features, n_nonzero, p), memory + 32.0 * n_features * p
+        if self._inner_products is None or n_features <= self.n_components:
+            components = seconds_for_components(n_rows, n_features, n_nonzero, p)
+            return seconds + components, memory + 32.0 * n_features * p
+        components = seconds_for_coefficients(n_rows, p) + _SECONDS_DENSE * n_rows * n_nonzero * p
+        return seconds + components, memory + 16.0 * n_features * p + 8.0 * n_rows * (n_rows + 4 * p)
 
     def _seconds_to_project(self, n_features, n_nonzero, n_components):
         return 1e-9 * n_nonzero * n_components
@@ -411,27 +435,22 @@ class OPAUCPCAFromInnerProducts(Learner):
     Parameters
     ----------
     learner : OPAUCPCA
-    n_features : int
-        Of the rows themselves.
     random_combinations : callable
         From k to k random combinations of the features of all rows, shape (n_samples, k).
+    n_features : int
+        Of the rows themselves.
     """
 
     grid_axes = OPAUCPCA.grid_axes
 
-    def __init__(self, learner, n_features, random_combinations):
+    def __init__(self, learner, random_combinations, n_features):
         self.learner = learner
-        self.n_features = n_features
         self.random_combinations = random_combinations
+        self.n_features = n_features
 
     def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
         learner, order = self.learner, np.arange(X.shape[0]) if order is None else np.asarray(order)
-        gram = np.empty((len(order), len(order)))
-        for start in range(0, len(order), _BLOCK):
-            gram[start : start + _BLOCK] = X[order[start : start + _BLOCK]][:, order]
-        C = component_coefficients(
-            gram, self.n_features, int(learner.n_components), lambda k: self.random_combinations(k)[order]
-        )
+        gram, C = _coefficients(learner, X, order, self.random_combinations, self.n_features)
         V = OPAUC(eta=learner.eta, lam=learner.lam).fit_grid(gram @ C, np.asarray(y)[order], grid, on_chunk=on_chunk)
         W = np.zeros((X.shape[0], V.shape[1]))
         W[order] = C @ V
@@ -444,23 +463,32 @@ class OPAUCPCAFromInnerProducts(Learner):
         return seconds + components, memory + 8.0 * n_rows * (n_rows + 4 * p) + 8.0 * n_features * n_settings
 
 
+def _coefficients(learner, gram, order, random_combinations, n_features):
+    """Inner products of the rows ``order``, and C with the components X'C of these rows X."""
+    own = np.empty((len(order), len(order)))
+    for start in range(0, len(order), _BLOCK):
+        own[start : start + _BLOCK] = gram[order[start : start + _BLOCK]][:, order]
+    n_components = int(learner.n_components)
+    return own, component_coefficients(own, n_features, n_components, lambda k: random_combinations(k)[order])
+
+
 class _RandomCombinations:
     """X times a normal matrix of as many columns as asked for, which is kept for the next time."""
 
-    def __init__(self, X, random_state, check):
-        self.X, self.random_state, self.check = X, random_state, check
-        self.found: dict[int, np.ndarray] = {}
+    def __init__(self):
+        self._found: tuple[Any, np.ndarray] | None = None
 
-    def __call__(self, k):
-        if k not in self.found:
-            Omega = np.random.default_rng(self.random_state).standard_normal((self.X.shape[1], k))
-            self.found[k] = np.empty((self.X.shape[0], k))
-            step = max(1, _DENSE_BYTES // (8 * self.X.shape[1]))
-            for start in range(0, self.X.shape[0], step):
-                rows = np.arange(start, min(start + step, self.X.shape[0]))
-                np.matmul(np.asarray(self.X[rows], dtype=np.float64), Omega, out=self.found[k][rows[0] : rows[-1] + 1])
-                self.check()
-        return self.found[k]
+    def __call__(self, X, random_state, check, k):
+        if self._found is None or self._found[0] != (random_state, k):
+            Omega = np.random.default_rng(random_state).standard_normal((X.shape[1], k))
+            combinations = np.empty((X.shape[0], k))
+            step = max(1, _DENSE_BYTES // (8 * X.shape[1]))
+            for start in range(0, X.shape[0], step):
+                rows = slice(start, min(start + step, X.shape[0]))
+                np.matmul(np.asarray(X[rows], dtype=np.float64), Omega, out=combinations[rows])
+                check()
+            self._found = (random_state, k), combinations
+        return self._found[1]
 
 
 def _room(n: int, p: int) -> np.ndarray:
