@@ -186,9 +186,9 @@ def _task(
         searched = [(one, one.n_settings) for one in (column, column.tuned_by) if one]
     else:
         searched = [(column, 1)]
+    trainings = [_Training(one, shape, limit, protocol.n_repetitions) for one, _ in searched]
     costs = [
-        sized.cost(n_rows, n_settings, max_train, _Training(one, shape, limit, protocol.n_repetitions))
-        for one, n_settings in searched
+        sized.cost(n_rows, n_settings, max_train, training) for (_, n_settings), training in zip(searched, trainings)
     ]
     tuned_by = None
     if other := column.tuned_by:
@@ -215,6 +215,7 @@ def _task(
         protocol=protocol,
         seconds=sum(seconds for seconds, _ in costs),
         memory_bytes=max(memory for _, memory in costs),
+        kept_bytes=max(training.kept_bytes for training in trainings),
         max_train=max_train,
         row=f"{dataset}{case}",
         tuned_by=tuned_by,
@@ -222,7 +223,7 @@ def _task(
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Training:
     """Seconds and bytes of training a column on a dataset, in blocks of settings where the memory limit requires it."""
 
@@ -230,6 +231,7 @@ class _Training:
     shape: Shape
     limit: float | None
     n_repetitions: int
+    kept_bytes: float = 0.0
 
     def __call__(self, n_rows: float, n_settings: int, folds: int = 0) -> tuple[float, float]:
         """See `protocols.TrainingCost`."""
@@ -267,13 +269,10 @@ class _Training:
         """What a search by inner folds of ``n_rows`` works on, if not the data; see `TaskContext.search_problem`."""
         shape, learner, narrow = self.shape, self._learner, self._narrow
         n, d = shape.n_samples, shape.n_features
-        # Inner products are computed once for a dataset, whatever the number of its columns.
-        common = 0.0
-        if narrow and not has_few_rows(n):
-            to_read = _SECONDS_TO_GENERATE if shape.generated else 0.0
-            common = seconds_for_inner_products(n, d, to_read) / self.n_repetitions
         if (reduced := learner.reduced_size(n_rows, d, shape.density * d)) is not None:
-            seconds = reduced.seconds + common + (_SECONDS_TO_GENERATE * n_rows * d if shape.generated else 0.0)
+            seconds = reduced.seconds + (_SECONDS_TO_GENERATE * n_rows * d if shape.generated else 0.0)
+            if reduced.uses_inner_products:
+                seconds += self._share_of_inner_products()
             return _Search(reduced.learner, reduced.n_features, reduced.n_nonzero, seconds, reduced.memory_bytes)
         if not narrow or not learner.rotation_invariant:
             return None
@@ -281,8 +280,17 @@ class _Training:
             return _Search(learner, n, float(n), 0.0, 8.0 * n * n)
         if not are_triangular_rows_worth_it(learner, n_rows, d, n_settings, folds):
             return None
-        seconds = common + seconds_for_triangular_rows(n_rows)
+        seconds = seconds_for_triangular_rows(n_rows) + self._share_of_inner_products()
         return _Search(learner, math.ceil(n_rows / 2), n_rows / 2, seconds, 8.0 * n_rows**2)
+
+    def _share_of_inner_products(self) -> float:
+        """Seconds: they are computed once for a dataset, whatever the number of its columns."""
+        n, d = self.shape.n_samples, self.shape.n_features
+        if has_few_rows(n):
+            return 0.0
+        self.kept_bytes = 8.0 * n * n
+        to_read = _SECONDS_TO_GENERATE if self.shape.generated else 0.0
+        return seconds_for_inner_products(n, d, to_read) / self.n_repetitions
 
 
 class _Search(NamedTuple):

@@ -73,6 +73,8 @@ class Task:
         Estimated CPU time on one core, before settings that overflow are dropped.
     memory_bytes : float
         Estimated, without the data, which are mapped into memory.
+    kept_bytes : float
+        Of inner products of the dataset's rows, which the first task that needs them leaves in the cache.
     max_train : int or None
         Training rows at most: the first ones of the fold, which are in random order.
     tuned_by : dict or None
@@ -96,6 +98,7 @@ class Task:
     protocol: Any
     seconds: float
     memory_bytes: float
+    kept_bytes: float = 0.0
     max_train: int | None = None
     row: str = ""
     tuned_by: dict[str, Any] | None = None

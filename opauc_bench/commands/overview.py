@@ -11,7 +11,7 @@ from ..runner.engines import workers
 from ..runner.limits import available_memory, exceeds_memory
 from .edges import edge_notes, wider_grids
 from .local_data import LocalData
-from .planning import fold_problems, left_out_cases, measure_estimators, memory_problems, plan_locally
+from .planning import fold_problems, kept_notes, left_out_cases, measure_estimators, memory_problems, plan_locally
 from .progress import Estimate, duration
 from .recorded import Recorded
 from .session import Session, shell_command
@@ -79,6 +79,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     if missing:
         notes.append(f"Unavailable: {', '.join(missing)}.")
     notes += [f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged]
+    notes += [f"{line}." for line in kept_notes(local, left)]
     notes += left_out_cases(recorded, local)
     notes += [f"It would not start: {line}." for line in fold_problems(session, local, todo)]
     notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]

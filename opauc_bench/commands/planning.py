@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..errors import ConfigError
 from ..learners import ESTIMATOR
@@ -12,6 +13,7 @@ from ..results.manifest import DatasetFacts, find_manifest
 from ..results.record import Record
 from ..results.reuse import find_reusable
 from ..results.store import Records
+from ..runner.inner_products import has_stored_products
 from ..task import Shape, Task, expand_grid
 from ..yamlio import Problem, read_yaml
 from .local_data import LocalData
@@ -21,6 +23,7 @@ from .session import Session
 __all__ = [
     "LocalPlan",
     "fold_problems",
+    "kept_notes",
     "left_out_cases",
     "measure_estimators",
     "memory_problems",
@@ -147,6 +150,20 @@ def left_out_cases(recorded: Recorded, local: LocalData) -> list[str]:
         for dataset, shape in shapes.items()
         for end, protocol in recorded.session.experiment.protocol.cases()
         if (reason := is_left_out(protocol, shape))
+    ]
+
+
+def kept_notes(local: LocalData, tasks: Iterable[Task]) -> list[str]:
+    """Sentences on what tasks will leave in the cache beside the data."""
+    folders = local.folders()
+    sizes = {
+        task.dataset: task.kept_bytes
+        for task in tasks
+        if task.kept_bytes and not has_stored_products(Path(folders.get(task.dataset, "")))
+    }
+    return [
+        f"{name}: its first task computes inner products of rows and keeps them in the cache, {size / 1e9:.1f} GB"
+        for name, size in sizes.items()
     ]
 
 

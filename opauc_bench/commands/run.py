@@ -22,7 +22,7 @@ from ..task import Task
 from .busy import what_else_runs
 from .local_data import LocalData
 from .manifests import compose_manifest
-from .planning import LocalPlan, fold_problems, memory_problems, plan_locally
+from .planning import LocalPlan, fold_problems, kept_notes, memory_problems, plan_locally
 from .progress import Estimate, Progress, duration
 from .recorded import Recorded
 from .reports import print_report, write_report_files
@@ -141,6 +141,8 @@ def _compute_and_write(
             say(f"note: {line}")
         time = f", up to {duration(estimate.seconds(todo) / engine.n_jobs)} on {engine.title}" if todo else ""
         say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{time}")
+        for line in kept_notes(local, todo):
+            say(f"note: {line}")
     executor = engine.executor(session.catalogue) if todo else None
     if executor is not None:
         executor.connect()  # before any record is removed

@@ -36,6 +36,7 @@ class Reduced:
         Dimensions, and those of them in which an average row is not zero.
     seconds, memory_bytes : float
         What it takes to set the problem up, once for all passes; the memory stays in use.
+    uses_inner_products : bool
     """
 
     learner: Learner
@@ -43,6 +44,7 @@ class Reduced:
     n_nonzero: float
     seconds: float
     memory_bytes: float
+    uses_inner_products: bool = False
 
 
 class Learner(Estimator):

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from ..evaluation.span import inner_products
 
-__all__ = ["stored_products"]
+__all__ = ["has_stored_products", "stored_products"]
 
 _NAME = "inner_products.npy"
 _SECONDS_TO_WAIT = 1.0  # for another process, between two checks of the limits
@@ -44,6 +44,11 @@ def stored_products(X: Any, folder: Path, check: Callable[..., None]) -> np.ndar
         except Timeout:
             check()
     return np.load(path, mmap_mode="r")
+
+
+def has_stored_products(folder: Path) -> bool:
+    """Whether a folder of prepared arrays has inner products."""
+    return (folder / _NAME).exists()
 
 
 def _write(X: Any, path: Path, check: Callable[..., None]) -> None:

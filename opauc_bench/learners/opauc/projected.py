@@ -411,6 +411,7 @@ class OPAUCPCA(_ProjectedOPAUC):
             n_nonzero=float(n_rows),
             seconds=_SECONDS_DENSE * n_rows * n_features * self.n_components,
             memory_bytes=8.0 * (n_rows + n_features) * self.n_components + _DENSE_BYTES,
+            uses_inner_products=True,
         )
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
