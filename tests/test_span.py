@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from folders import records_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -250,3 +251,43 @@ def test_a_folder_without_permission_to_write_is_no_obstacle(wide, tmp_path, mon
     monkeypatch.setattr("os.access", lambda *_: False)
     np.testing.assert_allclose(stored_products(wide[0], tmp_path, lambda: None), wide[0] @ wide[0].T, atol=1e-14)
     assert not list(tmp_path.iterdir())
+
+
+EXPERIMENT = """
+title: Wide rows
+catalogue: {wide: {title: wide, source: {npz: wide.npz}, scaling: none}}
+datasets: [wide]
+learners:
+  - {learner: opauc_fd, params: {tau: 5}}
+  - {learner: oam_seq, params: {buffer_size: 8}}
+  - {learner: opauc_rp, params: {n_components: 6}}
+  - {learner: opauc_pca, params: {n_components: 6}}
+grids: {eta: {pow2: [-8, -2, 2]}, lambda: {pow2: [-8, -2, 3]}}
+protocol: {kind: cv, trials: 1, folds: 2, inner_folds: 2}
+"""
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["few rows", "more rows"])
+def test_an_experiment_has_the_numbers_of_a_search_on_the_data(few, wide, command, tmp_path, monkeypatch):
+    X, y = wide
+    X = X + 0.02 * np.random.default_rng(0).normal(size=X.shape)
+    np.savez(tmp_path / "wide.npz", X=X, y=y)
+    (tmp_path / "e.yaml").write_text(EXPERIMENT)
+    monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(span, "are_triangular_rows_worth_it", lambda *_: True)
+    monkeypatch.setattr(span, "_FEW_ROWS", 3000 if few else 10)
+    if not few:
+        plan = command("plan", "e.yaml", "--offline", cwd=tmp_path)
+        assert "wide: its first task computes inner products of rows and keeps them in the" in plan.stdout
+    done = command("run", "e.yaml", "--offline", "--jobs", "1", "--out", "reduced", cwd=tmp_path)
+    assert (done.returncode, "keeps them in the cache" in done.stderr) == (0, not few)
+    assert len(list(tmp_path.glob("cache/wide/prepared/*/inner_products.npy"))) == (0 if few else 1)
+    monkeypatch.setattr("opauc_bench.runner.worker.is_narrower", lambda *_: False)
+    monkeypatch.setattr("opauc_bench.learners.opauc.projected._ProjectedOPAUC.reduced", lambda *_: None)
+    assert command("run", "e.yaml", "--offline", "--jobs", "1", "--out", "plain", cwd=tmp_path).returncode == 0
+    reduced, plain = (records_of(tmp_path / out) for out in ("reduced", "plain"))
+    assert len(plain) == 8
+    for one, other in zip(reduced, plain):
+        assert (one.id, one.selected) == (other.id, other.selected)
+        assert one.metrics["auc"] == pytest.approx(other.metrics["auc"], abs=1e-10)
+        np.testing.assert_allclose(one.selection.auc, other.selection.auc, atol=1e-10)
