@@ -134,8 +134,8 @@ def test_settings_that_overflow_are_dropped_from_a_state_that_grows(steps, wide,
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("name", PROJECTED)
 def test_the_reduced_problem_has_equal_scores(name, form, wide, monkeypatch):
-    monkeypatch.setattr("opauc_bench.learners.opauc.projected._ROWS", 7)
-    monkeypatch.setattr("opauc_bench.learners.opauc.projected._DENSE_BYTES", 8 * 300 * 7)
+    for name_of in ("projected.SPARSE_ROWS", "projected.BLOCK_BYTES", "pca.BLOCK_BYTES"):
+        monkeypatch.setattr(f"opauc_bench.learners.opauc.{name_of}", 7 if name_of.endswith("ROWS") else 8 * 300 * 7)
     X, y = wide
     X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)  # distinct variances
     learner, train, held_out = small(name), np.arange(40), np.arange(40, 50)
@@ -164,7 +164,7 @@ def test_components_from_inner_products_are_those_of_the_randomised_algorithm(n_
     X, y = wide
     X = X + 0.1 * np.random.default_rng(0).normal(size=X.shape)
     learner, train, held_out = OPAUCPCA(n_components=n_components, random_state=3), np.arange(40), np.arange(40, 60)
-    monkeypatch.setattr("opauc_bench.learners.opauc.projected._DENSE_BYTES", 8 * 300 * 7)
+    monkeypatch.setattr("opauc_bench.learners.opauc.pca.BLOCK_BYTES", 8 * 300 * 7)
     values = grid_of(learner)
     want = X[held_out] @ learner.fit_grid(X, y, values, order=train)
     informed = learner.given_inner_products(lambda: X @ X.T)
@@ -196,7 +196,7 @@ def test_dense_rows_are_projected_to_the_bits_of_sparse_ones(n):
     want = projection.forward(sparse.csr_matrix(X))
     np.testing.assert_array_equal(projection.forward(X), want)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opauc_bench.learners.opauc.projected._MOST_STORED", 0)
+        patch.setattr("opauc_bench.learners.opauc.random_projection._MOST_STORED", 0)
         np.testing.assert_array_equal(projection.forward(X), want)
     P = projection.back(np.eye(37))
     np.testing.assert_allclose(want, X @ P, atol=1e-12)
@@ -283,7 +283,7 @@ def test_an_experiment_has_the_numbers_of_a_search_on_the_data(few, wide, comman
     assert (done.returncode, "keeps them in the cache" in done.stderr) == (0, not few)
     assert len(list(tmp_path.glob("cache/wide/prepared/*/inner_products.npy"))) == (0 if few else 1)
     monkeypatch.setattr("opauc_bench.runner.worker.is_narrower", lambda *_: False)
-    monkeypatch.setattr("opauc_bench.learners.opauc.projected._ProjectedOPAUC.reduced", lambda *_: None)
+    monkeypatch.setattr("opauc_bench.learners.opauc.projected.ProjectedOPAUC.reduced", lambda *_: None)
     assert command("run", "e.yaml", "--offline", "--jobs", "1", "--out", "plain", cwd=tmp_path).returncode == 0
     reduced, plain = (records_of(tmp_path / out) for out in ("reduced", "plain"))
     assert len(plain) == 8

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from .opauc.ada_oam import AdaOAM
     from .opauc.frequent_directions import OPAUCFD
     from .opauc.full import OPAUC
-    from .opauc.projected import OPAUCPCA, OPAUCRP, OPAUCFeat
+    from .opauc.pca import OPAUCPCA
+    from .opauc.projected import OPAUCFeat
+    from .opauc.random_projection import OPAUCRP
     from .opauc.sparse_moments import OPAUCS
     from .pair_sgd import PairSGD
     from .ranker import DivergenceError, Learner, LinearRanker
