@@ -17,7 +17,23 @@ import numpy as np
 from ..errors import DataError
 from ..kernels import njit
 
-__all__ = ["DEFAULT_BITS", "MISSING_WORDS", "Cells", "ColumnOptions", "Missing", "RunningMeans", "Schema"]
+__all__ = [
+    "DEFAULT_BITS",
+    "MISSING_WORDS",
+    "CategoryNames",
+    "Cells",
+    "ColumnOptions",
+    "Missing",
+    "RunningMeans",
+    "Schema",
+    "absent_column",
+    "folded",
+    "hash_spans",
+    "hash_texts",
+    "hashed",
+    "listing",
+    "seed_of",
+]
 
 Missing = Literal["error", "mean", "indicator"]
 
@@ -374,7 +390,7 @@ _QUOTE = 34
 def seed_of(column: str) -> np.uint64:
     """The state of the hash after ``column=``."""
     text = np.frombuffer(f"{column}=".encode(), dtype=np.uint8)
-    return np.uint64(_hashed(text, 0, len(text), False, _BASIS))
+    return np.uint64(hashed(text, 0, len(text), False, _BASIS))
 
 
 def hash_texts(texts: Sequence[str | None], column: str, bits: int) -> np.ndarray:
@@ -393,7 +409,7 @@ def hash_spans(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, column: s
 
 
 @njit()
-def _hashed(text, start, end, escaped, state):
+def hashed(text, start, end, escaped, state):
     """FNV-1a with 64 bits (Fowler, Noll, Vo); where ``escaped``, two quotes are one."""
     at = start
     while at < end:
@@ -414,4 +430,4 @@ def folded(state, bits):
 @njit()
 def _hash_spans(text, starts, ends, seed, bits, out):
     for k in range(len(starts)):
-        out[k] = -1 if starts[k] == ends[k] else folded(_hashed(text, starts[k], ends[k], False, seed), bits)
+        out[k] = -1 if starts[k] == ends[k] else folded(hashed(text, starts[k], ends[k], False, seed), bits)

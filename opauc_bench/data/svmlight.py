@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import DataError, ZeroIndexError
 from ..kernels import njit
 from .content import LineProblem, finite_number, shown
+from .decimals import HARD, INVALID, READ, decimal, short_decimal
 
 __all__ = ["LARGEST_INDEX", "parse_svmlight"]
 
@@ -35,7 +36,7 @@ def parse_svmlight(
 
     last_index = (largest if n_features is None else n_features - 1) + first_index
     codes = np.frombuffer(text, dtype=np.uint8)
-    room, rows = np.count_nonzero(codes == ord(":")), np.count_nonzero(codes == ord("\n")) + 1
+    room, rows = _most(codes)
     labels, indptr = np.empty(rows), np.empty(rows + 1, dtype=np.int32)
     indices, data = np.empty(room, dtype=np.int32), np.empty(room)
     hard = np.empty((room + rows, 3), dtype=np.int64)
@@ -92,126 +93,18 @@ def _strict(text: bytes, first_line: int, first_index: int, last_index: int) -> 
 
 # ------------------------------------------------------------------------------------ compiled
 
-_TENS = 10.0 ** np.arange(23)  # all exact
-_EXACT = 2**53
-_SPLITTER = 2.0**27 + 1
-_OK, _HARD, _BAD = 0, 1, 2
-_SHORT = 15  # digits whose number is exact
-_ZERO, _ONE, _TEN = np.uint64(48), np.uint64(1), np.uint64(10)
+
+@njit()
+def _most(text):
+    """How many entries and rows there can be: as many as colons and lines."""
+    n_colons, n_line_ends = 0, 0
+    for code in text:
+        n_colons += code == 58
+        n_line_ends += code == 10
+    return n_colons, n_line_ends + 1
 
 
 @njit()
-def _decimal(text, at):
-    """Return the decimal at ``at``, the position after it, and whether it is exact, left to Python, or invalid."""
-    end = len(text)
-    negative = False
-    if at < end and (text[at] == 43 or text[at] == 45):
-        negative = text[at] == 45
-        at += 1
-    mantissa, digits, exponent, seen, point = 0, 0, 0, False, False
-    while at < end:
-        code = text[at]
-        if 48 <= code <= 57:
-            seen = True
-            if digits < 18:
-                mantissa = mantissa * 10 + (np.int64(code) - 48)
-            if digits or code != 48:
-                digits += 1
-            if point:
-                exponent -= 1
-        elif code == 46 and not point:
-            point = True
-        else:
-            break
-        at += 1
-    if not seen:
-        return 0.0, at, _BAD
-    if at < end and (text[at] == 101 or text[at] == 69):
-        at += 1
-        below = False
-        if at < end and (text[at] == 43 or text[at] == 45):
-            below = text[at] == 45
-            at += 1
-        power, start = 0, at
-        while at < end and 48 <= text[at] <= 57:
-            power = min(10 * power + (np.int64(text[at]) - 48), 100_000)
-            at += 1
-        if at == start:
-            return 0.0, at, _BAD
-        exponent += -power if below else power
-    if digits > 18 or exponent < -22 or exponent > 22:
-        return 0.0, at, _HARD
-    value, sure = _times_ten(mantissa, exponent)
-    return -value if negative else value, at, _OK if sure else _HARD
-
-
-@njit()
-def _short_decimal(text, at):
-    """As `_decimal`, for up to 15 digits without sign and exponent, as most are; anything else is `_HARD`."""
-    if at + _SHORT + 3 > len(text):
-        return 0.0, at, _HARD
-    place, mantissa = np.uint64(at), np.uint64(0)
-    last = place + np.uint64(_SHORT)
-    digit = np.uint64(text[place]) - _ZERO  # what is no digit is more than 9
-    start = place
-    while digit < _TEN and place < last:
-        mantissa = mantissa * _TEN + digit
-        place += _ONE
-        digit = np.uint64(text[place]) - _ZERO
-    if place == start:
-        return 0.0, at, _HARD
-    behind = np.uint64(0)
-    if text[place] == 46:
-        place += _ONE
-        point, last = place, last + _ONE
-        digit = np.uint64(text[place]) - _ZERO
-        while digit < _TEN and place < last:
-            mantissa = mantissa * _TEN + digit
-            place += _ONE
-            digit = np.uint64(text[place]) - _ZERO
-        behind = place - point
-    if text[place] > 32:
-        return 0.0, at, _HARD
-    return np.float64(mantissa) / _TENS[behind], np.int64(place), _OK
-
-
-@njit()
-def _times_ten(mantissa, exponent):
-    """Return ``mantissa * 10**exponent`` (exponent within -22 to 22), and whether the rounding is known to be correct.
-
-    One operation on exact doubles if the mantissa is one (Clinger, 1990). Otherwise the product or quotient of the
-    nearest double and its error (Dekker, 1971); their sum may be too near to a tie.
-    """
-    power = _TENS[abs(exponent)]
-    if mantissa <= _EXACT:
-        return (mantissa / power if exponent < 0 else mantissa * power), True
-    high = np.float64(mantissa)
-    low = np.float64(mantissa - np.int64(high))
-    if exponent < 0:
-        value = high / power
-        product, error = _product(value, power)
-        rest = ((high - product - error) + low) / power
-    else:
-        value, error = _product(high, power)
-        rest = error + low * power
-    margin = abs(rest) * 2.0**-48
-    return value + rest, value + (rest - margin) == value + (rest + margin)
-
-
-@njit()
-def _product(a, b):
-    """Return the rounded product of two doubles, and its rounding error."""
-    product = a * b
-    scaled = _SPLITTER * a
-    a_high = scaled - (scaled - a)
-    a_low = a - a_high
-    scaled = _SPLITTER * b
-    b_high = scaled - (scaled - b)
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-@njit(nogil=True)
 def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
     """Fill the arrays; return numbers of rows, entries and hard decimals, and whether all text was plain.
 
@@ -229,10 +122,10 @@ def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
             at = _line_end(text, at)
             continue
         start = at
-        labels[row], at, kind = _decimal(text, start)
-        if kind == _BAD or not _ends(text, at):
+        labels[row], at, kind = decimal(text, start)
+        if kind == INVALID or not _ends(text, at):
             return row, entry, n_hard, False
-        if kind == _HARD:
+        if kind == HARD:
             hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2] = start, at, -1 - row
             n_hard += 1
         previous = first_index - 1
@@ -253,13 +146,13 @@ def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
             previous = index
             indices[entry] = index - first_index
             start = at + 1
-            value, at, kind = _short_decimal(text, start)
-            if kind != _OK:
-                value, at, kind = _decimal(text, start)
+            value, at, kind = short_decimal(text, start)
+            if kind != READ:
+                value, at, kind = decimal(text, start)
             data[entry] = value
-            if kind == _BAD or not _ends(text, at):
+            if kind == INVALID or not _ends(text, at):
                 return row, entry, n_hard, False
-            if kind == _HARD:
+            if kind == HARD:
                 hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2] = start, at, entry
                 n_hard += 1
             entry += 1

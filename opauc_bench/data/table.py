@@ -16,8 +16,8 @@ import numpy as np
 from ..errors import DataError
 from ..kernels import njit
 from .content import shown
-from .schema import MISSING_WORDS, Cells, Schema, _hashed, folded, seed_of
-from .svmlight import _HARD, _OK, _decimal
+from .decimals import HARD, READ, decimal
+from .schema import MISSING_WORDS, Cells, Schema, folded, hashed, seed_of
 
 __all__ = ["Problem", "TableRows", "TextTable"]
 
@@ -417,11 +417,11 @@ def _scan(text, at, ended, separator, kinds, starts, ends, flags, values, begins
                 starts[row, column], ends[row, column] = start, end
                 if kinds[column] == 1:
                     values[row, column] = np.nan
-                    value, after, kind = _decimal(text[:end], start)
-                    if kind == _OK and after == end:
+                    value, after, kind = decimal(text[:end], start)
+                    if kind == READ and after == end:
                         values[row, column] = value
                         flag |= _PLAIN
-                    elif kind == _HARD and after == end:
+                    elif kind == HARD and after == end:
                         flag |= _LONG
                     elif _is_missing(text, start, end):
                         flag |= _MISSING
@@ -470,4 +470,4 @@ def _hash_cells(text, starts, ends, flags, columns, seeds, bits, problems, out):
             elif start == end:
                 out[row, k] = -1
             else:
-                out[row, k] = folded(_hashed(text, start, end, flags[row, column] & _ESCAPED != 0, seeds[k]), bits)
+                out[row, k] = folded(hashed(text, start, end, flags[row, column] & _ESCAPED != 0, seeds[k]), bits)
