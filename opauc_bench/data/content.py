@@ -32,6 +32,7 @@ __all__ = [
     "digest",
     "finite_number",
     "import_pyarrow",
+    "n_line_ends",
     "opened",
     "pieces",
     "shown",
@@ -220,17 +221,24 @@ def text_blocks(source: Iterator[bytes], size: int, name: str) -> Iterator[tuple
         if b"\0" in piece:
             line = first_line + b"".join([*pending, piece.partition(b"\0")[0]]).count(b"\n")
             raise DataError(f"{name}:{line}: expected text, got a NUL byte: a binary file, or text in UTF-16")
+        end = piece.rfind(b"\n") if held + len(piece) >= size else -1
+        if end >= 0:
+            text = b"".join([*pending, memoryview(piece)[:end]])
+            yield first_line, text
+            first_line += n_line_ends(text) + 1
+            pending, held = [piece[end + 1 :]], len(piece) - end - 1
+            continue
         pending.append(piece)
         held += len(piece)
-        if held >= size and b"\n" in piece:
-            text, _, rest = b"".join(pending).rpartition(b"\n")
-            yield first_line, text
-            first_line += text.count(b"\n") + 1
-            pending, held = [rest], len(rest)
-        elif held > size + _LONGEST_LINE:
+        if held > size + _LONGEST_LINE:
             raise DataError(f"{name}:{first_line}: expected a line end within {_LONGEST_LINE:,} bytes, got none")
     if text := b"".join(pending):
         yield first_line, text
+
+
+def n_line_ends(text: bytes) -> int:
+    """How many line ends a text has; several times as fast as ``text.count``."""
+    return int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")))
 
 
 def shown(token: bytes) -> str:

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from ..errors import ZeroIndexError
-from .content import LineProblem, opened, pieces, text_blocks
+from .content import LineProblem, n_line_ends, opened, pieces, text_blocks
 from .svmlight import parse_svmlight
 
 __all__ = ["SvmlightChunk", "stream_svmlight"]
@@ -119,6 +119,9 @@ def _around(first_line: int, text: bytes, line: int) -> list[tuple[int, bytes]]:
 
 def _pieces_of(text: bytes, first_line: int, n_lines: int) -> Iterator[tuple[int, bytes]]:
     """Cut a text after every ``n_lines`` lines."""
+    if n_line_ends(text) < n_lines:
+        yield first_line, text
+        return
     ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == 10)[n_lines - 1 :: n_lines] + 1
     start = 0
     for position, end in enumerate([*ends.tolist(), len(text)]):

@@ -13,6 +13,7 @@ import numpy as np
 from ..data.inputs import Format, RowChunk
 from ..data.schema import Schema
 from ..errors import DataError
+from .allocator import keep_freed_memory
 from .calibration import Calibration, Reliability
 from .model import LinearModel, opened_for_writing, require_free
 from .progress import Meter, shown_auc
@@ -63,6 +64,7 @@ def score_file(
     ResultsError
         If ``out`` cannot be written.
     """
+    keep_freed_memory()
     model = LinearModel.load(model_file)
     if out is not None:
         require_free(out, overwrite)

@@ -16,6 +16,7 @@ from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, pla
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .ahead import ahead
+from .allocator import keep_freed_memory
 from .calibration import calibrate_pass
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
@@ -123,6 +124,7 @@ def train_model(what: Training) -> int:
     ResultsError
         If the model cannot be written.
     """
+    keep_freed_memory()
     try:
         return _train(what)
     except (OpaucBenchError, MemoryError):
