@@ -34,7 +34,8 @@ def njit(**options) -> Callable[[Callable], Callable]:
     """``numba.njit`` that keeps machine code on disk where it can, and in memory only where it cannot.
 
     An assignment of arrays (``A[i] = x``, ``A[:, g] *= c``) can fail, with a message about shapes, and numba compiles
-    the code that formats this message: two to four seconds per learner. Kernels have loops instead.
+    the code that formats this message: two to four seconds per learner. Kernels have loops instead. Other threads of
+    Python run while a kernel does, so that rows are read while others are learnt.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def njit(**options) -> Callable[[Callable], Callable]:
         Of ``numba.njit``.
     """
 
-    return lambda function: Kernel(function, functools.partial(_compiled, function, options))
+    return lambda function: Kernel(function, functools.partial(_compiled, function, {"nogil": True} | options))
 
 
 class Kernel:

@@ -31,6 +31,15 @@ def test_single_setting_and_its_intercept():
         np.testing.assert_allclose(learner.intercept_, b, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_single_setting_equals_its_column_of_a_grid_bit_for_bit(arrangement):
+    X, y = examples(300, 21, arrangement)
+    X *= 10.0 ** np.arange(-10, 11)  # features on scales of their own
+    grid = NAG().fit_grid(sparse.csr_matrix(X), y, {"eta": ETAS})
+    for k, eta in enumerate(ETAS):
+        np.testing.assert_array_equal(NAG(eta=eta).fit(X, y).coef_[0], grid[:, k])
+
+
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), powers=st.lists(st.integers(-300, 300), min_size=5, max_size=5))
 def test_units_do_not_matter(seed, powers):

@@ -24,6 +24,7 @@ import opauc_bench
 from opauc_bench.errors import DataError, LearnerError
 from opauc_bench.learners import LEARNERS, DivergenceError, OnePassLearner, get_learner
 from opauc_bench.learners.online import OnlineModel
+from opauc_bench.learners.rows import narrowed
 from opauc_bench.streaming.model import LinearModel
 from opauc_bench.streaming.samples import ClassSamples, RecentScores
 
@@ -214,6 +215,19 @@ def test_scores_on_the_way_of_weights_that_are_computed(name, params):
     learner = model.finish(np.array([-1, 1]))
     np.testing.assert_allclose(scores, X @ learner.coef_[0], rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(learner.coef_, estimator(name, **params).fit(X, y).coef_, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["nag", "adagrad", "ftrl_auc", "ftrl_proximal", "uni_log", "opauc"])
+def test_scores_before_a_step_do_not_depend_on_the_features_looked_at(name):
+    """Of all features, or of those that the rows have: the same bits."""
+    X, y = rows(400)
+    scores = []
+    for narrow in (lambda one: None, narrowed):
+        model = OnlineModel(estimator(name), grid={estimator(name).grid_axes[0]: np.array([0.01, 0.1])})
+        pieces = [(X[start : start + 100], y[start : start + 100] > 0) for start in range(0, 400, 100)]
+        scores.append(np.concatenate([model.score_then_learn(*piece, narrow(piece[0])) for piece in pieces]))
+    assert scores[0][100:].any()
+    np.testing.assert_array_equal(*scores)
 
 
 def test_rows_without_any_feature():

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from ..errors import LearnerError
 from .base import OnePassLearner
-from .rows import narrowed
 
 __all__ = ["OnlineModel"]
 
@@ -168,7 +167,7 @@ class OnlineModel:
         X : csr_matrix of shape (n, any)
         positive : ndarray of bool, shape (n,)
         narrow : tuple, optional
-            ``narrowed(X)``, if there is one already.
+            ``narrowed(X)``, to score with the weights of these features only.
 
         Raises
         ------
@@ -176,7 +175,7 @@ class OnlineModel:
             As `learn`.
         """
         X = self._fitting(X)
-        scores = self.learner.score_rows(*(narrow or narrowed(X)))
+        scores = self.learner.score_rows(*(narrow or (None, X)))
         if not self.n_rows:  # some learners have no weights yet
             scores[:] = 0.0
         self.learner.learn_rows(X, positive)

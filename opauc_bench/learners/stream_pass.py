@@ -124,18 +124,18 @@ class StreamPass(LinearRanker):
                 self._class_sums[k] += X[members].sum(axis=0)
         self.n_samples_seen_ += X.shape[0]
 
-    def score_rows(self, features: np.ndarray, values: sparse.csr_matrix) -> np.ndarray:
+    def score_rows(self, features: np.ndarray | None, values: sparse.csr_matrix) -> np.ndarray:
         """Scores of rows under the weights as they are, finite or not, shape (n, n_live).
 
         Parameters
         ----------
-        features : ndarray of int, shape (k,)
-            Those that the rows have.
+        features : ndarray of int, shape (k,), or None
+            Those that the rows have; None for all that there is room for.
         values : csr_matrix of shape (n, k)
             Of these features.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return values @ self._state.coef_at(features)
+            return values @ (self._state.coef(self._width) if features is None else self._state.coef_at(features))
 
     @property
     def n_rows_expected(self) -> int | None:

@@ -28,7 +28,7 @@ from scipy import sparse
 
 from ..learners import DivergenceError, OnePassLearner, get_learner
 from ..learners.online import OnlineModel
-from ..learners.rows import narrowed
+from ..learners.rows import narrowed, rows_between
 from .samples import RecentScores
 
 __all__ = ["SHORT_BLOCK", "Candidate", "TunedModel"]
@@ -219,10 +219,10 @@ class TunedModel:
         X, positive = self._taken()
         start = 0
         while (stop := start + self._next_stop() - self._n_learnt) <= X.shape[0]:
-            self._learn(X[start:stop], positive[start:stop])
+            self._learn(rows_between(X, start, stop), positive[start:stop])
             start = stop
         if start < X.shape[0]:
-            self._waiting = [(X[start:], positive[start:])]
+            self._waiting = [(rows_between(X, start, X.shape[0]), positive[start:])]
 
     def finish(self, classes: np.ndarray) -> OnePassLearner:
         """Return the learner of the best setting as a fitted estimator for ``n_features`` features and ``classes``.
@@ -348,7 +348,8 @@ class TunedModel:
         self.n_features = max(self.n_features, int(X.indices.max(initial=-1)) + 1)
         X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], max(self.n_features, 1)))
         self._retire_by_width()
-        narrow = narrowed(X)
+        # The weights of all features are looked at where that is less than to find out which ones the rows have.
+        narrow = narrowed(X) if X.shape[1] * len(self.live) > X.nnz else None
         intercepts = [one.model.intercepts() for one in self._entrants] if self._n_learnt else []
         scores = [one.model.score_then_learn(X, positive, narrow) for one in self._entrants]
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]

@@ -33,6 +33,7 @@ __all__ = ["NAG"]
 _V, _G = range(2)
 _LARGEST_MARGIN = 500.0  # exp of it is finite; no step is left to be made there
 _NEWTON_STEPS = 50
+_LANES = 8  # doubles of the widest vector register
 
 
 @dataclass
@@ -112,7 +113,8 @@ class NAG(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
-        _learn(*rows_of(X), y, state.settings["eta"], state.totals, state.largest, state.W)
+        kernel = _all_settings if state.W.shape[2] > 1 else _one_setting
+        kernel(*rows_of(X), y, state.settings["eta"], state.totals, state.largest, state.W)
 
     def trained_intercepts(self):
         return self._state.intercepts
@@ -128,7 +130,56 @@ class NAG(OnePassLearner):
 
 
 @njit(error_model="numpy")
-def _learn(indptr, indices, data, y, etas, totals, largest, W):
+def _one_setting(indptr, indices, data, y, etas, totals, largest, W):
+    """As `_all_settings`, bit for bit; vector registers hold several coordinates of a row."""
+    eta, intercept, state = etas[0], W.shape[0] - 1, W.reshape(W.shape[:2])
+    longest = 0
+    for row in range(len(y)):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    buffers = np.zeros((5, -(-(longest + 1) // _LANES) * _LANES))
+    u, s, v, squares, rates = buffers[0], buffers[1], buffers[2], buffers[3], buffers[4]
+    for row in range(len(y)):
+        first, n = indptr[row], indptr[row + 1] - indptr[row] + 1
+        n_padded = -(-n // _LANES) * _LANES
+        for k in range(n, n_padded):
+            u[k], s[k], squares[k] = 0.0, 1.0, 0.0
+        u[0], s[0], v[0], squares[0] = 1.0, 1.0, state[intercept, _V], state[intercept, _G]
+        for k in range(1, n):
+            i, x = np.uint32(indices[first + k - 1]), data[first + k - 1]
+            v[k], squares[k] = state[i, _V], state[i, _G]
+            if abs(x) > largest[i]:
+                ratio = largest[i] / abs(x)
+                largest[i] = abs(x)
+                squares[k] *= ratio * ratio
+            u[k], s[k] = x, largest[i]
+        for k in range(n_padded):
+            u[k] /= s[k]
+        score, size = v[0], 1.0
+        for k in range(1, n):
+            size += u[k] * u[k]
+            score += u[k] * v[k]
+        totals[0] += 1.0
+        totals[1] += size
+        pace, sign = np.sqrt(totals[0] / totals[1]), float(y[row])
+        c = 1.0 / (1.0 + np.exp(sign * score))
+        push = c * c
+        for k in range(n_padded):
+            squares[k] += push * (u[k] * u[k])
+            rates[k] = 1.0 / np.sqrt(squares[k]) if squares[k] > 0.0 else 0.0
+        reach = 0.0
+        for k in range(n):
+            reach += u[k] * u[k] * rates[k]
+        push = sign * _way(sign * score, eta * pace * reach) / reach if reach > 0.0 else 0.0
+        for k in range(n_padded):
+            v[k] += push * u[k] * rates[k]
+        state[intercept, _V], state[intercept, _G] = v[0], squares[0]
+        for k in range(1, n):
+            i = np.uint32(indices[first + k - 1])
+            state[i, _V], state[i, _G] = v[k], squares[k]
+
+
+@njit(error_model="numpy")
+def _all_settings(indptr, indices, data, y, etas, totals, largest, W):
     width, intercept = len(etas), W.shape[0] - 1
     longest = 0
     for row in range(len(y)):
