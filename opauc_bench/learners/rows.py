@@ -86,16 +86,18 @@ def add_class_sums(X: sparse.csr_matrix, positive: np.ndarray, sums: np.ndarray)
 
 @njit()
 def _add_class_sums(indptr, indices, data, positive, sums):
-    n_falls, n_zeros = 0, 0
+    flat, n_odd, one = sums.reshape(-1), 0, np.uint64(1)
     for t in range(len(positive)):
-        own, before = sums[0] if positive[t] else sums[1], -1
-        for k in range(indptr[t], indptr[t + 1]):
-            i, x = indices[k], data[k]
-            n_falls += i <= before
-            n_zeros += x == 0.0
-            before = i
-            own[np.uint32(i)] += x  # without a check for a negative index
-    return n_falls == 0 and n_zeros == 0
+        own = np.uint64(0 if positive[t] else sums.shape[1])
+        # Positions without a sign: numba does not ask whether they are negative. A row is in the cache the second time.
+        first, last = np.uint64(indptr[t]), np.uint64(indptr[t + 1])
+        for k in range(first, last):
+            flat[own + np.uint64(np.uint32(indices[k]))] += data[k]
+        for k in range(first, last):
+            n_odd += data[k] == 0.0
+        for k in range(first + one, last):
+            n_odd += indices[k] <= indices[k - one]
+    return n_odd == 0
 
 
 def narrowed(X) -> tuple[np.ndarray, sparse.csr_matrix]:
