@@ -81,3 +81,21 @@ def invoke(environment) -> Command:
 def command(environment, request) -> Command:
     """``opauc-bench`` inside this process."""
     return Command(environment, processes=request.node.get_closest_marker("processes") is not None)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with an svmlight file."""
+    from test_streaming import rows, write
+
+    desk = tmp_path_factory.mktemp("desk")
+    write(desk / "data.svm", *rows())
+    return desk
+
+
+@pytest.fixture(scope="module")
+def model(invoke, desk):
+    """The model of that file."""
+    done = invoke("train", "data.svm", "--learner", "ftrl_auc", "--no-tune", "--out", "model.npz", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    return desk / "model.npz"

@@ -16,23 +16,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import roc_auc_score
-from test_streaming import estimator, rows, trained, write
+from test_streaming import estimator, trained
 
 from opauc_bench.streaming.model import LinearModel
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    desk = tmp_path_factory.mktemp("desk")
-    write(desk / "data.svm", *rows())
-    return desk
-
-
-@pytest.fixture(scope="module")
-def model(invoke, desk):
-    done = invoke("train", "data.svm", "-l", "ftrl_auc", "--no-tune", "--out", "model.npz", cwd=desk)
-    assert done.returncode == 0, done.stderr
-    return desk / "model.npz"
 
 
 def piped(environment, cwd, shell):

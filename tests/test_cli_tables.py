@@ -14,7 +14,7 @@ from test_cli_stream import standard_input
 from test_inputs import zstd
 
 import opauc_bench
-from opauc_bench.data.schema import Schema
+from opauc_bench.data.schema import Schema, read_names, written_names
 from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel
 
@@ -331,6 +331,33 @@ def test_model_show_has_the_names_of_columns(command, desk, model, tmp_path):
     assert opauc_bench.load_model(tmp_path / "numbers.npz").feature_names_in_.tolist() == ["age", "size", "rate"]
 
 
+def test_names_of_columns_with_commas(command, desk, frame, tmp_path):
+    odd = {"age": "age, in years", "size": 'the "size", in cm'}
+    frame.rename(columns=odd).to_csv(tmp_path / "odd.csv", index=False)
+    for number, options in enumerate(
+        (
+            ("--drop", '"age, in years",  city,"the ""size"", in cm"'),
+            ("--drop", '"age, in years"', "--drop", 'city,"the ""size"", in cm"'),
+        )
+    ):
+        out = tmp_path / f"{number}.npz"
+        done = command("train", "odd.csv", "--label", "clicked", *options, "--out", out, *PLAIN, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        schema = Schema.from_dict(LinearModel.load(out).schema)
+        assert schema.numbers == ("rate",)
+        assert set(schema.dropped) == {*odd.values(), "city"}
+    more = ("train", "odd.csv", "--continue", "0.npz", "--out", "more.npz", "-q")
+    agreeing = ("--drop", written_names(schema.dropped))
+    assert command(*more, *agreeing, cwd=tmp_path).returncode == 0
+    done = command(*more, "--overwrite", "--drop", "city", cwd=tmp_path)
+    assert """--drop city with --continue: 0.npz was trained with --drop "age, in years",""" in done.stderr
+
+
+@given(st.lists(st.text('ab ",\n', min_size=1).map(str.strip).filter(bool), min_size=1, max_size=5))
+def test_written_names_are_read_again(names):
+    assert read_names(written_names(names), "--drop") == names
+
+
 # ------------------------------------------------------------------------------------------ mistakes
 
 
@@ -340,6 +367,7 @@ def test_model_show_has_the_names_of_columns(command, desk, model, tmp_path):
         (("clicks.csv",), 3, "clicks.csv: expected the name of the column of labels; the columns are 'age', 'size',"),
         (("clicks.csv", "--label", "click"), 3, "expected a column 'click' (did you mean 'clicked'?)"),
         (("clicks.csv", "--label", "clicked", "--drop", "agee"), 3, "expected a column 'agee' (did you mean 'age'?)"),
+        (("clicks.csv", "--label", "clicked", "--drop", '"age'), 3, "--drop: expected names separated by commas, got"),
         (("clicks.csv", "--label", "clicked", "--weights", "size"), 1, "--weights size: no learner takes weights"),
         (("clicks.csv", "--label", "clicked", "--missing", "drop"), 2, "--missing drop: expected error, mean or indic"),
         (

@@ -60,6 +60,14 @@ def read(source):
     return vstack([chunk.X for chunk in chunks], format="csr"), labels
 
 
+def error_of(path, content):
+    """The error that reading a CSV file with the label ``y`` ends with."""
+    path.write_bytes(content)
+    with pytest.raises(DataError) as raised:
+        read(Source(str(path), ColumnOptions(label="y")))
+    return raised.value
+
+
 def write_csv(path, header, rows, **dialect):
     with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file, **{"lineterminator": "\n"} | dialect).writerows([header, *rows])
@@ -197,11 +205,9 @@ def test_the_running_mean_is_that_of_the_rows_before(tmp_path):
 )
 def test_bad_rows_have_a_place_and_can_be_left_out(tmp_path, text, expected):
     path = tmp_path / "t.csv"
-    path.write_text(text)
-    with pytest.raises(DataError) as raised:
-        read(Source(str(path), ColumnOptions(label="y")))
-    assert raised.value.message == f"{path}:{expected}"
-    assert "--skip-bad-rows" in raised.value.hint
+    error = error_of(path, text.encode())
+    assert error.message == f"{path}:{expected}"
+    assert "--skip-bad-rows" in error.hint
     source = Source(str(path), ColumnOptions(label="y"), skip_bad_rows=True)
     X, _ = read(source)
     assert X.shape[0] == 1
@@ -221,15 +227,19 @@ def test_bad_rows_have_a_place_and_can_be_left_out(tmp_path, text, expected):
         ("a,Y\n1,2\n", "expected a column 'y' (did you mean 'Y'?); the columns are 'a', 'Y'"),
         ("label,b\n1,2\n", "expected a column 'y'; the columns are 'label', 'b'"),
         ("a,y\n1,\0\n", "expected text, got a NUL byte"),
+        pytest.param("a" * 20_000_000, "expected a header line within 16,777,216 bytes", id="one endless line"),
+        pytest.param(
+            'a,y\nx,0\n"' + "x,1\n" * 6_000_000,
+            ":3: expected the end of a row within 16,777,216 bytes",
+            id="a quote that swallows the file",
+        ),
     ],
 )
-def test_bad_headers(tmp_path, text, expected):
+def test_bad_headers_and_endless_rows(tmp_path, text, expected):
     path = tmp_path / "t.csv"
-    path.write_text(text)
-    with pytest.raises(DataError) as raised:
-        read(Source(str(path), ColumnOptions(label="y")))
-    assert expected in raised.value.message
-    assert raised.value.message.startswith(str(path))
+    error = error_of(path, text.encode())
+    assert expected in error.message
+    assert error.message.startswith(str(path))
 
 
 def test_headers_of_other_programs(tmp_path):
@@ -240,20 +250,6 @@ def test_headers_of_other_programs(tmp_path):
     assert source.remarks() == [f"note: column 1 of {path} has no name and is left out"]
     path.write_bytes("größe,y\n1,2\n".encode("latin-1"))
     with pytest.raises(DataError, match="expected names of columns in UTF-8"):
-        Source(str(path), ColumnOptions(label="y"))
-
-
-def test_a_quote_that_swallows_the_file_is_found_early(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_bytes(b'a,y\nx,0\n"' + b"x,1\n" * 6_000_000)
-    with pytest.raises(DataError, match=r":3: expected the end of a row within 16,777,216 bytes"):
-        read(Source(str(path), ColumnOptions(label="y")))
-
-
-def test_one_endless_line_is_no_header(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"a" * 20_000_000)
-    with pytest.raises(DataError, match="expected a header line within 16,777,216 bytes"):
         Source(str(path), ColumnOptions(label="y"))
 
 

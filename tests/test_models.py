@@ -20,22 +20,6 @@ from opauc_bench.learners.online import OnlineModel
 from opauc_bench.streaming.calibration import calibrate
 from opauc_bench.streaming.model import LinearModel
 
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    """One file, the two halves of another one, and a model."""
-    desk = tmp_path_factory.mktemp("desk")
-    write(desk / "data.svm", *rows())
-    return desk
-
-
-@pytest.fixture(scope="module")
-def model(invoke, desk):
-    done = invoke("train", "data.svm", "--learner", "ftrl_auc", "--no-tune", "--out", "model.npz", cwd=desk)
-    assert done.returncode == 0, done.stderr
-    return desk / "model.npz"
-
-
 # ---------------------------------------------------------------------- in Python
 
 

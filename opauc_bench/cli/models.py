@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -50,8 +51,11 @@ def _column(name: str, kind: Any, help: str, **options: Any) -> Any:
 
 
 Label = _column("--label", str | None, "Column of the labels.", metavar="NAME")
-Drop = _column("--drop", str | None, "Columns to leave out, separated by commas.", metavar="NAMES")
-Categorical = _column("--categorical", str | None, "Columns of numbers that are categories.", metavar="NAMES")
+_NAMES = """Separated by commas; '"a, b"' is one name; repeatable."""
+Drop = _column("--drop", list[str] | None, f"Columns to leave out. {_NAMES}", metavar="NAMES")
+Categorical = _column(
+    "--categorical", list[str] | None, f"Columns of numbers that are categories. {_NAMES}", metavar="NAMES"
+)
 MissingValues = _column("--missing", str, "Missing values: error, mean or indicator.", metavar="NAME")
 Bits = _column("--bits", int, "Categories are hashed to 2^BITS features.", min=1, max=30)
 
@@ -135,19 +139,19 @@ def train(
 
     Ctrl-C ends the pass and writes the model of the rows so far.
     """
-    from ..data.schema import ColumnOptions
+    from ..data.schema import ColumnOptions, read_names, written_names
     from ..errors import LearnerError
     from ..streaming.train import Training, train_model
-    from .options import split_names
 
     if weights is not None:
         raise LearnerError(
-            f"--weights {weights}: no learner takes weights of rows", f"--drop {weights}, if it is a column of the file"
+            f"--weights {weights}: no learner takes weights of rows",
+            f"--drop {shlex.quote(written_names([weights]))}, if it is a column of the file",
         )
     columns = ColumnOptions(
         label=label,
-        drop=tuple(split_names(drop) or ()),
-        categorical=tuple(split_names(categorical) or ()),
+        drop=tuple(name for text in drop or () for name in read_names(text, "--drop")),
+        categorical=tuple(name for text in categorical or () for name in read_names(text, "--categorical")),
         missing=_one_of("--missing", missing, ("error", "mean", "indicator")),
         bits=bits,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import numpy as np
 from ..errors import DataError
 from .arrow import ArrowTable
 from .content import decompressed, pieces
-from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, listing
+from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TableRows, TextTable
 
@@ -420,7 +421,7 @@ def _check_types(table: Any, schema: Schema) -> None:
             if kinds[column] == "other" or (expected == "numbers" and kinds[column] == "category"):
                 raise DataError(
                     f"{table.name}: column {column!r}: expected {expected}, got the type {table.type_of(column)}",
-                    f"--drop {column}",
+                    f"--drop {shlex.quote(written_names([column]))}",
                 )
 
 

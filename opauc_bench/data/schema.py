@@ -7,6 +7,7 @@ value 1 at the position that the hash of ``column=value`` gives (Weinberger et a
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -32,7 +33,9 @@ __all__ = [
     "hash_texts",
     "hashed",
     "listing",
+    "read_names",
     "seed_of",
+    "written_names",
 ]
 
 Missing = Literal["error", "mean", "indicator"]
@@ -41,6 +44,29 @@ DEFAULT_BITS, MOST_BITS = 18, 30
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")  # in columns of numbers, in any case
 _SHOWN = 12  # names of columns in a message
 _MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
+
+
+def read_names(text: str, option: str) -> list[str]:
+    """The names in the value of an option: separated by commas, in double quotes where a name has one.
+
+    Raises
+    ------
+    DataError
+        If quotes are not around a whole name.
+    """
+    try:
+        (names,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError):
+        raise DataError(
+            f"{option}: expected names separated by commas, got {text!r}, in which quotes are not around a whole name",
+            f"{option} '\"one, with a comma\",two'",
+        ) from None
+    return [name.strip() for name in names]
+
+
+def written_names(names: Iterable[str]) -> str:
+    """Names as `read_names` reads them."""
+    return ",".join('"' + name.replace('"', '""') + '"' if set(name) & set(',"\r\n') else name for name in names)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.schema import DEFAULT_BITS, Schema
+from ..data.schema import DEFAULT_BITS, Schema, written_names
 from ..errors import ConfigError, DataError, LearnerError
 from .model import LinearModel
 from .rows import Label, shown_label
@@ -136,8 +136,8 @@ def _columns_given(what: Training, model: LinearModel) -> dict[str, tuple[Any, A
     categorical = [name for name in given.categorical if name not in schema.categories]
     return {
         "--label": (given.label, schema.label),
-        "--drop": (",".join(given.drop) or None, ",".join(schema.dropped) or None),
-        "--categorical": (",".join(categorical) or None, None),
+        "--drop": (written_names(given.drop) or None, written_names(schema.dropped) or None),
+        "--categorical": (written_names(categorical) or None, None),
         "--missing": (given.missing if given.missing != "error" else None, schema.missing),
         "--bits": (given.bits if given.bits != DEFAULT_BITS else None, schema.bits),
     }
