@@ -58,7 +58,7 @@ def test_kernel_is_recompiled_only_when_a_module_with_kernels_changes(call, tmp_
 
 
 def test_kernel_is_pickled_by_its_name():
-    kernel = auc._auc_of_sorted
+    kernel = auc.auc_of_sorted
     assert pickle.loads(pickle.dumps(kernel)) is kernel
     assert auc.auc_columns(np.array([1, -1]), np.array([[1.0], [0.0]])).tolist() == [1.0]
     assert pickle.loads(pickle.dumps(kernel)) is kernel

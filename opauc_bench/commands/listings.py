@@ -237,7 +237,7 @@ def _section(text: str, heading: str) -> list[str]:
 
 def examine(sources: Sources) -> tuple[list[str], bool]:
     """Examine the installation; returns lines to print and whether all is good."""
-    from ..evaluation.auc import _auc_of_sorted
+    from ..evaluation.auc import auc_of_sorted
     from ..kernels import kept_on_disk
 
     lines, good = [f"opauc-bench {__version__}"], True
@@ -255,7 +255,7 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
         good = good and not problem
         lines.append(f"{'BAD ' if problem else 'ok  '} {name}{': ' + problem if problem else ''}")
     lines += [f"     {sentence}" for sentence in contested_names()]
-    if not kept_on_disk(_auc_of_sorted):
+    if not kept_on_disk(auc_of_sorted):
         lines.append("     each process compiles its kernels again; set NUMBA_CACHE_DIR to a writable folder")
     try:
         lines.append(f"     svm_perf: {_svm_perf_engine()}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels import njit
 
-__all__ = ["AUCS", "auc_columns", "auc_score", "released_auc_columns"]
+__all__ = ["AUCS", "auc_columns", "auc_of_sorted", "auc_score", "released_auc_columns"]
 
 
 def auc_score(y: Any, scores: Any) -> float:
@@ -61,7 +61,7 @@ def auc_columns(y: Any, scores: Any) -> np.ndarray:
     for g in range(scores.shape[1]):
         column = np.ascontiguousarray(scores[:, g])
         if np.isfinite(column).all():
-            aucs[g] = _auc_of_sorted(np.sort(column[positive]), np.sort(column[~positive]))
+            aucs[g] = auc_of_sorted(np.sort(column[positive]), np.sort(column[~positive]))
     return aucs
 
 
@@ -99,8 +99,14 @@ def _checked(y, scores) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit()
-def _auc_of_sorted(positives, negatives):
-    """Merge the sorted scores and count twice the pairs in order plus the ties, in integers."""
+def auc_of_sorted(positives, negatives):
+    """Return the AUC of sorted scores: merge them, and count twice the pairs in order plus the ties, in integers.
+
+    Parameters
+    ----------
+    positives, negatives : ndarray of shape (n,) and (m,), float64
+        Of each class, ascending; at least one.
+    """
     below, up_to, twice = 0, 0, 0
     n = len(negatives)
     for score in positives:

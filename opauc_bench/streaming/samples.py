@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation.auc import _auc_of_sorted
+from ..evaluation.auc import auc_of_sorted
 from ..evaluation.blocked_auc import BlockedAUC
 
 __all__ = ["ClassSamples", "RecentScores"]
@@ -125,4 +125,4 @@ class ClassSamples:
         # In place: which row has which slot does not matter, and another copy would.
         negatives.sort()
         positives.sort()
-        return _auc_of_sorted(positives, negatives)
+        return auc_of_sorted(positives, negatives)
