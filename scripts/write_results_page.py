@@ -22,6 +22,11 @@ In docs/results.md.in, ``{{name argument ...}}`` is replaced by a number; docs/d
     timed FIGURE ROW COLUMN     milliseconds per pass
     by_rank ROW TAU             mean AUC in figure5_2013
     sketch_error ROW COLUMN TAU    relative error of the positive class in figure4
+    partition_ranks DATASET     the partitions of the digits that are nearest to print, in the six columns of all
+    partition_columns DATASET   all eleven columns of some partitions
+    partition_error DATASET     reduced protocol against the full one, in printed stds
+    partition_count DATASET     how many of them have all six within one printed std
+    partition_gap DATASET       range over the partitions of batch LS-SVM minus online Uni-Log
 
 EXP is the name of a config with a folder under results/. A metric other than AUC is named as ROW:METRIC; a row with
 blanks is quoted: "imdb @ 0.1".
@@ -51,6 +56,7 @@ from opauc_bench.report.table import Entry, ResultTable
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import digit_partitions  # noqa: E402
 import study_page  # noqa: E402
 
 PAGES = ("results", "does_it_pay")
@@ -196,9 +202,63 @@ def sketch_error(dataset: str, column: str, tau: str) -> str:
     return f"{float(row['positive_error_mean']):.2f}"
 
 
+def partition_ranks(dataset: str) -> str:
+    return digit_partitions.ranks_table(dataset)
+
+
+def recorded_columns(dataset: str) -> dict[str, float | None]:
+    """The means of Tables 2 and 3 for a dataset as the catalogue has it, by column."""
+    entries = {**report("table2")[0].entries, **report("table3")[0].entries}
+    return {column: found.mean for (row, column), found in entries.items() if row == dataset}
+
+
+def partition_error(dataset: str) -> str:
+    """Largest difference of the reduced protocol to the full one in the catalogue's partition, in printed stds."""
+    cells, full = digit_partitions.printed(dataset), recorded_columns(dataset)
+    own = digit_partitions.in_catalogue(dataset)
+    reduced = next(row for row in digit_partitions.ranked(dataset) if row["digits"] == own)
+    pairs = ((column, reduced[column], full[column]) for column in digit_partitions.trainers(dataset))
+    return f"{max(abs(a - b) / cells[column].std for column, a, b in pairs if None not in (a, b)):.1f}"
+
+
+def partition_count(dataset: str) -> str:
+    """How many partitions have every column of the scan within one printed std."""
+    cells = digit_partitions.printed(dataset)
+    columns, rows = digit_partitions.trainers(dataset), digit_partitions.ranked(dataset)
+    return str(
+        sum(all(row[c] is not None and abs(row[c] - cells[c].mean) <= cells[c].std for c in columns) for row in rows)
+    )
+
+
+def partition_gap(dataset: str) -> str:
+    gaps = [row["ls_svm"] - row["uni_log"] for row in digit_partitions.ranked(dataset)]
+    return f"{AUC.signed(min(gaps))} to {AUC.signed(max(gaps))}"
+
+
+def partition_columns(dataset: str) -> str:
+    """A row for print, for the catalogue's partition in the records, and for each partition of nearest.csv.
+
+    A dash stands for what has not been computed or has overflowed. The distance counts the columns that every row has.
+    """
+    cells, own = digit_partitions.printed(dataset), recorded_columns(dataset)
+    catalogue = digit_partitions.in_catalogue(dataset)
+    rows = {f"{' '.join(catalogue)} (catalogue)": own} if own else {}
+    rows |= {" ".join(digits): means for digits, means in digit_partitions.kept(dataset).items()}
+    lines = [f"| digits | {' | '.join(digit_partitions.TITLES[column] for column in cells)} | distance |"]
+    lines.append("| --- " * (len(cells) + 2) + "|")
+    lines.append(f"| printed | {' | '.join(AUC.text(cell.mean) for cell in cells.values())} | |")
+    shared = [column for column in cells if all(means.get(column) is not None for means in rows.values())]
+    for title, means in rows.items():
+        texts = ["–" if means.get(column) is None else AUC.text(means[column]) for column in cells]
+        stds = [(means[column] - cells[column].mean) / cells[column].std for column in shared]
+        lines.append(f"| {title} | {' | '.join(texts)} | {sum(std**2 for std in stds):.1f} |")
+    return "\n".join(lines)
+
+
 OF_TABLES = (mean, cell, cell_std, published, published_std, diff, stds, behind, count, wtl, distant, cpu)
 OF_FIGURES = (timed, by_rank, sketch_error)
-NAMES = {f.__name__: f for f in (*OF_TABLES, *OF_FIGURES)} | study_page.TABLES
+OF_PARTITIONS = (partition_ranks, partition_columns, partition_error, partition_count, partition_gap)
+NAMES = {f.__name__: f for f in (*OF_TABLES, *OF_FIGURES, *OF_PARTITIONS)} | study_page.TABLES
 
 
 def page(name: str) -> str:
