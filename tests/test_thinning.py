@@ -7,6 +7,7 @@ import pytest
 from folders import record_of, records_of
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from opauc_bench.config import Experiment
 from opauc_bench.evaluation.splits import outer_fold, thinned
@@ -22,22 +23,28 @@ protocol: {kind: cv, trials: 1, folds: 2, inner_folds: 2, train_positives: [all,
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.floats(0.01, 0.9), st.integers(0, 5))
-def test_the_first_positives_up_to_the_share_stay_and_all_negatives(labels, share, seed):
+def test_as_many_positives_as_the_share_allows_stay_and_all_negatives(labels, share, seed):
     y = np.where(labels, 1, -1)
     rows = np.random.default_rng(seed).permutation(len(y))
-    kept = thinned(y, rows, share)
-    positives = [row for row in rows if y[row] > 0]
-    n_negative = len(rows) - len(positives)
-    expected, n_positive = [], 0
-    for row in rows:  # a positive stays as long as the share is not exceeded
-        if y[row] < 0:
-            expected.append(row)
-        elif (n_positive + 1) * (1 - share) <= share * n_negative * (1 + 1e-9) + 1e-9:
-            n_positive += 1
-            expected.append(row)
-    assert kept.tolist() == expected
-    smaller = thinned(y, rows, share / 2)
-    assert set(smaller.tolist()) <= set(kept.tolist())
+    kept = thinned(y, rows, share, seed).tolist()
+    assert kept == [row for row in rows if row in set(kept)]
+    assert [row for row in kept if y[row] < 0] == [row for row in rows if y[row] < 0]
+    n_negative, n_positive = (sum(y[row] == label for row in kept) for label in (-1, 1))
+    allowed = share * n_negative * (1 + 1e-9) + 1e-9
+    assert n_positive * (1 - share) <= allowed
+    assert n_positive == sum(labels) or (n_positive + 1) * (1 - share) > allowed
+    assert set(thinned(y, rows, share / 2, seed).tolist()) <= set(kept)
+    assert kept == thinned(y, rows, share, seed).tolist()
+
+
+def test_the_positives_that_stay_are_spread_over_the_visit():
+    y = np.repeat([1, -1], [3000, 7000])
+    rows = np.random.default_rng(0).permutation(10_000)
+    places = np.flatnonzero(y[thinned(y, rows, 0.05, 1)] > 0)
+    assert len(places) == 368
+    quarters = np.bincount(places // (7368 // 4), minlength=4)
+    assert stats.chisquare(quarters).pvalue > 1e-3
+    assert not np.array_equal(places, np.flatnonzero(y[thinned(y, rows, 0.05, 2)] > 0))
 
 
 def test_settings_without_thinning_keep_their_identity():
@@ -45,7 +52,7 @@ def test_settings_without_thinning_keep_their_identity():
     assert "train_positives" not in plain.identity()
     assert CrossValidation(train_positives="all", least_positives=50).identity() == plain.identity()
     thin = CrossValidation(train_positives=0.1)
-    assert thin.identity() == {**plain.identity(), "train_positives": 0.1}
+    assert thin.identity() == {**plain.identity(), "train_positives": 0.1, "thinning": 2}
     assert CrossValidation(train_positives=0.1, least_positives=50).identity() == thin.identity()
     content = {"title": "t", "datasets": ["wine"], "learners": ["opauc"], "grids": {"eta": [1], "lam": [1]}}
     made = Experiment.model_validate({**content, "protocol": {"train_positives": ["all", 0.1]}})
@@ -93,7 +100,7 @@ def test_the_inner_folds_and_the_refit_see_the_thinned_set(command, tmp_path):
     X = MinMaxScaler((-1, 1)).fit_transform(load_breast_cancer().data)
     y = np.where(load_breast_cancer().target == 1, 1, -1).astype(np.int8)
     split = outer_fold(y, trial=0, fold=0, dataset="breast_cancer", folds=2, stratified=True, seed=0)
-    train = thinned(y, split.train, 0.2)
+    train = thinned(y, split.train, 0.2, split.seed)
     fitted = get_learner("uni_log")(eta=0.25).fit(X[train], y[train])
     expected = roc_auc_score(y[split.test], X[split.test] @ fitted.coef_[0])
     assert record.metrics["auc"] == pytest.approx(expected, abs=1e-9)

@@ -181,23 +181,30 @@ def n_kept(share: float, n_negative: int) -> int:
     return int(share / (1.0 - share) * n_negative + 1e-9)
 
 
-def thinned(y: Any, rows: np.ndarray, share: float) -> np.ndarray:
-    """Leave out positives of a training set beyond a share of it.
+def thinned(y: Any, rows: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Leave out positives of a training set, drawn at random, beyond a share of it.
+
+    Those that stay are spread over the visit: learners of one pass, and the first rows of a training set, would have
+    nothing but negatives in the end otherwise.
 
     Parameters
     ----------
     y : ndarray of shape (n_samples,)
         Labels -1 or +1.
     rows : ndarray of int
-        The training set in visiting order. The first positives stay, so that a smaller share is a part of a larger one.
+        The training set in visiting order.
     share : float
         Of positives among the rows that are left, between 0 and 1.
+    seed : int
+        Of the outer fold. The positives of a smaller share are some of those of a larger one.
 
     Returns
     -------
     ndarray of int
         In the same order; all rows if the share of positives is smaller already.
     """
-    positive = np.asarray(y[rows]) > 0
-    kept = n_kept(share, int(np.count_nonzero(~positive)))
-    return rows[~positive | (np.cumsum(positive) <= kept)]
+    stays = np.asarray(y[rows]) < 0
+    kept = n_kept(share, int(np.count_nonzero(stays)))
+    positives = np.random.default_rng([seed, 2]).permutation(np.flatnonzero(~stays))
+    stays[positives[:kept]] = True
+    return rows[stays]

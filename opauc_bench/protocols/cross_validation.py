@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossValidation", "CrossValidationOutcome"]
 
+_THINNING_VERSION = 2  # 1 kept the first positives in visiting order
+
 
 class CrossValidationOutcome(TestedOutcome):
     """One outer fold."""
@@ -68,7 +70,8 @@ class CrossValidation(SplitProtocol):
 
     def identity(self) -> dict[str, Any]:
         """As `Protocol.identity`; which shares are left out changes no number."""
-        return {key: value for key, value in super().identity().items() if key != "least_positives"}
+        identity = {key: value for key, value in super().identity().items() if key != "least_positives"}
+        return identity | ({"thinning": _THINNING_VERSION} if isinstance(self.train_positives, float) else {})
 
     def cases(self) -> list[tuple[str, CrossValidation]]:
         """Each share under ``train_positives``; see `Protocol.cases`."""
@@ -163,7 +166,7 @@ class CrossValidation(SplitProtocol):
         task = context.task
         split = self._split(context.data, task.dataset, task.trial, task.fold)
         if isinstance(self.train_positives, float):
-            split = replace(split, train=thinned(context.data.y, split.train, self.train_positives))
+            split = replace(split, train=thinned(context.data.y, split.train, self.train_positives, split.seed))
         if self.order == "time":  # the latest rows are kept
             return replace(split, train=context.capped(split.train[::-1], self.inner_folds)[::-1])
         return replace(split, train=context.capped(split.train, self.inner_folds))
