@@ -22,6 +22,7 @@ from typing import Any
 
 from .errors import ResultsError
 from .files import write_text
+from .memory import without_memory_limit
 
 __all__ = ["Kernel", "kept_on_disk", "njit", "prefetch"]
 
@@ -127,6 +128,7 @@ class _SealedFiles:
         self._hashes = self._folder / f"{self._name}.json"
         self._intact: set[Path] = set()
 
+    @without_memory_limit()
     def compile(self, signature):
         from filelock import FileLock
 

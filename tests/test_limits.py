@@ -5,16 +5,26 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 
+from opauc_bench import kernels
 from opauc_bench.data import Sources, load_catalogue, prepare
+from opauc_bench.evaluation.selection import score_columns
+from opauc_bench.kernels import Kernel
+from opauc_bench.learners import get_learner, registry
+from opauc_bench.memory import memory_limit
 from opauc_bench.protocols import CrossValidation
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
+from opauc_bench.runner import worker
 from opauc_bench.runner.execute import LocalExecutor
-from opauc_bench.runner.limits import last_resort, memory_limit, overrun_in
+from opauc_bench.runner.limits import last_resort, overrun_in
 from opauc_bench.runner.worker import WorkerConfig, run_task
 from opauc_bench.task import Task
 
@@ -284,7 +294,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from opauc_bench.learners import get_learner
-from opauc_bench.runner.limits import memory_limit
+from opauc_bench.memory import memory_limit
 from opauc_bench.protocols import CrossValidation
 from opauc_bench.runner.worker import load_learner
 
@@ -312,6 +322,61 @@ def test_linear_algebra_without_memory_ends_with_an_error():
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == names
+
+
+KERNELS_WITHOUT_MEMORY = """
+import numpy as np
+
+from opauc_bench.learners import get_learner
+from opauc_bench.memory import memory_limit
+
+X, y = np.ones((8, 2)), np.array([1, -1] * 4, dtype=np.int8)
+get_learner("pair_sgd")().fit_grid(X, y, {"eta": np.ones(1)})
+learner = get_learner("opauc_fd")(tau=2)
+with memory_limit(1e6):
+    learner.fit_grid(X, y, {"eta": np.ones(1), "lam": np.ones(1)})
+    try:
+        np.ones(10**6)
+    except MemoryError:
+        print("still limited")
+"""
+
+
+@pytest.mark.faults
+def test_kernels_can_be_loaded_where_memory_is_short():
+    """LLVM ends the process where it gets no memory."""
+    command = [sys.executable, "-c", KERNELS_WITHOUT_MEMORY]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert (done.returncode, done.stdout) == (0, "still limited\n"), done.stderr
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", registry.LEARNERS)
+def test_every_kernel_of_a_learner_is_loaded_before_its_tasks(name, monkeypatch):
+    """It is loaded outside of the limits and times of a task."""
+    for module in [module for key, module in sys.modules.items() if key.startswith("opauc_bench")]:
+        for kernel in [value for value in vars(module).values() if isinstance(value, Kernel)]:
+            kernel.__dict__.pop("compiled", None)
+    worker._load.cache_clear()
+    learner = get_learner(name)()
+    grid = {axis: (getattr(learner, axis),) for axis in learner.grid_axes}
+    worker.load_learner(SimpleNamespace(learner=name, params={}, grid=grid, tuned_by=None))
+
+    loaded = []
+    compile_or_load = kernels._SealedFiles.compile
+    monkeypatch.setattr(
+        kernels._SealedFiles,
+        "compile",
+        lambda files, signature: loaded.append((files._name, signature)) or compile_or_load(files, signature),
+    )
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 150))
+    y = np.where(rng.random(400) < 0.4, 1, -1).astype(np.int8)
+    for n_settings in (1, 3):
+        settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
+        for rows in (X, sparse.csr_matrix(X)):
+            score_columns(rows, y, np.arange(400), clone(learner).fit_grid(rows, y, settings))
+    assert loaded == []
 
 
 # ---------------------------------------------------------------------- arrays that change under a run

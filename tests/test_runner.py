@@ -30,6 +30,7 @@ from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
 from opauc_bench.learners import OAMSeq, get_learner
+from opauc_bench.memory import memory_limit
 from opauc_bench.protocols import CrossValidation
 from opauc_bench.results.environment import environment as environment_here
 from opauc_bench.results.environment import environment_id
@@ -37,7 +38,7 @@ from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import make_record, record_of_line, record_to_line
 from opauc_bench.results.store import Store
 from opauc_bench.runner.execute import LocalExecutor
-from opauc_bench.runner.limits import Deadline, TimeLimitReached, memory_limit
+from opauc_bench.runner.limits import Deadline, TimeLimitReached
 from opauc_bench.runner.worker import WorkerConfig, compute, load_learner, run_task
 from opauc_bench.task import Task, task_id
 

@@ -1,11 +1,10 @@
-"""Time and memory limits of one task, inside its own process."""
+"""The time limit of one task inside its own process, and the memory that it may use."""
 
 from __future__ import annotations
 
 import faulthandler
 import os
 import re
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +19,10 @@ __all__ = [
     "available_memory",
     "exceeds_memory",
     "last_resort",
-    "memory_limit",
     "overrun_in",
 ]
 
 OVERTIME = 3.0  # seconds beyond its limit after which the process of a task is ended
-_MOST_BYTES = 2.0**62  # that the system accepts
 _HEADING = "Timeout ("
 _CALL_OF_A_KERNEL = ("kernels.py", "__call__")
 _FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
@@ -93,32 +90,3 @@ def overrun_in(note: str, function: str) -> str | None:
     # A kernel has no frame of its own: it is the line that calls it.
     places = ("{}:{} in {}".format(*frame) for frame in frames if (frame[0], frame[2]) != _CALL_OF_A_KERNEL)
     return next(places, "a place that is not known")
-
-
-@contextmanager
-def memory_limit(n_bytes: float | None) -> Iterator[None]:
-    """Let allocations of more than ``n_bytes`` beyond the present use fail with MemoryError.
-
-    Private writable memory counts; files that are mapped for reading, such as the datasets, do not.
-    """
-    if n_bytes is None:
-        yield
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = int(min(_private_bytes() + n_bytes, _MOST_BYTES))
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _private_bytes() -> int:
-    try:
-        with open("/proc/self/status", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("VmData:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

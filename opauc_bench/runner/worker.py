@@ -25,13 +25,14 @@ from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import has_few_rows, inner_products, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, get_learner
+from ..memory import memory_limit
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
 from ..results.record import Record, make_record
 from ..results.store import Store
 from ..task import Task, expand_grid
 from .inner_products import stored_products
-from .limits import OVERTIME, Deadline, TimeLimitReached, last_resort, memory_limit, overrun_in
+from .limits import OVERTIME, Deadline, TimeLimitReached, last_resort, overrun_in
 
 __all__ = [
     "SECONDS_TO_LOAD",
@@ -238,14 +239,15 @@ def _allocate_blas_buffers() -> None:
 @functools.lru_cache(maxsize=64)
 def _load(learner: str, params: str, setting: str) -> None:
     rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (20, 3)), np.array([1, -1] * 10, dtype=np.int8)
+    n_rows = 200  # some kernels are first called when a sketch, or the rows that wait for it, are full
+    X, y = rng.uniform(-1, 1, (n_rows, 3)), np.tile(np.array([1, -1], dtype=np.int8), n_rows // 2)
     with contextlib.suppress(Exception, SystemExit):
         first = {axis: (value,) for axis, value in json.loads(setting).items()}
         estimator, grid = _searched(learner, json.loads(params), first)
         for n_settings in (1, 2):
             settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
             for rows in (X, sparse.csr_matrix(X)):
-                score_columns(rows, y, np.arange(20), clone(estimator).fit_grid(rows, y, settings))
+                score_columns(rows, y, np.arange(n_rows), clone(estimator).fit_grid(rows, y, settings))
 
 
 @functools.lru_cache(maxsize=2)
