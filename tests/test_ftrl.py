@@ -137,3 +137,45 @@ def test_stored_zeros_and_repeated_features_are_summed(loss):
     for rows in (halves, full):
         np.testing.assert_array_equal(learner.fit_grid(rows, y, GRID), learner.fit_grid(X, y, GRID))
         np.testing.assert_array_equal(learner.fit(rows, y).coef_, learner.fit(X, y).coef_)
+
+
+@BOTH
+@pytest.mark.parametrize("form", ["plain", "unsorted", "duplicates", "zeros"])
+def test_rows_of_any_form_are_learnt_in_one_loop_or_two(form, loss):
+    """Rows up to the first unusual one are learnt and summed in one loop, the others in two."""
+    dense, y = examples(300, 12, "sparse")
+    X = sparse.csr_matrix(dense)
+    row = int(np.flatnonzero(np.diff(X.indptr)[:150] >= 2)[-1])
+    places = slice(X.indptr[row], X.indptr[row] + 2)
+    if form == "unsorted":
+        for stored in (X.indices, X.data):
+            stored[places] = stored[places][::-1].copy()
+        X.has_sorted_indices = False
+    elif form == "duplicates":
+        dense[row, X.indices[places]] = X.data[places].sum(), 0.0
+        X.indices[places] = X.indices[places][0]
+        X.has_canonical_format = False
+    elif form == "zeros":
+        dense[row, X.indices[places]] = X.data[places] = 0.0
+    fitted, expected = LEARNERS[loss]().fit(X, y), LEARNERS[loss]()
+    expected.start_pass(12)
+    for first in range(0, 300, 7):  # dense rows are never summed in the same loop
+        rows = slice(first, first + 7)
+        expected.learn_rows(dense[rows], y[rows] > 0)
+    expected.finish_pass()
+    assert_close(fitted.coef_[0], expected.coef_[0])
+    assert_close(fitted.intercept_, expected.intercept_)
+    assert fitted.n_samples_seen_ == 300
+
+
+@BOTH
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_sparse_rows_that_are_not_finite_are_refused_and_nothing_goes_on_from_them(value, loss):
+    dense, y = examples(300, 12, "sparse")
+    X = sparse.csr_matrix(dense)
+    X.data[200] = value
+    learner = LEARNERS[loss]()
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        learner.fit(X, y)
+    continued = learner.partial_fit(dense, y)
+    assert np.array_equal(continued.coef_, LEARNERS[loss]().fit(dense, y).coef_)

@@ -202,10 +202,15 @@ class OnePassLearner(StreamPass):
     def fit(self, X: Any, y: Any) -> Self:
         from sklearn.utils.validation import validate_data
 
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        finite = not sparse.issparse(X)  # sparse rows are checked when they are learnt
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=finite)
         self._set_classes(y)
         self.start_pass(X.shape[1], X.shape[0])
-        self.learn_rows(X, y == self.classes_[1])
+        try:
+            self.learn_rows(X, y == self.classes_[1])
+        except ValueError:
+            del self._state  # of some of the rows: nothing may go on from it
+            raise
         return self.finish_pass()
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:

@@ -280,6 +280,11 @@ class LinearRanker(Learner):
         return {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes}
 
     def _set_classes(self, y) -> None:
+        if np.issubdtype(y.dtype, np.integer):  # seen at once, as most often
+            classes = np.array([y.min(), y.max()])
+            if classes[0] < classes[1] and ((y == classes[0]) | (y == classes[1])).all():
+                self.classes_ = classes
+                return
         from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
         kind = type_of_target(y, input_name="y", raise_unknown=True)

@@ -9,10 +9,12 @@ from ..kernels import njit
 
 __all__ = [
     "add_class_sums",
+    "add_to_sums",
     "aligned_zeros",
     "by_rows",
     "csr_of",
     "fill",
+    "is_plain",
     "narrowed",
     "rows_between",
     "rows_of",
@@ -79,24 +81,38 @@ def add_class_sums(X: sparse.csr_matrix, positive: np.ndarray, sums: np.ndarray)
     """Add CSR rows to the sums of their classes, shape (2, n_features), positives first, entry after entry.
 
     The sums are the same, however the rows are cut into pieces. Returns whether the rows are plain, which is seen on
-    the way: float64, with indices that rise within each row, and no zero stored.
+    the way: float64, with indices that rise within each row, all values finite, and no zero stored.
     """
     return _add_class_sums(*rows_of(X), positive, sums) and X.dtype == np.float64
 
 
 @njit()
 def _add_class_sums(indptr, indices, data, positive, sums):
-    flat, n_odd, one = sums.reshape(-1), 0, np.uint64(1)
+    flat, plain = sums.reshape(-1), True
     for t in range(len(positive)):
-        own = np.uint64(0 if positive[t] else sums.shape[1])
-        # Positions without a sign: numba does not ask whether they are negative. A row is in the cache the second time.
-        first, last = np.uint64(indptr[t]), np.uint64(indptr[t + 1])
-        for k in range(first, last):
-            flat[own + np.uint64(np.uint32(indices[k]))] += data[k]
-        for k in range(first, last):
-            n_odd += data[k] == 0.0
-        for k in range(first + one, last):
-            n_odd += indices[k] <= indices[k - one]
+        first, last = indptr[t], indptr[t + 1]
+        add_to_sums(indices, data, first, last, 0 if positive[t] else sums.shape[1], flat)
+        plain &= is_plain(indices, data, first, last)  # the row is in the cache
+    return plain
+
+
+@njit()
+def add_to_sums(indices, data, first, last, offset, sums):
+    """Add entries ``first`` to before ``last`` of CSR rows, at ``offset`` plus their features."""
+    # Positions without a sign: numba does not ask whether they are negative.
+    offset = np.uint64(offset)
+    for k in range(np.uint64(first), np.uint64(last)):
+        sums[offset + np.uint64(np.uint32(indices[k]))] += data[k]
+
+
+@njit()
+def is_plain(indices, data, first, last):
+    """Whether the features of these entries rise, and all values are finite and not zero."""
+    first, last, one, n_odd = np.uint64(first), np.uint64(last), np.uint64(1), 0
+    for k in range(first, last):
+        n_odd += (data[k] == 0.0) | (data[k] - data[k] != 0.0)
+    for k in range(first + one, last):
+        n_odd += indices[k] <= indices[k - one]
     return n_odd == 0
 
 

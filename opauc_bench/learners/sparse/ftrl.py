@@ -30,7 +30,7 @@ import numpy as np
 from ...kernels import njit
 from ..base import OnePassLearner, State
 from ..parameters import NOT_NEGATIVE, POSITIVE, VARIANT, Boolean
-from ..rows import aligned_zeros, rows_of
+from ..rows import add_to_sums, aligned_zeros, is_plain, rows_of
 
 __all__ = ["FTRLAUC", "FTRLProximal"]
 
@@ -50,6 +50,11 @@ class _Leader(State):
     class_sums: np.ndarray  # (n_features, 2), or empty where class means are not needed
     products: np.ndarray  # (2, n_live), inner products of the weights and the class sums
     settings_axes: ClassVar = dict.fromkeys(("W", "shrink", "mean_scores", "products"), -1)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the kernels for one setting apply."""
+        return self.W.shape[2] == 1 and len(self.class_sums) == 0
 
     def coef(self, n_features):
         return self._weights(self.W)
@@ -132,15 +137,24 @@ class _FTRL(OnePassLearner):
         )
 
     def _consume(self, state, X, y):
-        rows = (*rows_of(X), y)
-        rule = (1.0 / state.settings["gamma"], state.settings["l1"], state.shrink, *state.shared)
-        means = state.counts, state.mean_scores
-        if state.W.shape[2] > 1 or len(state.class_sums):
-            _all_settings(*rows, rule, self._logistic, *means, state.class_sums, state.products, state.W)
-        elif self._logistic:
-            _logistic_one_setting(*rows, rule, state.W)
+        if state.is_single:
+            self._consume_single(state, X, y, np.empty((2, 0)))
         else:
-            _auc_one_setting(*rows, rule, *means, state.W)
+            means = state.counts, state.mean_scores, state.class_sums, state.products
+            _all_settings(*rows_of(X), y, self._rule(state), self._logistic, *means, state.W)
+
+    def _consume_plain(self, state, X, y, class_sums):
+        return self._consume_single(state, X, y, class_sums) if state.is_single else 0
+
+    def _consume_single(self, state, X, y, class_sums):
+        rows = (*rows_of(X), y)
+        if self._logistic:
+            return _logistic_one_setting(*rows, self._rule(state), class_sums, state.W)
+        return _auc_one_setting(*rows, self._rule(state), state.counts, state.mean_scores, class_sums, state.W)
+
+    @staticmethod
+    def _rule(state):
+        return (1.0 / state.settings["gamma"], state.settings["l1"], state.shrink, *state.shared)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 3e-8 + n_nonzero * (5e-9 if n_settings == 1 else 5e-9 + 2.5e-9 * n_settings)
@@ -206,7 +220,9 @@ def _weight(z, root, inverse_gamma, l1, above, below, beta, l2):
 
 
 @njit(error_model="numpy")
-def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, W):
+def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, class_sums, W):
+    """With ``class_sums`` of shape (2, n_features), see ``_consume_plain``; with none, all rows are plain."""
+    sums, n_features = class_sums.reshape(-1), class_sums.shape[1]
     inverse_gammas, l1s, shrink, beta, l2 = rule
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
@@ -219,6 +235,10 @@ def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, W):
             i = np.uint32(indices[first + k])
             x[k], z[k], q[k], root[k] = data[first + k], state[i, _Z], state[i, _Q], state[i, _ROOT]
             score += x[k] * state[i, _W]
+        if n_features:  # the row is in the cache now
+            if not is_plain(indices, data, first, first + n):
+                return t
+            add_to_sums(indices, data, first, first + n, 0 if y[t] > 0 else n_features, sums)
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         counts[own] += 1.0
         mean_scores[own, 0] += (score - mean_scores[own, 0]) / counts[own]
@@ -233,10 +253,13 @@ def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, W):
         for k in range(n):
             i = np.uint32(indices[first + k])
             state[i, _W], state[i, _Z], state[i, _Q], state[i, _ROOT] = w[k], z[k], q[k], root[k]
+    return len(y)
 
 
 @njit(error_model="numpy")
-def _logistic_one_setting(indptr, indices, data, y, rule, W):
+def _logistic_one_setting(indptr, indices, data, y, rule, class_sums, W):
+    """As `_auc_one_setting`."""
+    sums, n_features = class_sums.reshape(-1), class_sums.shape[1]
     inverse_gammas, l1s, shrink, beta, l2 = rule
     inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
     state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
@@ -247,6 +270,10 @@ def _logistic_one_setting(indptr, indices, data, y, rule, W):
         for k in range(n):
             i = np.uint32(indices[first + k])
             x[k], z[k], q[k], root[k] = data[first + k], state[i, _Z], state[i, _Q], state[i, _ROOT]
+        if n_features:  # the row is in the cache now
+            if not is_plain(indices, data, first, first + n):
+                return t
+            add_to_sums(indices, data, first, first + n, 0 if y[t] > 0 else n_features, sums)
         for k in range(n_padded):
             w[k] = _weight(z[k], root[k], inverse_gamma, l1, above, below, beta, l2)
         score = 0.0
@@ -262,6 +289,7 @@ def _logistic_one_setting(indptr, indices, data, y, rule, W):
         for k in range(n):
             i = np.uint32(indices[first + k])
             state[i, _W], state[i, _Z], state[i, _Q], state[i, _ROOT] = w[k], z[k], q[k], root[k]
+    return len(y)
 
 
 @njit(error_model="numpy")
