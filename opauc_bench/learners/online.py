@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ..errors import LearnerError
 from .base import OnePassLearner
+from .rows import csr_rows
 
 __all__ = ["OnlineModel"]
 
@@ -197,7 +198,7 @@ class OnlineModel:
             self._widen(max(X.shape[1], 1))
         if X.shape[1] == self._room:
             return X
-        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._room))
+        return csr_rows(X.data, X.indices, X.indptr, self._room)
 
     def finish(self, classes: np.ndarray) -> OnePassLearner:
         """Return the learner as a fitted estimator for ``n_features`` features and ``classes`` (the positive last).

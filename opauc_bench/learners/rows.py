@@ -11,8 +11,10 @@ __all__ = [
     "add_class_sums",
     "add_to_sums",
     "aligned_zeros",
+    "are_plain",
     "by_rows",
     "csr_of",
+    "csr_rows",
     "fill",
     "is_plain",
     "narrowed",
@@ -66,24 +68,41 @@ def rows_of(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data
 
 
+def csr_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> sparse.csr_matrix:
+    """CSR rows of these arrays, none of which is copied; ``csr_matrix`` would look through them first."""
+    rows = sparse.csr_matrix((len(indptr) - 1, n_features), dtype=data.dtype)
+    rows.data, rows.indices, rows.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
+    return rows
+
+
 def rows_between(X: sparse.csr_matrix, first: int, last: int) -> sparse.csr_matrix:
     """The rows from ``first`` to before ``last``, without a copy of what is stored."""
     if first == 0 and last == X.shape[0]:
         return X
     start, stop = X.indptr[first], X.indptr[last]
-    rows = sparse.csr_matrix((last - first, X.shape[1]), dtype=X.dtype)
-    # Given to the constructor, the indices would be looked through.
-    rows.data, rows.indices, rows.indptr = X.data[start:stop], X.indices[start:stop], X.indptr[first : last + 1] - start
-    return rows
+    return csr_rows(X.data[start:stop], X.indices[start:stop], X.indptr[first : last + 1] - start, X.shape[1])
 
 
 def add_class_sums(X: sparse.csr_matrix, positive: np.ndarray, sums: np.ndarray) -> bool:
     """Add CSR rows to the sums of their classes, shape (2, n_features), positives first, entry after entry.
 
-    The sums are the same, however the rows are cut into pieces. Returns whether the rows are plain, which is seen on
-    the way: float64, with indices that rise within each row, all values finite, and no zero stored.
+    The sums are the same, however the rows are cut into pieces. Returns whether the rows are plain (see `are_plain`),
+    which is seen on the way.
     """
     return _add_class_sums(*rows_of(X), positive, sums) and X.dtype == np.float64
+
+
+def are_plain(X: sparse.csr_matrix) -> bool:
+    """Whether CSR rows are float64, with indices that rise within each row, all values finite, and no zero stored."""
+    return X.dtype == np.float64 and _are_plain(*rows_of(X))
+
+
+@njit()
+def _are_plain(indptr, indices, data):
+    plain = True
+    for t in range(len(indptr) - 1):
+        plain &= is_plain(indices, data, indptr[t], indptr[t + 1])
+    return plain
 
 
 @njit()
@@ -122,7 +141,7 @@ def narrowed(X) -> tuple[np.ndarray, sparse.csr_matrix]:
     places = np.empty(len(indices), dtype=np.int32)
     features = np.empty(min(len(indices), X.shape[1]), dtype=np.int32)
     n = _number(indices, np.full(X.shape[1], -1, dtype=np.int32), features, places)
-    return features[:n], sparse.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], n))
+    return features[:n], csr_rows(X.data, places, X.indptr, n)
 
 
 @njit()

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from .ranker import DivergenceError, LinearRanker
-from .rows import add_class_sums, csr_of, rows_between
+from .rows import add_class_sums, are_plain, csr_of, rows_between
 from .snapshot import from_tree
 from .state import State, empty_state, n_settings_of
 
@@ -107,9 +107,13 @@ class StreamPass(LinearRanker):
         self._state = empty_state(self._begin, n_features, settings, several)
         self._state.expect(n_rows)
         self._width, self._n_rows_expected = n_features, n_rows
-        self._class_sums = np.zeros((2, n_features))
+        self._class_sums = self._sums_of(n_features)
         self.class_counts_ = np.zeros(2)
         self.n_samples_seen_ = 0
+
+    def _sums_of(self, n_features: int) -> np.ndarray:
+        """Sums of the rows of each class, which only the threshold needs: none if the learner trains an intercept."""
+        return np.zeros((2, n_features if self.trained_intercepts() is None else 0))
 
     def learn_rows(self, X: Any, positive: np.ndarray) -> None:
         """Learn rows; with sparse rows, only the learner's own work depends on the number of features.
@@ -126,6 +130,7 @@ class StreamPass(LinearRanker):
             If a value of sparse rows is not finite, with the rows before learnt.
         """
         signs = np.where(positive, 1, -1).astype(np.int8)
+        sums_classes = self._class_sums.shape[1] > 0
         length = LONGEST_CHUNK
         if sparse.issparse(X) and not self._sparse_chunks:
             length = min(length, max(1, _DENSE_VALUES // X.shape[1]))
@@ -133,22 +138,24 @@ class StreamPass(LinearRanker):
             for first in range(0, X.shape[0], length):
                 rows = slice(first, min(first + length, X.shape[0]))
                 if sparse.issparse(X):
-                    self._learn_sparse(rows_between(X, rows.start, rows.stop), positive[rows], signs[rows])
+                    self._learn_sparse(
+                        rows_between(X, rows.start, rows.stop), positive[rows], signs[rows], sums_classes
+                    )
                 else:
                     self._consume(self._state, self._chunk(X, np.arange(rows.start, rows.stop), None), signs[rows])
         for k, members in enumerate((positive, ~positive)):
             self.class_counts_[k] += np.count_nonzero(members)
-            if not sparse.issparse(X):
+            if sums_classes and not sparse.issparse(X):
                 self._class_sums[k] += X[members].sum(axis=0)
         self.n_samples_seen_ += X.shape[0]
 
-    def _learn_sparse(self, X: sparse.csr_matrix, positive: np.ndarray, signs: np.ndarray) -> None:
-        if self._sparse_chunks and X.dtype == np.float64:
+    def _learn_sparse(self, X: sparse.csr_matrix, positive: np.ndarray, signs: np.ndarray, sums_classes: bool) -> None:
+        if sums_classes and self._sparse_chunks and X.dtype == np.float64:
             n_learnt = self._consume_plain(self._state, X, signs, self._class_sums)
             if n_learnt == len(signs):
                 return
             X, positive, signs = rows_between(X, n_learnt, X.shape[0]), positive[n_learnt:], signs[n_learnt:]
-        plain = add_class_sums(X, positive, self._class_sums)
+        plain = add_class_sums(X, positive, self._class_sums) if sums_classes else are_plain(X)
         if not plain and not np.isfinite(X.data).all():
             from sklearn.utils import check_array
 
@@ -216,7 +223,7 @@ class StreamPass(LinearRanker):
         else:
             fresh.expect(self._n_rows_expected)
         self._state, self._width = fresh, n_features
-        sums, self._class_sums = self._class_sums, np.zeros((2, n_features))
+        sums, self._class_sums = self._class_sums, self._sums_of(n_features)
         self._class_sums[:, : sums.shape[1]] = sums
 
     def snapshot(self) -> dict[str, Any]:
@@ -282,7 +289,7 @@ class StreamPass(LinearRanker):
         DivergenceError
             If a weight is not finite.
         """
-        n_features = n_features or self._class_sums.shape[1]
+        n_features = n_features or self._width
         self._class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
         weights = self.current_weights()[:n_features]
         if not np.isfinite(weights).all():

@@ -17,7 +17,7 @@ from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .ahead import ahead
 from .allocator import keep_freed_memory
-from .calibration import calibrate_pass
+from .calibration import FEWEST_FOR_ISOTONIC, calibrate_pass, load_ahead
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
@@ -213,6 +213,8 @@ def _pass(rows: LabelledRows, model: TunedModel, meter: Meter) -> bool:
     with _Interruption() as interruption:
         try:
             for X, positive in ahead(rows):
+                if model.n_rows <= 2 * FEWEST_FOR_ISOTONIC < model.n_rows + X.shape[0]:  # few rows will not need it
+                    load_ahead()
                 with interruption.delayed():
                     model.learn(X, positive)
                 meter.tick(model.n_rows, lambda: _standing(model))

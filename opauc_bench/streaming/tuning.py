@@ -28,7 +28,7 @@ from scipy import sparse
 
 from ..learners import DivergenceError, OnePassLearner, get_learner
 from ..learners.online import OnlineModel
-from ..learners.rows import narrowed, rows_between
+from ..learners.rows import csr_rows, narrowed, rows_between
 from .samples import RecentScores
 
 __all__ = ["SHORT_BLOCK", "Candidate", "TunedModel"]
@@ -338,15 +338,21 @@ class TunedModel:
         waiting, self._waiting = self._waiting, []
         if len(waiting) == 1:
             return waiting[0]
-        width = max(X.shape[1] for X, _ in waiting)
-        pieces = [sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X, _ in waiting]
-        return sparse.vstack(pieces, format="csr"), np.concatenate([positive for _, positive in waiting])
+        pieces, classes = zip(*waiting)
+        starts = np.cumsum([0, *(X.nnz for X in pieces)])
+        rows = csr_rows(
+            np.concatenate([X.data for X in pieces]),
+            np.concatenate([X.indices for X in pieces]),
+            np.concatenate([pieces[0].indptr[:1], *(X.indptr[1:] + start for X, start in zip(pieces, starts))]),
+            max(X.shape[1] for X in pieces),
+        )
+        return rows, np.concatenate(classes)
 
     def _learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
         """Score and learn one block, and do what is due after it."""
         # By the rows of the block alone: a reader may know later ones already.
         self.n_features = max(self.n_features, int(X.indices.max(initial=-1)) + 1)
-        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], max(self.n_features, 1)))
+        X = csr_rows(X.data, X.indices, X.indptr, max(self.n_features, 1))
         self._retire_by_width()
         # The weights of all features are looked at where that is less than to find out which ones the rows have.
         narrow = narrowed(X) if X.shape[1] * len(self.live) > X.nnz else None

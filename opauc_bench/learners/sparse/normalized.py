@@ -63,9 +63,15 @@ class _Normalized(State):
         return fresh
 
 
-def _divided(v: np.ndarray, largest: np.ndarray) -> np.ndarray:
+@njit()
+def _divided(v, largest):
     """Weights in the units of the features; 0 for a feature that no row has had."""
-    return v / np.where(largest > 0.0, largest, 1.0)[:, None]
+    weights = np.empty(v.shape)
+    for i in range(v.shape[0]):
+        unit = largest[i] if largest[i] > 0.0 else 1.0
+        for g in range(v.shape[1]):
+            weights[i, g] = v[i, g] / unit
+    return weights
 
 
 class NAG(OnePassLearner):
