@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["METHODS", "Calibration", "Reliability", "calibrate", "calibrate_pass", "check"]
+__all__ = ["METHODS", "Calibration", "Reliability", "calibrate", "calibrate_pass", "check", "load_ahead"]
 
 METHODS = ("auto", "isotonic", "platt", "none")
 FEWEST_FOR_ISOTONIC = 1000  # rows of each class

@@ -17,7 +17,7 @@ from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .ahead import ahead
 from .allocator import keep_freed_memory
-from .calibration import FEWEST_FOR_ISOTONIC, calibrate_pass, load_ahead
+from .calibration import calibrate_pass, load_ahead
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
@@ -30,6 +30,7 @@ from .tuning import SHORT_BLOCK, Candidate, TunedModel
 __all__ = ["Training", "train_model"]
 
 _WINDOW = 100_000
+_MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memory is free
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ def _pass(rows: LabelledRows, model: TunedModel, meter: Meter) -> bool:
     with _Interruption() as interruption:
         try:
             for X, positive in ahead(rows):
-                if model.n_rows <= 2 * FEWEST_FOR_ISOTONIC < model.n_rows + X.shape[0]:  # few rows will not need it
+                if model.n_rows <= _MANY_ROWS < model.n_rows + X.shape[0]:
                     load_ahead()
                 with interruption.delayed():
                     model.learn(X, positive)
