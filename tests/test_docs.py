@@ -409,6 +409,7 @@ def page_script():
     return runpy.run_path(str(ROOT / "scripts" / "write_results_page.py"))
 
 
+@pytest.mark.large
 def test_pages_of_results_are_what_the_records_give(page_script):
     assert page_script["outdated"]() == [], "python scripts/write_results_page.py writes them again"
 

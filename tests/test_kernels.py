@@ -31,7 +31,7 @@ def call(tmp_path):
     """Return a function that runs a kernel in a process of its own: its value, and what is kept and since when."""
     package = tmp_path / "opauc_bench"
     (package / "evaluation").mkdir(parents=True)
-    for name in ("__init__.py", "kernels.py", "files.py", "errors.py"):
+    for name in ("__init__.py", "kernels.py", "files.py", "errors.py", "memory.py"):
         shutil.copy(Path(opauc_bench.__file__).parent / name, package / name)
     (package / "evaluation/__init__.py").write_text("")
     (package / "evaluation/outer.py").write_text(OUTER)

@@ -140,19 +140,21 @@ def narrowed(X) -> tuple[np.ndarray, sparse.csr_matrix]:
     indices = X.indices
     places = np.empty(len(indices), dtype=np.int32)
     features = np.empty(min(len(indices), X.shape[1]), dtype=np.int32)
-    n = _number(indices, np.full(X.shape[1], -1, dtype=np.int32), features, places)
+    # Zeros take no memory until they are changed: there may be billions of features.
+    n = _number(indices, np.zeros(X.shape[1], dtype=np.int32), features, places)
     return features[:n], csr_rows(X.data, places, X.indptr, n)
 
 
 @njit()
-def _number(indices, number, features, places):
+def _number(indices, numbers, features, places):
     n = 0
     for k in range(len(indices)):
         i = indices[k]
-        if number[i] < 0:
-            number[i], features[n] = n, i
+        if numbers[i] == 0:
+            features[n] = i
             n += 1
-        places[k] = number[i]
+            numbers[i] = n
+        places[k] = numbers[i] - 1
     return n
 
 
