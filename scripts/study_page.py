@@ -341,7 +341,7 @@ TABLES = {
 
 
 DENSE = "does_it_pay_1trial"
-LOWEST, HIGHEST = -0.045, 0.035  # differences below are drawn at the lower end of a panel
+LOWEST, HIGHEST = -0.045, 0.045  # differences below are drawn at the lower end of a panel
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#000000")
 # Blue: batch, standard losses. Orange: one pass, logistic loss. Green: batch, AUC. Red: one pass, AUC.
 _POINTS = {
