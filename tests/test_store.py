@@ -412,6 +412,8 @@ def test_sweeping_removes_only_leftovers_of_killed_writers(store):
     (store.folder / "running" / ".x.json.abc.tmp").write_text("{")
     (store.folder / "records" / ".wine.jsonl.abc.tmp").write_text("{")
     (store.folder / ".manifest.json.a1b2c3_4.tmp").write_text("{")
+    (store.folder / "scores").mkdir()
+    (store.folder / "scores/.x.npz.abc.tmp").write_text("P")
     (store.folder / ".mine.tmp").write_text("a file of the user")
     store.sweep()
     assert files(store.folder) == [".mine.tmp", *keep]

@@ -325,7 +325,8 @@ class Store:
 
     def sweep(self) -> None:
         """Remove temporary files and claims of killed processes; call only while no other process writes."""
-        for pattern in (".*.*.????????.tmp", f"{RUNNING}/*.claim", f"{RUNNING}/.*.tmp", f"{PACKED}/.*.tmp"):
+        in_folders = [f"{name}/.*.tmp" for name in (RUNNING, PACKED, SCORES)]
+        for pattern in (".*.*.????????.tmp", f"{RUNNING}/*.claim", *in_folders):
             for path in self.folder.glob(pattern):
                 remove_file(path)
 
