@@ -42,6 +42,10 @@ def test_active_pairs_are_those_with_a_loss(rows, seed):
     np.testing.assert_allclose(found.shifted @ found.times(found.shifted), total, atol=1e-11)
     distinct, z = np.random.default_rng(seed).standard_normal((2, len(y)))
     np.testing.assert_allclose(ActivePairs(distinct, y).times(z), laplacian(distinct, y)[0] @ z, atol=1e-12)
+    X = np.random.default_rng(seed).integers(-1, 2, (len(y), 3)) * 1.5
+    for form in (X, sparse.csr_array(X)):
+        expected = X.T @ laplacian(distinct, y)[0] @ X
+        np.testing.assert_allclose(ActivePairs(distinct, y).between(form), expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -84,24 +88,52 @@ def test_separable_rows_with_hardly_any_regularisation():
     assert len(steps) < 150
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_steps_by_the_matrix_are_those_by_products(form, monkeypatch):
+    X, y = examples(300, 12, "sparse")
+    X, found, between, formed = form(X), {}, ActivePairs.between, []
+    monkeypatch.setattr(ActivePairs, "between", lambda *given: formed.append(1) or between(*given))
+    for worth in (rank_svm._PRODUCTS, 1):
+        assert not formed
+        monkeypatch.setattr(rank_svm, "_matrix_worth", lambda X, n_few, worth=worth: worth)
+        found[worth] = RankSVML2().fit_grid(X, y, {"lam": LAMBDAS})
+    assert formed
+    assert_close(*found.values(), 2e-8)
+
+
+def test_products_go_on_where_the_matrix_has_no_factor(monkeypatch):
+    X, y = examples(100, 3)
+    expected = RankSVML2().fit_grid(X, y, {"lam": LAMBDAS})
+    refused = []
+
+    def refuse(matrix, **options):
+        refused.append(matrix)
+        raise np.linalg.LinAlgError("not positive definite")
+
+    monkeypatch.setattr(rank_svm, "_matrix_worth", lambda X, n_few: 1)
+    monkeypatch.setattr(rank_svm, "cho_factor", refuse)
+    assert_close(RankSVML2().fit_grid(X, y, {"lam": LAMBDAS}), expected, 2e-8)
+    assert refused
+
+
 def test_full_steps_that_do_not_pay_are_shortened(monkeypatch):
     X, y = examples(100, 3)
     problem, lengths = rank_svm._Problem(X, y.astype(float)), []
     search = rank_svm._step_length
     monkeypatch.setattr(rank_svm, "_step_length", lambda *given: lengths.append(search(*given)) or lengths[-1])
-    found = rank_svm._minimise(problem, np.array([300.0, -500.0, 200.0]), 1e-3, lambda: None)
+    found = rank_svm._minimise(problem, np.array([3.0, -5.0, 2.0]), 1e-3, lambda: None)
     assert any(0.0 < length < 1.0 for length in lengths)
     assert_close(found, RankSVML2(lam=1e-3).fit(X, y).coef_[0], 1e-7)
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1e6])
+@pytest.mark.parametrize("scale", [1e-12, 1e6, 1e100])
 def test_scaling_rows_is_scaling_lambda(scale):
     X, y = examples(120, 6)
     scaled = RankSVML2().fit_grid(scale * X, y, {"lam": scale**2 * LAMBDAS})
     assert_close(scaled * scale, RankSVML2().fit_grid(X, y, {"lam": LAMBDAS}), 1e-7)
 
 
-@pytest.mark.parametrize("scale", [1e100, 1e200])
+@pytest.mark.parametrize("scale", [1e155, 1e200])
 def test_overflow_is_nan(scale):
     X, y = examples(60, 3)
     assert np.isnan(RankSVML2().fit_grid(scale * X, y, {"lam": [2.0**-10, 1.0]})).all()

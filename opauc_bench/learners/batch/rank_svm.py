@@ -17,6 +17,10 @@ gradient is continuous; where the Hessian jumps, any of its values serves as the
 piecewise linear, follows where the full step does not reduce the gradient enough. Each lambda starts from the solution
 of the next larger one.
 
+**Few features.** X'DX takes O(n d^2) on dense rows and O(n k^2 + m k d) on sparse ones, with k nonzeros in a row and m
+rows in the smaller class. For small lambda, conjugate gradients may need more time than that. The first step that does
+not end within as many products as the matrix is worth, and all steps after it, take the matrix and its Cholesky factor.
+
 **Stopping.** J is strongly convex with the modulus lam, so |w - w*| <= |g| / lam and J(w) - J* <= |g|^2 / (2 lam).
 Steps end at |g| <= 1e-8 lam |w|: the weights are off by at most 1e-8 |w| in the 2-norm, whatever else is in the grid,
 and the gap is at most 1e-16 lam/2 |w|^2. That is 1e-16 of both J and, nearly, of 1 - J*, which is at least
@@ -31,6 +35,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ...kernels import njit
@@ -44,6 +49,7 @@ _ENOUGH = 0.25  # what a full step has to leave of the gradient at most
 _STEPS = 200  # Newton steps for one lambda
 _PRODUCTS = 500  # Hessian products for one step
 _LONGEST = 2.0**20  # times the Newton step
+_FACTOR_SPEED = 6e10  # d^3 over the seconds of a Cholesky factor
 _FAR = 1e3  # times the gradient at which steps are to end
 
 
@@ -61,8 +67,9 @@ class RankSVML2(BatchLearner):
 
     Notes
     -----
-    A gradient or a product with the Hessian takes O(nnz + n log n). The weights are within 1e-8 of the minimiser,
-    relative to their 2-norm, unless rounding prevents it. The text of the paper was not available: the method is
+    A gradient or a product with the Hessian takes O(nnz + n log n); the Hessian itself is formed where that takes less
+    time than the products. The weights are within 1e-8 of the minimiser, relative to their 2-norm, unless rounding
+    prevents it. The text of the paper was not available: the method is
     derived in the module. The authors' program, an extension of LIBLINEAR, has a trust region and selection trees in
     place of the line search and prefix sums, which suffice for two classes.
 
@@ -83,6 +90,7 @@ class RankSVML2(BatchLearner):
     True
     """
 
+    version = 2
     grid_axes = ("lam",)
     parameter_constraints: ClassVar = {"lam": POSITIVE}
     path_tolerance = 1e-6
@@ -94,9 +102,11 @@ class RankSVML2(BatchLearner):
         return squared_hinge_path(X, y, settings["lam"], tick=tick), None
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
-        products = 40 + 30 * n_settings
-        seconds = products * (3e-5 + n_rows * (1.5e-8 + 1.2e-9 * n_nonzero))
-        return seconds, 8.0 * (n_features * (n_settings + 10) + 20 * n_rows + 2 * n_rows * n_nonzero)
+        product = _product_seconds(n_rows, n_nonzero)
+        # The widest matrix whose factor takes less time than the products it replaces.
+        width = min(n_features, (_PRODUCTS * product * _FACTOR_SPEED) ** (1 / 3))
+        numbers = n_features * (n_settings + 10) + 20 * n_rows + 3 * n_rows * n_nonzero + 2 * width**2
+        return (40 + 120 * n_settings) * product, 8.0 * numbers
 
 
 class ActivePairs:
@@ -128,6 +138,18 @@ class ActivePairs:
         # D has the constants in its null space: without the mean less cancels.
         return _laplacian_times(self._order, self._positive, self._degrees, z - z.mean())
 
+    def between(self, X) -> np.ndarray:
+        """X'DX, of shape (n_features, n_features), for an array in C order or a CSR matrix X."""
+        if not sparse.issparse(X):
+            return X.T @ _laplacian_times_rows(self._order, self._positive, self._degrees, X)
+        n_positive = self._positive.sum()
+        few_positives = 2.0 * n_positive <= len(self._positive)
+        few = self._positive if few_positives else 1.0 - self._positive
+        # From the top for positives, who lose against negatives above; from the bottom for negatives.
+        k = slice(None, None, -1) if few_positives else slice(None)
+        half = _half_between(self._order[k], few[k], self._degrees[k], X.indptr, X.indices, X.data, X.shape[1])
+        return half + half.T
+
 
 @njit(fastmath={"contract"})
 def _laplacian_times(order, positive, degrees, z):
@@ -143,6 +165,47 @@ def _laplacian_times(order, positive, degrees, z):
         product[order[k]] -= positive[k] * negatives_above
         negatives_above += (1.0 - positive[k]) * z[order[k]]
     return product
+
+
+@njit(fastmath={"contract"})
+def _laplacian_times_rows(order, positive, degrees, X):
+    """D X for dense rows."""
+    n_samples, n_features = X.shape
+    product = np.empty((n_samples, n_features))
+    positives_below = np.zeros(n_features)
+    for k in range(n_samples):
+        i = order[k]
+        for f in range(n_features):
+            product[i, f] = degrees[k] * X[i, f] - (1.0 - positive[k]) * positives_below[f]
+            positives_below[f] += positive[k] * X[i, f]
+    negatives_above = np.zeros(n_features)
+    for k in range(n_samples - 1, -1, -1):
+        i = order[k]
+        for f in range(n_features):
+            product[i, f] -= positive[k] * negatives_above[f]
+            negatives_above[f] += (1.0 - positive[k]) * X[i, f]
+    return product
+
+
+@njit(fastmath={"contract"})
+def _half_between(order, few, degrees, indptr, indices, data, n_features):
+    """A with A + A' = X'DX: half of the diagonal of D, and each row of the smaller class with the sum of its pairs."""
+    half = np.zeros((n_features, n_features))
+    others = np.zeros(n_features)  # the sum of the rows of the larger class so far
+    for k in range(len(order)):
+        row = range(indptr[order[k]], indptr[order[k] + 1])
+        for a in row:
+            scaled = 0.5 * degrees[k] * data[a]
+            of_feature = half[indices[a]]
+            for b in row:
+                of_feature[indices[b]] += scaled * data[b]
+            if few[k] > 0.0:
+                for f in range(n_features):
+                    of_feature[f] -= data[a] * others[f]
+        if few[k] == 0.0:
+            for a in row:
+                others[indices[a]] += data[a]
+    return half
 
 
 def squared_hinge_path(X, y: np.ndarray, lam: np.ndarray, *, tick: Tick = lambda: None) -> np.ndarray:
@@ -193,6 +256,8 @@ class _Problem:
         self.per_pair = 2.0 / (n_positive * (len(y) - n_positive))
         squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
         self.longest_row = np.sqrt(np.max(squares))
+        self.matrix_worth = _matrix_worth(X, min(n_positive, len(y) - n_positive))
+        self.takes_matrix = False
 
     def slopes(self, pairs: ActivePairs) -> np.ndarray:
         """The gradient of R with respect to the scores."""
@@ -215,8 +280,40 @@ class _Problem:
         def hessian(v):
             return lam * v + self.per_pair * np.asarray(self.X.T @ point.pairs.times(np.asarray(self.X @ v)))
 
-        H = LinearOperator((len(point.w), len(point.w)), hessian, dtype=float)
-        return cg(H, -point.gradient, rtol=accuracy, maxiter=_PRODUCTS)[0]
+        def solved(most):
+            H = LinearOperator((len(point.w), len(point.w)), hessian, dtype=float)
+            return cg(H, -point.gradient, rtol=accuracy, maxiter=most)
+
+        if not self.takes_matrix:
+            most = min(_PRODUCTS, self.matrix_worth)
+            step, unfinished = solved(most)
+            if not unfinished or most == _PRODUCTS:
+                return step
+            self.takes_matrix = True
+        matrix = self.per_pair * point.pairs.between(self.X)
+        matrix[np.diag_indices_from(matrix)] += lam
+        try:
+            return cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), -point.gradient)
+        except LinAlgError:  # lambda is small beside the rounding errors of the matrix, or numbers have overflowed
+            return solved(_PRODUCTS)[0]
+
+
+def _product_seconds(n_rows: float, n_nonzero: float) -> float:
+    """Of one product with the Hessian."""
+    return 3e-5 + n_rows * (5e-9 + 1e-9 * n_nonzero)
+
+
+def _matrix_worth(X, n_few: int) -> int:
+    """The number of products that take as long as the matrix X'DX and its Cholesky factor."""
+    n_samples, n_features = X.shape
+    if sparse.issparse(X):
+        n_nonzero = X.nnz / n_samples
+        matrix = X.nnz * n_nonzero * 2e-9 + n_few * n_nonzero * n_features * 4e-10
+    else:
+        n_nonzero = n_features
+        matrix = n_samples * n_features * (8e-9 + n_features * 1e-10)
+    worth = (matrix + n_features**3 / _FACTOR_SPEED) / _product_seconds(n_samples, n_nonzero)
+    return max(1, min(_PRODUCTS, round(worth)))
 
 
 def _minimise(problem: _Problem, w: np.ndarray, lam: float, tick: Tick) -> np.ndarray:
