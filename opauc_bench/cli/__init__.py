@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import os
 import sys
 
@@ -19,6 +21,7 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line; errors that users can correct are printed without a traceback."""
+    _collect_rarely()
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="replace")  # a terminal that has no ± prints a question mark
     try:
@@ -52,3 +55,12 @@ def main() -> None:
         error.show()
         code = error.exit_code
     sys.exit(code or 0)
+
+
+def _collect_rarely() -> None:
+    """Let the garbage collector look at the imported modules rarely, and not at exit.
+
+    They have some 100,000 objects and no garbage: to look at them takes .1 s during imports and .25 s at exit.
+    """
+    gc.set_threshold(10_000, 20, 100)
+    atexit.register(gc.freeze)

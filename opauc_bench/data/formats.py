@@ -39,7 +39,7 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int | None) -> Ite
         return
     parse = _token_counts_parser() if form.format == "token_counts" else _PARSERS[form.format]
     for position, file in enumerate(files):
-        for first_line, text in text_blocks(chunks(file.path, file.limit), BLOCK, str(file.place)):
+        for first_line, _, text in text_blocks(chunks(file.path, file.limit), BLOCK, str(file.place)):
             try:
                 block = parse(text, first_line, form, n_features)
             except LineProblem as line:
@@ -56,7 +56,7 @@ def count_features(files: list[RawFile], form: Form) -> int:
     aside = len({*form.drop_columns, form.label_column})
     separator = None if form.format == "table" else b","
     for file in files:
-        for _, text in text_blocks(chunks(file.path, file.limit), 1, str(file.place)):
+        for _, _, text in text_blocks(chunks(file.path, file.limit), 1, str(file.place)):
             for line in text.split(b"\n"):
                 if line.strip():
                     return (len(line.split(separator)) - aside) * max(1, len(form.tokens))

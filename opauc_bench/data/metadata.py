@@ -70,7 +70,7 @@ def read_metadata(
 def _lines(file: RawFile, n_samples: int) -> list[str]:
     """The lines of a file, one per row of the data; empty ones at the end are left out."""
     lines: list[bytes] = []
-    for _, text in text_blocks(chunks(file.path, file.limit), _BLOCK, str(file.place)):
+    for _, _, text in text_blocks(chunks(file.path, file.limit), _BLOCK, str(file.place)):
         lines += [line.strip() for line in text.split(b"\n")]
     while lines and not lines[-1]:
         lines.pop()

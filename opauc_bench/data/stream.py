@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from ..errors import ZeroIndexError
-from .content import LineProblem, n_line_ends, opened, pieces, text_blocks
+from .content import LineProblem, opened, pieces, text_blocks
 from .svmlight import parse_svmlight
 
 __all__ = ["SvmlightChunk", "stream_svmlight"]
@@ -85,12 +85,12 @@ def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based, o
     first_index = None if zero_based == "auto" else 0 if zero_based else 1
     width = 0
     with opened(path_or_file) as (stream, name):
-        for first_line, text in text_blocks(pieces(stream, name), BLOCK, name):
+        for first_line, n_line_ends, text in text_blocks(pieces(stream, name), BLOCK, name):
             try:
                 if first_index is None:
                     indices = parse_svmlight(text, first_line, None, first_index=0)[0].indices
                     first_index = 0 if (indices == 0).any() else 1
-                todo = [*_pieces_of(text, first_line, chunk_rows)][::-1]
+                todo = [*_pieces_of(text, first_line, n_line_ends, chunk_rows)][::-1]
                 while todo:
                     line, lines = todo.pop()
                     try:
@@ -117,9 +117,9 @@ def _around(first_line: int, text: bytes, line: int) -> list[tuple[int, bytes]]:
     return [(line + 1, after), (first_line, before)]
 
 
-def _pieces_of(text: bytes, first_line: int, n_lines: int) -> Iterator[tuple[int, bytes]]:
+def _pieces_of(text: bytes, first_line: int, n_line_ends: int, n_lines: int) -> Iterator[tuple[int, bytes]]:
     """Cut a text after every ``n_lines`` lines."""
-    if n_line_ends(text) < n_lines:
+    if n_line_ends < n_lines:
         yield first_line, text
         return
     ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == 10)[n_lines - 1 :: n_lines] + 1

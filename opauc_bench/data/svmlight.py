@@ -40,7 +40,7 @@ def parse_svmlight(
     labels, indptr = np.empty(rows), np.empty(rows + 1, dtype=np.int32)
     indices, data = np.empty(room, dtype=np.int32), np.empty(room)
     hard = np.empty((room + rows, 3), dtype=np.int64)
-    rows, entries, n_hard, plain = _scan(codes, first_index, last_index, labels, indptr, indices, data, hard)
+    rows, entries, n_hard, width, plain = _scan(codes, first_index, last_index, labels, indptr, indices, data, hard)
     if plain:
         labels, indptr, indices, data = labels[:rows], indptr[: rows + 1], indices[:entries], data[:entries]
         if n_hard:
@@ -51,7 +51,8 @@ def parse_svmlight(
         plain = n_hard == 0 or bool(np.isfinite(data).all() and np.isfinite(labels).all())  # 1e999 is written plainly
     if not plain:
         labels, indptr, indices, data = _strict(text, first_line, first_index, last_index)
-    width = max(at_least, int(indices.max(initial=-1)) + 1) if n_features is None else n_features
+        width = int(indices.max(initial=-1)) + 1
+    width = max(at_least, width) if n_features is None else n_features
     X = csr_matrix((data, indices, indptr), shape=(len(labels), width))
     X.has_canonical_format = True
     return X, labels
@@ -106,12 +107,12 @@ def _most(text):
 
 @njit()
 def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
-    """Fill the arrays; return numbers of rows, entries and hard decimals, and whether all text was plain.
+    """Fill the arrays; return numbers of rows, entries, hard decimals and features, and whether all text was plain.
 
     A row of ``hard`` is a decimal's start and end, and its place in ``data``, or -1 - its row.
     """
     end = len(text)
-    at, row, entry, n_hard = 0, 0, 0, 0
+    at, row, entry, n_hard, width = 0, 0, 0, 0, 0
     indptr[0] = 0
     while at < end:
         code = text[at]
@@ -124,7 +125,7 @@ def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
         start = at
         labels[row], at, kind = decimal(text, start)
         if kind == INVALID or not _ends(text, at):
-            return row, entry, n_hard, False
+            return row, entry, n_hard, width, False
         if kind == HARD:
             hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2] = start, at, -1 - row
             n_hard += 1
@@ -142,7 +143,7 @@ def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
                 index = index * 10 + (np.int64(text[at]) - 48)
                 at += 1
             if at in (start, end) or text[at] != 58 or index <= previous or index > last_index:
-                return row, entry, n_hard, False
+                return row, entry, n_hard, width, False
             previous = index
             indices[entry] = index - first_index
             start = at + 1
@@ -151,14 +152,15 @@ def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
                 value, at, kind = decimal(text, start)
             data[entry] = value
             if kind == INVALID or not _ends(text, at):
-                return row, entry, n_hard, False
+                return row, entry, n_hard, width, False
             if kind == HARD:
                 hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2] = start, at, entry
                 n_hard += 1
             entry += 1
+        width = max(width, previous - first_index + 1)
         row += 1
         indptr[row] = entry
-    return row, entry, n_hard, True
+    return row, entry, n_hard, width, True
 
 
 @njit()
