@@ -200,8 +200,10 @@ class OnlineModel:
             return X
         return csr_rows(X.data, X.indices, X.indptr, self._room)
 
-    def finish(self, classes: np.ndarray) -> OnePassLearner:
+    def finish(self, classes: np.ndarray, average: tuple[np.ndarray, float] | None = None) -> OnePassLearner:
         """Return the learner as a fitted estimator for ``n_features`` features and ``classes`` (the positive last).
+
+        ``average`` is that of `StreamPass.finish_pass`.
 
         Raises
         ------
@@ -210,7 +212,7 @@ class OnlineModel:
         """
         self.learner.classes_ = np.asarray(classes)
         self.learner.n_features_in_ = self.n_features
-        return self.learner.finish_pass(self.n_features)
+        return self.learner.finish_pass(self.n_features, average)
 
     def _check_overflow(self) -> None:
         if not np.isfinite(self.learner.current_weights()[: self.n_features]).all():

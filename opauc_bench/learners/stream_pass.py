@@ -198,6 +198,11 @@ class StreamPass(LinearRanker):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._state.finite(n_features)
 
+    def settings_weights(self, n_features: int) -> np.ndarray:
+        """Weights of the live settings at the first features as they are now, shape (n_features, n_live)."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._state.coef(self._width)[:n_features]
+
     def current_weights(self, features: np.ndarray | None = None) -> np.ndarray:
         """Weights as they are now, finite or not, of all features or at some ``features``, which may repeat."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -276,13 +281,16 @@ class StreamPass(LinearRanker):
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{type(self).__name__}: this is no state of a pass ({error!r})") from error
 
-    def finish_pass(self, n_features: int | None = None):
+    def finish_pass(self, n_features: int | None = None, average: tuple[np.ndarray, float] | None = None):
         """Set ``coef_`` and ``intercept_`` from the rows so far; more rows may follow.
 
         Parameters
         ----------
         n_features : int, optional
             The first features, if there is room for more.
+        average : tuple of ndarray of shape (n_features,) and float, optional
+            Averages of the weights along the pass, and of the intercept if the learner trains it, to be set instead of
+            the last ones.
 
         Raises
         ------
@@ -291,12 +299,13 @@ class StreamPass(LinearRanker):
         """
         n_features = n_features or self._width
         self._class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
-        weights = self.current_weights()[:n_features]
+        weights = self.current_weights()[:n_features] if average is None else average[0]
         if not np.isfinite(weights).all():
             raise self.overflowed()
         self.coef_ = weights[None, :]
         with np.errstate(over="ignore", invalid="ignore"):
-            self.intercept_ = np.array([self._intercept(weights)])
+            trained = average is not None and self.trained_intercepts() is not None
+            self.intercept_ = np.array([average[1] if trained else self._intercept(weights)])
         return self
 
     def overflowed(self) -> DivergenceError:

@@ -14,6 +14,9 @@ where gap_before is its gap to the same best one at the checkpoint before: it is
 by more than the tolerance, and it is not catching up as settings do whose steps are small. Learning curves of different
 learners cross late: only from 131,072 rows on, the best one is that of all learners. Where more settings than the
 schedule has room for are left, those with the least AUC are dropped, the best of each learner last.
+
+From 16,384 rows on, rows are also scored by the average of the weights of each setting, which takes no part in
+dropping. The model has the average if it was the best in the end: large steps leave noise in the last weights.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from scipy import sparse
 from ..learners import DivergenceError, OnePassLearner, get_learner
 from ..learners.online import OnlineModel
 from ..learners.rows import csr_rows, narrowed, rows_between
+from .averages import AveragedWeights
 from .samples import RecentScores
 
 __all__ = ["SHORT_BLOCK", "Candidate", "TunedModel"]
@@ -42,6 +46,7 @@ _Z = 3.0
 _TOLERANCE = 5e-4
 _NOT_CATCHING_UP = 0.75
 _ACROSS_FROM = 131072  # rows; before, settings are compared with others of their learner only
+_AVERAGED_FROM, _AVERAGED_EVERY = 16384, 2048  # rows; multiples of the length of every block from there on
 _FEWEST_BLOCKS = 16  # with both classes, for standard errors to mean something
 _MOST_PROGRESS = 60
 _NUMBERS = ("_n_learnt", "n_rows", "n_features")  # of a TunedModel
@@ -77,20 +82,22 @@ class _Setting:
     standard_error: float | None = None
     n_rows: int = 0
     outcome: str = "kept"
+    averaged: bool = False  # whether the AUC is that of the average of its weights
     auc_before: float = np.nan  # at the checkpoint before
 
     def line(self) -> dict[str, Any]:
-        names = ("learner", "parameters", "auc", "standard_error", "n_rows", "outcome")
+        names = ("learner", "parameters", "auc", "standard_error", "n_rows", "outcome", "averaged")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass
 class _Entrant:
-    """A learner that still takes part, and its live settings in the order of their columns."""
+    """A learner that still takes part, its live settings in the order of their columns, and their averages."""
 
     candidate: Candidate
     model: OnlineModel
     settings: list[_Setting]
+    averages: AveragedWeights | None = None
 
 
 class TunedModel:
@@ -173,8 +180,8 @@ class TunedModel:
         """All settings, the best first and then by how long they were kept.
 
         Each has ``learner``, ``parameters``, ``auc`` and ``standard_error`` (None if there was no window with both
-        classes) at ``n_rows`` rows, when it was dropped or at the end, and ``outcome``: "best", "kept", "dropped" or
-        "diverged".
+        classes) at ``n_rows`` rows, when it was dropped or at the end, ``outcome``: "best", "kept", "dropped" or
+        "diverged", and ``averaged``: whether the best one has averaged weights, which the AUC then is of.
         """
         order = ["best", "kept", "dropped", "diverged"]
         ranked = sorted(self._settings, key=lambda one: (order.index(one.outcome), -one.n_rows, -(one.auc or 0.0)))
@@ -190,15 +197,21 @@ class TunedModel:
         scores : ndarray of shape (n,), float64
         positive : ndarray of shape (n,), bool
         """
-        return self._recent.rows_of(self.live.index(self._leader))
+        return self._recent.rows_of(self._column_of_leader)
 
     def auc(self) -> float | None:
         """AUC within the blocks of the window by the leader; None if no block has both classes."""
         if not len(self._recent):
             return None
-        column = self.live.index(self._leader)
+        column = self._column_of_leader
         found = self._recent.aucs(slice(column, column + 1))
         return float(found.aucs[0]) if found.n_blocks else None
+
+    @property
+    def _column_of_leader(self) -> int:
+        """Its place among the recent scores, which end with those of averages."""
+        live = self.live
+        return live.index(self._leader) + (len(live) if self._leader.averaged else 0)
 
     def learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
         """Score and then learn rows, whose classes are given by a boolean array of shape (n,).
@@ -236,11 +249,16 @@ class TunedModel:
             self._learn(*self._taken())
         self._drop(np.concatenate([one.model.finite() for one in self._entrants]), "diverged")
         self._compare()
+        self._compare_averages()
         self._leader.outcome = "best"
         entrant = next(one for one in self._entrants if self._leader in one.settings)
+        column, average = entrant.settings.index(self._leader), None
+        if entrant.averages is not None and self._leader.averaged:
+            weights = entrant.averages.at(None, entrant.model.n_features)[:, column]
+            average = np.ascontiguousarray(weights), float(entrant.averages.intercepts[column])
         if len(entrant.settings) > 1:
-            entrant.model.learner.keep_settings(np.array([entrant.settings.index(self._leader)]))
-        return entrant.model.finish(classes)
+            entrant.model.learner.keep_settings(np.array([column]))
+        return entrant.model.finish(classes, average)
 
     # ------------------------------------------------------------------ a pass in several sessions
 
@@ -259,6 +277,7 @@ class TunedModel:
                 },
                 "parameters": one.candidate.learner.get_params(),
                 "model": one.model.snapshot(),
+                "averages": None if one.averages is None else one.averages.snapshot(),
                 "settings": [self._settings.index(setting) for setting in one.settings],
             }
             for one in self._entrants
@@ -305,7 +324,8 @@ class TunedModel:
                 raise TypeError(f"{one['candidate']['name']} is no one-pass learner")
             candidate = Candidate(learner=learner, **one["candidate"])
             settings = [self._settings[k] for k in one["settings"]]
-            self._entrants.append(_Entrant(candidate, OnlineModel.restored(learner, one["model"]), settings))
+            averages = one["averages"] and AveragedWeights.restored(one["averages"], len(settings))
+            self._entrants.append(_Entrant(candidate, OnlineModel.restored(learner, one["model"]), settings, averages))
         self._recent = RecentScores(saved["recent"]["size"])
         self._recent.restore(saved["recent"])
         *arrays, width = saved["waiting"]["X"]
@@ -358,13 +378,18 @@ class TunedModel:
         narrow = narrowed(X) if X.shape[1] * len(self.live) > X.nnz else None
         intercepts = [one.model.intercepts() for one in self._entrants] if self._n_learnt else []
         scores = [one.model.score_then_learn(X, positive, narrow) for one in self._entrants]
+        scores += [one.averages.score_rows(*(narrow or (None, X))) for one in self._entrants if one.averages]
+        intercepts += [one.averages.intercepts for one in self._entrants if one.averages]
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
         if before:  # the first block has no other scores than 0
             self._recent.add(np.concatenate(scores, axis=1), positive, np.concatenate(intercepts))
-        self._drop(np.concatenate([np.isfinite(one).all(axis=0) for one in scores]), "diverged")
+        finite = np.concatenate([np.isfinite(one).all(axis=0) for one in scores]).reshape(-1, len(self.live))
+        self._drop(finite.all(axis=0), "diverged")
         if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
             self._compare()
             self._drop_worse()
+        if self._n_learnt >= _AVERAGED_FROM and self._n_learnt % _AVERAGED_EVERY == 0 and len(self._settings) > 1:
+            self._average()
         # Two numbers while rows double: where the square of the number of rows passes a power of two.
         if (self._n_learnt**2).bit_length() > (before**2).bit_length():
             self._note_progress()
@@ -373,6 +398,16 @@ class TunedModel:
         auc = self.auc()
         if auc is not None:
             self.progress = [*self.progress[-_MOST_PROGRESS + 1 :], [self._n_learnt, auc]]
+
+    def _average(self) -> None:
+        """Take the weights as they are now into the averages."""
+        if self._entrants[0].averages is None:
+            # Up to now an average would have been the last weights.
+            self._recent.keep(np.tile(np.arange(len(self.live)), 2))
+            for one in self._entrants:
+                one.averages = AveragedWeights(len(one.settings))
+        for one in self._entrants:
+            one.averages.add(one.model.learner.settings_weights(one.model.n_features), one.model.intercepts())
 
     # ------------------------------------------------------------------ comparisons
 
@@ -383,13 +418,25 @@ class TunedModel:
             setting.n_rows = self._n_learnt
         if not len(self._recent):
             return
-        self._aucs = self._recent.aucs()
+        self._aucs = self._recent.aucs(slice(len(live)))
         if not self._aucs.n_blocks:
             return
         for setting, auc, error in zip(live, self._aucs.aucs, self._aucs.standard_errors()):
             setting.auc_before = np.nan if setting.auc is None else setting.auc
             setting.auc, setting.standard_error = float(auc), float(error)
         self._leader = live[int(np.argmax(self._aucs.aucs))]
+
+    def _compare_averages(self) -> None:
+        """Make the best average the leader if it is better than the best last weights."""
+        live = self.live
+        if self._entrants[0].averages is None or not len(self._recent) or not self._aucs.n_blocks:
+            return
+        found = self._recent.aucs(slice(len(live), None))
+        best = int(np.argmax(found.aucs))
+        if found.aucs[best] > self._leader.auc:
+            self._leader = live[best]
+            self._leader.auc, self._leader.averaged = float(found.aucs[best]), True
+            self._leader.standard_error = float(found.standard_errors()[best])
 
     def _drop_worse(self) -> None:
         """Drop settings that will not be the best, and those that there is no room for any more."""
@@ -431,13 +478,15 @@ class TunedModel:
         for setting, stays in zip(self.live, kept):
             if not stays:
                 setting.outcome, setting.n_rows = outcome, self._n_learnt
-        self._recent.keep(np.flatnonzero(kept))
+        self._recent.keep(np.flatnonzero(kept if self._entrants[0].averages is None else np.tile(kept, 2)))
         start = 0
         for entrant in self._entrants:
             stays = kept[start : start + len(entrant.settings)]
             start += len(stays)
             if stays.any() and not stays.all():
                 entrant.model.learner.keep_settings(np.flatnonzero(stays))
+                if entrant.averages is not None:
+                    entrant.averages.keep(np.flatnonzero(stays))
             entrant.settings = [setting for setting, one in zip(entrant.settings, stays) if one]
         self._entrants = [entrant for entrant in self._entrants if entrant.settings]
         if self._leader not in self.live:

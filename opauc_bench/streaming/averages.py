@@ -1,0 +1,89 @@
+"""Averages of the weights along a pass, in which the late weights count most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["AveragedWeights"]
+
+_DECAY = 7
+
+
+class AveragedWeights:
+    """Polynomial-decay averages of the weights and intercepts of several settings, in memory for one more model each.
+
+    The k-th weights w_k change the average v to (1 - r) v + r w_k with r = 8 / (7 + k): they count in proportion to
+    k (k + 1) ... (k + 6), so that two thirds of the average are the latest eighth of the weights.
+
+    Parameters
+    ----------
+    n_settings : int
+
+    References
+    ----------
+    O. Shamir, T. Zhang: Stochastic gradient descent for non-smooth optimization. ICML 2013, Section 4.
+    """
+
+    def __init__(self, n_settings: int):
+        self.weights = np.zeros((0, n_settings))  # one setting per column
+        self.intercepts = np.zeros(n_settings)
+        self.n_added = 0
+
+    def add(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
+        """Take in weights, of shape (n_features, n_settings), and intercepts; earlier ones had 0 for new features."""
+        self.n_added += 1
+        share = (_DECAY + 1) / (_DECAY + self.n_added)
+        if len(weights) > len(self.weights):
+            self.weights = self.at(None, len(weights))
+        # In place: (1 - r) v + r w makes two arrays of the same size.
+        self.weights *= 1.0 - share
+        self.weights[: len(weights)] += share * weights
+        self.intercepts = (1.0 - share) * self.intercepts + share * intercepts
+
+    def at(self, features: np.ndarray | None, n_features: int) -> np.ndarray:
+        """Averages at some features, or None for the first ``n_features``; 0 where there were no weights yet."""
+        if features is None:
+            found = np.zeros((n_features, self.weights.shape[1]))
+            found[: len(self.weights)] = self.weights[:n_features]
+            return found
+        known = features < len(self.weights)
+        found = np.zeros((len(features), self.weights.shape[1]))
+        found[known] = self.weights[features[known]]
+        return found
+
+    def score_rows(self, features: np.ndarray | None, values: sparse.csr_matrix) -> np.ndarray:
+        """Scores of rows by the averages, of shape (n, n_settings).
+
+        Parameters
+        ----------
+        features : ndarray of int, shape (k,), or None
+            Those that the rows have; None for the first k.
+        values : csr_matrix of shape (n, k)
+            Of these features.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            return values @ self.at(features, values.shape[1])
+
+    def keep(self, columns: np.ndarray) -> None:
+        """Keep some settings, by their positions."""
+        self.weights, self.intercepts = self.weights[:, columns], self.intercepts[columns]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is remembered, to go on by `restored`."""
+        return {"weights": self.weights, "intercepts": self.intercepts, "n_added": self.n_added}
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any], n_settings: int) -> AveragedWeights:
+        """Go on where `snapshot` was called; ValueError if its parts do not fit."""
+        averages = cls(n_settings)
+        averages.weights = np.array(saved["weights"], dtype=float)
+        averages.intercepts = np.array(saved["intercepts"], dtype=float)
+        averages.n_added = int(saved["n_added"])
+        shapes = averages.weights.shape[1:], averages.intercepts.shape
+        if averages.weights.ndim != 2 or shapes != ((n_settings,), (n_settings,)) or averages.n_added < 1:
+            raise ValueError("the averages of the state are not those of its settings")
+        return averages
