@@ -302,8 +302,7 @@ class LinearRanker(Learner):
 
     def _threshold(self, weights: np.ndarray, class_sums: np.ndarray, class_counts: np.ndarray) -> float:
         """Place the threshold of ``predict`` midway between the scores of the class means; no AUC depends on it."""
-        means = class_sums / np.maximum(class_counts, 1.0)[:, None]
-        return -0.5 * float((means @ weights).sum())
+        return -0.5 * float((class_sums @ weights / np.maximum(class_counts, 1.0)).sum())
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n_samples,): the larger, the more likely ``classes_[1]``."""

@@ -16,6 +16,7 @@ from .state import State, empty_state, n_settings_of
 __all__ = ["LONGEST_CHUNK", "StreamPass"]
 
 LONGEST_CHUNK = 4096
+_SPARSE_CHUNK = 65536  # rows that are not copied
 _DENSE_VALUES = 1 << 21  # of sparse rows that are made dense at a time
 
 
@@ -132,8 +133,8 @@ class StreamPass(LinearRanker):
         signs = np.where(positive, 1, -1).astype(np.int8)
         sums_classes = self._class_sums.shape[1] > 0
         length = LONGEST_CHUNK
-        if sparse.issparse(X) and not self._sparse_chunks:
-            length = min(length, max(1, _DENSE_VALUES // X.shape[1]))
+        if sparse.issparse(X):
+            length = _SPARSE_CHUNK if self._sparse_chunks else min(length, max(1, _DENSE_VALUES // X.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, X.shape[0], length):
                 rows = slice(first, min(first + length, X.shape[0]))
