@@ -51,7 +51,8 @@ class LinearModel:
         Whether feature 0 of a file is the first one.
     leaderboard : list of dict
         Of each setting that was compared: ``learner``, ``parameters``, ``auc``, ``standard_error``, ``n_rows`` (when it
-        was dropped, or at the end) and ``outcome``, "best", "kept", "dropped" or "diverged". The best is the first.
+        was dropped, or at the end), ``outcome``, "best", "kept", "dropped" or "diverged", and ``averaged``, whether the
+        model has averages of its weights. The best is the first.
     progress : list of [int, float]
         Numbers of rows, and the AUC of the scores that recent ones had before they were learnt; at most 60.
     schema : dict or None
@@ -82,6 +83,13 @@ class LinearModel:
     calibration: Calibration | None = None
     reliability: dict[str, Any] | None = None
     state: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def about_weights(self) -> str:
+        """How many weights are not 0, and whether they are averages."""
+        averaged = bool(self.leaderboard) and self.leaderboard[0].get("averaged", False)
+        n_used, n_features = np.count_nonzero(self.weights), len(self.weights)
+        return f"{n_used:,} of {n_features:,} are not 0{', averaged over the end of the pass' if averaged else ''}"
 
     def scores(self, X: Any) -> tuple[np.ndarray, int]:
         """Scores of rows, and how many of them have features that the model does not know; these count nothing.

@@ -82,7 +82,7 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
         f"rows      {rows}",
         f"classes   {positive} (positive), {negative}",
         f"AUC       {shown_auc(auc)}{spread}, of the latest rows, each scored before it was learnt",
-        f"weights   {np.count_nonzero(model.weights):,} of {len(model.weights):,} are not 0",
+        f"weights   {model.about_weights}",
         *([] if model.schema is None else [f"columns   {Schema.from_dict(model.schema).described()}"]),
         f"scaling   {'each row divided by its length' if model.unit_length else 'none'}",
         f"continue  {'with train --continue' if model.state else 'not possible: trained with --small'}",

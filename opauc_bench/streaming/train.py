@@ -359,7 +359,6 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
         print(line, file=sys.stderr)
     negative, positive = map(shown_label, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows
-    weights = trained.coef_[0]
     print(f"{model.leader} ({settings})")
     n_new = model.n_rows - n_before
     in_all = f" more, {model.n_rows:,} in all," if n_before else ""
@@ -368,7 +367,7 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
     if source.schema is not None:
         print(f"columns   {source.schema.described()}")
     print(f"AUC       {shown_auc(model.auc())}, {_taken_over(model)}")
-    print(f"weights   {(weights != 0).sum():,} of {len(weights):,} are not 0")
+    print(f"weights   {result.about_weights}")
     too_few = result.calibration is None and what.calibration != "none"
     print(f"scores    {calibration_line(result)}{': too few rows of a class were scored' if too_few else ''}")
     print(f"model     {what.out}")
