@@ -1,7 +1,6 @@
 """Averages of the weights along a pass: against sums written out, and inside of a tuned pass."""
 
 from itertools import pairwise
-from math import prod
 
 import numpy as np
 import pytest
@@ -15,13 +14,13 @@ from opauc_bench.streaming.averages import AveragedWeights
 from opauc_bench.streaming.tuning import Candidate, TunedModel
 
 CLASSES = np.array([-1.0, 1.0])
-N = 40_000
+N = 70_000
 
 
-def average(weights):
-    """The k-th of some weights counts k (k + 1) ... (k + 6) times."""
+def average(weights, ends):
+    """Weights after n rows count n^8 - m^8 times, those before having come after m rows."""
     weights = [np.atleast_1d(w) for w in weights]
-    counts = [float(prod(range(k, k + 7))) for k in range(1, len(weights) + 1)]
+    counts = np.diff([0.0, *(float(end) ** 8 for end in ends)])
     width = max(len(w) for w in weights)
     wide = [np.pad(w, [(0, width - len(w))] + [(0, 0)] * (w.ndim - 1)) for w in weights]
     return np.average(wide, axis=0, weights=counts)
@@ -32,12 +31,13 @@ def test_the_sum_written_out(widths, seed):
     rng = np.random.default_rng(seed)
     weights = [rng.standard_normal((width, 3)) for width in sorted(widths)]
     intercepts = rng.standard_normal((len(weights), 3))
+    ends = np.cumsum(rng.integers(1, 50, len(weights)))
     averages = AveragedWeights(3)
-    for w, b in zip(weights, intercepts):
-        averages.add(w, b)
-    expected = average(weights)
+    for w, b, end in zip(weights, intercepts, ends.tolist()):
+        averages.add(w, b, end)
+    expected = average(weights, ends)
     np.testing.assert_allclose(averages.at(None, 6), np.pad(expected, [(0, 6 - len(expected)), (0, 0)]), atol=1e-12)
-    np.testing.assert_allclose(averages.intercepts, average(intercepts), atol=1e-12)
+    np.testing.assert_allclose(averages.intercepts, average(intercepts, ends), atol=1e-12)
 
     features = rng.permutation(6)[:4]  # some of which no weights had
     X = sparse.random_array((7, 4), density=0.5, rng=rng, format="csr")
@@ -48,15 +48,16 @@ def test_the_sum_written_out(widths, seed):
     back = AveragedWeights.restored(averages.snapshot(), 3)
     for one in (averages, back):
         one.keep(np.array([2, 0]))
-        one.add(np.ones((6, 2)), np.zeros(2))
+        one.add(np.ones((6, 2)), np.zeros(2), 1000)
     np.testing.assert_array_equal(back.weights, averages.weights)
-    np.testing.assert_allclose(back.weights, average([*(w[:, [2, 0]] for w in weights), np.ones((6, 2))]), atol=1e-12)
+    kept = average([*(w[:, [2, 0]] for w in weights), np.ones((6, 2))], [*ends, 1000])
+    np.testing.assert_allclose(back.weights, kept, atol=1e-12)
 
 
-@pytest.mark.parametrize("change", [{"weights": np.zeros((3, 2))}, {"intercepts": np.zeros(2)}, {"n_added": 0}])
+@pytest.mark.parametrize("change", [{"weights": np.zeros((3, 2))}, {"intercepts": np.zeros(2)}, {"n_rows": 0}])
 def test_a_state_that_does_not_fit_is_refused(change):
     averages = AveragedWeights(3)
-    averages.add(np.zeros((4, 3)), np.zeros(3))
+    averages.add(np.zeros((4, 3)), np.zeros(3), 10)
     with pytest.raises(ValueError, match="not those of its settings"):
         AveragedWeights.restored(averages.snapshot() | change, 3)
 
@@ -66,7 +67,7 @@ def noisy():
     """Rows whose labels are mostly noise, and settings with so large steps that the last weights are, too."""
     rng = np.random.default_rng(0)
     X = sparse.random_array((N, 6), density=0.6, rng=rng, data_sampler=rng.standard_normal, format="csr")
-    late = np.where(np.arange(N) < 30_000, 0.0, 1.0)  # a feature that comes late
+    late = np.where(np.arange(N) < 50_000, 0.0, 1.0)  # a feature that comes late
     X = sparse.csr_matrix(sparse.hstack([X[:, :5], sparse.diags_array(late) @ X[:, 5:]]))
     X.eliminate_zeros()
     return X, X @ np.arange(1.0, 7.0) + 8.0 * rng.standard_normal(N) > 4.0
@@ -98,14 +99,26 @@ def test_noisy_weights_are_averaged(noisy, name):
     assert [one["averaged"] for one in model.leaderboard] == [True, False]
 
     alone, taken, intercepts, scores = get_learner(name)(**best["parameters"]), [], [], []
-    ends = [*range(16384, N, 2048)]
-    blocks = [0, *range(64, 8192, 64), *range(8192, 16384, 128), *range(16384, 32768, 256), *range(32768, N, 512), N]
+    ends = [*range(32768, N, 2048)]
+    blocks = [
+        0,
+        *range(64, 8192, 64),
+        *range(8192, 16384, 128),
+        *range(16384, 32768, 256),
+        *range(32768, 65536, 512),
+        *range(65536, N, 1024),
+        N,
+    ]
     pairs = ordered = 0.0
     for start, stop in pairwise(blocks):
         block, of = X[start:stop], positive[start:stop]
         if start:
             trains = alone.trained_intercepts() is not None
-            w, b = (average(taken), average(intercepts)) if taken else (alone.coef_[0], alone.intercept_[0])
+            w, b = (
+                (average(taken, ends[: len(taken)]), average(intercepts, ends[: len(taken)]))
+                if taken
+                else (alone.coef_[0], alone.intercept_[0])
+            )
             scores.append(block @ w + (b if trains else 0.0))
             if start >= N - model.n_in_window:
                 n = of.sum() * (~of).sum()
@@ -115,17 +128,17 @@ def test_noisy_weights_are_averaged(noisy, name):
             taken.append(alone.coef_[0].copy())
             intercepts.append(alone.intercept_[0])
     assert best["auc"] == pytest.approx(ordered / pairs, abs=1e-9)
-    np.testing.assert_allclose(learner.coef_[0], average(taken), rtol=1e-9)
+    np.testing.assert_allclose(learner.coef_[0], average(taken, ends), rtol=1e-9)
     recent, _ = model.recent()
     np.testing.assert_allclose(recent, np.concatenate(scores)[-len(recent) :], rtol=1e-8, atol=1e-9)
     if alone.trained_intercepts() is None:
         means = [X[members].mean(axis=0) @ learner.coef_[0] for members in (positive, ~positive)]
         assert learner.intercept_[0] == pytest.approx(-np.mean(means))
     else:
-        assert learner.intercept_[0] == pytest.approx(average(intercepts))
+        assert learner.intercept_[0] == pytest.approx(average(intercepts, ends)[0])
 
 
-@pytest.mark.parametrize("cuts", [(16_384,), (5000, 17_100, 18_432, 39_999)])
+@pytest.mark.parametrize("cuts", [(32_768,), (5000, 34_100, 65_536, 69_999)])
 def test_a_pass_in_several_sessions_has_the_same_averages(noisy, cuts):
     X, positive = noisy
     whole, piecewise = tuned(X, positive, "uni_log"), tuned(X, positive, "uni_log", cuts)

@@ -10,14 +10,14 @@ from scipy import sparse
 
 __all__ = ["AveragedWeights"]
 
-_DECAY = 7
+_DECAY = 8
 
 
 class AveragedWeights:
     """Polynomial-decay averages of the weights and intercepts of several settings, in memory for one more model each.
 
-    The k-th weights w_k change the average v to (1 - r) v + r w_k with r = 8 / (7 + k): they count in proportion to
-    k (k + 1) ... (k + 6), so that two thirds of the average are the latest eighth of the weights.
+    Weights w that come after n rows change the average v to (1 - r) v + r w, with r = 1 - (m / n)^8 if the ones before
+    came after m rows: they count for n^8 - m^8, and the latest eighth of the rows for two thirds of the average.
 
     Parameters
     ----------
@@ -31,12 +31,20 @@ class AveragedWeights:
     def __init__(self, n_settings: int):
         self.weights = np.zeros((0, n_settings))  # one setting per column
         self.intercepts = np.zeros(n_settings)
-        self.n_added = 0
+        self.n_rows = 0
 
-    def add(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
-        """Take in weights, of shape (n_features, n_settings), and intercepts; earlier ones had 0 for new features."""
-        self.n_added += 1
-        share = (_DECAY + 1) / (_DECAY + self.n_added)
+    def add(self, weights: np.ndarray, intercepts: np.ndarray, n_rows: int) -> None:
+        """Take in the weights after ``n_rows`` rows; earlier ones had 0 for new features.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_features, n_settings)
+        intercepts : ndarray of shape (n_settings,)
+        n_rows : int
+            More than at the time before.
+        """
+        share = 1.0 - (self.n_rows / n_rows) ** _DECAY
+        self.n_rows = n_rows
         if len(weights) > len(self.weights):
             self.weights = self.at(None, len(weights))
         # In place: (1 - r) v + r w makes two arrays of the same size.
@@ -45,14 +53,15 @@ class AveragedWeights:
         self.intercepts = (1.0 - share) * self.intercepts + share * intercepts
 
     def at(self, features: np.ndarray | None, n_features: int) -> np.ndarray:
-        """Averages at some features, or None for the first ``n_features``; 0 where there were no weights yet."""
+        """Averages at ``n_features`` features, by default the first ones; 0 where there were no weights yet."""
+        if features is None and n_features <= len(self.weights):
+            return self.weights[:n_features]
+        found = np.zeros((n_features, self.weights.shape[1]))
         if features is None:
-            found = np.zeros((n_features, self.weights.shape[1]))
-            found[: len(self.weights)] = self.weights[:n_features]
-            return found
-        known = features < len(self.weights)
-        found = np.zeros((len(features), self.weights.shape[1]))
-        found[known] = self.weights[features[known]]
+            found[: len(self.weights)] = self.weights
+        elif len(self.weights):
+            self.weights.take(features, axis=0, out=found, mode="clip")
+            found[features >= len(self.weights)] = 0.0
         return found
 
     def score_rows(self, features: np.ndarray | None, values: sparse.csr_matrix) -> np.ndarray:
@@ -74,7 +83,7 @@ class AveragedWeights:
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is remembered, to go on by `restored`."""
-        return {"weights": self.weights, "intercepts": self.intercepts, "n_added": self.n_added}
+        return {"weights": self.weights, "intercepts": self.intercepts, "n_rows": self.n_rows}
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any], n_settings: int) -> AveragedWeights:
@@ -82,8 +91,8 @@ class AveragedWeights:
         averages = cls(n_settings)
         averages.weights = np.array(saved["weights"], dtype=float)
         averages.intercepts = np.array(saved["intercepts"], dtype=float)
-        averages.n_added = int(saved["n_added"])
+        averages.n_rows = int(saved["n_rows"])
         shapes = averages.weights.shape[1:], averages.intercepts.shape
-        if averages.weights.ndim != 2 or shapes != ((n_settings,), (n_settings,)) or averages.n_added < 1:
+        if averages.weights.ndim != 2 or shapes != ((n_settings,), (n_settings,)) or averages.n_rows < 1:
             raise ValueError("the averages of the state are not those of its settings")
         return averages

@@ -15,7 +15,7 @@ by more than the tolerance, and it is not catching up as settings do whose steps
 learners cross late: only from 131,072 rows on, the best one is that of all learners. Where more settings than the
 schedule has room for are left, those with the least AUC are dropped, the best of each learner last.
 
-From 16,384 rows on, rows are also scored by the average of the weights of each setting, which takes no part in
+From 32,768 rows on, rows are also scored by the average of the weights of each setting, which takes no part in
 dropping. The model has the average if it was the best in the end: large steps leave noise in the last weights.
 """
 
@@ -46,7 +46,8 @@ _Z = 3.0
 _TOLERANCE = 5e-4
 _NOT_CATCHING_UP = 0.75
 _ACROSS_FROM = 131072  # rows; before, settings are compared with others of their learner only
-_AVERAGED_FROM, _AVERAGED_EVERY = 16384, 2048  # rows; multiples of the length of every block from there on
+# Rows; and how many times weights are added to averages while rows double, from some time on.
+_AVERAGED_FROM, _AVERAGED_EVERY, _AVERAGED_TIMES = 32768, 2048, 32
 _FEWEST_BLOCKS = 16  # with both classes, for standard errors to mean something
 _MOST_PROGRESS = 60
 _NUMBERS = ("_n_learnt", "n_rows", "n_features")  # of a TunedModel
@@ -388,7 +389,7 @@ class TunedModel:
         if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
             self._compare()
             self._drop_worse()
-        if self._n_learnt >= _AVERAGED_FROM and self._n_learnt % _AVERAGED_EVERY == 0 and len(self._settings) > 1:
+        if self._averages_now():
             self._average()
         # Two numbers while rows double: where the square of the number of rows passes a power of two.
         if (self._n_learnt**2).bit_length() > (before**2).bit_length():
@@ -399,15 +400,22 @@ class TunedModel:
         if auc is not None:
             self.progress = [*self.progress[-_MOST_PROGRESS + 1 :], [self._n_learnt, auc]]
 
+    def _averages_now(self) -> bool:
+        """Whether the weights are to be added to their averages: at multiples of the length of any block."""
+        doubled = 1 << self._n_learnt.bit_length() - 1
+        every = max(_AVERAGED_EVERY, doubled // _AVERAGED_TIMES)
+        return self._n_learnt >= _AVERAGED_FROM and self._n_learnt % every == 0 and len(self._settings) > 1
+
     def _average(self) -> None:
-        """Take the weights as they are now into the averages."""
+        """Add the weights as they are now to the averages."""
         if self._entrants[0].averages is None:
             # Up to now an average would have been the last weights.
             self._recent.keep(np.tile(np.arange(len(self.live)), 2))
             for one in self._entrants:
                 one.averages = AveragedWeights(len(one.settings))
         for one in self._entrants:
-            one.averages.add(one.model.learner.settings_weights(one.model.n_features), one.model.intercepts())
+            weights = one.model.learner.settings_weights(one.model.n_features)
+            one.averages.add(weights, one.model.intercepts(), self._n_learnt)
 
     # ------------------------------------------------------------------ comparisons
 
