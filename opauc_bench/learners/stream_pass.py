@@ -105,6 +105,8 @@ class StreamPass(LinearRanker):
 
     def _begin_pass(self, n_features: int, n_rows: int | None, settings: dict[str, np.ndarray], several: bool) -> None:
         self._several = several  # whether the pass began with several settings
+        for name in ("_state", "_class_sums"):  # their memory serves for the new ones
+            vars(self).pop(name, None)
         self._state = empty_state(self._begin, n_features, settings, several)
         self._state.expect(n_rows)
         self._width, self._n_rows_expected = n_features, n_rows
@@ -131,7 +133,6 @@ class StreamPass(LinearRanker):
             If a value of sparse rows is not finite, with the rows before learnt.
         """
         signs = np.where(positive, 1, -1).astype(np.int8)
-        sums_classes = self._class_sums.shape[1] > 0
         length = LONGEST_CHUNK
         if sparse.issparse(X):
             length = _SPARSE_CHUNK if self._sparse_chunks else min(length, max(1, _DENSE_VALUES // X.shape[1]))
@@ -139,18 +140,17 @@ class StreamPass(LinearRanker):
             for first in range(0, X.shape[0], length):
                 rows = slice(first, min(first + length, X.shape[0]))
                 if sparse.issparse(X):
-                    self._learn_sparse(
-                        rows_between(X, rows.start, rows.stop), positive[rows], signs[rows], sums_classes
-                    )
+                    self._learn_sparse(rows_between(X, rows.start, rows.stop), positive[rows], signs[rows])
                 else:
                     self._consume(self._state, self._chunk(X, np.arange(rows.start, rows.stop), None), signs[rows])
         for k, members in enumerate((positive, ~positive)):
             self.class_counts_[k] += np.count_nonzero(members)
-            if sums_classes and not sparse.issparse(X):
+            if self._class_sums.shape[1] and not sparse.issparse(X):
                 self._class_sums[k] += X[members].sum(axis=0)
         self.n_samples_seen_ += X.shape[0]
 
-    def _learn_sparse(self, X: sparse.csr_matrix, positive: np.ndarray, signs: np.ndarray, sums_classes: bool) -> None:
+    def _learn_sparse(self, X: sparse.csr_matrix, positive: np.ndarray, signs: np.ndarray) -> None:
+        sums_classes = self._class_sums.shape[1] > 0
         if sums_classes and self._sparse_chunks and X.dtype == np.float64:
             n_learnt = self._consume_plain(self._state, X, signs, self._class_sums)
             if n_learnt == len(signs):
