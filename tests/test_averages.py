@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
+from test_streaming import write
 
 from opauc_bench.learners import get_learner
 from opauc_bench.streaming.averages import AveragedWeights
+from opauc_bench.streaming.model import LinearModel
 from opauc_bench.streaming.tuning import Candidate, TunedModel
 
 CLASSES = np.array([-1.0, 1.0])
@@ -147,6 +149,20 @@ def test_a_pass_in_several_sessions_has_the_same_averages(noisy, cuts):
     np.testing.assert_array_equal(one.intercept_, other.intercept_)
     assert whole.leaderboard == piecewise.leaderboard
     assert whole.leaderboard[0]["averaged"]
+
+
+def test_the_command_says_so(noisy, command, tmp_path):
+    X, positive = noisy
+    write(tmp_path / "noisy.svm", X, np.where(positive, 1, -1))
+    options = ("--learner", "ftrl_auc", "--gamma", 64, "--out", "model.npz")
+    done = command("train", "noisy.svm", *options, cwd=tmp_path)
+    shown = command("model", "show", "model.npz", cwd=tmp_path)
+    for lines in (done.stdout, shown.stdout):
+        assert "best, averaged" in lines
+        assert "6 of 6 are not 0, averaged over the end of the pass" in lines
+    weights = LinearModel.load(tmp_path / "model.npz").weights
+    steep = get_learner("ftrl_auc")(gamma=64.0, l1=0.0).fit(X, np.where(positive, 1, -1))
+    assert np.linalg.norm(weights) < 0.9 * np.linalg.norm(steep.coef_)
 
 
 def test_one_setting_is_not_averaged(noisy):
