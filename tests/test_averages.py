@@ -1,6 +1,7 @@
 """Averages of the weights along a pass: against sums written out, and inside of a tuned pass."""
 
-from itertools import pairwise
+import re
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from sklearn.metrics import roc_auc_score
 from test_streaming import write
 
 from opauc_bench.learners import get_learner
+from opauc_bench.streaming import tuning
 from opauc_bench.streaming.averages import AveragedWeights
+from opauc_bench.streaming.leaderboard import shown_leaderboard
 from opauc_bench.streaming.model import LinearModel
+from opauc_bench.streaming.settings import candidates
 from opauc_bench.streaming.tuning import Candidate, TunedModel
 
 CLASSES = np.array([-1.0, 1.0])
@@ -79,24 +83,37 @@ NOISY = {
     "ftrl_auc": ({}, {"gamma": np.array([64.0, 128.0]), "l1": np.zeros(2)}),
     "uni_log": ({"intercept": True}, {"eta": np.array([0.5, 1.0])}),
 }
+STEEP = {
+    "ftrl_auc": ({}, {"gamma": 2.0 ** np.arange(5, 9), "l1": np.zeros(4)}),
+    "uni_log": ({"intercept": True}, {"eta": 2.0 ** np.arange(-2, 2)}),
+    "nag": ({}, {"eta": 2.0 ** np.arange(6, 10)}),
+}
 
 
-def tuned(X, positive, name, cuts=()):
-    parameters, grid = NOISY[name]
-    model = TunedModel([Candidate(name, get_learner(name)(**parameters), grid)], window=100_000)
-    for start, stop in zip([0, *cuts], [*cuts, N]):
+def begun(grids, window=100_000):
+    found = [Candidate(name, get_learner(name)(**fixed), grid) for name, (fixed, grid) in grids.items()]
+    return TunedModel(found, window=window)
+
+
+def learnt(X, positive, model, cuts=(), folder=None):
+    """A pass in several sessions, with files between them; the numbers of settings after each."""
+    counts = []
+    for start, stop in pairwise([0, *cuts, N]):
         if start:
-            model = TunedModel.restored(model.snapshot())
+            blank = LinearModel(np.ones(1), 0.0, (-1.0, 1.0), "auto", {}, 1, True, False, False)
+            LinearModel(**vars(blank) | {"state": model.snapshot()}).save(folder / "m.npz")
+            model = TunedModel.restored(LinearModel.load(folder / "m.npz", with_state=True).state)
         piece = X[start:stop]
         model.learn(piece[:, : piece.indices.max() + 1], positive[start:stop])
-    return model
+        counts.append(len(model.live))
+    return model, counts
 
 
 @pytest.mark.parametrize("name", NOISY)
 def test_noisy_weights_are_averaged(noisy, name):
     """The weights and the AUC that is reported are those of a pass by hand, whether an intercept is trained or not."""
     X, positive = noisy
-    model = tuned(X, positive, name)
+    model, _ = learnt(X, positive, begun({name: NOISY[name]}))
     learner, best = model.finish(CLASSES), model.leaderboard[0]
     assert [one["averaged"] for one in model.leaderboard] == [True, False]
 
@@ -140,29 +157,141 @@ def test_noisy_weights_are_averaged(noisy, name):
         assert learner.intercept_[0] == pytest.approx(average(intercepts, ends)[0])
 
 
-@pytest.mark.parametrize("cuts", [(32_768,), (5000, 34_100, 65_536, 69_999)])
-def test_a_pass_in_several_sessions_has_the_same_averages(noisy, cuts):
+@pytest.mark.parametrize("names", list(permutations(STEEP)), ids="-".join)
+def test_averages_of_several_learners(noisy, steep, names, tmp_path, monkeypatch):
+    """The same in any order, and in several sessions; settings are dropped after averages have begun."""
+    monkeypatch.setattr(tuning, "_ACROSS_FROM", 65536)
     X, positive = noisy
-    whole, piecewise = tuned(X, positive, "uni_log"), tuned(X, positive, "uni_log", cuts)
-    one, other = (model.finish(CLASSES) for model in (whole, piecewise))
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-    np.testing.assert_array_equal(one.intercept_, other.intercept_)
-    assert whole.leaderboard == piecewise.leaderboard
-    assert whole.leaderboard[0]["averaged"]
+    cuts = {"nag": (32_768, 65_000), "uni_log": (50_001,), "ftrl_auc": (34_100, 65_536, 69_999)}[names[0]]
+    model, counts = learnt(X, positive, begun({name: STEEP[name] for name in names}, 16_000), cuts, tmp_path)
+    learner = model.finish(CLASSES)
+    (expected, expected_counts), expected_learner = steep
+    assert counts[-1] == expected_counts[-1]
+    np.testing.assert_array_equal(learner.coef_, expected_learner.coef_)
+    np.testing.assert_array_equal(learner.intercept_, expected_learner.intercept_)
+    np.testing.assert_array_equal(model.recent()[0], expected.recent()[0])
+    assert model.leaderboard[0] == expected.leaderboard[0]
+    assert model.auc() == model.leaderboard[0]["auc"]
+
+
+@pytest.fixture(scope="module")
+def steep(noisy):
+    """One pass with several learners, several settings of which are averaged."""
+    X, positive = noisy
+    model = begun(STEEP, 16_000)
+    counts = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "_ACROSS_FROM", 65536)
+        for start in range(0, N, 8192):
+            model.learn(X[start : start + 8192], positive[start : start + 8192])
+            counts.append(len(model.live))
+    assert counts[4] > counts[-1]  # after 40,960 rows, and in the end
+    learner = model.finish(CLASSES)
+    assert model.leaderboard[0]["averaged"]
+    return (model, counts), learner
+
+
+def test_the_average_is_that_of_the_best_setting(noisy, steep):
+    X, positive = noisy
+    (model, _), learner = steep
+    best = model.leaderboard[0]
+    alone, taken, ends = get_learner(best["learner"])(**best["parameters"]), [], range(32768, N, 2048)
+    for start, stop in pairwise([0, *ends]):
+        alone.partial_fit(X[start:stop], np.where(positive[start:stop], 1.0, -1.0), classes=CLASSES)
+        taken.append(alone.coef_[0].copy())
+    np.testing.assert_allclose(learner.coef_[0], average(taken, ends), rtol=1e-9)
+
+
+def test_averages_come_less_often_as_rows_double_and_where_features_are_many():
+    model = begun({"nag": ({}, {"eta": np.array([0.5, 1.0])})})
+    model._n_values, model.n_features = 10**9, 10
+    due = []
+    for n in range(0, 1 << 20, 1024):
+        model._n_learnt = n
+        if model._averages_now():
+            due.append(n)
+    assert due[0] == 32768
+    assert (np.diff(due) <= np.maximum(2048, np.array(due[:-1]) / 16)).all()
+    for power in range(15, 20):
+        assert sum(1 << power <= n < 2 << power for n in due) == min(32, (1 << power) // 2048)
+    model._n_learnt, model._n_values, model.n_features = 65536, 10**6, 10**6 + 1
+    assert not model._averages_now()
+    model._n_values += 1
+    assert model._averages_now()
+
+
+def test_sparse_weights_stay_sparse(noisy):
+    X, positive = noisy
+    grid = {"gamma": np.array([64.0, 128.0]), "l1": np.array([0.01, 0.01])}
+    model = begun({"ftrl_auc": ({}, grid)})
+    model.learn(X, positive)
+    model.finish(CLASSES)
+    assert not model.leaderboard[0]["averaged"]
+
+
+def damaged(saved, change):
+    first = saved["entrants"][0]
+    if change == "averages of one learner only":
+        first["averages"] = None
+    elif change == "averages without content":
+        first["averages"] = {}
+    elif change == "no averages, but their scores":
+        for one in saved["entrants"]:
+            one["averages"] = None
+    elif change == "averages of rows to come":
+        first["averages"]["n_rows"] = 10**9
+    else:
+        saved["recent"] |= {key: saved["recent"][key][:, 1:] for key in ("scores", "intercepts")}
+    return saved
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "averages of one learner only",
+        "averages without content",
+        "no averages, but their scores",
+        "averages of rows to come",
+        "too few scores",
+    ],
+)
+def test_damaged_states_are_refused(noisy, change):
+    X, positive = noisy
+    model = begun(STEEP)
+    model.learn(X[:40_000], positive[:40_000])
+    TunedModel.restored(model.snapshot())
+    with pytest.raises(ValueError, match="state"):
+        TunedModel.restored(damaged(model.snapshot(), change))
 
 
 def test_the_command_says_so(noisy, command, tmp_path):
     X, positive = noisy
     write(tmp_path / "noisy.svm", X, np.where(positive, 1, -1))
-    options = ("--learner", "ftrl_auc", "--gamma", 64, "--out", "model.npz")
+    options = ("--learner", "opauc", "--eta", 0.5, "--out", "model.npz")
     done = command("train", "noisy.svm", *options, cwd=tmp_path)
     shown = command("model", "show", "model.npz", cwd=tmp_path)
     for lines in (done.stdout, shown.stdout):
-        assert "best, averaged" in lines
+        assert re.search(r"^opauc .* averaged$", lines, re.MULTILINE)
         assert "6 of 6 are not 0, averaged over the end of the pass" in lines
     weights = LinearModel.load(tmp_path / "model.npz").weights
-    steep = get_learner("ftrl_auc")(gamma=64.0, l1=0.0).fit(X, np.where(positive, 1, -1))
-    assert np.linalg.norm(weights) < 0.9 * np.linalg.norm(steep.coef_)
+    last = get_learner("opauc")(eta=0.5, lam=2.0**-14).fit(X, np.where(positive, 1, -1))
+    assert np.linalg.norm(weights) < 0.9 * np.linalg.norm(last.coef_)
+
+
+@pytest.mark.parametrize("name", ["auto", "opauc", "ada_oam", "ftrl_proximal", "adagrad"])
+def test_leaderboards_have_80_columns_at_most(name):
+    lines = [
+        {
+            "learner": one.name,
+            "parameters": one.learner.get_params() | {key: float(v[k]) for key, v in one.grid.items()},
+        }
+        for one in candidates(name, {}, [], True)
+        for k in range(len(next(iter(one.grid.values()))))
+    ]
+    of_all = {"auc": 0.91, "standard_error": 0.0123, "n_rows": 9_999_999, "outcome": "diverged"}
+    board = [one | of_all for one in lines]
+    board[0] |= {"outcome": "best", "averaged": True}
+    assert max(map(len, shown_leaderboard(board).splitlines())) <= 80
 
 
 def test_one_setting_is_not_averaged(noisy):

@@ -9,7 +9,7 @@ from reference.examples import assert_close, examples
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from opauc_bench.learners import RankSVML2
+from opauc_bench.learners import DivergenceError, RankSVML2
 from opauc_bench.learners.batch import rank_svm
 from opauc_bench.learners.batch.rank_svm import ActivePairs, squared_hinge_path
 
@@ -45,7 +45,7 @@ def test_active_pairs_are_those_with_a_loss(rows, seed):
     X = np.random.default_rng(seed).integers(-1, 2, (len(y), 3)) * 1.5
     for form in (X, sparse.csr_array(X)):
         expected = X.T @ laplacian(distinct, y)[0] @ X
-        np.testing.assert_allclose(ActivePairs(distinct, y).between(form), expected, atol=1e-11)
+        np.testing.assert_allclose(ActivePairs(distinct, y).quadratic_form(form), expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -91,8 +91,8 @@ def test_separable_rows_with_hardly_any_regularisation():
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_steps_by_the_matrix_are_those_by_products(form, monkeypatch):
     X, y = examples(300, 12, "sparse")
-    X, found, between, formed = form(X), {}, ActivePairs.between, []
-    monkeypatch.setattr(ActivePairs, "between", lambda *given: formed.append(1) or between(*given))
+    X, found, quadratic_form, formed = form(X), {}, ActivePairs.quadratic_form, []
+    monkeypatch.setattr(ActivePairs, "quadratic_form", lambda *given: formed.append(1) or quadratic_form(*given))
     for worth in (rank_svm._PRODUCTS, 1):
         assert not formed
         monkeypatch.setattr(rank_svm, "_matrix_worth", lambda X, n_few, worth=worth: worth)
@@ -133,7 +133,10 @@ def test_scaling_rows_is_scaling_lambda(scale):
     assert_close(scaled * scale, RankSVML2().fit_grid(X, y, {"lam": LAMBDAS}), 1e-7)
 
 
-@pytest.mark.parametrize("scale", [1e155, 1e200])
-def test_overflow_is_nan(scale):
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [1e153, 1e155, 1e200])
+def test_overflow_is_nan(form, scale):
     X, y = examples(60, 3)
-    assert np.isnan(RankSVML2().fit_grid(scale * X, y, {"lam": [2.0**-10, 1.0]})).all()
+    assert np.isnan(RankSVML2().fit_grid(form(scale * X), y, {"lam": [2.0**-10, 1.0]})).all()
+    with pytest.raises(DivergenceError, match="no finite weights"):
+        RankSVML2().fit(form(scale * X), y)

@@ -211,11 +211,19 @@ class LineProblem(Exception):
 
 
 def text_blocks(source: Iterator[bytes], size: int, name: str) -> Iterator[tuple[int, int, bytes]]:
-    """Yield pieces of at least ``size`` bytes that end with a line, the line end left out.
+    """Cut a text into pieces of at least ``size`` bytes that end with a line.
 
-    Each comes after the number of its first line and its number of line ends.
+    Yields
+    ------
+    first_line, n_line_ends : int
+        Number of the first line of the piece, and how many line ends it has.
+    lines : bytes
+        The piece, without its last line end.
 
-    DataError if the content has a NUL byte, or a line that is longer than any line of data.
+    Raises
+    ------
+    DataError
+        If the content has a NUL byte, or a line that is longer than any line of data.
     """
     first_line, pending, held = 1, [], 0
     for piece in source:

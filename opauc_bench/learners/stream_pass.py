@@ -16,7 +16,7 @@ from .state import State, empty_state, n_settings_of
 __all__ = ["LONGEST_CHUNK", "StreamPass"]
 
 LONGEST_CHUNK = 4096
-_SPARSE_CHUNK = 65536  # rows that are not copied
+_PLAIN_CHUNK = 65536  # rows that ``_consume_plain`` is given at once; it copies none
 _DENSE_VALUES = 1 << 21  # of sparse rows that are made dense at a time
 
 
@@ -110,7 +110,11 @@ class StreamPass(LinearRanker):
         self._state = empty_state(self._begin, n_features, settings, several)
         self._state.expect(n_rows)
         self._width, self._n_rows_expected = n_features, n_rows
-        self._class_sums = self._sums_of(n_features)
+        try:
+            self._class_sums = self._sums_of(n_features)
+        except MemoryError:
+            del self._state
+            raise
         self.class_counts_ = np.zeros(2)
         self.n_samples_seen_ = 0
 
@@ -135,7 +139,7 @@ class StreamPass(LinearRanker):
         signs = np.where(positive, 1, -1).astype(np.int8)
         length = LONGEST_CHUNK
         if sparse.issparse(X):
-            length = _SPARSE_CHUNK if self._sparse_chunks else min(length, max(1, _DENSE_VALUES // X.shape[1]))
+            length = _PLAIN_CHUNK if self._sparse_chunks else min(length, max(1, _DENSE_VALUES // X.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, X.shape[0], length):
                 rows = slice(first, min(first + length, X.shape[0]))
@@ -150,12 +154,15 @@ class StreamPass(LinearRanker):
         self.n_samples_seen_ += X.shape[0]
 
     def _learn_sparse(self, X: sparse.csr_matrix, positive: np.ndarray, signs: np.ndarray) -> None:
-        sums_classes = self._class_sums.shape[1] > 0
-        if sums_classes and self._sparse_chunks and X.dtype == np.float64:
+        n_learnt = 0
+        if self._class_sums.shape[1] and self._sparse_chunks and X.dtype == np.float64:
             n_learnt = self._consume_plain(self._state, X, signs, self._class_sums)
-            if n_learnt == len(signs):
-                return
-            X, positive, signs = rows_between(X, n_learnt, X.shape[0]), positive[n_learnt:], signs[n_learnt:]
+        for first in range(n_learnt, X.shape[0], LONGEST_CHUNK):
+            rows = slice(first, min(first + LONGEST_CHUNK, X.shape[0]))
+            self._learn_chunk(rows_between(X, rows.start, rows.stop), positive[rows], signs[rows])
+
+    def _learn_chunk(self, X: sparse.csr_matrix, positive: np.ndarray, signs: np.ndarray) -> None:
+        sums_classes = self._class_sums.shape[1] > 0
         plain = add_class_sums(X, positive, self._class_sums) if sums_classes else are_plain(X)
         if not plain and not np.isfinite(X.data).all():
             from sklearn.utils import check_array
@@ -206,9 +213,9 @@ class StreamPass(LinearRanker):
 
     def current_weights(self, features: np.ndarray | None = None) -> np.ndarray:
         """Weights as they are now, finite or not, of all features or at some ``features``, which may repeat."""
+        if features is None:
+            return self.settings_weights(self._width)[:, 0].copy()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if features is None:
-                return self._state.coef(self._width)[:, 0].copy()
             return self._state.coef_at(features)[:, 0]
 
     def trained_intercepts(self) -> np.ndarray | None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..learners.rows import taken
+
 __all__ = ["AveragedWeights"]
 
 _DECAY = 8
@@ -79,7 +81,7 @@ class AveragedWeights:
 
     def keep(self, columns: np.ndarray) -> None:
         """Keep some settings, by their positions."""
-        self.weights, self.intercepts = self.weights[:, columns], self.intercepts[columns]
+        self.weights, self.intercepts = taken(self.weights, columns, -1), self.intercepts[columns]
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is remembered, to go on by `restored`."""

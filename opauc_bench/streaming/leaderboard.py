@@ -27,7 +27,7 @@ def shown_leaderboard(leaderboard: list[dict[str, Any]]) -> str:
     for one in leaderboard[:_LINES]:
         settings = ", ".join(f"{name}={one['parameters'][name]:g}" for name in varied[one["learner"]])
         error = "" if one["standard_error"] is None else f"{one['standard_error']:.4f}".removeprefix("0")
-        outcome = f"{one['outcome']}{', averaged' if one['averaged'] else ''}"
+        outcome = "averaged" if one.get("averaged") else one["outcome"]  # an average is the best
         rows.append([one["learner"], settings, shown_auc(one["auc"]), error, f"{one['n_rows']:,}", outcome])
     table = tabulate(
         rows,

@@ -32,6 +32,11 @@ class RecentScores:
     def __len__(self) -> int:
         return self._held
 
+    @property
+    def n_columns(self) -> int:
+        """How many scores a row has; 0 without rows."""
+        return self._blocks[0][0].shape[1] if self._blocks else 0
+
     def add(self, scores: np.ndarray, positive: np.ndarray, intercepts: np.ndarray | None = None) -> None:
         """Take in the scores w'x of one more block, shape (n, n_settings), and the intercepts (n_settings,) then."""
         self._blocks.append((scores, positive, np.zeros(scores.shape[1]) if intercepts is None else intercepts))

@@ -16,7 +16,8 @@ learners cross late: only from 131,072 rows on, the best one is that of all lear
 schedule has room for are left, those with the least AUC are dropped, the best of each learner last.
 
 From 32,768 rows on, rows are also scored by the average of the weights of each setting, which takes no part in
-dropping. The model has the average if it was the best in the end: large steps leave noise in the last weights.
+dropping. The model has the average if it was the best in the end: large steps leave noise in the last weights. A
+setting with l1 > 0 keeps its last weights, because an average has more weights that are not 0.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ _Z = 3.0
 _TOLERANCE = 5e-4
 _NOT_CATCHING_UP = 0.75
 _ACROSS_FROM = 131072  # rows; before, settings are compared with others of their learner only
-# Rows; and how many times weights are added to averages while rows double, from some time on.
-_AVERAGED_FROM, _AVERAGED_EVERY, _AVERAGED_TIMES = 32768, 2048, 32
+_AVERAGED_FROM = 32768  # rows
+_AVERAGED_EVERY = 2048  # rows; but at most 32 times while rows double,
+_MOST_AVERAGED = 32
+_WEIGHTS_PER_VALUE = 2  # and where that is no more than two weights for each value that was learnt
 _FEWEST_BLOCKS = 16  # with both classes, for standard errors to mean something
 _MOST_PROGRESS = 60
-_NUMBERS = ("_n_learnt", "n_rows", "n_features")  # of a TunedModel
+_NUMBERS = ("_n_learnt", "_n_values", "n_rows", "n_features")  # of a TunedModel
 
 
 @dataclass
@@ -153,6 +156,7 @@ class TunedModel:
         self._recent = RecentScores(window)
         self._waiting: list[tuple[sparse.csr_matrix, np.ndarray]] = []
         self._n_learnt = self.n_rows = 0
+        self._n_values = 0  # that were learnt since the weights were added to averages
         self.n_features = n_features or 0
         self.progress: list[list] = []
 
@@ -182,7 +186,8 @@ class TunedModel:
 
         Each has ``learner``, ``parameters``, ``auc`` and ``standard_error`` (None if there was no window with both
         classes) at ``n_rows`` rows, when it was dropped or at the end, ``outcome``: "best", "kept", "dropped" or
-        "diverged", and ``averaged``: whether the best one has averaged weights, which the AUC then is of.
+        "diverged", and ``averaged``: whether it is the best one by the average of its weights; ``auc`` is that of the
+        average then.
         """
         order = ["best", "kept", "dropped", "diverged"]
         ranked = sorted(self._settings, key=lambda one: (order.index(one.outcome), -one.n_rows, -(one.auc or 0.0)))
@@ -325,7 +330,9 @@ class TunedModel:
                 raise TypeError(f"{one['candidate']['name']} is no one-pass learner")
             candidate = Candidate(learner=learner, **one["candidate"])
             settings = [self._settings[k] for k in one["settings"]]
-            averages = one["averages"] and AveragedWeights.restored(one["averages"], len(settings))
+            averages = one["averages"]
+            if averages is not None:
+                averages = AveragedWeights.restored(averages, len(settings))
             self._entrants.append(_Entrant(candidate, OnlineModel.restored(learner, one["model"]), settings, averages))
         self._recent = RecentScores(saved["recent"]["size"])
         self._recent.restore(saved["recent"])
@@ -340,6 +347,12 @@ class TunedModel:
         n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in self._entrants]
         if n_live != [len(one.settings) for one in self._entrants] or self._leader not in self.live:
             raise ValueError("the settings of the state are not those of its learners")
+        averaged = {one.averages is not None for one in self._entrants}
+        n_columns = len(self.live) * (2 if averaged == {True} else 1)
+        rows = [one.averages.n_rows for one in self._entrants if one.averages is not None]
+        wrong_columns = len(self._recent) and self._recent.n_columns != n_columns
+        if len(averaged) > 1 or wrong_columns or any(n > self._n_learnt for n in rows):
+            raise ValueError("the averages of the state are not those of its settings and rows")
 
     @property
     def is_over(self) -> bool:
@@ -389,6 +402,7 @@ class TunedModel:
         if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
             self._compare()
             self._drop_worse()
+        self._n_values += X.nnz
         if self._averages_now():
             self._average()
         # Two numbers while rows double: where the square of the number of rows passes a power of two.
@@ -402,12 +416,16 @@ class TunedModel:
 
     def _averages_now(self) -> bool:
         """Whether the weights are to be added to their averages: at multiples of the length of any block."""
+        if self._n_learnt < _AVERAGED_FROM or len(self._settings) == 1:
+            return False
         doubled = 1 << self._n_learnt.bit_length() - 1
-        every = max(_AVERAGED_EVERY, doubled // _AVERAGED_TIMES)
-        return self._n_learnt >= _AVERAGED_FROM and self._n_learnt % every == 0 and len(self._settings) > 1
+        due = self._n_learnt % max(_AVERAGED_EVERY, doubled // _MOST_AVERAGED) == 0
+        cheap = self.n_features * len(self.live) <= _WEIGHTS_PER_VALUE * self._n_values
+        return due and cheap
 
     def _average(self) -> None:
         """Add the weights as they are now to the averages."""
+        self._n_values = 0
         if self._entrants[0].averages is None:
             # Up to now an average would have been the last weights.
             self._recent.keep(np.tile(np.arange(len(self.live)), 2))
@@ -440,8 +458,9 @@ class TunedModel:
         if self._entrants[0].averages is None or not len(self._recent) or not self._aucs.n_blocks:
             return
         found = self._recent.aucs(slice(len(live), None))
-        best = int(np.argmax(found.aucs))
-        if found.aucs[best] > self._leader.auc:
+        sparse_weights = np.array([one.parameters.get("l1", 0.0) > 0.0 for one in live])
+        best = int(np.argmax(np.where(sparse_weights, -1.0, found.aucs)))
+        if not sparse_weights[best] and found.aucs[best] > self._leader.auc:
             self._leader = live[best]
             self._leader.auc, self._leader.averaged = float(found.aucs[best]), True
             self._leader.standard_error = float(found.standard_errors()[best])

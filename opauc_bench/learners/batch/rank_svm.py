@@ -138,16 +138,17 @@ class ActivePairs:
         # D has the constants in its null space: without the mean less cancels.
         return _laplacian_times(self._order, self._positive, self._degrees, z - z.mean())
 
-    def between(self, X) -> np.ndarray:
+    def quadratic_form(self, X) -> np.ndarray:
         """X'DX, of shape (n_features, n_features), for an array in C order or a CSR matrix X."""
         if not sparse.issparse(X):
             return X.T @ _laplacian_times_rows(self._order, self._positive, self._degrees, X)
         n_positive = self._positive.sum()
-        few_positives = 2.0 * n_positive <= len(self._positive)
-        few = self._positive if few_positives else 1.0 - self._positive
+        fewer_positives = 2.0 * n_positive <= len(self._positive)
+        in_smaller = self._positive if fewer_positives else 1.0 - self._positive
         # From the top for positives, who lose against negatives above; from the bottom for negatives.
-        k = slice(None, None, -1) if few_positives else slice(None)
-        half = _half_between(self._order[k], few[k], self._degrees[k], X.indptr, X.indices, X.data, X.shape[1])
+        k = slice(None, None, -1) if fewer_positives else slice(None)
+        rows = X.indptr, X.indices, X.data, X.shape[1]
+        half = _half_quadratic_form(self._order[k], in_smaller[k], self._degrees[k], *rows)
         return half + half.T
 
 
@@ -188,10 +189,10 @@ def _laplacian_times_rows(order, positive, degrees, X):
 
 
 @njit(fastmath={"contract"})
-def _half_between(order, few, degrees, indptr, indices, data, n_features):
+def _half_quadratic_form(order, in_smaller, degrees, indptr, indices, data, n_features):
     """A with A + A' = X'DX: half of the diagonal of D, and each row of the smaller class with the sum of its pairs."""
     half = np.zeros((n_features, n_features))
-    others = np.zeros(n_features)  # the sum of the rows of the larger class so far
+    larger_sum = np.zeros(n_features)  # of the rows of the larger class so far
     for k in range(len(order)):
         row = range(indptr[order[k]], indptr[order[k] + 1])
         for a in row:
@@ -199,12 +200,12 @@ def _half_between(order, few, degrees, indptr, indices, data, n_features):
             of_feature = half[indices[a]]
             for b in row:
                 of_feature[indices[b]] += scaled * data[b]
-            if few[k] > 0.0:
+            if in_smaller[k] > 0.0:
                 for f in range(n_features):
-                    of_feature[f] -= data[a] * others[f]
-        if few[k] == 0.0:
+                    of_feature[f] -= data[a] * larger_sum[f]
+        if in_smaller[k] == 0.0:
             for a in row:
-                others[indices[a]] += data[a]
+                larger_sum[indices[a]] += data[a]
     return half
 
 
@@ -290,16 +291,17 @@ class _Problem:
             if not unfinished or most == _PRODUCTS:
                 return step
             self.takes_matrix = True
-        matrix = self.per_pair * point.pairs.between(self.X)
+        matrix = self.per_pair * point.pairs.quadratic_form(self.X)
         matrix[np.diag_indices_from(matrix)] += lam
         try:
-            return cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), -point.gradient)
+            factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+            return cho_solve(factor, -point.gradient, check_finite=False)
         except LinAlgError:  # lambda is small beside the rounding errors of the matrix, or numbers have overflowed
             return solved(_PRODUCTS)[0]
 
 
 def _product_seconds(n_rows: float, n_nonzero: float) -> float:
-    """Of one product with the Hessian."""
+    """Seconds of one product with the Hessian."""
     return 3e-5 + n_rows * (5e-9 + 1e-9 * n_nonzero)
 
 
