@@ -312,8 +312,11 @@ class StreamPass(LinearRanker):
             raise self.overflowed()
         self.coef_ = weights[None, :]
         with np.errstate(over="ignore", invalid="ignore"):
-            trained = average is not None and self.trained_intercepts() is not None
-            self.intercept_ = np.array([average[1] if trained else self._intercept(weights)])
+            if average is None or self.trained_intercepts() is None:
+                intercept = self._intercept(weights)
+            else:
+                intercept = average[1]
+        self.intercept_ = np.array([intercept])
         return self
 
     def overflowed(self) -> DivergenceError:

@@ -397,8 +397,8 @@ class TunedModel:
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
         if before:  # the first block has no other scores than 0
             self._recent.add(np.concatenate(scores, axis=1), positive, np.concatenate(intercepts))
-        finite = np.concatenate([np.isfinite(one).all(axis=0) for one in scores]).reshape(-1, len(self.live))
-        self._drop(finite.all(axis=0), "diverged")
+        finite = np.concatenate([np.isfinite(one).all(axis=0) for one in scores])
+        self._drop(np.logical_and.reduce(finite.reshape(-1, len(self.live))), "diverged")
         if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
             self._compare()
             self._drop_worse()
@@ -432,6 +432,7 @@ class TunedModel:
             for one in self._entrants:
                 one.averages = AveragedWeights(len(one.settings))
         for one in self._entrants:
+            assert one.averages is not None
             weights = one.model.learner.settings_weights(one.model.n_features)
             one.averages.add(weights, one.model.intercepts(), self._n_learnt)
 
