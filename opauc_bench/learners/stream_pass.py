@@ -312,10 +312,9 @@ class StreamPass(LinearRanker):
             raise self.overflowed()
         self.coef_ = weights[None, :]
         with np.errstate(over="ignore", invalid="ignore"):
-            if average is None or self.trained_intercepts() is None:
-                intercept = self._intercept(weights)
-            else:
-                intercept = average[1]
+            intercept = self._intercept(weights)
+        if average is not None and self.trained_intercepts() is not None:
+            intercept = average[1]
         self.intercept_ = np.array([intercept])
         return self
 

@@ -43,7 +43,9 @@ class Predefined(SplitProtocol):
         "predefined", description="predefined: the dataset says which rows are for training, validation and test."
     )
     trials: int = Field(5, ge=1, description="Repetitions, each with another order of the training rows.")
-    inner_folds: int = Field(5, ge=2, description="Folds of the grid search where there are no validation rows.")
+    inner_folds: int = Field(
+        5, ge=2, le=1_000_000, description="Folds of the grid search where there are no validation rows."
+    )
     seed: int = Field(0, ge=0, description="Seed of all orders and inner folds.")
     metrics: METRICS = ("auc",)
     select: SELECT = "auc"

@@ -37,7 +37,7 @@ class Timing(ShowsSelected):
     kind: Annotated[Literal["timing"], KnownKind] = Field(
         "timing", description="timing: training time of one setting, with one worker only."
     )
-    repeats: int = Field(5, ge=1, description="Passes over each training set; the median counts.")
+    repeats: int = Field(5, ge=1, le=1_000_000, description="Passes over each training set; the median counts.")
 
     def cost_of_one(self, n_samples: int, max_train: int | None, training: TrainingCost) -> Cost:
         train, _, _ = self.splits.sizes(n_samples, max_train)
