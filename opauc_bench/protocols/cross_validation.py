@@ -41,7 +41,7 @@ class CrossValidation(SplitProtocol):
 
     kind: Annotated[Literal["cv"], KnownKind] = Field("cv", description="cv: repeated cross-validation.")
     trials: int = Field(5, ge=1, description="Repetitions, each with new folds.")
-    folds: int = Field(5, ge=2, le=1_000_000, description="Outer folds; each is the test set once per trial.")
+    folds: int = Field(5, ge=2, description="Outer folds; each is the test set once per trial.")
     inner_folds: int = Field(5, ge=2, le=1_000_000, description="Folds of the grid search on the training set.")
     stratified: bool = Field(True, description="Whether each fold has its share of positives.")
     seed: int = Field(0, ge=0, description="Seed of all folds and orders.")
