@@ -787,6 +787,30 @@ def test_definitions_of_orphaned_records_stay_in_the_manifest(quick, command):
     assert len(manifest.definitions) == 3
 
 
+def test_pack_prune_removes_orphaned_records_and_what_only_they_need(quick, command):
+    desk, folder = quick
+    before = written(folder)
+    changed_grid = QUICK.replace("uni_squ", "{learner: uni_squ, grid: {eta: [0.25]}}")
+    (desk / "quick.yaml").write_text(changed_grid)
+    # Before the changed config was run, nothing is orphaned: its records are those of the last run.
+    assert command("pack", "quick.yaml", "--prune", cwd=desk).stdout == "results/quick/: nothing to pack\n"
+    assert written(folder) == before
+    assert command("run", "quick.yaml", "--offline", cwd=desk).returncode == 0
+    old = [record_of_line(line) for key, line in before.items() if key[1] == "uni_squ"]
+    (desk / "results/other").mkdir()
+    content = json.loads((folder / "manifest.json").read_text())
+    (desk / "results/other/manifest.json").write_text(json.dumps({**content, "reused": {"quick": [old[0].id]}}))
+    done = command("pack", folder, "--prune", cwd=desk)
+    assert done.stdout.splitlines()[-1].startswith("1 orphaned record removed, 1 orphaned record kept, to which other")
+    assert {record.id for record in old} & set(Store(folder).read()) == {old[0].id}
+    shutil.rmtree(desk / "results/other")
+    assert command("pack", folder, "--prune", cwd=desk).stdout.splitlines()[-1] == "1 orphaned record removed"
+    assert len(written(folder)) == 4
+    assert set(read_manifest(folder).definitions) == {record.definition for record in Store(folder).read().values()}
+    assert "orphaned" not in command("status", "quick.yaml", cwd=desk).stdout
+    assert command("verify", folder, "--sample", 0, cwd=desk).returncode == 0
+
+
 def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(quick, command):
     desk, folder = quick
     manifest = json.loads((folder / "manifest.json").read_text())

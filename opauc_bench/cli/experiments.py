@@ -276,11 +276,17 @@ def pack(
     self_contained: Annotated[
         bool, typer.Option("--self-contained", help="Copy the records of other folders that this one refers to.")
     ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove orphaned records: those of another grid, protocol, learner or data.")
+    ] = False,
 ) -> None:
     """Pack the records of an interrupted run, and write its report. run does so when it ends.
 
     With --self-contained, the folder can be moved without the folders under reuse.
-    """
-    from ..commands.merge import pack_results
 
-    pack_results(open_recorded(config, out), self_contained)
+    With --prune, records that status counts as orphaned are removed, except those
+    to which folders beside this one refer.
+    """
+    from ..commands.pack import pack_results
+
+    pack_results(open_recorded(config, out), self_contained, prune)

@@ -1,4 +1,4 @@
-"""``merge`` joins the records of several folders; ``pack`` packs those of an interrupted run."""
+"""``merge``: join the records of several folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .shards import Shard, parse_shard
 from .tables import check_test
 from .terminal import counted, say, wrapped
 
-__all__ = ["Merged", "merge_folders", "merge_results", "pack_results"]
+__all__ = ["Merged", "merge_folders", "merge_results"]
 
 
 @dataclass(frozen=True)
@@ -164,34 +164,3 @@ def _absent_shards(manifests) -> list[Shard]:
         return []
     (count,) = counts
     return [shard for i in range(1, count + 1) if (shard := Shard(i, count)) not in present]
-
-
-def pack_results(session: Session, self_contained: bool) -> None:
-    """Pack the loose records of an interrupted run, write the report, and print what was done.
-
-    With `self_contained`, the records of other folders that this one refers to are copied.
-    """
-    store = Store(session.folder)
-    with store.locked():
-        recorded = Recorded.read(session)
-        recorded.require_intact()
-        store.remove_partials(recorded.tasks)
-        copied = [recorded.records[id] for id in recorded.records.reused] if self_contained else []
-        if not copied and not recorded.records.loose:
-            print(f"{session.folder}/: nothing to pack")
-            return
-        if copied:
-            reused = {
-                name: set(ids).difference(recorded.records.reused) for name, ids in recorded.manifest.reused.items()
-            }
-            manifest = recorded.manifest.model_copy(update={"reused": join_references(reused)})
-            store.pack(copied)
-            for id, name in recorded.records.reused.items():
-                store.copy_scores(Store(session.folder.parent / name), id)
-            write_manifest(session.folder, manifest)
-            recorded.records.reused.clear()
-            recorded = Recorded(session, manifest, recorded.records)
-        write_report_files(recorded, session.folder, recorded.manifest.test)
-        loose = len(recorded.records.loose)
-        store.pack()
-    print(f"{session.folder}/: {counted(loose, 'record')} packed, {len(copied)} copied from other folders")

@@ -126,7 +126,8 @@ def describe_status(session: Session) -> tuple[str, bool]:
     if orphaned := recorded.orphaned:
         notes.append(
             f"{counted(len(orphaned), 'record')} orphaned and not used, since data, learner, grid or "
-            f"protocol have changed: such as {orphaned[0].label}"
+            f"protocol have changed: such as {orphaned[0].label}; "
+            f"opauc-bench pack {session.folder} --prune removes them"
         )
     if loose := recorded.records.loose:
         notes.append(

@@ -109,7 +109,7 @@ class Store:
     def loose_path(self, task: Task | Record) -> Path:
         return self.folder / RUNNING / f"{task.id}.json"
 
-    def partial_path(self, task: Task) -> Path:
+    def partial_path(self, task: Task | Record) -> Path:
         return self.folder / RUNNING / f"{task.id}.partial"
 
     def read(self, only: Collection[str] | None = None) -> Records:
@@ -211,7 +211,14 @@ class Store:
                 f"{path} is damaged: {error}", f"rm '{path}' and compute this task again: opauc-bench run ... --fresh"
             ) from error
 
-    def discard(self, tasks: Iterable[Task]) -> None:
+    def remove(self, records: Iterable[Record]) -> None:
+        """Remove records and their test scores."""
+        records = list(records)
+        self.discard(records)
+        for record in records:
+            remove_file(self.scores_path(record.id))
+
+    def discard(self, tasks: Iterable[Task | Record]) -> None:
         """Remove the records of tasks and their inner folds, so that they are computed again."""
         ids: dict[str, set[str]] = {}
         for task in tasks:

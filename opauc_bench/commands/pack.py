@@ -1,0 +1,84 @@
+"""``pack``: pack the records of an interrupted run, copy those of other folders, remove orphaned ones."""
+
+from __future__ import annotations
+
+from ..results.manifest import Manifest, find_manifest, write_manifest
+from ..results.record import Record
+from ..results.reuse import join_references
+from ..results.store import Store
+from .recorded import Recorded
+from .reports import write_report_files
+from .session import Session
+from .terminal import counted
+
+__all__ = ["pack_results"]
+
+
+def pack_results(session: Session, self_contained: bool = False, prune: bool = False) -> None:
+    """Pack the loose records of an interrupted run, write the report, and print what was done.
+
+    With `self_contained`, the records of other folders that this one refers to are copied. With `prune`, records that
+    belong to no task of the last run's experiment are removed, and the definitions and environments that only they had;
+    those that a folder beside this one refers to stay.
+    """
+    if prune:  # a config that was changed and not run yet must not cost the records of the last run
+        session = Session.of_folder(session.folder, sources=session.sources)
+    store = Store(session.folder)
+    with store.locked():
+        recorded = Recorded.read(session)
+        recorded.require_intact()
+        store.remove_partials(recorded.tasks)
+        copied = [recorded.records[id] for id in recorded.records.reused] if self_contained else []
+        orphaned = recorded.orphaned if prune else []
+        needed = _ids_used_elsewhere(session) if orphaned else set()
+        removed = [record for record in orphaned if record.id not in needed]
+        kept = len(orphaned) - len(removed)
+        note = f", {counted(kept, 'orphaned record')} kept, to which other folders refer" if kept else ""
+        manifest = _without(recorded, removed) if prune else recorded.manifest
+        loose = recorded.records.loose.difference(record.id for record in removed)
+        if not (copied or loose or removed) and manifest == recorded.manifest:
+            print(f"{session.folder}/: nothing to pack{note}")
+            return
+        if copied:
+            reused = {name: set(ids).difference(recorded.records.reused) for name, ids in manifest.reused.items()}
+            manifest = manifest.model_copy(update={"reused": join_references(reused)})
+            store.pack(copied)
+            for id, name in recorded.records.reused.items():
+                store.copy_scores(Store(session.folder.parent / name), id)
+            recorded.records.reused.clear()
+        # Records first: a kill in between leaves definitions that nothing uses, and not records without one.
+        store.remove(removed)
+        for record in removed:
+            del recorded.records.by_id[record.id]
+        if manifest != recorded.manifest:
+            write_manifest(session.folder, manifest)
+        recorded = Recorded(session, manifest, recorded.records)
+        write_report_files(recorded, session.folder, manifest.test)
+        store.pack()
+    print(f"{session.folder}/: {counted(len(loose), 'record')} packed, {len(copied)} copied from other folders")
+    if prune:
+        print(f"{counted(len(removed), 'orphaned record')} removed{note}")
+
+
+def _ids_used_elsewhere(session: Session) -> set[str]:
+    """Ids of the records of this folder to which the folders beside it refer."""
+    used: set[str] = set()
+    for path in session.folder.resolve().parent.glob("*/manifest.json"):
+        other = find_manifest(path.parent)
+        for references in (other.reused, other.selected_in) if other else ():
+            used.update(references.get(session.folder.resolve().name, ()))
+    return used
+
+
+def _without(recorded: Recorded, removed: list[Record]) -> Manifest:
+    """The manifest with the definitions and environments of all other records, reused ones included."""
+    gone = {record.id for record in removed}
+    rest = [record for id, record in recorded.records.items() if id not in gone]
+    definitions, environments = {record.definition for record in rest}, {record.environment for record in rest}
+    manifest = recorded.manifest
+    return manifest.model_copy(
+        update={
+            "definitions": {name: entry for name, entry in manifest.definitions.items() if name in definitions},
+            "environments": {name: entry for name, entry in manifest.environments.items() if name in environments},
+        }
+    )
