@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 from test_streaming import write
 
 from opauc_bench.learners import get_learner
-from opauc_bench.streaming import tuning
-from opauc_bench.streaming.averages import AveragedWeights
+from opauc_bench.streaming import dropping
+from opauc_bench.streaming.averages import AveragedWeights, is_due
 from opauc_bench.streaming.leaderboard import shown_leaderboard
 from opauc_bench.streaming.model import LinearModel
 from opauc_bench.streaming.settings import candidates
@@ -160,7 +160,7 @@ def test_noisy_weights_are_averaged(noisy, name):
 @pytest.mark.parametrize("names", list(permutations(STEEP)), ids="-".join)
 def test_averages_of_several_learners(noisy, steep, names, tmp_path, monkeypatch):
     """The same in any order, and in several sessions; settings are dropped after averages have begun."""
-    monkeypatch.setattr(tuning, "_ACROSS_FROM", 65536)
+    monkeypatch.setattr(dropping, "_ACROSS_FROM", 65536)
     X, positive = noisy
     cuts = {"nag": (32_768, 65_000), "uni_log": (50_001,), "ftrl_auc": (34_100, 65_536, 69_999)}[names[0]]
     model, counts = learnt(X, positive, begun({name: STEEP[name] for name in names}, 16_000), cuts, tmp_path)
@@ -181,7 +181,7 @@ def steep(noisy):
     model = begun(STEEP, 16_000)
     counts = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning, "_ACROSS_FROM", 65536)
+        patch.setattr(dropping, "_ACROSS_FROM", 65536)
         for start in range(0, N, 8192):
             model.learn(X[start : start + 8192], positive[start : start + 8192])
             counts.append(len(model.live))
@@ -203,21 +203,13 @@ def test_the_average_is_that_of_the_best_setting(noisy, steep):
 
 
 def test_averages_come_less_often_as_rows_double_and_where_features_are_many():
-    model = begun({"nag": ({}, {"eta": np.array([0.5, 1.0])})})
-    model._n_values, model.n_features = 10**9, 10
-    due = []
-    for n in range(0, 1 << 20, 1024):
-        model._n_learnt = n
-        if model._averages_now():
-            due.append(n)
+    due = [n for n in range(0, 1 << 20, 1024) if is_due(n, n_weights=20, n_values=10**9)]
     assert due[0] == 32768
     assert (np.diff(due) <= np.maximum(2048, np.array(due[:-1]) / 16)).all()
     for power in range(15, 20):
         assert sum(1 << power <= n < 2 << power for n in due) == min(32, (1 << power) // 2048)
-    model._n_learnt, model._n_values, model.n_features = 65536, 10**6, 10**6 + 1
-    assert not model._averages_now()
-    model._n_values += 1
-    assert model._averages_now()
+    assert not is_due(65536, n_weights=2 * 10**6 + 2, n_values=10**6)
+    assert is_due(65536, n_weights=2 * 10**6 + 2, n_values=10**6 + 1)
 
 
 def test_sparse_weights_stay_sparse(noisy):

@@ -10,9 +10,24 @@ from scipy import sparse
 
 from ..learners.rows import taken
 
-__all__ = ["AveragedWeights"]
+__all__ = ["AveragedWeights", "is_due"]
 
 _DECAY = 8
+_FROM = 32768  # rows
+_EVERY = 2048  # rows; but at most 32 times while rows double,
+_MOST_TIMES = 32
+_WEIGHTS_PER_VALUE = 2  # and where that is no more than two weights for each value that was learnt
+
+
+def is_due(n_rows: int, n_weights: int, n_values: int) -> bool:
+    """Whether the weights after ``n_rows`` rows are to be added: at multiples of the length of any block.
+
+    There are ``n_weights`` of them, and ``n_values`` values have been learnt since they were added last.
+    """
+    if n_rows < _FROM:
+        return False
+    doubled = 1 << n_rows.bit_length() - 1
+    return n_rows % max(_EVERY, doubled // _MOST_TIMES) == 0 and n_weights <= _WEIGHTS_PER_VALUE * n_values
 
 
 class AveragedWeights:

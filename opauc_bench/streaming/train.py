@@ -17,6 +17,7 @@ from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .ahead import ahead
 from .allocator import keep_freed_memory
+from .blocks import SHORT_BLOCK
 from .calibration import calibrate_pass, load_ahead
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
@@ -25,7 +26,7 @@ from .rows import Label, LabelledRows, Source, shown_label
 from .session import load_session, state_of
 from .settings import AUTO, candidates, step_option
 from .show import calibration_line
-from .tuning import SHORT_BLOCK, Candidate, TunedModel
+from .tuning import Candidate, TunedModel
 
 __all__ = ["Training", "train_model"]
 

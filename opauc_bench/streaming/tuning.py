@@ -3,19 +3,9 @@
 All rows of a block are scored by the same weights, and the AUC is that of pairs within blocks. Scores of different
 blocks are not compared: large steps move the scores of all rows up and down, which no held-out row would notice.
 
-At checkpoints after 1024, 2048, 4096, ... rows, settings are compared by their AUC over the window: the latest half of
-the rows, so that windows of two checkpoints have no row in common, but at most as many rows as asked for. Let gap be
-how much less AUC a setting has than the best one of its learner, and error the standard error of this difference. A
-setting is dropped if
+At checkpoints, settings that will not be the best are dropped by the rule in `dropping`.
 
-    gap > z error - tolerance        and        gap > 3/4 gap_before - tolerance,
-
-where gap_before is its gap to the same best one at the checkpoint before: it is certainly not better than the best one
-by more than the tolerance, and it is not catching up as settings do whose steps are small. Learning curves of different
-learners cross late: only from 131,072 rows on, the best one is that of all learners. Where more settings than the
-schedule has room for are left, those with the least AUC are dropped, the best of each learner last.
-
-From 32,768 rows on, rows are also scored by the average of the weights of each setting, which takes no part in
+Once there are enough rows, they are also scored by the average of the weights of each setting, which takes no part in
 dropping. The model has the average if it was the best in the end: large steps leave noise in the last weights. A
 setting with l1 > 0 keeps its last weights, because an average has more weights that are not 0.
 """
@@ -32,26 +22,14 @@ from scipy import sparse
 
 from ..learners import DivergenceError, OnePassLearner, get_learner
 from ..learners.online import OnlineModel
-from ..learners.rows import csr_rows, narrowed, rows_between
-from .averages import AveragedWeights
+from ..learners.rows import csr_rows, narrowed
+from .averages import AveragedWeights, is_due
+from .blocks import Blocks
+from .dropping import FEWEST_BLOCKS, is_checkpoint, settings_to_keep
 from .samples import RecentScores
 
-__all__ = ["SHORT_BLOCK", "Candidate", "TunedModel"]
+__all__ = ["Candidate", "TunedModel"]
 
-# Rows of a block, powers of two: a short one has scores of the latest weights, a long one costs less for each row.
-SHORT_BLOCK, _LONG_BLOCK = 64, 1024
-_BLOCKS_BEFORE = 64
-_FIRST_CHECKPOINT = 1024
-_ALL_UNTIL = 8192  # rows; from here on the room for settings halves as rows double
-_Z = 3.0
-_TOLERANCE = 5e-4
-_NOT_CATCHING_UP = 0.75
-_ACROSS_FROM = 131072  # rows; before, settings are compared with others of their learner only
-_AVERAGED_FROM = 32768  # rows
-_AVERAGED_EVERY = 2048  # rows; but at most 32 times while rows double,
-_MOST_AVERAGED = 32
-_WEIGHTS_PER_VALUE = 2  # and where that is no more than two weights for each value that was learnt
-_FEWEST_BLOCKS = 16  # with both classes, for standard errors to mean something
 _MOST_PROGRESS = 60
 _NUMBERS = ("_n_learnt", "_n_values", "n_rows", "n_features")  # of a TunedModel
 
@@ -154,7 +132,7 @@ class TunedModel:
         self._settings = self.live
         self._leader = self._settings[0]
         self._recent = RecentScores(window)
-        self._waiting: list[tuple[sparse.csr_matrix, np.ndarray]] = []
+        self._blocks = Blocks()
         self._n_learnt = self.n_rows = 0
         self._n_values = 0  # that were learnt since the weights were added to averages
         self.n_features = n_features or 0
@@ -232,16 +210,8 @@ class TunedModel:
             If a new feature needs more memory than there is, or the learner cannot take it on.
         """
         self.n_rows += X.shape[0]
-        self._waiting.append((X, positive))
-        if self.n_rows < self._next_stop():
-            return
-        X, positive = self._taken()
-        start = 0
-        while (stop := start + self._next_stop() - self._n_learnt) <= X.shape[0]:
-            self._learn(rows_between(X, start, stop), positive[start:stop])
-            start = stop
-        if start < X.shape[0]:
-            self._waiting = [(rows_between(X, start, X.shape[0]), positive[start:])]
+        for block in self._blocks.add(X, positive):
+            self._learn(*block)
 
     def finish(self, classes: np.ndarray) -> OnePassLearner:
         """Return the learner of the best setting as a fitted estimator for ``n_features`` features and ``classes``.
@@ -251,8 +221,8 @@ class TunedModel:
         DivergenceError
             If all settings have overflowed.
         """
-        if self._waiting:
-            self._learn(*self._taken())
+        if (rest := self._blocks.rest()) is not None:
+            self._learn(*rest)
         self._drop(np.concatenate([one.model.finite() for one in self._entrants]), "diverged")
         self._compare()
         self._compare_averages()
@@ -273,9 +243,6 @@ class TunedModel:
 
         It is a copy, because `finish` learns the rows that wait for more, and leaves one setting.
         """
-        waiting = self._taken() if self._waiting else (sparse.csr_matrix((0, 0)), np.zeros(0, dtype=bool))
-        if len(waiting[1]):
-            self._waiting = [waiting]
         entrants = [
             {
                 "candidate": {
@@ -288,7 +255,7 @@ class TunedModel:
             }
             for one in self._entrants
         ]
-        X, positive = waiting
+        X, positive = self._blocks.waiting()
         return copy.deepcopy(
             {
                 "entrants": entrants,
@@ -340,9 +307,9 @@ class TunedModel:
         positive = np.asarray(saved["waiting"]["positive"], dtype=bool)
         X = sparse.csr_matrix(tuple(arrays), shape=(len(positive), width))
         X.check_format()
-        self._waiting = [(X, positive)] if len(positive) else []
         for name in _NUMBERS:
             setattr(self, name, int(saved["numbers"][name]))
+        self._blocks = Blocks(self._n_learnt, (X, positive))
         self.progress = list(saved["progress"])
         n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in self._entrants]
         if n_live != [len(one.settings) for one in self._entrants] or self._leader not in self.live:
@@ -362,26 +329,6 @@ class TunedModel:
 
     # ------------------------------------------------------------------ blocks
 
-    def _next_stop(self) -> int:
-        """Where the next block ends: it is as long as the rows before it allow."""
-        allowed = 1 << (self._n_learnt // _BLOCKS_BEFORE).bit_length() >> 1
-        return self._n_learnt + min(max(SHORT_BLOCK, allowed), _LONG_BLOCK)
-
-    def _taken(self) -> tuple[sparse.csr_matrix, np.ndarray]:
-        """All rows that were waiting."""
-        waiting, self._waiting = self._waiting, []
-        if len(waiting) == 1:
-            return waiting[0]
-        pieces, classes = zip(*waiting)
-        starts = np.cumsum([0, *(X.nnz for X in pieces)])
-        rows = csr_rows(
-            np.concatenate([X.data for X in pieces]),
-            np.concatenate([X.indices for X in pieces]),
-            np.concatenate([pieces[0].indptr[:1], *(X.indptr[1:] + start for X, start in zip(pieces, starts))]),
-            max(X.shape[1] for X in pieces),
-        )
-        return rows, np.concatenate(classes)
-
     def _learn(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
         """Score and learn one block, and do what is due after it."""
         # By the rows of the block alone: a reader may know later ones already.
@@ -399,11 +346,12 @@ class TunedModel:
             self._recent.add(np.concatenate(scores, axis=1), positive, np.concatenate(intercepts))
         finite = np.concatenate([np.isfinite(one).all(axis=0) for one in scores])
         self._drop(np.logical_and.reduce(finite.reshape(-1, len(self.live))), "diverged")
-        if self._n_learnt >= _FIRST_CHECKPOINT and self._n_learnt.bit_count() == 1:
+        if is_checkpoint(self._n_learnt):
             self._compare()
             self._drop_worse()
         self._n_values += X.nnz
-        if self._averages_now():
+        n_weights = self.n_features * len(self.live)
+        if len(self._settings) > 1 and is_due(self._n_learnt, n_weights, self._n_values):
             self._average()
         # Two numbers while rows double: where the square of the number of rows passes a power of two.
         if (self._n_learnt**2).bit_length() > (before**2).bit_length():
@@ -413,15 +361,6 @@ class TunedModel:
         auc = self.auc()
         if auc is not None:
             self.progress = [*self.progress[-_MOST_PROGRESS + 1 :], [self._n_learnt, auc]]
-
-    def _averages_now(self) -> bool:
-        """Whether the weights are to be added to their averages: at multiples of the length of any block."""
-        if self._n_learnt < _AVERAGED_FROM or len(self._settings) == 1:
-            return False
-        doubled = 1 << self._n_learnt.bit_length() - 1
-        due = self._n_learnt % max(_AVERAGED_EVERY, doubled // _MOST_AVERAGED) == 0
-        cheap = self.n_features * len(self.live) <= _WEIGHTS_PER_VALUE * self._n_values
-        return due and cheap
 
     def _average(self) -> None:
         """Add the weights as they are now to the averages."""
@@ -469,25 +408,18 @@ class TunedModel:
     def _drop_worse(self) -> None:
         """Drop settings that will not be the best, and those that there is no room for any more."""
         live = self.live
-        if len(live) == 1 or self._aucs.n_blocks < _FEWEST_BLOCKS:
+        if len(live) == 1 or self._aucs.n_blocks < FEWEST_BLOCKS:
             return
         aucs, before = np.array([(one.auc, one.auc_before) for one in live]).T
-        among = [one.settings for one in self._entrants] if self._n_learnt < _ACROSS_FROM else [live]
-        worse, best = np.zeros(len(live), dtype=bool), np.zeros(len(live), dtype=bool)
-        start = 0
-        for group in among:
-            own = slice(start, start := start + len(group))
-            champion = own.start + int(np.argmax(aucs[own]))
-            gap, gap_before = aucs[champion] - aucs[own], before[champion] - before[own]
-            error = self._aucs.standard_errors(behind=champion)[own]
-            worse[own] = (gap > _Z * error - _TOLERANCE) & (gap > _NOT_CATCHING_UP * gap_before - _TOLERANCE)
-            best[champion] = True
-        worse &= ~best
-        room = max(1, -(-len(self._settings) * _ALL_UNTIL // self._n_learnt), np.count_nonzero(best))
-        ranked = np.lexsort((-aucs, ~best, worse))
-        kept = np.zeros(len(live), dtype=bool)
-        kept[ranked[:room]] = True
-        self._drop(kept & ~worse, "dropped")
+        kept = settings_to_keep(
+            aucs,
+            before,
+            lambda behind: self._aucs.standard_errors(behind=behind),
+            sizes=[len(one.settings) for one in self._entrants],
+            n_rows=self._n_learnt,
+            n_at_first=len(self._settings),
+        )
+        self._drop(kept, "dropped")
 
     def _retire_by_width(self) -> None:
         """Drop learners that do not take so many features; before the first row, as if they had not been there."""
