@@ -234,6 +234,8 @@ def test_cost_is_that_of_a_measured_fit(rows):
     assert 1e-4 < measured < 5
     assert learner.cost(len(y), 6, 6.0, 4)[0] == pytest.approx(4 * measured)
     assert learner.cost(1e4, 6, 6.0, 4)[0] >= 4 * measured * 0.9
+    constant = 1e-3  # of a fit
+    assert learner.cost(1e6, 6, 6.0, 1)[0] - constant >= 1e6 / len(y) * (measured - constant) * 0.999  # at least linear
     assert learner.cost(len(y), 7, 7.0, 4)[0] != learner.cost(len(y), 6, 6.0, 4)[0]  # of another width: not measured
 
 

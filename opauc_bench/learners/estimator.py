@@ -35,8 +35,9 @@ __all__ = ["EstimatorError", "EstimatorLearner", "FittedEstimators", "check_esti
 
 # What a fit may raise because a number overflowed: the setting has diverged.
 _OVERFLOWS = (DivergenceError, FloatingPointError, OverflowError, np.linalg.LinAlgError)
-_ROWS_TO_MEASURE = 2000
-_LONGEST_MEASUREMENT = 10.0  # seconds
+_FIRST_MEASUREMENT = 500  # rows
+_LONG_ENOUGH = 0.05  # seconds: what does not depend on the number of rows takes less
+_TOO_LONG = 10.0  # seconds
 
 
 class EstimatorError(LearnerError):
@@ -176,9 +177,10 @@ class EstimatorLearner(Learner):
         return n_settings * (1e-3 + scale * n_rows**exponent), 8.0 * (3 * numbers + n_features * n_settings)
 
     def measure_cost(self, X: Any, y: np.ndarray, grid: Mapping[str, np.ndarray]) -> None:
-        """Measure fits on at most 2000 rows of a dataset, whose times `cost` extrapolates by a power of the rows.
+        """Measure fits of a dataset's rows, whose times `cost` extrapolates by a power of the number of rows.
 
-        Of a grid, the first and the last setting are measured. What the estimator raises is left to the run.
+        Of 500 rows, and then of four times as many, until a fit takes .05 s or has all rows, but of two numbers of rows
+        at least. Of a grid, the first and the last setting are measured. What the estimator raises is left to the run.
 
         Parameters
         ----------
@@ -187,12 +189,14 @@ class EstimatorLearner(Learner):
         grid : dict of axis to ndarray of shape (n_settings,)
         """
         rng, labels = np.random.default_rng(0), np.asarray(y)
-        rows = np.sort(rng.permutation(len(labels))[:_ROWS_TO_MEASURE])
+        rows = rng.permutation(len(labels))
         rare = [np.flatnonzero(labels == label)[:10] for label in (1, -1)]  # both classes, however rare
         ends = {axis: values[[0, -1]] for axis, values in grid.items()}
-        sizes, times = [], []
-        for n_rows in (len(rows) // 4, len(rows)):
-            order = np.unique(np.concatenate([rng.permutation(rows)[:n_rows], *rare]))
+        sizes: list[int] = []
+        times: list[float] = []
+        n_rows = _FIRST_MEASUREMENT
+        while not times or (sizes[-1] < len(rows) and times[-1] < (_TOO_LONG if len(times) < 2 else _LONG_ENOUGH)):
+            order = np.unique(np.concatenate([rows[:n_rows], *rare]))
             began = time.process_time()
             try:
                 self.fit_grid(X, y, ends, order=order)
@@ -200,11 +204,10 @@ class EstimatorLearner(Learner):
                 return
             sizes.append(len(order))
             times.append(max(1e-5, time.process_time() - began) / len(next(iter(ends.values()), (0,))))
-            if times[-1] > _LONGEST_MEASUREMENT:
-                break
+            n_rows *= 4
         exponent = 1.0
-        if len(set(sizes)) == 2:
-            exponent = min(3.0, max(0.0, math.log(times[1] / times[0]) / math.log(sizes[1] / sizes[0])))
+        if len(times) > 1:
+            exponent = min(3.0, max(1.0, math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])))
         measured = getattr(self, "_measured", {})
         measured[X.shape[1]] = (times[-1] / sizes[-1] ** exponent, exponent)
         self._measured = measured
