@@ -43,17 +43,18 @@ class Blocks:
 
     def add(self, X: sparse.csr_matrix, positive: np.ndarray) -> Iterator[Rows]:
         """Yield the blocks that end in these rows; the last few rows wait for more."""
-        self._wait(X, positive)
-        if self._n_waiting < self._next_length():
-            return
-        X, positive = self._joined()
-        start = 0
-        while (stop := start + self._next_length()) <= X.shape[0]:
-            self.n_rows += stop - start
-            yield rows_between(X, start, stop), positive[start:stop]
+        start, n = 0, X.shape[0]
+        while (length := self._next_length()) <= self._n_waiting + n - start:
+            stop = start + length - self._n_waiting
+            block = rows_between(X, start, stop), positive[start:stop]
+            if self._n_waiting:
+                self._wait(*block)
+                block = self._joined()
+            self.n_rows += length
+            yield block
             start = stop
-        if start < X.shape[0]:
-            self._wait(rows_between(X, start, X.shape[0]), positive[start:])
+        if start < n:
+            self._wait(rows_between(X, start, n), positive[start:])
 
     def rest(self) -> Rows | None:
         """Return the rows that wait for more as the last block, or None if there are none."""
