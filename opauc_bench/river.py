@@ -70,15 +70,17 @@ class _Ranker(base.Classifier):
         ----------
         x : dict of feature name to number
         y : bool
-            Whether the row is positive.
+            Whether the row is positive; 0 and 1 do too.
 
         Raises
         ------
         ValueError
-            If a value is not finite.
+            If a value is not a finite number, or ``y`` is neither of these.
         DivergenceError
             If the weights have overflowed: the step size is too large for the data.
         """
+        if y not in (False, True):
+            raise ValueError(f"expected the label True or False, or 1 or 0, got {y!r}")
         row = _row(x)
         score = self._score(row)
         if not math.isfinite(score):
@@ -273,10 +275,16 @@ class OPAUC(_Ranker):
 
 def _row(x: dict[base.typing.FeatureName, Any]) -> Row:
     """Features that are not 0, as floats."""
-    row = {name: float(value) for name, value in x.items() if value}
-    for name, value in row.items():
-        if not math.isfinite(value):
-            raise ValueError(f"feature {name!r} has to be a finite number, got {value}")
+    row = {}
+    for name, value in x.items():
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise ValueError(f"feature {name!r} has to be a finite number, got {value!r}")
+        if number:
+            row[name] = number
     return row
 
 

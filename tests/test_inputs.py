@@ -1,6 +1,7 @@
 """Tables as rows of features: CSV, TSV, Parquet and Arrow against slow readers."""
 
 import bz2
+import codecs
 import contextlib
 import csv
 import gzip
@@ -8,6 +9,7 @@ import io
 import lzma
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -230,7 +232,7 @@ def test_bad_rows_have_a_place_and_can_be_left_out(tmp_path, text, expected):
         pytest.param("a" * 20_000_000, "expected a header line within 16,777,216 bytes", id="one endless line"),
         pytest.param(
             'a,y\nx,0\n"' + "x,1\n" * 6_000_000,
-            ":3: expected the end of a row within 16,777,216 bytes",
+            ":3: a quote is never closed",
             id="a quote that swallows the file",
         ),
     ],
@@ -240,6 +242,78 @@ def test_bad_headers_and_endless_rows(tmp_path, text, expected):
     error = error_of(path, text.encode())
     assert expected in error.message
     assert error.message.startswith(str(path))
+
+
+@pytest.mark.parametrize("more", [0, 1 << 24])
+def test_a_stray_quote_costs_its_line_only(tmp_path, more):
+    """With --skip-bad-rows; the quote may be closed by that of a later cell, or not at all."""
+    lines = [f"{k % 2},{k},cell\n" for k in range(200)]
+    lines[11] = '1,11,"5 inch\n'
+    lines[40] = '1,40,"two\nlines"\n'
+    lines[80] = '1,80,"closed" not at the end\n'
+    lines[190] = '1,190,"never closed\n'
+    path = tmp_path / "t.csv"
+    text = "y,x,text\n" + "".join(lines)
+    path.write_text(text + "0,1000,cell\n" * (more // 12))
+    source = Source(str(path), ColumnOptions(label="y", bits=BITS), skip_bad_rows=True)
+    X, _ = read(source)
+    numbers = [int(value) for value in X[:, 0].toarray().ravel()]
+    # The first stray quote is closed by the quote of row 40, whose second line then begins with text.
+    assert numbers[: 200 - 3] == [k for k in range(200) if k not in (11, 80, 190)]
+    assert source.n_skipped == 3
+    assert source.first_skipped == f"{path}:13: expected a separator after a closing quote, got other text"
+
+
+def test_numbers_that_are_not_finite_are_numbers(tmp_path):
+    error = error_of(tmp_path / "t.csv", b"y,x\n1,inf\n0,2\n")
+    assert error.message.endswith(":2: column 'x': expected a finite number, got 'inf'")
+
+
+def test_headers_that_are_cut_by_a_read(tmp_path):
+    text = codecs.BOM_UTF8 + b'"a\nb",y\n1,0\n2,1\n'
+    whole = TextTable(iter([text]), "t")
+    for cut in range(1, len(text)):
+        assert TextTable(iter([text[:cut], text[cut:]]), "t").header == whole.header == ["a\nb", "y"]
+
+
+def test_categories_are_spelt_alike_in_all_formats(tmp_path):
+    """Booleans as Python and pandas write them; numbers with a fraction are refused, since 9 may be 9.0."""
+    frame = pd.DataFrame({"flag": [True, False, True], "zip": [9, 10, 9], "y": [1, 0, 1]})
+    options = ColumnOptions(label="y", categorical=("flag", "zip"), bits=BITS)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    X, _ = read(Source(str(tmp_path / "t.csv"), options))
+    for file in (str(tmp_path / "t.parquet"), frame, frame.astype(object), frame.astype({"flag": "category"})):
+        np.testing.assert_array_equal(read(Source([file], options))[0].toarray(), X.toarray())
+    floats = frame.astype({"zip": float})
+    floats.to_parquet(tmp_path / "f.parquet")
+    for file in (str(tmp_path / "f.parquet"), floats, floats.astype(object), floats.astype({"zip": "category"})):
+        with pytest.raises(DataError, match=r"column 'zip': expected text or (a )?whole number"):
+            read(Source([file], options))
+
+
+def test_labels_of_later_files_and_of_models(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 0, 1]})
+    frame.to_parquet(tmp_path / "n.parquet")
+    frame.assign(y=["a", "b", "a"]).to_parquet(tmp_path / "t.parquet")
+    frame.assign(y=pd.Timestamp("2024-01-01")).to_parquet(tmp_path / "d.parquet")
+    files = {name: str(tmp_path / f"{name}.parquet") for name in "ntd"}
+    for name, got in (("t", "large_string"), ("d", "timestamp")):
+        with pytest.raises(DataError, match=f"column 'y': expected labels that are numbers, as those before, .*{got}"):
+            read(Source([files["n"], files[name]], ColumnOptions(label="y")))
+    _, labels = read(Source([files["t"], files["n"]], ColumnOptions(label="y")))
+    assert labels.tolist() == ["a", "b", "a", "1", "0", "1"]
+    (tmp_path / "n.csv").write_text("x,y\n1,0\n2,1+\n")
+    with pytest.raises(DataError, match="column 'y': expected a number, got '1\\+'"):
+        read(Source(str(tmp_path / "n.csv"), ColumnOptions(label="y")))
+    for options in ({"options": ColumnOptions(label="y", categorical=("y",))}, {"numeric_labels": False}):
+        source = Source(str(tmp_path / "n.csv"), **{"options": ColumnOptions(label="y")} | options)
+        assert read(source)[1].tolist() == ["0", "1+"]
+    # Rows that are not learnt need no labels: one that cannot be read is none.
+    schema = Schema("y", ("x",))
+    assert read(Source(files["d"], schema=schema, learnt=False))[1] is None
+    assert read(Source(str(tmp_path / "n.csv"), schema=schema, learnt=False, numeric_labels=True))[1].tolist()[0] == 0
+    assert np.isnan(read(Source(str(tmp_path / "n.csv"), schema=schema, learnt=False, numeric_labels=True))[1][1])
 
 
 def test_headers_of_other_programs(tmp_path):
@@ -451,6 +525,8 @@ def test_the_schema_comes_back_from_json_and_damage_is_refused():
         {"bits": True},
         {"means": [0.5, float("nan")]},
         {"counts": [3, -1]},
+        {"counts": [3, 10**30]},
+        {"names": [[1024, "c=x"]]},
         {"names": [[1]]},
         {"names": [["1", "c=x"]]},
         {"more": 1},

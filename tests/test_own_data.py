@@ -364,6 +364,37 @@ def test_an_experiment_file_takes_data_as_well(here, counting):
     assert results["auc"].min() > 0.9
 
 
+def test_labels_in_an_array_of_objects(here, counting):
+    X, y = load_wine(return_X_y=True)
+    results = opauc_bench.run(EXPERIMENT, data={"mine": (X, (y == 0).astype(object))}, out="r")
+    assert (results["status"] == "ok").all()
+
+
+def with_index(index):
+    """A sparse matrix of 4 x 5 with one index that it does not have."""
+    X = csr_matrix(np.eye(4, 5))
+    X.indices[2] = index
+    return X
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"indices": lambda values: values + 1}, "indices must be < 40"),
+        ({"indices": lambda values: values - 1}, "indices must be >= 0"),
+        ({"indices": lambda values: values + 0.5}, "expected whole numbers in indices, got float64"),
+        ({"indptr": lambda values: values[::-1]}, "index pointer"),
+        ({"indptr": lambda values: np.where(np.arange(len(values)) == 7, 10**6, values)}, "must be a non-decreasing"),
+    ],
+)
+def test_damaged_sparse_arrays(tmp_path, changes, message):
+    X = random(300, 40, 0.2, format="csr", random_state=0)
+    arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "y": np.arange(300) % 3 == 0}
+    np.savez(tmp_path / "t.npz", **arrays | {name: change(arrays[name]) for name, change in changes.items()})
+    with pytest.raises(DataError, match=rf"t.npz: .*{message}"):
+        prepared(tmp_path, {"npz": str(tmp_path / "t.npz")}, scaling="none")
+
+
 def test_data_that_cannot_be_used(here, frame):
     y = np.arange(4) % 2
     for pair, message in [
@@ -371,6 +402,17 @@ def test_data_that_cannot_be_used(here, frame):
         ((np.full((4, 1), np.nan), y), "expected finite features"),
         ((np.zeros((4, 1)), [1.0, 2.0, np.nan, 1.0]), "expected finite labels"),
         ((np.zeros((4, 1)), [1, "a", 2, None]), "expected labels that are all numbers or all text"),
+        ((np.ma.masked_equal(np.arange(4.0)[:, None], 3), y), "expected finite features, got missing"),
+        ((np.zeros((4, 1)), np.ma.masked_equal([1, 0, 1, 3], 3)), "expected finite labels, got missing"),
+        (
+            (np.zeros((4, 1)), np.ma.masked_equal(["a", "b", "a", "c"], "c")),
+            "expected a label for each row, got masked",
+        ),
+        ((1j * np.ones((4, 1)), y), "expected real features, got complex ones"),
+        ((csr_matrix(1j * np.ones((4, 1))), y), "expected real features, got complex ones"),
+        ((with_index(5), y), "indices must be < 5"),
+        ((with_index(-1), y), "indices must be >= 0"),
+        ((frame, 5), "expected a label for each of"),
         ((frame, "klicked"), "expected a column 'klicked'"),
         ((frame, "clicked"), "column 'age': expected a value, got nothing"),
         ((frame.drop(columns="age").assign(when=pd.Timestamp("2024-01-01")), "clicked"), "column 'when'"),
@@ -379,6 +421,16 @@ def test_data_that_cannot_be_used(here, frame):
             opauc_bench.run(EXPERIMENT, data={"mine": pair}, out="r")
         assert raised.value.message.startswith("data['mine']: ")
         assert message in raised.value.message
+    for source, message in [
+        ({"missing": "foo"}, "source: missing: expected"),
+        ({"bits": 100}, "source: bits: expected"),
+        ({"bits": "x"}, "source: bits: expected"),
+        ({"drop": 3}, "source: drop: expected"),
+        ("abc", "expected a mapping of settings, and one under source"),
+    ]:
+        experiment = EXPERIMENT | {"catalogue": {"mine": {"source": source}}}
+        with pytest.raises(ConfigError, match=message):
+            opauc_bench.run(experiment, data={"mine": (frame, "clicked")}, out="r")
     with pytest.raises(ConfigError, match="experiment: expected dicts, lists, text and numbers of Python"):
         opauc_bench.run(EXPERIMENT | {"grids": {"eta": np.array([0.1])}}, out="r")
     for arguments, message in [

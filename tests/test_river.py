@@ -133,6 +133,28 @@ def test_values_have_to_be_finite():
         FTRLAUC().learn_one({"a": 1.0, "b": math.nan}, True)
 
 
+@pytest.mark.parametrize("value", [None, "", "x", [], float("nan")])
+def test_a_value_that_is_no_number_is_named(value):
+    for use in (FTRLAUC().predict_proba_one, lambda x: FTRLAUC().learn_one(x, True)):
+        with pytest.raises(ValueError, match="feature 'a' has to be a finite number"):
+            use({"a": value})
+
+
+@pytest.mark.parametrize("kind", [FTRLAUC, OPAUC])
+def test_labels_are_true_and_false(kind):
+    for label in ("yes", "0", -1, 2, None, float("nan")):
+        with pytest.raises(ValueError, match="expected the label True or False, or 1 or 0, got"):
+            kind().learn_one({"a": 1.0}, label)
+    found = []
+    for positive, negative in ((True, False), (1, 0), (np.True_, np.False_), (1.0, 0.0)):
+        model = kind()
+        for label in (positive, negative, positive):
+            model.learn_one({"a": float(label), "b": 1.0}, label)
+        found.append(model.weights)
+    assert found[0]
+    assert all(one == found[0] for one in found)
+
+
 def test_overflow_is_an_error():
     def learn(n):
         model = OPAUC(eta=1e3)

@@ -49,6 +49,10 @@ def main() -> None:
         print("error: the output cannot be written: no space left on device", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
+    except MemoryError as error:
+        print(f"error: not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
+        print("  try: fewer or smaller inputs at a time, or a machine with more memory", file=sys.stderr)
+        code = 1
     except Exception as error:
         if not hasattr(error, "exit_code") or not hasattr(error, "show"):
             raise

@@ -127,7 +127,10 @@ class _OwnData:
         for name, pair in self._data.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ConfigError(f"data[{name!r}]: expected a pair (X, y), got {type(pair).__name__}")
-            entry = dict(catalogue.get(name) or {})
+            entry = catalogue.get(name) or {}
+            if not isinstance(entry, Mapping) or not isinstance(entry.get("source", {}), Mapping):
+                raise ConfigError(f"catalogue: {name}: expected a mapping of settings, and one under source")
+            entry = dict(entry)
             settings = dict(entry.pop("source", {}))
             try:
                 self.arrays[name], digest = rows_in_memory(*pair, settings)

@@ -75,6 +75,12 @@ class ArrowTable:
         """Whether each column has numbers or categories; ``other`` if neither."""
         return {field.name: self._kind_of(field.type) for field in self._schema}
 
+    def has_fractions(self, column: str) -> bool:
+        """Whether it is a column of numbers that can have a fraction."""
+        types, kind = self._pyarrow.types, self._schema.field(column).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return types.is_floating(kind) or types.is_decimal(kind)
+
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""
         return str(self._schema.field(column).type)
@@ -167,11 +173,15 @@ class ArrowTable:
     def _as_text(self, column: Any) -> Any:
         if self._pyarrow.types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        if self._pyarrow.types.is_boolean(column.type):
+            from pyarrow import compute
+
+            return compute.if_else(column, "True", "False").cast("large_string")  # as Python and pandas write them
         return column.cast("large_string")
 
     def _labels(self, column: Any, name: str, numeric: bool, needed: bool, problems: dict[int, str]) -> np.ndarray:
         if numeric:
-            return self._numbers(column, name, problems, "error" if needed else "mean")
+            return self._numbers(column, name, problems if needed else {}, "error")
         texts = self._as_text(column).to_pylist()
         for row, text in enumerate(texts):
             if not text and needed:

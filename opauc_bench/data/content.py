@@ -51,7 +51,7 @@ _MAGIC = (
     (re.compile(rb"\xfd7zXZ\x00"), ".xz"),
     (re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL), ".bz2"),
     (re.compile(rb"\x1f\x8b\x08"), ".gz"),
-    (re.compile(rb"\x28\xb5\x2f\xfd"), ".zst"),
+    (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), ".zst"),  # or a frame to be skipped, RFC 8878
 )
 
 

@@ -53,6 +53,13 @@ class FrameTable:
         """Whether each column has numbers or categories; ``other`` if neither."""
         return {name: _kind_of(self._frame[name]) for name in self.header}
 
+    def has_fractions(self, column: str) -> bool:
+        """Whether it is a column of numbers that can have a fraction."""
+        from pandas.api import types
+
+        kind = self._frame[column].dtype
+        return types.is_float_dtype(kind.categories.dtype if isinstance(kind, types.CategoricalDtype) else kind)
+
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""
         return str(self._frame[column].dtype)
@@ -70,9 +77,9 @@ class FrameTable:
             hashes = [hash_texts(of_column, name, schema.bits) for of_column, name in zip(texts, schema.categories)]
             labels = None
             if schema.label is not None and numeric_labels:
-                labels = _numbers(frame[schema.label], schema.label, problems, labels_needed)
+                labels = _numbers(frame[schema.label], schema.label, problems if labels_needed else {}, True)
             elif schema.label is not None:
-                named = _texts(frame[schema.label], schema.label, problems, labels_needed)
+                named = _texts(frame[schema.label], schema.label, problems if labels_needed else {}, True)
                 labels = np.array([text or "" for text in named], dtype=np.str_)
             yield TableRows(
                 Cells(
@@ -112,7 +119,7 @@ def matrix_of(frame: Any, schema: Schema, name: str = "the DataFrame") -> Any:
 
     from .inputs import Source
 
-    source = Source([frame], schema=schema, learnt=False, names=[name])
+    source = Source([frame], schema=schema, learnt=False, names=[name], hints="none")
     blocks = [chunk.X for chunk in source.chunks()]
     return vstack(blocks, format="csr") if blocks else csr_matrix((0, schema.n_features))
 
@@ -156,7 +163,11 @@ def _numbers(column: Any, name: str, problems: dict[int, str], complete: bool) -
 
 
 def _texts(column: Any, name: str, problems: dict[int, str], complete: bool) -> list[str | None]:
-    texts = [None if value is None else str(value) for value in _values(column)]
+    values = _values(column)
+    texts = [None if value is None else str(value) for value in values]
+    for row, value in enumerate(values):
+        if isinstance(value, (float, np.floating)):
+            problems.setdefault(row, f"column {name!r}: expected text or a whole number for a category, got {value!r}")
     if complete:
         for row, text in enumerate(texts):
             if not text:

@@ -8,7 +8,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, cast
@@ -26,6 +26,18 @@ __all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of"]
 
 Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
+_Hints = Literal["train", "score", "none"]
+# How to skip bad rows, to fill missing values, to take numbers as categories, and to leave a column out.
+_WAYS: dict[_Hints, tuple[str, str, str, str]] = {
+    "train": (
+        "--skip-bad-rows leaves such rows out",
+        "--missing mean or --missing indicator",
+        "--categorical COLUMN takes numbers and text as categories",
+        "--drop {}",
+    ),
+    "score": ("--skip-bad-rows prints nan for such rows", "", "", ""),
+    "none": ("", "", "", ""),
+}
 _SUFFIXES: dict[str, Format] = {
     **{".csv": "csv", ".tsv": "csv", ".tab": "csv"},
     **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"},
@@ -148,6 +160,10 @@ class Source:
         Of the files, for messages.
     skip_bad_rows : bool
         Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
+    numeric_labels : bool, optional
+        Whether the labels of tables are numbers, as those of a model; by default as they are in the first file.
+    hints : {"train", "score", "none"}
+        Whose options the hints of errors name.
 
     Attributes
     ----------
@@ -159,8 +175,6 @@ class Source:
         What was wrong with the first of them.
     notes : list of str
         On columns that are ignored.
-    numeric_labels : bool
-        Whether labels are numbers.
     size : int or None
         Bytes of all files, where that is known.
     position : int
@@ -180,6 +194,8 @@ class Source:
     skip_bad_rows: bool = False
     fixed_means: bool | None = None
     names: Sequence[str] | None = None
+    numeric_labels: bool | None = None
+    hints: _Hints = "train"
 
     def __post_init__(self) -> None:
         self.files = [self.files] if isinstance(self.files, str) else list(self.files)
@@ -192,7 +208,6 @@ class Source:
         self.again = all(not isinstance(file, str) or (file != "-" and Path(file).is_file()) for file in self.files)
         self.n_skipped, self.first_skipped = 0, ""
         self.notes: list[str] = []
-        self.numeric_labels = True
         self.position = 0
         self._open = contextlib.ExitStack()
         self._means: RunningMeans | None = None
@@ -208,6 +223,7 @@ class Source:
                 self._begin(self._first)
             else:
                 self._refuse_column_options()
+                self.numeric_labels = True
         except BaseException:
             self.close()
             raise
@@ -341,9 +357,10 @@ class Source:
         self._require_columns(table, self.schema)
         label = self.schema.label
         if label is not None and label in kinds:
-            if kinds[label] == "other":
+            if kinds[label] == "other" and self.learnt:
                 raise DataError(f"{table.name}: column {label!r}: expected labels that are numbers or text")
-            self.numeric_labels = kinds[label] == "number"
+            if self.numeric_labels is None:
+                self.numeric_labels = kinds[label] == "number" and label not in self.options.categorical
         if "" in kinds:
             self.notes.append(f"column {table.header.index('') + 1} of {table.name} has no name and is left out")
         frozen = not self.learnt if self.fixed_means is None else self.fixed_means
@@ -359,7 +376,7 @@ class Source:
                     "the file needs the columns of the model, or of the first file",
                 )
         if not isinstance(table, TextTable):
-            _check_types(table, schema)
+            _check_types(table, schema, _WAYS[self.hints][-1])
         if self.learnt and schema.label is not None and schema.label not in known:
             raise DataError(absent_column(table.name, schema.label, [*known]))
         return known
@@ -372,8 +389,19 @@ class Source:
         further = [name for name in known if name and name not in {*schema.columns, *schema.dropped, schema.label}]
         if further:
             self.notes.append(f"columns of {table.name} that are no features are ignored: {listing(further)}")
-        shown_schema = schema if schema.label in known else Schema(**{**schema.__dict__, "label": None})
-        for rows in table.rows(shown_schema, self.numeric_labels, self.options.aside, self.learnt):
+        numeric_labels = self.numeric_labels is not False
+        has_labels = schema.label in known
+        if has_labels and not isinstance(table, TextTable):
+            kind = table.kinds()[schema.label]
+            has_labels = kind == "number" or (kind == "category" and not numeric_labels)
+            if self.learnt and not has_labels:
+                expected = "numbers" if numeric_labels else "text"
+                raise DataError(
+                    f"{table.name}: column {schema.label!r}: expected labels that are {expected}, as those before, "
+                    f"got the type {table.type_of(schema.label)}"
+                )
+        shown_schema = schema if has_labels else replace(schema, label=None)
+        for rows in table.rows(shown_schema, numeric_labels, self.options.aside, self.learnt):
             yield from self._chunk_of(table, rows, schema, means)
 
     def _chunk_of(self, table: _Table, rows: TableRows, schema: Schema, means: RunningMeans) -> Iterator[RowChunk]:
@@ -399,21 +427,23 @@ class Source:
     def _skip(self, message: str) -> bytes | None:
         """Count a row that cannot be used, or raise the error; return the line in its place, if it is to be marked."""
         if not self.skip_bad_rows:
-            raise DataError(message, _hint(message))
+            raise DataError(message, self._hint(message))
         self.n_skipped += 1
         self.first_skipped = self.first_skipped or message
         return None if self.learnt else _BAD_LINE
 
+    def _hint(self, message: str) -> str:
+        skip, fill, as_categories, _ = _WAYS[self.hints]
+        own = self.schema is None or self.schema.label is None or f"column {self.schema.label!r}: " not in message
+        ways = [skip]
+        if message.endswith("got nothing") and own:
+            ways = [fill, skip]
+        elif "expected a number" in message:
+            ways = [skip, as_categories]
+        return "; ".join(filter(None, ways))
 
-def _hint(message: str) -> str:
-    if message.endswith("got nothing"):
-        return "--missing mean or --missing indicator; or --skip-bad-rows, which leaves such rows out"
-    if "expected a number" in message:
-        return "--skip-bad-rows leaves such rows out; --categorical COLUMN takes numbers and text as categories"
-    return "--skip-bad-rows leaves such rows out"
 
-
-def _check_types(table: Any, schema: Schema) -> None:
+def _check_types(table: Any, schema: Schema, way_to_drop: str) -> None:
     """Raise DataError if a typed column does not have what the schema says."""
     kinds = table.kinds()
     for names, expected in ((schema.numbers, "numbers"), (schema.categories, "text")):
@@ -421,7 +451,13 @@ def _check_types(table: Any, schema: Schema) -> None:
             if kinds[column] == "other" or (expected == "numbers" and kinds[column] == "category"):
                 raise DataError(
                     f"{table.name}: column {column!r}: expected {expected}, got the type {table.type_of(column)}",
-                    f"--drop {shlex.quote(written_names([column]))}",
+                    way_to_drop.format(shlex.quote(written_names([column]))),
+                )
+            if expected == "text" and table.has_fractions(column):
+                raise DataError(
+                    f"{table.name}: column {column!r}: expected text or whole numbers for categories, got the type "
+                    f"{table.type_of(column)}, in which 9 may be written 9.0",
+                    "make it a column of text or of whole numbers",
                 )
 
 

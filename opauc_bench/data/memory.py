@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
 from ..errors import ConfigError, DataError
+from ..sentences import problems_of
 from .catalogue import ROW_METADATA, DataSource
 from .content import Block
 from .schema import ColumnOptions
@@ -58,17 +60,23 @@ def rows_in_memory(X: Any, y: Any, settings: Mapping[str, Any]) -> tuple[MemoryR
 def rows_of(X: Any, y: Any) -> Block:
     """Features and labels as arrays of float64, or CSR; ValueError if they are not such arrays, or not finite.
 
-    Labels are numbers, or text.
+    Labels are numbers, or text. A masked value is a missing one.
     """
     from scipy.sparse import csr_matrix, issparse
 
+    if np.iscomplexobj(X):
+        raise ValueError("expected real features, got complex ones")
     if issparse(X):
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)  # compiled code would read and write outside of the arrays
         X = csr_matrix(X, dtype=np.float64, copy=True)
         X.sum_duplicates()
         X.eliminate_zeros()
     else:
-        X = np.array(X, dtype=np.float64)
-    y = np.asarray(y)
+        X = np.array(_unmasked(X), dtype=np.float64)
+    y = np.asarray(_unmasked(y))
+    if y.dtype == object and all(isinstance(label, (bool, int, float, np.number, np.bool_)) for label in y.flat):
+        y = y.astype(np.float64)
     if X.ndim != 2 or y.shape != X.shape[:1] or not len(y):
         raise ValueError(f"expected rows of features and a label for each, got the shapes {X.shape} and {y.shape}")
     if not np.isfinite(X.data if issparse(X) else X).all():
@@ -84,12 +92,21 @@ def rows_of(X: Any, y: Any) -> Block:
     return Block(X, y)
 
 
+def _unmasked(values: Any) -> Any:
+    """An array without a mask: NaN where a value was masked."""
+    if not np.ma.isMaskedArray(values) or not np.ma.getmaskarray(values).any():
+        return values
+    if values.dtype.kind not in "biuf":
+        raise ValueError("expected a label for each row, got masked ones")
+    return values.astype(np.float64).filled(np.nan)
+
+
 def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
     from .own import TableData
 
     if not isinstance(y, str):
-        if len(y) != len(frame):
-            raise DataError(f"expected a label for each of {len(frame):,} rows, got {len(y):,}")
+        if np.shape(y) != (len(frame),):
+            raise DataError(f"expected a label for each of {len(frame):,} rows, got the shape {np.shape(y)}")
         frame = frame.assign(**{_LABEL: np.asarray(y)})
         y = _LABEL
     known = {"drop", "categorical", "missing", "bits", *ROW_METADATA}
@@ -100,14 +117,20 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
         for name, value in settings.items()
         if name in known
     }
+    try:
+        # A source of a table, in place of the DataFrame.
+        checked = DataSource.model_validate({"csv": ["table.csv"], "label": y, **given})
+    except ValidationError as error:
+        problem = problems_of(error, DataSource, given)[0]
+        raise ConfigError(f"source: {'.'.join(map(str, problem.loc))}: {problem.message}") from None
     texts: dict[str, list[str]] = {name: [] for name in ROW_METADATA if given.get(name)}
     aside = tuple(given[name] for name in texts)
     options = ColumnOptions(
         label=y,
-        drop=tuple(given.get("drop", ())),
-        categorical=tuple(given.get("categorical", ())),
-        missing=given.get("missing", "error"),
-        bits=given.get("bits", DataSource.model_fields["bits"].default),
+        drop=checked.drop,
+        categorical=checked.categorical,
+        missing=checked.missing,
+        bits=checked.bits,
         aside=aside,
     )
     table = TableData([frame], options, None, names=["the DataFrame"])

@@ -60,7 +60,8 @@ class TableData:
         skip_bad_rows: bool = False,
         zero_based: bool = False,
     ):
-        self._open = partial(Source, files, options, format, skip_bad_rows=skip_bad_rows, names=names)
+        hints = "train" if all(isinstance(file, str) for file in files) else "none"
+        self._open = partial(Source, files, options, format, skip_bad_rows=skip_bad_rows, names=names, hints=hints)
         self._zero_based = zero_based
         self.n_rows, used = 0, np.zeros(0, dtype=bool)
         with contextlib.closing(self._open()) as source:
@@ -205,6 +206,9 @@ class OwnData:
             if "X" in arrays:
                 X = arrays["X"]
             else:
+                for name in ("indices", "indptr"):
+                    if arrays[name].dtype.kind not in "iu":
+                        raise ValueError(f"expected whole numbers in {name}, got {arrays[name].dtype}")
                 X = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
             block = rows_of(X, arrays["y"])
         except (ValueError, TypeError) as error:

@@ -199,10 +199,10 @@ class Schema:
             raise ValueError("the schema's means are not valid")
         if not all(type(mean) is float and math.isfinite(mean) for mean in means):
             raise ValueError("the schema's means are not finite")
-        if not all(type(count) is int and count >= 0 for count in counts):
+        if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
             raise ValueError("the schema's counts are not valid")
         names = plain["names"]
-        if not (isinstance(names, list) and all(_is_name_of(pair) for pair in names)):
+        if not (isinstance(names, list) and all(_is_name_of(pair, 1 << plain["bits"]) for pair in names)):
             raise ValueError("the schema's names of categories are not valid")
         lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
         return cls(**(plain | lists | {"names": tuple((position, name) for position, name in names)}))
@@ -246,8 +246,10 @@ class Schema:
         )
 
 
-def _is_name_of(pair: Any) -> bool:
-    return isinstance(pair, list | tuple) and len(pair) == 2 and type(pair[0]) is int and isinstance(pair[1], str)
+def _is_name_of(pair: Any, n_positions: int) -> bool:
+    if not (isinstance(pair, list | tuple) and len(pair) == 2):
+        return False
+    return type(pair[0]) is int and 0 <= pair[0] < n_positions and isinstance(pair[1], str)
 
 
 def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:

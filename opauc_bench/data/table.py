@@ -105,8 +105,10 @@ class TextTable:
             scan = _Scan(self._text, self._ended, separator, np.zeros(n_columns, dtype=np.int8), 1)
             if scan.n_rows and scan.problems[0] > 0:
                 n_columns = int(scan.problems[0])
-                continue
-            break
+            elif not scan.n_rows and not self._ended and len(self._text) <= _LONGEST_ROW:
+                self._fill()
+            else:
+                break
         if not scan.n_rows or scan.problems[0]:
             raise DataError(f"{self.name}:1: expected a header line, got a quote that is not closed as it should be")
         texts = [scan.token(0, column) for column in range(n_columns)]
@@ -149,7 +151,7 @@ class TextTable:
                 usable = (scan.problems == 0) & (scan.flags[:, column] & _MISSING == 0)
                 if usable.any():
                     row = int(np.argmax(usable))
-                    is_number = bool(scan.flags[row, column] & (_PLAIN | _LONG))
+                    is_number = bool(scan.flags[row, column] & (_PLAIN | _LONG)) or _is_number(scan.token(row, column))
                     found[column] = "number" if is_number else "category"
             if not scan.n_rows:
                 break
@@ -186,11 +188,15 @@ class TextTable:
             if self._ended:
                 return
             if len(self._text) > _LONGEST_ROW:
-                raise DataError(
-                    f"{self.name}:{self._line}: expected the end of a row within {_LONGEST_ROW:,} bytes, got none; "
-                    "is a quote not closed?"
-                )
-            self._fill()
+                scan = _Scan(self._text, True, self._separator, decoder.kinds, 1)
+                if scan.problems[0] not in (_OPEN_QUOTE, _AFTER_QUOTE):
+                    raise DataError(
+                        f"{self.name}:{self._line}: expected the end of a row within {_LONGEST_ROW:,} bytes, got none"
+                    )
+                yield decoder.decode(scan, self._line)
+                self._advance(scan.end)
+            else:
+                self._fill()
 
     def _fill(self) -> None:
         piece = next(self._source, b"")
@@ -206,8 +212,13 @@ class TextTable:
 
 def _without_mark(source: Iterator[bytes]) -> Iterator[bytes]:
     """The content without the byte order mark of UTF-8."""
-    for number, piece in enumerate(source):
-        yield piece if number else piece.removeprefix(codecs.BOM_UTF8)
+    head = b""
+    for piece in source:
+        head += piece
+        if not codecs.BOM_UTF8.startswith(head):
+            break
+    yield head.removeprefix(codecs.BOM_UTF8)
+    yield from source
 
 
 def _separator_of(line: bytes) -> bytes:
@@ -220,11 +231,12 @@ def _rows_for(n_columns: int) -> int:
 
 
 def _is_number(token: bytes) -> bool:
+    """Whether it is written as a number, finite or not."""
     try:
         float(token)
     except ValueError:
         return False
-    return True
+    return b"_" not in token
 
 
 class _Scan:
@@ -324,7 +336,7 @@ class _Decoder:
                 problems.setdefault(row, self._missing(name))
             elif flag & _LONG and np.isfinite(value := float(token)):
                 values[row, k] = value
-            elif _is_number(token) and b"_" not in token:
+            elif _is_number(token):
                 problems.setdefault(row, f"column {name!r}: expected a finite number, got {shown(token)}")
             else:
                 problems.setdefault(row, f"column {name!r}: expected a number, got {shown(token)}")
@@ -334,7 +346,8 @@ class _Decoder:
         if self._label is None:
             return None
         if self._numeric_labels:
-            return self._read_numbers(scan, np.array([self._label]), problems, self._labels_needed)[:, 0]
+            found = problems if self._labels_needed else {}
+            return self._read_numbers(scan, np.array([self._label]), found, True)[:, 0]
         texts = []
         for row in range(scan.n_rows):
             token = b"" if scan.problems[row] else scan.token(row, self._label)
@@ -430,6 +443,11 @@ def _scan(text, at, ended, separator, kinds, starts, ends, flags, values, begins
             complete = at == size or text[at] == 10
             at += 1
         at = min(at, size)
+        if problem != 0:  # a quote that should not be there may end many lines below: only its own line is lost
+            at = begin
+            while at < size and text[at] != 10:
+                at += 1
+            at = min(at + 1, size)
         begins[row] = begin
         problems[row] = problem if problem or column == n_columns else column
         row += 1

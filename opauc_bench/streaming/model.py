@@ -21,7 +21,7 @@ from ..files import written_at_once
 from .calibration import Calibration
 from .rows import unit_length
 
-__all__ = ["LinearModel", "opened_for_writing", "require_free"]
+__all__ = ["LinearModel", "opened_for_writing", "require_free", "require_other"]
 
 _FORMAT, _FORMAT_VERSION = "opauc-bench linear model", 2
 _STATE = "state/"  # arrays of the state have names that begin with it
@@ -342,6 +342,18 @@ def require_free(path: Path, overwrite: bool) -> None:
         raise ResultsError(f"{path} cannot be written: permission denied", "choose another place with --out")
 
 
+def require_other(path: Path, files: Iterable[str]) -> None:
+    """Check that a file to write is none of those that are read.
+
+    Raises
+    ------
+    ResultsError
+        If it is.
+    """
+    if path.is_file() and any(Path(file).exists() and path.samefile(file) for file in files):
+        raise ResultsError(f"{path} is a file that is read", "another name with --out")
+
+
 @contextlib.contextmanager
 def opened_for_writing(path: Path) -> Iterator[BinaryIO]:
     """Open a file that is written in one step; what is no regular file, such as a pipe, is written to directly.
@@ -351,9 +363,8 @@ def opened_for_writing(path: Path) -> Iterator[BinaryIO]:
     ResultsError
         If it cannot be written.
     """
-    path = path.resolve()  # a link stays a link
     if path.is_file() or not path.exists():
-        with written_at_once(path) as file:
+        with written_at_once(path.resolve()) as file:  # a link stays a link
             yield file
     else:
         with open(path, "wb") as file:

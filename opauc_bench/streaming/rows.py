@@ -16,6 +16,7 @@ __all__ = ["Label", "LabelledRows", "Source", "shown_label", "unit_length"]
 # Rows of a single label that may wait for the other one, and the features in them: some 50 MB.
 _WAITING_ROWS, _WAITING_VALUES = 1 << 16, 1 << 22
 
+_SMALLEST_LENGTH = 1e-146  # of a row whose squares have all their digits
 
 Label = float | str
 
@@ -30,10 +31,21 @@ def shown_label(label: Label) -> str:
 def unit_length(X: sparse.csr_matrix) -> sparse.csr_matrix:
     """Rows divided by their Euclidean lengths, if not 0."""
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    with np.errstate(over="ignore"):
-        lengths = np.sqrt(np.bincount(rows, weights=X.data * X.data, minlength=X.shape[0]))
+    data = X.data
+    lengths = _lengths(data, rows, X.shape[0])
+    extreme = ~((lengths > _SMALLEST_LENGTH) & np.isfinite(lengths))  # squares may have overflowed, or become 0
+    if extreme[rows].any():
+        largest = np.zeros(X.shape[0])
+        np.maximum.at(largest, rows, np.abs(data))
+        data = np.where(extreme[rows], data / np.where(largest > 0, largest, 1.0)[rows], data)
+        lengths = _lengths(data, rows, X.shape[0])
     lengths[lengths == 0] = 1.0
-    return sparse.csr_matrix((X.data / lengths[rows], X.indices, X.indptr), shape=X.shape)
+    return sparse.csr_matrix((data / lengths[rows], X.indices, X.indptr), shape=X.shape)
+
+
+def _lengths(data: np.ndarray, rows: np.ndarray, n_rows: int) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):
+        return np.sqrt(np.bincount(rows, weights=data * data, minlength=n_rows))
 
 
 class LabelledRows:
@@ -64,6 +76,8 @@ class LabelledRows:
         """Both labels, the positive one last; DataError if there are not both."""
         if len(self.labels) < 2:
             came = f"only {shown_label(self.labels[0])}" if self.labels else "no rows"
+            if self._source.n_skipped:
+                came += f", and {self._source.n_skipped:,} bad rows, the first {self._source.first_skipped}"
             raise DataError(f"{self._source.name}: expected rows of two labels, got {came}", "AUC needs both classes")
         low, high = sorted(self.labels)
         return np.array([high, low] if self._positive == low else [low, high])

@@ -15,7 +15,7 @@ from ..data.schema import Schema
 from ..errors import DataError
 from .allocator import keep_freed_memory
 from .calibration import Calibration, Reliability
-from .model import LinearModel, opened_for_writing, require_free
+from .model import LinearModel, opened_for_writing, require_free, require_other
 from .progress import Meter, shown_auc
 from .rows import Source, shown_label
 from .samples import ClassSamples
@@ -68,6 +68,7 @@ def score_file(
     model = LinearModel.load(model_file)
     if out is not None:
         require_free(out, overwrite)
+        require_other(out, [str(model_file), *([files] if isinstance(files, str) else files)])
     calibration = model.calibration if probability else None
     if probability and calibration is None:
         raise DataError(
@@ -76,7 +77,15 @@ def score_file(
         )
     tally = _Tally(model, calibration)
     schema = None if model.schema is None else Schema.from_dict(model.schema)
-    source = Source(files, format=format, schema=schema, learnt=False, skip_bad_rows=skip_bad_rows)
+    source = Source(
+        files,
+        format=format,
+        schema=schema,
+        learnt=False,
+        skip_bad_rows=skip_bad_rows,
+        numeric_labels=not isinstance(model.classes[0], str),
+        hints="score",
+    )
     with contextlib.closing(source), _opened(out) as sink:
         # On standard output the scores themselves show how far it is.
         meter = Meter(source, quiet or (out is None and sys.stdout.isatty()))

@@ -50,7 +50,7 @@ def model_lines(model: LinearModel, file: Path, n_weights: int) -> list[str]:
             *_with_blank(calibration_lines(model)),
             *_weights(model, n_weights),
         ]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise DataError(f"{file}: the description of this model is damaged ({error!r})") from error
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..data.inputs import Format
 from ..data.schema import ColumnOptions, Schema
-from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
+from ..errors import DataError, LearnerError, OpaucBenchError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .ahead import ahead
@@ -20,7 +20,7 @@ from .allocator import keep_freed_memory
 from .blocks import SHORT_BLOCK
 from .calibration import calibrate_pass, load_ahead
 from .leaderboard import shown_leaderboard
-from .model import LinearModel, require_free
+from .model import LinearModel, require_free, require_other
 from .progress import Meter, shown_auc
 from .rows import Label, LabelledRows, Source, shown_label
 from .session import load_session, state_of
@@ -105,7 +105,14 @@ class Training:
 
     def open_source(self) -> Source:
         """Open the files."""
-        source = Source(self.files, self.columns, self.format, self.schema, skip_bad_rows=self.skip_bad_rows)
+        source = Source(
+            self.files,
+            self.columns,
+            self.format,
+            self.schema,
+            skip_bad_rows=self.skip_bad_rows,
+            numeric_labels=not isinstance(self.labels[0], str) if self.labels else None,
+        )
         if self.resume is not None and self.schema is None and source.is_table:
             source.close()
             raise DataError(f"{source.name}: expected svmlight text, on which {self.resume} was trained, got a table")
@@ -143,8 +150,7 @@ def train_model(what: Training) -> int:
 
 def _train(what: Training) -> int:
     require_free(what.out, what.overwrite)
-    if what.out.exists() and any(Path(file).exists() and what.out.samefile(file) for file in what.files):
-        raise ResultsError(f"{what.out} is the file to learn from", "another name for the model, with --out")
+    require_other(what.out, what.files)
     model = None
     if what.resume is not None:
         what, model = _resumed(what.resume, what)
