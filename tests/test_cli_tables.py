@@ -1,7 +1,10 @@
 """``train`` and ``score`` on tables, from the outside: the same models as from svmlight text, and what mistakes say."""
 
 import io
+import os
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,9 +17,10 @@ from test_cli_stream import standard_input
 from test_inputs import zstd
 
 import opauc_bench
+from opauc_bench import load_model
 from opauc_bench.data.schema import Schema, read_names, written_names
 from opauc_bench.errors import DataError
-from opauc_bench.streaming.model import LinearModel
+from opauc_bench.streaming.model import LinearModel, opened_for_writing
 
 PLAIN = ("--no-tune", "--learner", "ftrl_auc", "--quiet")
 
@@ -413,6 +417,36 @@ def test_mistakes_of_score(command, desk, model, frame, tmp_path):
         done = command("score", model, "-", cwd=tmp_path)
     assert done.returncode == 3
     assert "standard input: a Parquet file cannot be read from a pipe" in done.stderr
+
+
+def test_scores_go_to_a_pipe_and_not_over_what_is_read(command, desk, model, tmp_path):
+    shutil.copy(model, tmp_path / "m.npz")
+    shutil.copy(desk / "clicks.csv", tmp_path / "t.csv")
+    for out in ("m.npz", "t.csv"):
+        before = (tmp_path / out).read_bytes()
+        done = command("score", "m.npz", "t.csv", "--out", out, "--overwrite", cwd=tmp_path)
+        assert done.returncode == 1
+        assert f"{out} is a file that is read" in done.stderr
+        assert (tmp_path / out).read_bytes() == before
+    reader, writer = os.pipe()  # a shell gives one by such a name: --out >(gzip > scores.gz)
+    with opened_for_writing(Path(f"/dev/fd/{writer}")) as file:
+        file.write(b"0.5\n")
+    os.close(writer)
+    with open(reader, "rb") as file:
+        assert file.read() == b"0.5\n"
+
+
+def test_hints_name_options_that_the_command_has(command, desk, model, frame, tmp_path):
+    frame.assign(age=np.where(np.arange(len(frame)) == 4, None, frame["age"])).to_csv(tmp_path / "t.csv", index=False)
+    done = command("score", model, "t.csv", cwd=tmp_path)
+    assert "column 'age': expected a value, got nothing\n  try: --skip-bad-rows prints nan" in done.stderr
+    assert "--missing" not in done.stderr
+    frame.assign(clicked=np.where(np.arange(len(frame)) == 4, None, frame["clicked"])).to_csv(tmp_path / "t.csv")
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path)
+    assert "column 'clicked': expected a value, got nothing\n  try: --skip-bad-rows leaves" in done.stderr
+    with pytest.raises(DataError) as raised:
+        load_model(model).decision_function(frame.assign(age=frame["city"]))
+    assert raised.value.hint == ""
 
 
 def test_a_damaged_schema_is_refused(command, desk, model, tmp_path):

@@ -8,7 +8,8 @@ import pytest
 from folders import record_of, records_of
 from scipy import sparse
 from sklearn.datasets import load_wine
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
@@ -122,6 +123,121 @@ def test_settings_that_start_from_the_one_before_reach_the_same_optimum(rows):
         np.testing.assert_array_equal(scores[:, position], alone.scores(X)[:, 0])
 
 
+def test_warm_starts_stay_within_a_setting_of_the_steps(rows):
+    """With other features, or as many of them that are others, the weights of the setting before mean nothing."""
+    X, y = rows
+    step = "sklearn.feature_selection.SelectKBest"
+    learner = EstimatorLearner(LOGISTIC, {"tol": 1e-10}, [step], axes=["C", "selectkbest__k"])
+    grid = {"C": np.repeat([0.1, 1.0, 10.0], 2), "selectkbest__k": np.tile([2.0, 5.0], 3)}
+    seen = []
+    scores = learner.fit_grid(X, y, grid, on_chunk=seen.append).scores(X)
+    assert seen == [1, 2, 3, 4, 5, 6]
+    for position, (C, k) in enumerate(zip(*grid.values())):
+        alone = make_pipeline(SelectKBest(k=int(k)), LogisticRegression(C=C, tol=1e-10)).fit(X, y)
+        np.testing.assert_allclose(scores[:, position], alone.decision_function(X), rtol=1e-3, atol=1e-4)
+
+
+BAD = """
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+class Changes(ClassifierMixin, BaseEstimator):
+    def __init__(self, what="rows"):
+        self.what = what
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        changed = X if self.what == "rows" else y
+        changed[:] = 1 - changed
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0] + 0.0
+
+
+class ChangesTest(Changes):
+    def fit(self, X, y):
+        return self
+
+    def decision_function(self, X):
+        X *= 2
+        return X[:, 0]
+
+
+class NoProbabilities(ChangesTest):
+    def decision_function(self, X):
+        return X[:, 0] + 0.0
+
+    def predict_proba(self, X):
+        raise NotImplementedError
+
+
+class Ends(ChangesTest):
+    def fit(self, X, y):
+        raise SystemExit(3)
+
+
+class EndsProcess(ChangesTest):
+    def fit(self, X, y):
+        import os
+        os._exit(3)
+"""
+
+
+def test_rows_that_an_estimator_changes_are_an_error(rows, tmp_path):
+    X, y = rows
+    (tmp_path / "bad.py").write_text(BAD)
+    for what in ("rows", "labels"):
+        learner = EstimatorLearner(f"{tmp_path}/bad.py:Changes", {"what": what})
+        with pytest.raises(EstimatorError, match="changes the rows that it is given"):
+            learner.fit_grid(X, y, {}, order=np.arange(len(y)))
+    models = EstimatorLearner(f"{tmp_path}/bad.py:ChangesTest").fit_grid(X, y, {})
+    with pytest.raises(EstimatorError, match="changes the rows that it is to score"):
+        models.scores(X.copy())
+    models = EstimatorLearner(f"{tmp_path}/bad.py:NoProbabilities").fit_grid(X, y, {})
+    assert models.probabilities(X) is None
+    np.testing.assert_array_equal(models.scores(X)[:, 0], X[:, 0])
+
+
+def test_plan_outlives_estimators_that_end_their_process(command, tmp_path):
+    (tmp_path / "bad.py").write_text(BAD)
+    names = ("Ends", "EndsProcess", "NoProbabilities")
+    entries = "".join(f"  - {{estimator: bad.py:{name}, name: {name.lower()}}}\n" for name in names)
+    end = "protocol: {trials: 1, folds: 2, inner_folds: 2}\n"
+    (tmp_path / "e.yaml").write_text(f"title: t\ndatasets: [wine]\nlearners:\n{entries}{end}")
+    done = command("plan", "e.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "0 tasks done, 6 to do" in done.stdout
+
+
+def test_lists_become_tuples_and_lists_may_have_estimators(rows):
+    X, y = rows
+    scaler = {"estimator": "sklearn.preprocessing.MinMaxScaler", "params": {"feature_range": [-1, 1]}}
+    bayes, logistic = {"estimator": "sklearn.naive_bayes.GaussianNB"}, {"estimator": LOGISTIC, "params": {"C": 0.5}}
+    voting = "sklearn.ensemble.VotingClassifier"
+    params = {"voting": "soft", "estimators": [["a", bayes], ["b", logistic]]}
+    check_estimator_entry(voting, params, [scaler], {})
+    found = EstimatorLearner(voting, params, [scaler]).fit_grid(X, y, {}).scores(X)[:, 0]
+    members = [("a", GaussianNB()), ("b", LogisticRegression(C=0.5))]
+    alone = make_pipeline(MinMaxScaler((-1, 1)), VotingClassifier(members, voting="soft")).fit(X, y)
+    np.testing.assert_array_equal(found, alone.predict_proba(X)[:, 1])
+    with pytest.raises(EstimatorError, match="no parameter 'c'") as raised:
+        check_estimator_entry(voting, {"estimators": [["b", {"estimator": LOGISTIC, "params": {"c": 1}}]]}, [], {})
+    assert raised.value.loc == ("params", "estimators", 0, 1, "params", "c")
+
+
+def test_a_class_that_no_installed_package_has_is_identified_by_its_file(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "not_installed_module.py").write_text(OWN)
+    learner = EstimatorLearner("not_installed_module.Centroids")
+    learner.check_params()
+    before = learner.identity("own", ())
+    (tmp_path / "not_installed_module.py").write_text(OWN + "# changed\n")
+    assert before["source"] != learner.identity("own", ())["source"]
+    assert "source" not in EstimatorLearner(LOGISTIC).identity("logreg", ())
+
+
 def test_whole_numbers_are_integers_unless_the_default_is_a_float(rows):
     X, y = rows
     models = EstimatorLearner(BOOSTING, {"max_iter": 2}, axes=["max_leaf_nodes", "learning_rate"]).fit_grid(
@@ -228,7 +344,7 @@ def test_cost_is_that_of_a_measured_fit(rows):
     X, y = rows
     learner = EstimatorLearner(BOOSTING, {"max_iter": 3}, axes=["max_leaf_nodes"])
     guess = learner.cost(1e4, 6, 6.0, 4)[0]
-    learner.measure_cost(X, y, {"max_leaf_nodes": np.array([3.0, 5.0, 7.0])})
+    learner.measured |= learner.measure_cost(X, y, {"max_leaf_nodes": np.array([3.0, 5.0, 7.0])})
     measured = learner.cost(len(y), 6, 6.0, 1)[0]
     assert measured != guess
     assert 1e-4 < measured < 5

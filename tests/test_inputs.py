@@ -269,6 +269,14 @@ def test_numbers_that_are_not_finite_are_numbers(tmp_path):
     assert error.message.endswith(":2: column 'x': expected a finite number, got 'inf'")
 
 
+def test_zstd_that_begins_with_a_frame_to_be_skipped(tmp_path):
+    text = b"y,x\n1,2\n0,3\n"
+    skipped = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"notes"
+    (tmp_path / "t.csv.zst").write_bytes(skipped + zstd(text))
+    X, labels = read(Source(str(tmp_path / "t.csv.zst"), ColumnOptions(label="y")))
+    assert (X.toarray().ravel().tolist(), labels.tolist()) == ([2, 3], [1, 0])
+
+
 def test_headers_that_are_cut_by_a_read(tmp_path):
     text = codecs.BOM_UTF8 + b'"a\nb",y\n1,0\n2,1\n'
     whole = TextTable(iter([text]), "t")

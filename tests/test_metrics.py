@@ -5,9 +5,13 @@ import pytest
 from folders import record_of, records_of
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import load_wine
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import MinMaxScaler
 
 from opauc_bench.evaluation.metrics import evaluate, metric_columns, metric_name
+from opauc_bench.evaluation.splits import inner_splits, outer_fold
 
 EXPERIMENT = """
 title: Metrics
@@ -46,6 +50,41 @@ def test_metrics_of_probabilities_are_those_of_scikit_learn():
     assert found["log_loss"] == pytest.approx(log_loss(y, p), rel=1e-12)
     assert found["brier"] == pytest.approx(brier_score_loss(y, p), rel=1e-12)
     assert evaluate(["log_loss", "brier", "auc"], y, p, None)["brier"] is None
+    for wrong in (np.nan, 1.5, -0.1, np.inf):
+        found = evaluate(["log_loss", "brier", "auc"], y, p, np.where(np.arange(300) == 7, wrong, p))
+        assert (found["log_loss"], found["brier"]) == (None, None)
+        assert found["auc"] == pytest.approx(roc_auc_score(y, p))
+
+
+def test_a_rate_keeps_all_its_digits():
+    assert metric_name("partial_auc@0.9999999") == "partial_auc@0.9999999"
+    assert metric_name("partial_auc@0.10") == metric_name("partial_auc@.1") == "partial_auc@0.1"
+    assert metric_name(metric_name("partial_auc@0.0000001")) == "partial_auc@1e-07"
+
+
+@pytest.mark.parametrize(("name", "loss"), [("log_loss", log_loss), ("brier", brier_score_loss)])
+def test_a_setting_is_selected_by_a_loss(command, tmp_path, name, loss):
+    """By the mean over the inner folds, against a loop over scikit-learn."""
+    values = [1e-4, 0.01, 1, 100]
+    entry = f"{{estimator: sklearn.naive_bayes.GaussianNB, name: bayes, grid: {{var_smoothing: {values}}}}}"
+    text = f"title: t\ndatasets: [wine]\nlearners:\n  - {entry}\n"
+    (tmp_path / "e.yaml").write_text(f"{text}protocol: {{trials: 1, folds: 2, inner_folds: 2, select: {name}}}\n")
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert command("verify", "results", "--sample", 2, cwd=tmp_path).returncode == 0
+    data = load_wine()
+    X, y = MinMaxScaler((-1, 1)).fit_transform(data.data), np.where(data.target == 0, 1, -1)
+    for record in records_of(tmp_path / "results"):
+        split = outer_fold(y, trial=0, fold=record.fold, dataset="wine", folds=2, stratified=True, seed=0)
+        seed = split.seed
+        losses = np.zeros(len(values))
+        for train, held_out in inner_splits(y[split.train], inner_folds=2, stratified=True, seed=seed):
+            train, held_out = split.train[train], split.train[held_out]
+            for k, value in enumerate(values):
+                model = GaussianNB(var_smoothing=value).fit(X[train], y[train])
+                losses[k] += loss(y[held_out], model.predict_proba(X[held_out])[:, 1]) / 2
+        np.testing.assert_allclose(record.selection.auc, -losses, rtol=1e-9)
+        assert record.selected["var_smoothing"] == values[np.argmin(losses)]
 
 
 def test_a_column_with_scores_that_are_not_finite_has_no_value():
@@ -159,7 +198,9 @@ def test_a_setting_is_selected_by_the_metric_that_is_asked_for(command, tmp_path
     ("settings", "place"),
     [
         (", metrics: [auc, f1]", "e.yaml:6:93: protocol.metrics[1]: no metric is called 'f1'"),
-        (", select: brier", "protocol.select: expected a metric that learners without probabilities have too"),
+        (", select: brier", "uni_log has no probabilities, and protocol.select is brier"),
+        (", select: f1", "protocol.select: no metric is called 'f1'"),
+        (", metrics: [auc, 3]", "protocol.metrics[1]: expected the name of a metric, got 3"),
         (", metrics: [brier, brier]", "protocol.metrics[1]: 'brier' is listed twice"),
         (", metrics: auc", "protocol.metrics: expected a list of metrics, got 'auc'"),
     ],

@@ -395,6 +395,17 @@ def test_damaged_sparse_arrays(tmp_path, changes, message):
         prepared(tmp_path, {"npz": str(tmp_path / "t.npz")}, scaling="none")
 
 
+def test_mistakes_in_row_metadata_of_own_data(tmp_path, frame):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    source = {"csv": str(tmp_path / "t.csv"), "label": "clicked", "drop": ["age"]}
+    for name in ("group", "time", "split"):
+        with pytest.raises(DataError, match="expected a column 'whoo' \\(did you mean 'who'\\?\\)"):
+            prepared(tmp_path, {**source, name: "whoo"})
+    np.savez(tmp_path / "t.npz", X=np.eye(4), y=[1, 0, 1, 0], who=[1, 2, np.nan, 2])
+    with pytest.raises(DataError, match=r"t.npz: who\[2\]: expected a value per row \(group\), got nan"):
+        prepared(tmp_path, {"npz": str(tmp_path / "t.npz"), "group": "who"})
+
+
 def test_data_that_cannot_be_used(here, frame):
     y = np.arange(4) % 2
     for pair, message in [

@@ -811,6 +811,22 @@ def test_pack_prune_removes_orphaned_records_and_what_only_they_need(quick, comm
     assert command("verify", folder, "--sample", 0, cwd=desk).returncode == 0
 
 
+def test_pack_prune_keeps_records_whose_learner_has_changed(tmp_path, command):
+    """They are orphaned, and nothing else has their numbers."""
+    (tmp_path / "own.py").write_text("from opauc_bench.learners import UniLog\n\n\nclass Own(UniLog):\n    pass\n")
+    (tmp_path / "quick.yaml").write_text(QUICK.replace("uni_squ", "{learner: own.py:Own, name: own}"))
+    assert command("run", "quick.yaml", "--offline", cwd=tmp_path).returncode == 0
+    folder = tmp_path / "results/quick"
+    before = written(folder)
+    (tmp_path / "own.py").write_text((tmp_path / "own.py").read_text() + "# edited\n")
+    assert "2 records orphaned" in command("status", "quick.yaml", cwd=tmp_path).stdout
+    done = command("pack", folder, "--prune", cwd=tmp_path)
+    assert "2 orphaned records kept, whose tasks have no other: opauc-bench run quick.yaml" in done.stdout
+    assert written(folder) == before
+    assert command("run", "quick.yaml", "--offline", cwd=tmp_path).returncode == 0
+    assert "2 orphaned records removed" in command("pack", folder, "--prune", cwd=tmp_path).stdout
+
+
 def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(quick, command):
     desk, folder = quick
     manifest = json.loads((folder / "manifest.json").read_text())

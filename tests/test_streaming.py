@@ -26,6 +26,7 @@ from opauc_bench.learners import LEARNERS, DivergenceError, OnePassLearner, get_
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.learners.rows import narrowed
 from opauc_bench.streaming.model import LinearModel
+from opauc_bench.streaming.rows import unit_length
 from opauc_bench.streaming.samples import ClassSamples, RecentScores
 
 ONE_PASS = [name for name in LEARNERS if issubclass(get_learner(name), OnePassLearner) and get_learner(name).streams]
@@ -130,6 +131,17 @@ def test_parameters_reach_the_learner(command, desk, tmp_path):
     model = trained(command, desk, tmp_path, *options)
     learner = estimator("ftrl_auc", gamma=0.25, l1=1e-2, lazy=False, beta=2.0)
     require_same(model, learner.fit(*load_svmlight_file(str(desk / "data.svm"))))
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 1e-320, 1e308])
+def test_unit_length_of_very_large_and_small_rows(scale):
+    values = np.array([[3.0, 0.0, 4.0], [0.5, 0.25, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]) / 4
+    plain = unit_length(sparse.csr_matrix(values))
+    X = sparse.csr_matrix(values)
+    X.data[:4] *= scale  # the first two rows; the others are as they were
+    found = unit_length(X).toarray()
+    np.testing.assert_allclose(found, plain.toarray(), rtol=1e-14 if scale > 1e-300 else 1e-3)
+    np.testing.assert_array_equal(found[2:], plain.toarray()[2:])
 
 
 def test_rows_of_unit_length(command, desk, tmp_path):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..results.manifest import Manifest, find_manifest, write_manifest
 from ..results.record import Record
 from ..results.reuse import join_references
 from ..results.store import Store
+from ..task import Task
 from .recorded import Recorded
 from .reports import write_report_files
-from .session import Session
+from .session import Session, shell_command
 from .terminal import counted
 
 __all__ = ["pack_results"]
@@ -18,8 +21,9 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
     """Pack the loose records of an interrupted run, write the report, and print what was done.
 
     With `self_contained`, the records of other folders that this one refers to are copied. With `prune`, records that
-    belong to no task of the last run's experiment are removed, and the definitions and environments that only they had;
-    those that a folder beside this one refers to stay.
+    belong to no task of the last run's experiment are removed, and the definitions and environments that only they had.
+    Those that a folder beside this one refers to stay, and those whose task has no other record: its learner has
+    changed since, or its data.
     """
     if prune:  # a config that was changed and not run yet must not cost the records of the last run
         session = Session.of_folder(session.folder, sources=session.sources)
@@ -31,9 +35,11 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         copied = [recorded.records[id] for id in recorded.records.reused] if self_contained else []
         orphaned = recorded.orphaned if prune else []
         needed = _ids_used_elsewhere(session) if orphaned else set()
-        removed = [record for record in orphaned if record.id not in needed]
-        kept = len(orphaned) - len(removed)
-        note = f", {counted(kept, 'orphaned record')} kept, to which other folders refer" if kept else ""
+        open_tasks = {_place(task) for task in recorded.tasks if recorded.records.of(task) is None}
+        alone = {record.id for record in orphaned if _place(record) in open_tasks}
+        removed = [record for record in orphaned if record.id not in needed | alone]
+        note = _kept(needed.intersection(record.id for record in orphaned), "to which other folders refer")
+        note += _kept(alone - needed, f"whose tasks have no other: {shell_command(session, 'run')} computes these")
         manifest = _without(recorded, removed) if prune else recorded.manifest
         loose = recorded.records.loose.difference(record.id for record in removed)
         if not (copied or loose or removed) and manifest == recorded.manifest:
@@ -58,6 +64,14 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
     print(f"{session.folder}/: {counted(len(loose), 'record')} packed, {len(copied)} copied from other folders")
     if prune:
         print(f"{counted(len(removed), 'orphaned record')} removed{note}")
+
+
+def _place(of: Task | Record) -> tuple[str, str, int, int]:
+    return of.dataset, of.column, of.trial, of.fold
+
+
+def _kept(ids: Collection[str], reason: str) -> str:
+    return f", {counted(len(ids), 'orphaned record')} kept, {reason}" if ids else ""
 
 
 def _ids_used_elsewhere(session: Session) -> set[str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ..errors import ConfigError
 from ..learners import ESTIMATOR
-from ..plan import is_left_out, make_plan
+from ..plan import Column, is_left_out, make_plan
 from ..results.manifest import DatasetFacts, find_manifest
 from ..results.record import Record
 from ..results.reuse import find_reusable
@@ -19,6 +25,8 @@ from ..yamlio import Problem, read_yaml
 from .local_data import LocalData
 from .recorded import Recorded, shapes_of
 from .session import Session
+
+_LONGEST_MEASUREMENT = 60.0  # seconds, of an estimator on one dataset
 
 __all__ = [
     "LocalPlan",
@@ -102,9 +110,37 @@ def measure_estimators(session: Session, local: LocalData, tasks: Iterable[Task]
     columns = {column.key: column for column in session.columns if column.learner == ESTIMATOR}
     measured = sorted((dataset, key) for dataset, key in wanted if dataset in local.prepared and key in columns)
     for dataset, key in measured:
-        data = local.prepared[dataset]
-        columns[key].estimator.measure_cost(data.X, data.y, expand_grid(columns[key].grid))
+        column, data = columns[key], local.prepared[dataset]
+        column.estimator.measured |= _measured_apart(column, data.X, data.y)
     return bool(measured)
+
+
+def _measured_apart(column: Column, X: Any, y: np.ndarray) -> dict[int, tuple[float, float]]:
+    """Measure fits of an estimator in a process of its own, which it may end, crash or keep busy; {} if it does."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return column.estimator.measure_cost(X, y, expand_grid(column.grid))
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def measure() -> None:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        sender.send(column.estimator.measure_cost(X, y, expand_grid(column.grid)))
+        os._exit(0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of other threads: those of BLAS, which allows it
+        process = context.Process(target=measure, daemon=True)
+        process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(_LONGEST_MEASUREMENT) else {}
+    except EOFError:
+        return {}
+    finally:
+        process.kill()
+        process.join()
 
 
 def _refuse_sparse(session: Session, shapes: Mapping[str, Shape], tasks: Iterable[Task]) -> None:

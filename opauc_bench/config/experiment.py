@@ -288,6 +288,19 @@ class Experiment(Section):
         return self
 
     @model_validator(mode="after")
+    def _check_probabilities(self) -> "Experiment":
+        if getattr(self.protocol, "selects_by_probabilities", False):
+            name = getattr(self.protocol, "select", "")
+            problems = [
+                Problem(("learners", position), f"{entry.name} has no probabilities, and protocol.select is {name}")
+                for position, entry in enumerate(self.learners)
+                if not isinstance(entry, EstimatorEntry)
+            ]
+            if problems:
+                raise Problems(problems)
+        return self
+
+    @model_validator(mode="after")
     def _check_figures(self, info: ValidationInfo) -> "Experiment":
         problems = figure_problems(self.figures, self.protocol, self.learners, self.grids)
         if problems:

@@ -375,6 +375,9 @@ class Source:
                     absent_column(table.name, column, [*known]),
                     "the file needs the columns of the model, or of the first file",
                 )
+        for column in self.options.aside:
+            if column not in known:
+                raise DataError(absent_column(table.name, column, [*known]))
         if not isinstance(table, TextTable):
             _check_types(table, schema, _WAYS[self.hints][-1])
         if self.learnt and schema.label is not None and schema.label not in known:

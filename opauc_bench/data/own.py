@@ -217,6 +217,9 @@ class OwnData:
             key = self._columns[name]
             if key not in arrays or arrays[key].shape != block.labels.shape:
                 raise DataError(f"{file.place}: expected an array {key!r} with a value per row ({name})")
+            if arrays[key].dtype.kind == "f" and np.isnan(arrays[key]).any():
+                row = int(np.argmax(np.isnan(arrays[key])))
+                raise DataError(f"{file.place}: {key}[{row}]: expected a value per row ({name}), got nan")
             texts += map(str, arrays[key].tolist())
         return block
 

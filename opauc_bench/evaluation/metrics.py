@@ -16,7 +16,7 @@ import numpy as np
 
 from .auc import auc_columns
 
-__all__ = ["RANKING", "evaluate", "metric_columns", "metric_name", "needs_probabilities"]
+__all__ = ["RANKING", "evaluate", "metric_columns", "metric_name", "needs_probabilities", "selecting"]
 
 Columns = Callable[[Any, np.ndarray], np.ndarray]
 
@@ -34,7 +34,7 @@ def metric_name(text: str) -> str:
         If there is no such metric, or a false positive rate is not between 0 and 1.
     """
     if (found := _PARTIAL.fullmatch(text)) and 0 < float(found[1]) < 1:
-        return f"partial_auc@{float(found[1]):g}"
+        return f"partial_auc@{float(found[1])!r}"
     known = (*RANKING, *_OF_PROBABILITIES)
     if text in known and "@" not in text:
         return text
@@ -63,6 +63,26 @@ def metric_columns(name: str) -> Columns:
     raise ValueError(f"{name} is no metric of a ranking")
 
 
+def selecting(name: str) -> Columns:
+    """Return the function by which settings are selected, the larger the better: of a loss, minus its value.
+
+    Its attribute ``of_probabilities`` says whether its columns are probabilities in place of scores.
+    """
+    if needs_probabilities(name):
+        return _NegativeLoss(_log_loss if name == "log_loss" else _brier)
+    return metric_columns(name)
+
+
+class _NegativeLoss:
+    of_probabilities = True
+
+    def __init__(self, loss: Callable[[np.ndarray, np.ndarray], float]):
+        self._loss = loss
+
+    def __call__(self, y: Any, probabilities: np.ndarray) -> np.ndarray:
+        return -_by_column(self._loss, y, probabilities)
+
+
 def evaluate(
     names: Collection[str], y: Any, scores: np.ndarray, probabilities: np.ndarray | None
 ) -> dict[str, float | None]:
@@ -82,8 +102,10 @@ def evaluate(
     Returns
     -------
     dict of str to float or None
-        None for metrics of probabilities, where there are none.
+        None for metrics of probabilities, where there are none, or some are not between 0 and 1.
     """
+    if probabilities is not None and not ((probabilities >= 0) & (probabilities <= 1)).all():
+        probabilities = None
     values: dict[str, float | None] = {}
     for name in names:
         if not needs_probabilities(name):

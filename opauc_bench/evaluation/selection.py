@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from ..errors import LearnerError
 from .auc import auc_columns
 from .splits import inner_splits
 
@@ -217,7 +218,16 @@ def score_columns(
     aucs, finite = np.full(len(is_finite), np.nan), np.flatnonzero(is_finite)
     if len(finite) == 0:
         return aucs
-    scores = _scores(X, rows, models, finite, on_chunk)
+    if getattr(metric, "of_probabilities", False):
+        scores = None
+        if not isinstance(models, np.ndarray):
+            scores = _in_blocks(X, rows, models.probabilities, len(finite), on_chunk)
+        if scores is None:
+            raise LearnerError(
+                "this learner has no probabilities, by whose loss settings are to be selected", "select: auc"
+            )
+    else:
+        scores = _scores(X, rows, models, finite, on_chunk)
     for start in range(0, len(finite), _AUCS_AT_ONCE):
         columns = slice(start, start + _AUCS_AT_ONCE)
         aucs[finite[columns]] = metric(y, scores[:, columns])

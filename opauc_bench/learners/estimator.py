@@ -11,9 +11,11 @@ import difflib
 import importlib
 import math
 import re
+import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
@@ -76,7 +78,10 @@ class FittedEstimators:
         """Probabilities of the positive class, shaped like the scores; None if an estimator has none."""
         if not all(hasattr(estimator, "predict_proba") for estimator in self._estimators if estimator is not None):
             return None
-        return self._columns(X, lambda estimator, rows: estimator.predict_proba(rows)[:, 1])
+        try:
+            return self._columns(X, lambda estimator, rows: estimator.predict_proba(rows)[:, 1])
+        except (NotImplementedError, AttributeError):
+            return None
 
     def sparse_ratio(self) -> np.ndarray:
         """Share of weights that are not 0, shape (n_settings,); NaN where a setting has no weights for features."""
@@ -87,9 +92,12 @@ class FittedEstimators:
     def _columns(self, X: Any, values: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
         rows = X.toarray() if self._dense and sparse.issparse(X) else X
         alive = [estimator for estimator in self._estimators if estimator is not None]
+        content = _checksum(rows)
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             columns = [np.asarray(values(estimator, rows), dtype=float) for estimator in alive]
+        if _checksum(rows) != content:
+            raise EstimatorError("the estimator changes the rows that it is to score", "let it work on a copy")
         if wrong := [column for column in columns if column.size != X.shape[0]]:
             raise ValueError(f"expected one score per row, {X.shape[0]} in all; got an array of shape {wrong[0].shape}")
         return np.column_stack([column.ravel() for column in columns])
@@ -138,6 +146,7 @@ class EstimatorLearner(Learner):
         self.axes = axes
         self.dense = dense
         self.random_state = random_state
+        self.measured: dict[int, tuple[float, float]] = {}
 
     @property
     def grid_axes(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -167,16 +176,16 @@ class EstimatorLearner(Learner):
             "version": ", ".join(dict.fromkeys(filter(None, map(_package_of, addresses)))),
             "params": {key: _without_folder(value) for key, value in params.items()},
         }
-        hashes = [file_hash(Path(file)) for file in dict.fromkeys(filter(None, map(_file_of, addresses)))]
+        hashes = [file_hash(Path(file)) for file in dict.fromkeys(filter(None, map(_source_of, addresses)))]
         return {**found, "source": " ".join(hashes)} if hashes else found
 
     def cost(self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
-        """As `Learner.cost`: a fit that `measure_cost` has measured for this width, else a guess of fifty passes."""
-        scale, exponent = getattr(self, "_measured", {}).get(n_features, (50 * (1e-7 + 1e-9 * n_nonzero), 1.0))
+        """As `Learner.cost`: a fit that was `measured` for this width, else a guess of fifty passes."""
+        scale, exponent = self.measured.get(n_features, (50 * (1e-7 + 1e-9 * n_nonzero), 1.0))
         numbers = n_rows * (n_features if self.dense else 1.5 * n_nonzero)
         return n_settings * (1e-3 + scale * n_rows**exponent), 8.0 * (3 * numbers + n_features * n_settings)
 
-    def measure_cost(self, X: Any, y: np.ndarray, grid: Mapping[str, np.ndarray]) -> None:
+    def measure_cost(self, X: Any, y: np.ndarray, grid: Mapping[str, np.ndarray]) -> dict[int, tuple[float, float]]:
         """Measure fits of a dataset's rows, whose times `cost` extrapolates by a power of the number of rows.
 
         Of 500 rows, and then of four times as many, until a fit takes .05 s or has all rows, but of two numbers of rows
@@ -187,6 +196,11 @@ class EstimatorLearner(Learner):
         X, y : arrays
             The whole dataset.
         grid : dict of axis to ndarray of shape (n_settings,)
+
+        Returns
+        -------
+        dict
+            For `measured`: seconds of a fit by the number of features, as a factor and an exponent of the rows.
         """
         rng, labels = np.random.default_rng(0), np.asarray(y)
         rows = rng.permutation(len(labels))
@@ -201,16 +215,14 @@ class EstimatorLearner(Learner):
             try:
                 self.fit_grid(X, y, ends, order=order)
             except Exception:
-                return
+                return {}
             sizes.append(len(order))
             times.append(max(1e-5, time.process_time() - began) / len(next(iter(ends.values()), (0,))))
             n_rows *= 4
         exponent = 1.0
         if len(times) > 1:
             exponent = min(3.0, max(1.0, math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])))
-        measured = getattr(self, "_measured", {})
-        measured[X.shape[1]] = (times[-1] / sizes[-1] ** exponent, exponent)
-        self._measured = measured
+        return {X.shape[1]: (times[-1] / sizes[-1] ** exponent, exponent)}
 
     def fit_grid(
         self,
@@ -234,11 +246,17 @@ class EstimatorLearner(Learner):
         if warm:
             _final(template).set_params(warm_start=True)
         values = {axis: _passed(template, axis, grid[axis]) for axis in grid}
-        fitted: list[Any] = []
-        model, seen = clone(template), set()
-        for position in range(n_settings):
-            if not warm:
+        # Weights are those of other features where a step in front has another setting: such settings are not mixed.
+        of_steps = [values[axis] for axis in values if _owner(template, axis) is not _final(template)]
+        before_final = [tuple(along[position] for along in of_steps) for position in range(n_settings)]
+        first_with = {setting: before_final.index(setting) for setting in before_final}
+        fitted: list[Any] = [None] * n_settings
+        model, seen, previous = clone(template), set(), None
+        content = _checksum(train, labels)
+        for n_fits, position in enumerate(sorted(range(n_settings), key=lambda k: first_with[before_final[k]]), 1):
+            if not warm or before_final[position] != previous:
                 model = clone(template)
+            previous = before_final[position]
             for axis, along in values.items():
                 _owner(model, axis).set_params(**{axis: along[position]})
             try:
@@ -246,12 +264,16 @@ class EstimatorLearner(Learner):
                     warnings.simplefilter("always")
                     model.fit(train, labels)
                 seen |= {warning.category for warning in caught}
-                fitted.append(copy.deepcopy(model) if warm else model)
+                fitted[position] = copy.deepcopy(model) if warm else model
             except _OVERFLOWS:
-                fitted.append(None)
                 model = clone(template)
+            if _checksum(train, labels) != content:
+                raise EstimatorError(
+                    f"{self.estimator} changes the rows that it is given, from which other settings learn as well",
+                    "let fit and the steps in front work on a copy (copy=True)",
+                )
             if on_chunk is not None:
-                on_chunk(len(fitted))
+                on_chunk(n_fits)
         self._not_converged = any(issubclass(category, ConvergenceWarning) for category in seen)
         return FittedEstimators(fitted, self.dense)
 
@@ -295,11 +317,19 @@ class _Description:
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         """Address and parameters of all estimators inside this one."""
-        for params in (self.params, *({"": step} for step in self.steps)):
-            for value in params.values():
-                if _describes(value):
-                    yield value["estimator"], value.get("params", {})
-                    yield from _Description(value["estimator"], value.get("params", {}), ()).parts()
+        yield from _described([*self.params.values(), *self.steps])
+
+
+def _described(values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Address and parameters of the estimators that values describe, or have inside."""
+    for value in values:
+        if _describes(value):
+            yield value["estimator"], value.get("params", {})
+            yield from _described(value.get("params", {}).values())
+        elif isinstance(value, Mapping):
+            yield from _described(value.values())
+        elif isinstance(value, list | tuple):
+            yield from _described(value)
 
 
 def check_estimator_entry(
@@ -331,13 +361,7 @@ def check_estimator_entry(
 
 def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params: tuple) -> Any:
     class_ = _class_at(address, place)
-    made = {
-        name: _made(value["estimator"], value.get("params", {}), at, (*at, "params"))
-        if _describes(value)
-        else _with_integer_keys(value)
-        for name, value in params.items()
-        for at in [(*place_of_params, name)]
-    }
+    made = {name: _value(value, (*place_of_params, name)) for name, value in params.items()}
     try:
         known = class_().get_params(deep=False)
     except (TypeError, AttributeError):
@@ -347,6 +371,8 @@ def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params
     for name in made:
         if name not in known:
             raise EstimatorError(_unknown(address, name, known), loc=(*place_of_params, name), at_key=True)
+        if isinstance(known[name], tuple) and isinstance(made[name], list):  # YAML has no tuples
+            made[name] = tuple(made[name])
     if "n_jobs" in known and made.setdefault("n_jobs", 1) not in (None, 1):
         message = f"expected 1, got {made['n_jobs']}: tasks run in parallel, one thread each; use run --jobs"
         raise EstimatorError(message, loc=(*place_of_params, "n_jobs"))
@@ -397,11 +423,21 @@ def _class_at(address: str, place: tuple) -> type:
     return found
 
 
-def _with_integer_keys(value: Any) -> Any:
-    """A mapping as it was written: JSON makes text of whole numbers, such as the labels of ``class_weight``."""
-    if not isinstance(value, Mapping):
-        return value
-    return {int(key) if re.fullmatch(r"-?\d+", str(key)) else key: below for key, below in value.items()}
+def _value(value: Any, place: tuple) -> Any:
+    """The value of a parameter, with the estimators that it describes.
+
+    Keys are as they were written: JSON makes text of whole numbers, such as the labels of ``class_weight``.
+    """
+    if _describes(value):
+        return _made(value["estimator"], value.get("params", {}), place, (*place, "params"))
+    if isinstance(value, list | tuple):
+        return [_value(below, (*place, position)) for position, below in enumerate(value)]
+    if isinstance(value, Mapping):
+        return {
+            int(key) if re.fullmatch(r"-?\d+", str(key)) else key: _value(below, (*place, key))
+            for key, below in value.items()
+        }
+    return value
 
 
 def _describes(value: Any) -> bool:
@@ -411,6 +447,20 @@ def _describes(value: Any) -> bool:
 def _file_of(address: str) -> str | None:
     file = address.rpartition(":")[0]
     return file if file.endswith(".py") else None
+
+
+def _source_of(address: str) -> str | None:
+    """The file whose content is part of the identity: of a class that no installed package has."""
+    if (file := _file_of(address)) is not None or _package_of(address):
+        return file
+    module = sys.modules.get(address.rpartition(".")[0])
+    return getattr(module, "__file__", None)
+
+
+def _checksum(*arrays: Any) -> list[int]:
+    """Of the content of arrays; rows of a DataFrame or of another kind are not looked at."""
+    parts = [of for each in arrays for of in ((each.data, each.indices) if hasattr(each, "indptr") else (each,))]
+    return [zlib.crc32(np.ascontiguousarray(part).data) for part in parts if isinstance(part, np.ndarray)]
 
 
 def _without_folder(value: Any) -> Any:

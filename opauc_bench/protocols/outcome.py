@@ -26,6 +26,7 @@ def from_json(values: list[float | None]) -> np.ndarray:
 
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Compared = Annotated[float, Field(le=1)]  # minus a loss, where one is selected by it
 Setting = dict[str, float]
 # Lists with nulls in JSON, arrays with NaN in memory, where they need a quarter of the space.
 Shares = Annotated[list[Share | None], AfterValidator(from_json), PlainSerializer(to_json)]
@@ -50,13 +51,13 @@ class Selection(Part):
     ----------
     n_settings, n_diverged : int
     auc : ndarray of shape (n_settings,)
-        What was compared: mean over the inner folds, AUC on the validation rows, or AUC on the first rows of a pass. In
-        the order of the expanded grid; NaN where the setting diverged.
+        What was compared: mean over the inner folds, AUC on the validation rows, or AUC on the first rows of a pass; or
+        another metric, of a loss minus its value. In the order of the expanded grid; NaN where the setting diverged.
     """
 
     n_settings: Count
     n_diverged: Count
-    auc: Shares
+    auc: Annotated[list[Compared | None], AfterValidator(from_json), PlainSerializer(to_json)]
 
     @staticmethod
     def of(aucs: np.ndarray) -> dict[str, Any]:

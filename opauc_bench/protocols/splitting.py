@@ -26,11 +26,13 @@ def _metrics(value: Any) -> Any:
     """Names in their one spelling, ``auc`` first: it is always measured."""
     from ..evaluation.metrics import metric_name
 
-    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+    if not isinstance(value, list | tuple):
         raise ValueError(f"expected a list of metrics, got {show(value)}")
     names, problems = [], []
     for position, text in enumerate(value):
         try:
+            if not isinstance(text, str):
+                raise ValueError(f"expected the name of a metric, got {show(text)}")
             names.append(metric_name(text))
         except ValueError as error:
             problems.append(Problem((position,), str(error)))
@@ -39,12 +41,10 @@ def _metrics(value: Any) -> Any:
     return ("auc", *(name for name in names if name != "auc"))
 
 
-def _ranking_metric(text: str) -> str:
-    from ..evaluation.metrics import metric_name, needs_probabilities
+def _metric(text: str) -> str:
+    from ..evaluation.metrics import metric_name
 
-    if needs_probabilities(name := metric_name(text)):
-        raise ValueError(f"expected a metric that learners without probabilities have too, got {name}")
-    return name
+    return metric_name(text)
 
 
 METRICS = Annotated[
@@ -52,9 +52,7 @@ METRICS = Annotated[
     BeforeValidator(_metrics),
     Field(description="Metrics of the test rows: auc, average_precision, partial_auc@F, log_loss, brier."),
 ]
-SELECT = Annotated[
-    str, AfterValidator(_ranking_metric), Field(description="Metric by which a setting is selected; of a ranking.")
-]
+SELECT = Annotated[str, AfterValidator(_metric), Field(description="Metric by which a setting is selected.")]
 KEEP_SCORES = Annotated[
     bool, Field(description="Whether test scores are stored, for opauc-bench metrics FOLDER --add NAME.")
 ]
@@ -84,9 +82,16 @@ class SplitProtocol(Protocol):
     @property
     def selected_by(self) -> Callable[..., np.ndarray]:
         """From labels and columns of scores to the value per column by which a setting is selected."""
-        from ..evaluation.metrics import metric_columns
+        from ..evaluation.metrics import selecting
 
-        return self.auc_columns if self.select == "auc" else metric_columns(self.select)
+        return self.auc_columns if self.select == "auc" else selecting(self.select)
+
+    @property
+    def selects_by_probabilities(self) -> bool:
+        """Whether models need probabilities for the selection of a setting."""
+        from ..evaluation.metrics import needs_probabilities
+
+        return needs_probabilities(self.select)
 
     @property
     def auc_columns(self) -> Callable[..., np.ndarray]:

@@ -199,8 +199,8 @@ def overdue_record(task: Task, config: WorkerConfig, note: str | None) -> Record
 def lost_record(task: Task) -> Record:
     """The record of a task whose worker process died twice, the second time with no other task running."""
     message = (
-        "the worker process died twice on this task, the second time alone: most likely the system ran out of memory; "
-        "see limits.memory_gb in the config"
+        "the worker process died twice on this task, the second time alone: most likely the system ran out of memory "
+        "(see limits.memory_gb in the config), or the learner ended its process"
     )
     return failed_record(task, "error", message)
 
@@ -244,6 +244,9 @@ def _load(learner: str, params: str, setting: str) -> None:
     with contextlib.suppress(Exception, SystemExit):
         first = {axis: (value,) for axis, value in json.loads(setting).items()}
         estimator, grid = _searched(learner, json.loads(params), first)
+        if learner == ESTIMATOR and not estimator.estimator.startswith("opauc_bench."):
+            estimator.check_params()  # imports it; there is nothing to compile, and it may not like rows of our making
+            return
         for n_settings in (1, 2):
             settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
             for rows in (X, sparse.csr_matrix(X)):
