@@ -252,6 +252,21 @@ def test_self_contained_folder_needs_no_other_folder(command, reusing, tmp_path)
     assert again.stdout == f"{moved}/: nothing to pack\n"
 
 
+def test_pack_prune_drops_references_to_records_of_no_task(command, reusing, tmp_path):
+    grid = next(line for line in TEXT.splitlines() if "grid" in line)
+    for name in ("shared", "both"):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(path.read_text().replace(grid, "grids: {eta: [0.125, 0.0625]}"))
+        assert command("run", path.name, "--offline", "--jobs", 1, cwd=tmp_path).returncode == 0
+    assert len(read_manifest(reusing).reused["shared"]) == 16
+    for folder, removed, left in ((reusing, 8, 8), (reusing.parent / "shared", 16, 16)):
+        done = command("pack", folder, "--prune", cwd=tmp_path)
+        assert done.stdout.splitlines()[-1] == f"{removed} orphaned records removed"
+        assert len(records_of(folder)) == left
+    assert len(read_manifest(reusing).reused["shared"]) == 8
+    assert command("verify", reusing, "--sample", 0, cwd=tmp_path).returncode == 0
+
+
 def test_without_the_folder_that_it_refers_to(command, reusing, tmp_path):
     """Nothing is printed from half of the records, and a run computes the others."""
     shutil.rmtree(tmp_path / "results/shared")

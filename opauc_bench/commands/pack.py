@@ -32,7 +32,6 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         recorded = Recorded.read(session)
         recorded.require_intact()
         store.remove_partials(recorded.tasks)
-        copied = [recorded.records[id] for id in recorded.records.reused] if self_contained else []
         orphaned = recorded.orphaned if prune else []
         needed = _ids_used_elsewhere(session) if orphaned else set()
         open_tasks = {_place(task) for task in recorded.tasks if recorded.records.of(task) is None}
@@ -40,7 +39,15 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         removed = [record for record in orphaned if record.id not in needed | alone]
         note = _kept(needed.intersection(record.id for record in orphaned), "to which other folders refer")
         note += _kept(alone - needed, f"whose tasks have no other: {shell_command(session, 'run')} computes these")
-        manifest = _without(recorded, removed) if prune else recorded.manifest
+        manifest = recorded.manifest
+        if prune:
+            known = {task.id for task in recorded.tasks}
+            of_others = [recorded.records[id] for id in recorded.records.reused if id not in known]
+            unused = {record.id for record in of_others if _place(record) not in open_tasks}
+            manifest = _without(recorded, unused.union(record.id for record in removed))
+            for id in unused:
+                del recorded.records.by_id[id], recorded.records.reused[id]
+        copied = [recorded.records[id] for id in recorded.records.reused] if self_contained else []
         loose = recorded.records.loose.difference(record.id for record in removed)
         if not (copied or loose or removed) and manifest == recorded.manifest:
             print(f"{session.folder}/: nothing to pack{note}")
@@ -84,14 +91,15 @@ def _ids_used_elsewhere(session: Session) -> set[str]:
     return used
 
 
-def _without(recorded: Recorded, removed: list[Record]) -> Manifest:
-    """The manifest with the definitions and environments of all other records, reused ones included."""
-    gone = {record.id for record in removed}
+def _without(recorded: Recorded, gone: set[str]) -> Manifest:
+    """The manifest without references to some records, and with definitions and environments of the others only."""
     rest = [record for id, record in recorded.records.items() if id not in gone]
     definitions, environments = {record.definition for record in rest}, {record.environment for record in rest}
     manifest = recorded.manifest
+    reused = {name: tuple(id for id in ids if id not in gone) for name, ids in manifest.reused.items()}
     return manifest.model_copy(
         update={
+            "reused": {name: ids for name, ids in reused.items() if ids},
             "definitions": {name: entry for name, entry in manifest.definitions.items() if name in definitions},
             "environments": {name: entry for name, entry in manifest.environments.items() if name in environments},
         }
