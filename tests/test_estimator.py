@@ -236,6 +236,9 @@ def test_a_class_that_no_installed_package_has_is_identified_by_its_file(tmp_pat
     (tmp_path / "not_installed_module.py").write_text(OWN + "# changed\n")
     assert before["source"] != learner.identity("own", ())["source"]
     assert "source" not in EstimatorLearner(LOGISTIC).identity("logreg", ())
+    for name, version in (("OPAUC", ""), ("RankSVML2", "version 2")):  # that of the learner, not of the package
+        found = EstimatorLearner(f"opauc_bench.learners.{name}").identity(name, ())
+        assert found == {"learner": f"opauc_bench.learners.{name}", "version": version, "params": {}}
 
 
 def test_whole_numbers_are_integers_unless_the_default_is_a_float(rows):

@@ -40,6 +40,7 @@ _OVERFLOWS = (DivergenceError, FloatingPointError, OverflowError, np.linalg.LinA
 _FIRST_MEASUREMENT = 500  # rows
 _LONG_ENOUGH = 0.05  # seconds: what does not depend on the number of rows takes less
 _TOO_LONG = 10.0  # seconds
+_OWN_PACKAGE = __name__.partition(".")[0]
 
 
 class EstimatorError(LearnerError):
@@ -451,7 +452,7 @@ def _file_of(address: str) -> str | None:
 
 def _source_of(address: str) -> str | None:
     """The file whose content is part of the identity: of a class that no installed package has."""
-    if (file := _file_of(address)) is not None or _package_of(address):
+    if (file := _file_of(address)) is not None or _package_of(address) or address.startswith(f"{_OWN_PACKAGE}."):
         return file
     module = sys.modules.get(address.rpartition(".")[0])
     return getattr(module, "__file__", None)
@@ -473,10 +474,13 @@ def _without_folder(value: Any) -> Any:
 
 
 def _package_of(address: str) -> str:
-    """The installed package of an address with its version; empty for a file."""
+    """The installed package of an address with its version; empty for a file. A learner of ours has its own version."""
     if _file_of(address):
         return ""
     top = address.partition(".")[0]
+    if top == _OWN_PACKAGE:
+        version = getattr(_class_at(address, ()), "version", 1)
+        return f"version {version}" if version > 1 else ""
     names = metadata.packages_distributions().get(top, [])
     return f"{names[0]} {metadata.version(names[0])}" if names else ""
 
