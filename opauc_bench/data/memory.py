@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from ..errors import ConfigError, DataError
-from ..sentences import problems_of
+from ..yamlio import problems_of
 from .catalogue import ROW_METADATA, DataSource
 from .content import Block
 from .schema import ColumnOptions
