@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from opauc_bench.evaluation.selection import fit_and_score
+from opauc_bench.evaluation.selection import fit_and_score, predict
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
 from opauc_bench.learners import ESTIMATOR, EstimatorLearner, get_learner
 from opauc_bench.learners.estimator import EstimatorError, check_estimator_entry
@@ -173,6 +173,12 @@ class NoProbabilities(ChangesTest):
         raise NotImplementedError
 
 
+class Single(NoProbabilities):
+    def predict_proba(self, X):
+        positive = (X[:, :1] > 0).astype(np.float32)
+        return np.hstack([1 - positive, positive])
+
+
 class Ends(ChangesTest):
     def fit(self, X, y):
         raise SystemExit(3)
@@ -198,6 +204,9 @@ def test_rows_that_an_estimator_changes_are_an_error(rows, tmp_path):
     models = EstimatorLearner(f"{tmp_path}/bad.py:NoProbabilities").fit_grid(X, y, {})
     assert models.probabilities(X) is None
     np.testing.assert_array_equal(models.scores(X)[:, 0], X[:, 0])
+    models = EstimatorLearner(f"{tmp_path}/bad.py:Single").fit_grid(X, y, {})
+    scores, probabilities = predict(X, np.arange(len(y)), models, lambda n: None, probabilities=True)
+    assert (scores.dtype, probabilities.dtype) == (np.float64, np.float32)
 
 
 def test_plan_outlives_estimators_that_end_their_process(command, tmp_path):

@@ -50,6 +50,8 @@ def test_metrics_of_probabilities_are_those_of_scikit_learn():
     assert found["log_loss"] == pytest.approx(log_loss(y, p), rel=1e-12)
     assert found["brier"] == pytest.approx(brier_score_loss(y, p), rel=1e-12)
     assert evaluate(["log_loss", "brier", "auc"], y, p, None)["brier"] is None
+    found = evaluate(["log_loss"], y, p, p.astype(np.float32))
+    assert found["log_loss"] == pytest.approx(log_loss(y, p.astype(np.float32)), rel=1e-6)
     for wrong in (np.nan, 1.5, -0.1, np.inf):
         found = evaluate(["log_loss", "brier", "auc"], y, p, np.where(np.arange(300) == 7, wrong, p))
         assert (found["log_loss"], found["brier"]) == (None, None)

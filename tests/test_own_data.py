@@ -364,6 +364,13 @@ def test_an_experiment_file_takes_data_as_well(here, counting):
     assert results["auc"].min() > 0.9
 
 
+def test_columns_of_metrics_are_there_without_a_number(here, counting):
+    X, y = load_wine(return_X_y=True)
+    results = opauc_bench.run(EXPERIMENT, data={"mine": (X * 1e300, y == 0)}, out="r")
+    assert set(results["status"]) == {"diverged"}
+    assert results["auc"].isna().all()
+
+
 def test_labels_in_an_array_of_objects(here, counting):
     X, y = load_wine(return_X_y=True)
     results = opauc_bench.run(EXPERIMENT, data={"mine": (X, (y == 0).astype(object))}, out="r")

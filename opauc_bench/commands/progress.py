@@ -103,7 +103,7 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._row, advance=1, description=task.label, left=self._time_left() if self._left else "")
         if not record.ok:
-            self.say(f"{task.label}: {record.status}: {record.message}")
+            self.say(f"{task.label}: {record.status}: {' '.join(record.message.split())}")
         elif self._bar is None and not self._quiet and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
             finished = self._total - len(self._left)
             self.say(f"{finished}/{self._total} tasks, {self._failed} failed, {self._time_left()} ({task.label} done)")

@@ -284,13 +284,16 @@ def _in_blocks(
     on_chunk: Callable[[int], None],
 ) -> np.ndarray | None:
     """Columns of values for some rows, read in blocks; None as soon as a block has None."""
-    found = np.empty((len(rows), n_columns), order="F")
+    found = None if len(rows) else np.empty((0, n_columns))
     step = max(1, int(_BLOCK_BYTES / (8 * X.shape[1])))
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(rows), step):
             block = values(X[rows[start : start + step]])
             if block is None:
                 return None
+            if found is None:
+                dtype = np.float32 if block.dtype == np.float32 else np.float64
+                found = np.empty((len(rows), n_columns), dtype=dtype, order="F")
             found[start : start + step] = block
             on_chunk(min(start + step, len(rows)))
     return found

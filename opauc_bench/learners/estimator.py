@@ -76,11 +76,14 @@ class FittedEstimators:
         return self._columns(X, _scores_of)
 
     def probabilities(self, X: Any) -> np.ndarray | None:
-        """Probabilities of the positive class, shaped like the scores; None if an estimator has none."""
+        """Probabilities of the positive class, shaped like the scores; None if an estimator has none.
+
+        Of the precision that they have: it decides where the logarithm of a loss is cut off.
+        """
         if not all(hasattr(estimator, "predict_proba") for estimator in self._estimators if estimator is not None):
             return None
         try:
-            return self._columns(X, lambda estimator, rows: estimator.predict_proba(rows)[:, 1])
+            return self._columns(X, lambda estimator, rows: estimator.predict_proba(rows)[:, 1], dtype=None)
         except (NotImplementedError, AttributeError):
             return None
 
@@ -90,13 +93,13 @@ class FittedEstimators:
         weights = [getattr(final, "coef_", None) for final in finals]
         return np.array([np.nan if coef is None else np.count_nonzero(coef) / np.size(coef) for coef in weights])
 
-    def _columns(self, X: Any, values: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
+    def _columns(self, X: Any, values: Callable[[Any, Any], np.ndarray], dtype: Any = float) -> np.ndarray:
         rows = X.toarray() if self._dense and sparse.issparse(X) else X
         alive = [estimator for estimator in self._estimators if estimator is not None]
         content = _checksum(rows)
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            columns = [np.asarray(values(estimator, rows), dtype=float) for estimator in alive]
+            columns = [np.asarray(values(estimator, rows), dtype=dtype) for estimator in alive]
         if _checksum(rows) != content:
             raise EstimatorError("the estimator changes the rows that it is to score", "let it work on a copy")
         if wrong := [column for column in columns if column.size != X.shape[0]]:
