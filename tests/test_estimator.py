@@ -123,8 +123,8 @@ def test_settings_that_start_from_the_one_before_reach_the_same_optimum(rows):
         np.testing.assert_array_equal(scores[:, position], alone.scores(X)[:, 0])
 
 
-def test_warm_starts_stay_within_a_setting_of_the_steps(rows):
-    """With other features, or as many of them that are others, the weights of the setting before mean nothing."""
+def test_warm_starts_where_a_step_changes_the_number_of_features(rows):
+    """Where a step in front gives another number of features, the weights before cannot be taken over."""
     X, y = rows
     step = "sklearn.feature_selection.SelectKBest"
     learner = EstimatorLearner(LOGISTIC, {"tol": 1e-10}, [step], axes=["C", "selectkbest__k"])

@@ -250,26 +250,25 @@ class EstimatorLearner(Learner):
         if warm:
             _final(template).set_params(warm_start=True)
         values = {axis: _passed(template, axis, grid[axis]) for axis in grid}
-        # Weights are those of other features where a step in front has another setting: such settings are not mixed.
-        of_steps = [values[axis] for axis in values if _owner(template, axis) is not _final(template)]
-        before_final = [tuple(along[position] for along in of_steps) for position in range(n_settings)]
-        first_with = {setting: before_final.index(setting) for setting in before_final}
-        fitted: list[Any] = [None] * n_settings
-        model, seen, previous = clone(template), set(), None
+        fitted: list[Any] = []
+        model, seen = clone(template), set()
         content = _checksum(train, labels)
-        for n_fits, position in enumerate(sorted(range(n_settings), key=lambda k: first_with[before_final[k]]), 1):
-            if not warm or before_final[position] != previous:
+        for position in range(n_settings):
+            if not warm:
                 model = clone(template)
-            previous = before_final[position]
-            for axis, along in values.items():
-                _owner(model, axis).set_params(**{axis: along[position]})
+            setting = {axis: along[position] for axis, along in values.items()}
             try:
-                with threadpool_limits(1), warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
-                    warnings.simplefilter("always")
-                    model.fit(train, labels)
-                seen |= {warning.category for warning in caught}
-                fitted[position] = copy.deepcopy(model) if warm else model
+                try:
+                    seen |= _fit(model, setting, train, labels)
+                except ValueError:
+                    if not fitted or not warm or all(_owner(model, axis) is _final(model) for axis in setting):
+                        raise
+                    # A step in front may give another number of features than the weights before have.
+                    model = clone(template)
+                    seen |= _fit(model, setting, train, labels)
+                fitted.append(copy.deepcopy(model) if warm else model)
             except _OVERFLOWS:
+                fitted.append(None)
                 model = clone(template)
             if _checksum(train, labels) != content:
                 raise EstimatorError(
@@ -277,7 +276,7 @@ class EstimatorLearner(Learner):
                     "let fit and the steps in front work on a copy (copy=True)",
                 )
             if on_chunk is not None:
-                on_chunk(n_fits)
+                on_chunk(len(fitted))
         self._not_converged = any(issubclass(category, ConvergenceWarning) for category in seen)
         return FittedEstimators(fitted, self.dense)
 
@@ -298,6 +297,16 @@ class EstimatorLearner(Learner):
             ]
             model.set_params(**dict.fromkeys(open_seeds, seed))
         return model
+
+
+def _fit(model: Any, setting: Mapping[str, Any], train: Any, labels: np.ndarray) -> set[type[Warning]]:
+    """Train with one thread and the values of a setting; return the kinds of warnings."""
+    for axis, value in setting.items():
+        _owner(model, axis).set_params(**{axis: value})
+    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+        warnings.simplefilter("always")
+        model.fit(train, labels)
+    return {warning.category for warning in caught}
 
 
 class _Description:
