@@ -20,7 +20,6 @@
     cpu_ratio EXP REFERENCE WHERE COLUMN    CPU time of a column, as a multiple of that of the reference
     cpu_totals EXP                          CPU seconds of each column, on the rows that are complete in every column
     edges EXP                               a table of the axes whose ends are selected
-    incomplete EXP                          rows that some columns have no result for
     kendall EXP EXP                         Kendall's tau of two orders of the columns by mean AUC, on the rows of both
 """
 
@@ -296,16 +295,6 @@ def edges(experiment: str) -> str:
     return _markdown(["column", "end of the axis", "value", "tasks", "median gain of inner AUC", ""], lines)
 
 
-def incomplete(experiment: str) -> str:
-    table, named = wide(experiment), titles(experiment)
-    found = [
-        f"{row} ({', '.join(named[column] for column in table.columns if math.isnan(table.loc[row, column]))})"
-        for row in table.index
-        if table.loc[row].isna().any()
-    ]
-    return "; ".join(found) or "none"
-
-
 def kendall(experiment: str, other: str) -> str:
     a, b = wide(experiment), wide(other)
     columns = [column for column in a.columns if column in b.columns]
@@ -334,7 +323,6 @@ TABLES = {
         cpu_ratio,
         cpu_totals,
         edges,
-        incomplete,
         kendall,
     )
 }
