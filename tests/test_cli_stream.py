@@ -412,7 +412,7 @@ def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     message = refused(command, tmp_path, "train", data, "--out", "there.npz/m.npz", code=1)
     assert "there is no folder there.npz" in message
     message = refused(command, desk, "train", "data.svm", "--out", "data.svm", "--overwrite", code=1)
-    assert "data.svm is the file to learn from" in message
+    assert "data.svm is a file that is read" in message
     assert command("train", data, "--out", "there.npz", "--overwrite", cwd=tmp_path).returncode == 0
     assert LinearModel.load(tmp_path / "there.npz").n_rows == 9000
     assert os.listdir(tmp_path) == ["there.npz"]
