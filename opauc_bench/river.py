@@ -279,7 +279,7 @@ def _row(x: dict[base.typing.FeatureName, Any]) -> Row:
     for name, value in x.items():
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
             raise ValueError(f"feature {name!r} has to be a finite number, got {value!r}")

@@ -36,6 +36,7 @@ def cutting(aucs, selected, **grid):
         ((1, 2, 4), [0.8, 0.9, 0.7], 2, False),
         ((1, 2, 4), [0.9, 0.9 - FLAT / 2, 0.7], 1, False),  # a plateau
         ((1, 2, 4), [0.9, np.nan, np.nan], 1, True),  # all others diverge
+        ((1, 2, 4), [-4.0, -3.0, -1.5], 4, True),  # minus a loss
         ((0, 1, 2), RISING, 0, False),  # nothing is below 0
         ((1, 2), RISING[:2], 1, False),  # no inside
         ((1,), [0.5], 1, False),

@@ -245,7 +245,7 @@ def test_a_class_that_no_installed_package_has_is_identified_by_its_file(tmp_pat
     (tmp_path / "not_installed_module.py").write_text(OWN + "# changed\n")
     assert before["source"] != learner.identity("own", ())["source"]
     assert "source" not in EstimatorLearner(LOGISTIC).identity("logreg", ())
-    for name, version in (("OPAUC", ""), ("RankSVML2", "version 2")):  # that of the learner, not of the package
+    for name, version in (("OPAUC", ""), ("RankSVML2", "RankSVML2 version 2")):
         found = EstimatorLearner(f"opauc_bench.learners.{name}").identity(name, ())
         assert found == {"learner": f"opauc_bench.learners.{name}", "version": version, "params": {}}
 
@@ -356,7 +356,8 @@ def test_cost_is_that_of_a_measured_fit(rows):
     X, y = rows
     learner = EstimatorLearner(BOOSTING, {"max_iter": 3}, axes=["max_leaf_nodes"])
     guess = learner.cost(1e4, 6, 6.0, 4)[0]
-    learner.measured |= learner.measure_cost(X, y, {"max_leaf_nodes": np.array([3.0, 5.0, 7.0])})
+    for found in learner.measure_cost(X, y, {"max_leaf_nodes": np.array([3.0, 5.0, 7.0])}):
+        learner.measured |= found
     measured = learner.cost(len(y), 6, 6.0, 1)[0]
     assert measured != guess
     assert 1e-4 < measured < 5

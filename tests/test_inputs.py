@@ -300,6 +300,39 @@ def test_categories_are_spelt_alike_in_all_formats(tmp_path):
             read(Source([file], options))
 
 
+def test_a_column_of_categories_without_values_has_any_type(tmp_path):
+    schema = Schema("y", (), ("zip",), missing="indicator", bits=BITS)
+    for values in ([None, None], [np.nan, np.nan], [9.0, np.nan]):
+        frame = pd.DataFrame({"zip": values, "y": [1, 0]})
+        frame.to_parquet(tmp_path / "t.parquet")
+        for file in (frame, str(tmp_path / "t.parquet")):
+            source = Source([file], schema=schema, learnt=False) if values[0] != 9.0 else None
+            if source is None:
+                with pytest.raises(DataError, match="column 'zip': expected text or whole numbers, got the type"):
+                    read(Source([file], schema=schema, learnt=False))
+            else:
+                assert read(source)[0].toarray().sum() == 2
+    table = pa.table({"zip": pa.array([9, 10], pa.decimal128(10, 0)), "y": [1, 0]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    options = ColumnOptions(label="y", categorical=("zip",), bits=BITS)
+    X, _ = read(Source(str(tmp_path / "t.parquet"), options))
+    assert X.indices.tolist() == [fnv("zip", "9", BITS), fnv("zip", "10", BITS)]
+
+
+def test_labels_as_text_have_no_fractions(tmp_path):
+    frame = pd.DataFrame({"x": [1, 2], "y": [1.0, 0.0]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    for file in (frame, str(tmp_path / "t.parquet")):
+        with pytest.raises(DataError, match="column 'y': expected text or whole numbers, got the type"):
+            read(Source([file], ColumnOptions(label="y", categorical=("y",))))
+
+
+def test_megabytes_of_blank_lines_are_skipped(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,1\n" + "\n" * (18 << 20) + "2,0\n")
+    X, labels = read(Source(str(tmp_path / "t.csv"), ColumnOptions(label="y")))
+    assert (X.toarray().ravel().tolist(), labels.tolist()) == ([1, 2], [1, 0])
+
+
 def test_labels_of_later_files_and_of_models(tmp_path):
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 0, 1]})
     frame.to_parquet(tmp_path / "n.parquet")

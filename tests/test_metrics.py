@@ -196,6 +196,15 @@ def test_a_setting_is_selected_by_the_metric_that_is_asked_for(command, tmp_path
     )
 
 
+def test_selection_by_a_loss_needs_probabilities_where_splits_are_taken_over_too(command, tmp_path):
+    splits = "{kind: convergence, splits: {kind: cv, trials: 1, folds: 2, inner_folds: 2, select: log_loss}}"
+    text = "title: t\ndatasets: [wine]\nlearners: [opauc]\ngrids: {eta: [0.1], lambda: [0.1]}\n"
+    (tmp_path / "e.yaml").write_text(f"{text}protocol: {splits}\n")
+    done = command("plan", "e.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "opauc has no probabilities, and protocol.select is log_loss" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("settings", "place"),
     [

@@ -127,7 +127,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
         notes.append(
             f"{counted(len(orphaned), 'record')} orphaned and not used, since data, learner, grid or "
             f"protocol have changed: such as {orphaned[0].label}; "
-            f"opauc-bench pack {session.folder} --prune removes them"
+            f"after the next run, opauc-bench pack {session.folder} --prune removes them"
         )
     if loose := recorded.records.loose:
         notes.append(

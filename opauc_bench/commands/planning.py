@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
+import operator
 import os
+import time
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +29,7 @@ from .local_data import LocalData
 from .recorded import Recorded, shapes_of
 from .session import Session
 
-_LONGEST_MEASUREMENT = 60.0  # seconds, of an estimator on one dataset
+_LONGEST_MEASUREMENT = 30.0  # seconds, of an estimator on one dataset
 
 __all__ = [
     "LocalPlan",
@@ -116,9 +119,12 @@ def measure_estimators(session: Session, local: LocalData, tasks: Iterable[Task]
 
 
 def _measured_apart(column: Column, X: Any, y: np.ndarray) -> dict[int, tuple[float, float]]:
-    """Measure fits of an estimator in a process of its own, which it may end, crash or keep busy; {} if it does."""
+    """Measure fits of an estimator in a process of its own, which it may end, crash or keep busy.
+
+    Returns the last measurement before that, or {}.
+    """
     if "fork" not in multiprocessing.get_all_start_methods():
-        return column.estimator.measure_cost(X, y, expand_grid(column.grid))
+        return functools.reduce(operator.or_, column.estimator.measure_cost(X, y, expand_grid(column.grid)), {})
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -126,7 +132,8 @@ def _measured_apart(column: Column, X: Any, y: np.ndarray) -> dict[int, tuple[fl
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
-        sender.send(column.estimator.measure_cost(X, y, expand_grid(column.grid)))
+        for found in column.estimator.measure_cost(X, y, expand_grid(column.grid)):
+            sender.send(found)
         os._exit(0)
 
     with warnings.catch_warnings():
@@ -134,13 +141,16 @@ def _measured_apart(column: Column, X: Any, y: np.ndarray) -> dict[int, tuple[fl
         process = context.Process(target=measure, daemon=True)
         process.start()
     sender.close()
+    measured, deadline = {}, time.monotonic() + _LONGEST_MEASUREMENT
     try:
-        return receiver.recv() if receiver.poll(_LONGEST_MEASUREMENT) else {}
-    except EOFError:
-        return {}
+        while receiver.poll(max(0.0, deadline - time.monotonic())):
+            measured = receiver.recv()
+    except EOFError:  # it has ended
+        pass
     finally:
         process.kill()
         process.join()
+    return measured
 
 
 def _refuse_sparse(session: Session, shapes: Mapping[str, Shape], tasks: Iterable[Task]) -> None:

@@ -289,8 +289,9 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _check_probabilities(self) -> "Experiment":
-        if getattr(self.protocol, "selects_by_probabilities", False):
-            name = getattr(self.protocol, "select", "")
+        protocol = getattr(self.protocol, "splits", self.protocol)
+        if getattr(protocol, "selects_by_probabilities", False):
+            name = getattr(protocol, "select", "")
             problems = [
                 Problem(("learners", position), f"{entry.name} has no probabilities, and protocol.select is {name}")
                 for position, entry in enumerate(self.learners)

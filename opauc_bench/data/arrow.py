@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError
 from .content import import_pyarrow
-from .schema import Cells, Schema, hash_spans
+from .schema import Cells, Schema, fractions, hash_spans
 from .table import Problem, TableRows
 
 __all__ = ["ArrowTable"]
@@ -74,12 +74,6 @@ class ArrowTable:
     def kinds(self) -> dict[str, str]:
         """Whether each column has numbers or categories; ``other`` if neither."""
         return {field.name: self._kind_of(field.type) for field in self._schema}
-
-    def has_fractions(self, column: str) -> bool:
-        """Whether it is a column of numbers that can have a fraction."""
-        types, kind = self._pyarrow.types, self._schema.field(column).type
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        return types.is_floating(kind) or types.is_decimal(kind)
 
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""
@@ -158,6 +152,7 @@ class ArrowTable:
         return values
 
     def _categories(self, column: Any, name: str, schema: Schema, problems: dict[int, str]) -> np.ndarray:
+        self._refuse_fractions(column, name)
         column = self._as_text(column)
         _, offsets, content = column.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
@@ -169,6 +164,16 @@ class ArrowTable:
             for row in np.flatnonzero(hashes < 0).tolist():
                 problems.setdefault(row, f"column {name!r}: expected a value, got nothing")
         return hashes
+
+    def _refuse_fractions(self, column: Any, name: str) -> None:
+        """Raise DataError for values of a type of numbers with a fraction; a column of text without values has one."""
+        types = self._pyarrow.types
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        if types.is_floating(kind) or (types.is_decimal(kind) and kind.scale > 0):
+            known = column.dictionary_decode() if types.is_dictionary(column.type) else column
+            if known.is_null(nan_is_null=True).to_numpy(zero_copy_only=False).all():
+                return
+            raise DataError(*fractions(self.name, name, str(column.type)))
 
     def _as_text(self, column: Any) -> Any:
         if self._pyarrow.types.is_dictionary(column.type):
@@ -182,6 +187,8 @@ class ArrowTable:
     def _labels(self, column: Any, name: str, numeric: bool, needed: bool, problems: dict[int, str]) -> np.ndarray:
         if numeric:
             return self._numbers(column, name, problems if needed else {}, "error")
+        if needed:
+            self._refuse_fractions(column, name)
         texts = self._as_text(column).to_pylist()
         for row, text in enumerate(texts):
             if not text and needed:

@@ -54,11 +54,12 @@ class FrameTable:
         return {name: _kind_of(self._frame[name]) for name in self.header}
 
     def has_fractions(self, column: str) -> bool:
-        """Whether it is a column of numbers that can have a fraction."""
+        """Whether it has numbers that can have a fraction; without any value, a column of text is one of floats."""
         from pandas.api import types
 
         kind = self._frame[column].dtype
-        return types.is_float_dtype(kind.categories.dtype if isinstance(kind, types.CategoricalDtype) else kind)
+        of_values = kind.categories.dtype if isinstance(kind, types.CategoricalDtype) else kind
+        return types.is_float_dtype(of_values) and bool(self._frame[column].notna().any())
 
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DataError
 from .arrow import ArrowTable
 from .content import decompressed, pieces
-from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, listing, written_names
+from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, fractions, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TableRows, TextTable
 
@@ -393,16 +393,19 @@ class Source:
         if further:
             self.notes.append(f"columns of {table.name} that are no features are ignored: {listing(further)}")
         numeric_labels = self.numeric_labels is not False
-        has_labels = schema.label in known
+        label = schema.label or ""
+        has_labels = schema.label is not None and label in known
         if has_labels and not isinstance(table, TextTable):
-            kind = table.kinds()[schema.label]
+            kind = table.kinds()[label]
             has_labels = kind == "number" or (kind == "category" and not numeric_labels)
             if self.learnt and not has_labels:
                 expected = "numbers" if numeric_labels else "text"
                 raise DataError(
-                    f"{table.name}: column {schema.label!r}: expected labels that are {expected}, as those before, "
-                    f"got the type {table.type_of(schema.label)}"
+                    f"{table.name}: column {label!r}: expected labels that are {expected}, as those before, "
+                    f"got the type {table.type_of(label)}"
                 )
+            if self.learnt and not numeric_labels and hasattr(table, "has_fractions") and table.has_fractions(label):
+                raise DataError(*fractions(table.name, label, table.type_of(label)))
         shown_schema = schema if has_labels else replace(schema, label=None)
         for rows in table.rows(shown_schema, numeric_labels, self.options.aside, self.learnt):
             yield from self._chunk_of(table, rows, schema, means)
@@ -456,12 +459,8 @@ def _check_types(table: Any, schema: Schema, way_to_drop: str) -> None:
                     f"{table.name}: column {column!r}: expected {expected}, got the type {table.type_of(column)}",
                     way_to_drop.format(shlex.quote(written_names([column]))),
                 )
-            if expected == "text" and table.has_fractions(column):
-                raise DataError(
-                    f"{table.name}: column {column!r}: expected text or whole numbers for categories, got the type "
-                    f"{table.type_of(column)}, in which 9 may be written 9.0",
-                    "make it a column of text or of whole numbers",
-                )
+            if expected == "text" and hasattr(table, "has_fractions") and table.has_fractions(column):
+                raise DataError(*fractions(table.name, column, table.type_of(column)))
 
 
 def _name_of(file: Any) -> str:

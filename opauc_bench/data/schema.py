@@ -29,6 +29,7 @@ __all__ = [
     "Schema",
     "absent_column",
     "folded",
+    "fractions",
     "hash_spans",
     "hash_texts",
     "hashed",
@@ -257,6 +258,14 @@ def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str])
     from ..yamlio import suggest
 
     return f"{name}: expected a column {column!r}{suggest(column, known)}; the columns are {listing(known)}"
+
+
+def fractions(name: str, column: str, kind: str) -> tuple[str, str]:
+    """A sentence on a column of text that has numbers with a fraction, and what to do."""
+    return (
+        f"{name}: column {column!r}: expected text or whole numbers, got the type {kind}, in which 9 may be 9.0",
+        "make it a column of text or of whole numbers",
+    )
 
 
 def listing(names: Iterable[str]) -> str:

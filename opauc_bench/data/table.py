@@ -189,6 +189,9 @@ class TextTable:
                 return
             if len(self._text) > _LONGEST_ROW:
                 scan = _Scan(self._text, True, self._separator, decoder.kinds, 1)
+                if not scan.n_rows:  # blank lines
+                    self._advance(scan.end)
+                    continue
                 if scan.problems[0] not in (_OPEN_QUOTE, _AFTER_QUOTE):
                     raise DataError(
                         f"{self.name}:{self._line}: expected the end of a row within {_LONGEST_ROW:,} bytes, got none"

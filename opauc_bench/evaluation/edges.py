@@ -45,5 +45,5 @@ def edges_cutting(
 
 
 def _best(aucs: np.ndarray) -> float:
-    """The largest AUC, or -1 where all have diverged."""
-    return float(np.max(aucs, initial=-1.0, where=np.isfinite(aucs)))
+    """The largest AUC, or another metric; -inf where all have diverged."""
+    return float(np.max(aucs, initial=-np.inf, where=np.isfinite(aucs)))

@@ -96,6 +96,8 @@ class FittedEstimators:
     def _columns(self, X: Any, values: Callable[[Any, Any], np.ndarray], dtype: Any = float) -> np.ndarray:
         rows = X.toarray() if self._dense and sparse.issparse(X) else X
         alive = [estimator for estimator in self._estimators if estimator is not None]
+        if sparse.issparse(rows) and hasattr(rows, "sort_indices"):
+            rows.sort_indices()
         content = _checksum(rows)
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -189,7 +191,9 @@ class EstimatorLearner(Learner):
         numbers = n_rows * (n_features if self.dense else 1.5 * n_nonzero)
         return n_settings * (1e-3 + scale * n_rows**exponent), 8.0 * (3 * numbers + n_features * n_settings)
 
-    def measure_cost(self, X: Any, y: np.ndarray, grid: Mapping[str, np.ndarray]) -> dict[int, tuple[float, float]]:
+    def measure_cost(
+        self, X: Any, y: np.ndarray, grid: Mapping[str, np.ndarray]
+    ) -> Iterator[dict[int, tuple[float, float]]]:
         """Measure fits of a dataset's rows, whose times `cost` extrapolates by a power of the number of rows.
 
         Of 500 rows, and then of four times as many, until a fit takes .05 s or has all rows, but of two numbers of rows
@@ -201,10 +205,11 @@ class EstimatorLearner(Learner):
             The whole dataset.
         grid : dict of axis to ndarray of shape (n_settings,)
 
-        Returns
-        -------
+        Yields
+        ------
         dict
-            For `measured`: seconds of a fit by the number of features, as a factor and an exponent of the rows.
+            For `measured`, better each time: seconds of a fit by the number of features, as a factor and an exponent of
+            the rows.
         """
         rng, labels = np.random.default_rng(0), np.asarray(y)
         rows = rng.permutation(len(labels))
@@ -215,18 +220,23 @@ class EstimatorLearner(Learner):
         n_rows = _FIRST_MEASUREMENT
         while not times or (sizes[-1] < len(rows) and times[-1] < (_TOO_LONG if len(times) < 2 else _LONG_ENOUGH)):
             order = np.unique(np.concatenate([rows[:n_rows], *rare]))
-            began = time.process_time()
-            try:
-                self.fit_grid(X, y, ends, order=order)
-            except Exception:
-                return {}
+            # The first fit also loads and compiles; where it is short, a second one tells how long it takes.
+            for _ in range(1 if times else 2):
+                began = time.process_time()
+                try:
+                    self.fit_grid(X, y, ends, order=order)
+                except Exception:
+                    return
+                seconds = max(1e-5, time.process_time() - began) / len(next(iter(ends.values()), (0,)))
+                if seconds > _TOO_LONG / 10:
+                    break
             sizes.append(len(order))
-            times.append(max(1e-5, time.process_time() - began) / len(next(iter(ends.values()), (0,))))
+            times.append(seconds)
             n_rows *= 4
-        exponent = 1.0
-        if len(times) > 1:
-            exponent = min(3.0, max(1.0, math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])))
-        return {X.shape[1]: (times[-1] / sizes[-1] ** exponent, exponent)}
+            exponent = 1.0
+            if len(times) > 1:
+                exponent = min(3.0, max(1.0, math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])))
+            yield {X.shape[1]: (times[-1] / sizes[-1] ** exponent, exponent)}
 
     def fit_grid(
         self,
@@ -252,6 +262,8 @@ class EstimatorLearner(Learner):
         values = {axis: _passed(template, axis, grid[axis]) for axis in grid}
         fitted: list[Any] = []
         model, seen = clone(template), set()
+        if sparse.issparse(train) and hasattr(train, "sort_indices"):
+            train.sort_indices()  # many estimators do so
         content = _checksum(train, labels)
         for position in range(n_settings):
             if not warm:
@@ -466,8 +478,7 @@ def _source_of(address: str) -> str | None:
     """The file whose content is part of the identity: of a class that no installed package has."""
     if (file := _file_of(address)) is not None or _package_of(address) or address.startswith(f"{_OWN_PACKAGE}."):
         return file
-    module = sys.modules.get(address.rpartition(".")[0])
-    return getattr(module, "__file__", None)
+    return getattr(sys.modules.get(_class_at(address, ()).__module__), "__file__", None)
 
 
 def _checksum(*arrays: Any) -> list[int]:
@@ -492,7 +503,7 @@ def _package_of(address: str) -> str:
     top = address.partition(".")[0]
     if top == _OWN_PACKAGE:
         version = getattr(_class_at(address, ()), "version", 1)
-        return f"version {version}" if version > 1 else ""
+        return f"{address.rpartition('.')[2]} version {version}" if version > 1 else ""
     names = metadata.packages_distributions().get(top, [])
     return f"{names[0]} {metadata.version(names[0])}" if names else ""
 

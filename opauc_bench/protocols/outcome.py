@@ -25,11 +25,9 @@ def from_json(values: list[float | None]) -> np.ndarray:
 
 
 Count = Annotated[int, Field(ge=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
 Compared = Annotated[float, Field(le=1)]  # minus a loss, where one is selected by it
 Setting = dict[str, float]
 # Lists with nulls in JSON, arrays with NaN in memory, where they need a quarter of the space.
-Shares = Annotated[list[Share | None], AfterValidator(from_json), PlainSerializer(to_json)]
 Numbers = Annotated[list[float | None], AfterValidator(from_json), PlainSerializer(to_json)]
 
 
