@@ -285,7 +285,7 @@ def pack(
     With --self-contained, the folder can be moved without the folders under reuse.
 
     With --prune, records that status counts as orphaned are removed, except those
-    to which folders beside this one refer.
+    to which folders beside this one refer, and those whose task has no other record.
     """
     from ..commands.pack import pack_results
 

@@ -29,8 +29,6 @@ from .local_data import LocalData
 from .recorded import Recorded, shapes_of
 from .session import Session
 
-_LONGEST_MEASUREMENT = 30.0  # seconds, of an estimator on one dataset
-
 __all__ = [
     "LocalPlan",
     "fold_problems",
@@ -41,6 +39,8 @@ __all__ = [
     "plan_locally",
     "selecting_plan",
 ]
+
+_LONGEST_MEASUREMENT = 30.0  # seconds, of an estimator on one dataset
 
 
 @dataclass

@@ -100,8 +100,8 @@ def _place(task: Task, record: Record, titles: Mapping[str, str]) -> dict[str, A
 
 def _record_rows(pairs: list[tuple[Task, Record]], titles: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
     # Those of the protocol too: where no task has a number, the columns are there all the same.
-    named = [getattr(task.protocol, "metrics", ()) for task, _ in pairs[:1]]
-    metrics = dict.fromkeys([name for _, record in pairs for name in record.metrics] + [n for of in named for n in of])
+    of_protocol = getattr(pairs[0][0].protocol, "metrics", ()) if pairs else ()
+    metrics = dict.fromkeys([*(name for _, record in pairs for name in record.metrics), *of_protocol])
     axes = dict.fromkeys(axis for _, record in pairs for axis in record.selected)
     rows = [
         {
