@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import functools
 import importlib
 import math
 import re
@@ -504,8 +505,16 @@ def _package_of(address: str) -> str:
     if top == _OWN_PACKAGE:
         version = getattr(_class_at(address, ()), "version", 1)
         return f"{address.rpartition('.')[2]} version {version}" if version > 1 else ""
-    names = metadata.packages_distributions().get(top, [])
+    if top not in _distributions():  # installed since then, or a module of the user
+        _distributions.cache_clear()
+    names = _distributions().get(top, [])
     return f"{names[0]} {metadata.version(names[0])}" if names else ""
+
+
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Installed distributions by top-level module. It takes a quarter of a second, since it lists their files."""
+    return metadata.packages_distributions()
 
 
 def _unknown(address: str, name: str, known: Collection[str]) -> str:
