@@ -15,6 +15,7 @@ from opauc_bench.config import load_experiment
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.data.frames import matrix_of
 from opauc_bench.data.inputs import Source
+from opauc_bench.data.memory import rows_in_memory
 from opauc_bench.data.schema import ColumnOptions
 from opauc_bench.errors import ConfigError, DataError, DataUnavailable
 
@@ -356,6 +357,26 @@ def test_sparse_matrices_frames_and_text_labels(here, counting, frame):
     assert facts["named"]["n_positive"] == (frame["clicked"] == "no").sum()
 
 
+def test_groups_and_times_of_a_frame_are_those_of_the_same_file(here, counting, frame):
+    frame = frame.drop(columns="age").assign(when=np.random.default_rng(1).permutation(len(frame)))
+    frame.to_csv("t.csv", index=False)
+    entry = {"scaling": "minmax", "source": {"group": "who", "time": "when"}}
+    for out, protocol in [("groups", {"groups": True}), ("time", {"order": "time"})]:
+        experiment = EXPERIMENT | {"protocol": EXPERIMENT["protocol"] | protocol}
+        of_file = entry | {"source": entry["source"] | {"csv": "t.csv", "label": "clicked", "positive": ["yes"]}}
+        experiment["catalogue"] = {"mine": of_file}
+        expected = opauc_bench.run(experiment, out=f"file-{out}")
+        experiment["catalogue"] = {"mine": entry | {"source": entry["source"] | {"positive": ["yes"]}}}
+        found = opauc_bench.run(experiment, data={"mine": (frame, "clicked")}, out=f"memory-{out}")
+        assert found["auc"].tolist() == expected["auc"].tolist()
+
+
+def test_the_same_column_as_group_or_as_time_is_other_data():
+    frame = pd.DataFrame({"x": [1.0, 2, 3, 4], "when": [1, 2, 3, 4]})
+    digests = {rows_in_memory(frame, [0, 1, 0, 1], {name: "when"})[1] for name in ("group", "time")}
+    assert len(digests) == 2
+
+
 def test_an_experiment_file_takes_data_as_well(here, counting):
     X, y = load_wine(return_X_y=True)
     (here / "exp.yaml").write_text(json.dumps(EXPERIMENT | {"catalogue": {"mine": {"scaling": "minmax"}}}))
@@ -411,6 +432,19 @@ def test_mistakes_in_row_metadata_of_own_data(tmp_path, frame):
     np.savez(tmp_path / "t.npz", X=np.eye(4), y=[1, 0, 1, 0], who=[1, 2, np.nan, 2])
     with pytest.raises(DataError, match=r"t.npz: who\[2\]: expected a value per row \(group\), got nan"):
         prepared(tmp_path, {"npz": str(tmp_path / "t.npz"), "group": "who"})
+
+
+def test_labels_and_groups_in_another_encoding(tmp_path, frame):
+    frame = frame.drop(columns="age").assign(named=frame["city"] + frame["clicked"])
+    frame.to_csv(tmp_path / "t.csv", index=False, encoding="latin1")
+    number = int(frame["city"].eq("Zürich").to_numpy().argmax()) + 2
+    drop = {"drop": ["named"]}
+    for source, column in [({"label": "named"}, "named"), ({"label": "clicked", "group": "city"} | drop, "city")]:
+        with pytest.raises(DataError, match=rf"t.csv:{number}: column '{column}': expected text in UTF-8 \(iconv"):
+            prepared(tmp_path, {"csv": str(tmp_path / "t.csv"), **source})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with_groups = {"csv": str(tmp_path / "t.csv"), "label": "clicked", "group": "city", "positive": ["yes"]} | drop
+    assert len(np.unique(prepared(tmp_path, with_groups).group)) == 3
 
 
 def test_data_that_cannot_be_used(here, frame):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import Experiment, find_config
 from ..data import Sources
+from ..data.catalogue import ROW_METADATA
 from ..data.memory import rows_in_memory
 from ..errors import ConfigError, OpaucBenchError
 from ..runner.engines import Engine
@@ -136,8 +137,6 @@ class _OwnData:
                 self.arrays[name], digest = rows_in_memory(*pair, settings)
             except OpaucBenchError as error:
                 raise type(error)(f"data[{name!r}]: {error.message}", error.hint) from None
-            source = {"memory": digest}
-            if "positive" in settings:
-                source["positive"] = settings["positive"]
-            catalogue[name] = {**entry, "source": source}
+            kept = {key: settings[key] for key in ("positive", *ROW_METADATA) if key in settings}
+            catalogue[name] = {**entry, "source": {"memory": digest} | kept}
         return {**content, "catalogue": catalogue}

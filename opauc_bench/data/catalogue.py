@@ -119,7 +119,7 @@ class DataSource(_Strict):
     missing: Literal["error", "mean", "indicator"] = "error"
     bits: Annotated[int, Field(ge=1, le=26)] = 24
     skip_bad_rows: bool = False
-    # Columns (of tables), or arrays (of npz), of row metadata.
+    # Columns (of tables and DataFrames), or arrays (of npz), of row metadata.
     split: str | None = None
     group: str | None = None
     time: str | None = None
@@ -135,7 +135,7 @@ class DataSource(_Strict):
             if not self.is_table and getattr(self, key) != DataSource.model_fields[key].default:
                 problems.append(Problem((key,), f"'{key}' belongs to {', '.join(_TABLES[:-1])} and {_TABLES[-1]}"))
         for key in ROW_METADATA:
-            if not (self.is_table or self.npz) and getattr(self, key) is not None:
+            if not (self.is_table or self.npz or self.memory) and getattr(self, key) is not None:
                 problems.append(Problem((key,), f"'{key}' belongs to {', '.join(_TABLES)} and npz"))
         if self.skip_bad_rows and not (self.is_table or self.svmlight):
             problems.append(Problem(("skip_bad_rows",), "'skip_bad_rows' belongs to files of text, and to tables"))

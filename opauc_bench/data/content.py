@@ -37,6 +37,7 @@ __all__ = [
     "shown",
     "suffix_of",
     "text_blocks",
+    "utf8",
 ]
 
 SUFFIXES = ("", ".xz", ".bz2", ".gz", ".zst")
@@ -255,6 +256,14 @@ def shown(token: bytes) -> str:
     """Quote a token for a message; long ones are shortened."""
     text = token.decode("utf-8", "replace")
     return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def utf8(token: bytes) -> str:
+    """The text of a token; ValueError if it is not in UTF-8."""
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"expected text in UTF-8 (iconv -f latin1 -t utf8 FILE), got {shown(token)}") from None
 
 
 def finite_number(token: bytes, line: int, what: str) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import DataError
 from .cache import RawFile
 from .catalogue import Form
-from .content import Block, LineProblem, chunks, finite_number, shown, text_blocks
+from .content import Block, LineProblem, chunks, finite_number, shown, text_blocks, utf8
 from .svmlight import parse_svmlight
 
 __all__ = ["Block", "count_features", "read_blocks"]
@@ -132,7 +132,7 @@ def _token_counts_parser() -> Callable[[bytes, int, Form, int], Block]:
             if word != _LABEL or not label:
                 found = f"got {shown(tokens[-1])}"
                 raise LineProblem(line_number, f"expected {_LABEL.decode()}:class at the end of the line, {found}")
-            labels.append(label.decode("utf-8", "replace"))
+            labels.append(_text(label, line_number))
             row: dict[int, float] = {}
             for token in tokens[:-1]:
                 word, _, count = token.rpartition(b":")
@@ -187,11 +187,18 @@ def _labels(cells: np.ndarray, numbers: np.ndarray, form: Form) -> np.ndarray:
         if not token:
             raise LineProblem(int(number), "expected a label, got nothing")
     if not form.numeric_labels:
-        return np.char.decode(column, "utf-8", "replace")
+        return np.array([_text(token, int(number)) for number, token in zip(numbers, column)], dtype=np.str_)
     try:
         return _floats(column[:, None], numbers, np.array([form.label_column]), "the label")[:, 0]
     except LineProblem as error:
         raise LineProblem(error.number, f"{error.problem}; text labels must be listed under 'positive'") from None
+
+
+def _text(label: bytes, number: int) -> str:
+    try:
+        return utf8(label)
+    except ValueError as error:
+        raise LineProblem(number, f"the label: {error}") from None
 
 
 def _floats(cells: np.ndarray, numbers: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:

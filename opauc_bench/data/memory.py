@@ -149,7 +149,8 @@ def _digest(rows: MemoryRows) -> str:
     arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)]
     for array in arrays:
         sha256.update(np.ascontiguousarray(array).data)
-    for texts in ({"label": map(str, labels.tolist())} | rows.texts).values():
+    metadata = [[name, *texts] for name, texts in rows.texts.items()]
+    for texts in [list(map(str, labels.tolist())), *metadata]:
         sha256.update("\0".join(texts).encode("utf-8", "surrogatepass"))
         sha256.update(b"\1")
     return sha256.hexdigest()

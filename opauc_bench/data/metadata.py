@@ -15,7 +15,7 @@ from ..errors import DataError
 from ..yamlio import suggest
 from .cache import RawFile
 from .catalogue import PARTS, Form
-from .content import LineProblem, chunks, finite_number, shown, text_blocks
+from .content import LineProblem, chunks, finite_number, shown, text_blocks, utf8
 
 __all__ = ["Encoded", "encode", "read_metadata"]
 
@@ -79,7 +79,14 @@ def _lines(file: RawFile, n_samples: int) -> list[str]:
         raise LineProblem(min(len(lines), n_samples) + 1, expected)
     if lines[0].startswith(codecs.BOM_UTF8):
         raise LineProblem(1, "the file begins with a byte order mark: remove it (tail -c +4)")
-    return [line.decode("utf-8", "replace") for line in lines]
+    return [_text(line, number) for number, line in enumerate(lines, 1)]
+
+
+def _text(line: bytes, number: int) -> str:
+    try:
+        return utf8(line)
+    except ValueError as error:
+        raise LineProblem(number, str(error)) from None
 
 
 def encode(name: str, texts: Sequence[str]) -> Encoded:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..kernels import njit
-from .content import shown
+from .content import shown, utf8
 from .decimals import HARD, READ, decimal
 from .schema import MISSING_WORDS, Cells, Schema, folded, hashed, seed_of
 
@@ -322,7 +322,10 @@ class _Decoder:
                 problems.setdefault(row, self._missing(self._header[self._categories[k]]))
         labels = self._labels(scan, problems)
         aside = {
-            name: [self._text(scan, row, column) if not scan.problems[row] else "" for row in range(scan.n_rows)]
+            name: [
+                "" if scan.problems[row] else self._exact_text(scan.token(row, column), row, column, problems)
+                for row in range(scan.n_rows)
+            ]
             for name, column in self._aside.items()
         }
         listed = [Problem(row, problems[row]) for row in sorted(problems)]
@@ -356,11 +359,19 @@ class _Decoder:
             token = b"" if scan.problems[row] else scan.token(row, self._label)
             if not token and self._labels_needed:
                 problems.setdefault(row, self._missing(self._header[self._label]))
-            texts.append(token.decode("utf-8", "replace"))
+            texts.append(self._exact_text(token, row, self._label, problems))
         return np.array(texts, dtype=np.str_)
 
     def _text(self, scan: _Scan, row: int, column: int) -> str:
         return scan.token(row, column).decode("utf-8", "replace")
+
+    def _exact_text(self, token: bytes, row: int, column: int, problems: dict[int, str]) -> str:
+        """Text that tells rows apart: other encodings would make different texts the same."""
+        try:
+            return utf8(token)
+        except ValueError as error:
+            problems.setdefault(row, f"column {self._header[column]!r}: {error}")
+            return ""
 
     def _row_problem(self, code: int) -> str:
         if code == _OPEN_QUOTE:
