@@ -3,6 +3,7 @@
 import hashlib
 import re
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import pytest
@@ -114,7 +115,12 @@ def slow_folds(y, group, n_folds, order, stratified):
     def shares(rows):
         return [Fraction(len(set(rows).intersection(of)), max(1, len(of))) for of in classes]
 
-    for name in sorted(order, key=lambda name: -sum(shares(rows_of[name]))):
+    totals = [max(1, len(of)) for of in classes]
+
+    def power(name):
+        return int(sum(shares(rows_of[name])) * prod(totals)).bit_length()
+
+    for name in sorted(order, key=lambda name: -power(name)):
         costs = []
         for k in range(n_folds):
             tried = [fold + rows_of[name] if j == k else fold for j, fold in enumerate(folds)]
@@ -181,6 +187,19 @@ def test_grouped_folds_are_no_less_even_than_those_of_scikit_learn():
     assert np.mean(ours) < np.mean(theirs)
 
 
+@pytest.mark.parametrize("n_groups", [20, 50, 500])
+def test_trials_have_other_folds_although_no_two_groups_are_equal(n_groups):
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(n_groups), np.ceil(rng.lognormal(3, 1, n_groups)).astype(int))
+    y = labels(len(group), 0.4)
+    tested = set()
+    for trial in range(5):
+        for fold in range(5):
+            split = outer_fold(y, trial=trial, fold=fold, folds=5, stratified=True, seed=0, dataset="d", group=group)
+            tested.add(tuple(sorted(split.test)))
+    assert len(tested) >= 17  # of 25; a group as large as a fold may be alone in one each time
+
+
 def test_groups_of_one_row_are_spread_as_evenly_as_rows():
     y = labels(203)
     assigned = grouped_folds(y, np.arange(203), 5, np.random.default_rng(0))
@@ -196,7 +215,7 @@ def test_settings_that_were_added_later_leave_older_identities_as_they_are():
     assert CrossValidation().identity() == {"kind": "cv", "folds": 5, "inner_folds": 5, "stratified": True, "seed": 0}
     assert "order" not in Holdout().identity()
     assert "groups" not in Sweep().identity()["splits"]
-    assert CrossValidation(groups=True).identity() == CrossValidation().identity() | {"groups": True}
+    assert CrossValidation(groups=True).identity() == CrossValidation().identity() | {"groups": True, "grouping": 2}
     assert CrossValidation(order="time", trials=1).identity() == CrossValidation().identity() | {"order": "time"}
     assert Holdout(order="time", trials=1).identity() == Holdout().identity() | {"order": "time"}
     assert Predefined(trials=9).identity() == Predefined().identity()

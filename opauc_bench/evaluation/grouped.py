@@ -12,9 +12,10 @@ __all__ = ["grouped_folds"]
 def grouped_folds(y: Any, group: Any, n_folds: int, rng: np.random.Generator, stratified: bool = True) -> np.ndarray:
     """Assign each group to a fold, so that folds have similar shares of each class.
 
-    Groups are assigned one by one, those with the largest shares of the classes first, equal ones in random order. Each
-    goes to the fold where the sum over folds and classes of squared shares of the class grows least; of equal folds, to
-    that with fewest rows, then to the first.
+    Groups are assigned one by one, those with the largest shares of the classes first; those whose sums of shares lie
+    between the same powers of two come in random order, since folds would hardly depend on ``rng`` otherwise. Each goes
+    to the fold where the sum over folds and classes of squared shares of the class grows least; of equal folds, to that
+    with fewest rows, then to the first.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ def grouped_folds(y: Any, group: Any, n_folds: int, rng: np.random.Generator, st
     # Integers, so that equal folds are equal: shares times the product of the class sizes.
     factors = [max(1, int(total)) for total in counts.sum(axis=0)[::-1]]
     shuffled = rng.permutation(len(names))
-    order = shuffled[np.argsort(-(counts @ factors)[shuffled], kind="stable")]
+    powers = np.array([int(size).bit_length() for size in counts @ factors])
+    order = shuffled[np.argsort(-powers[shuffled], kind="stable")]
     assigned = np.empty(len(names), dtype=np.int64)
     in_folds = [(0, 0)] * n_folds
     # Python numbers: calls of NumPy take longer than the few operations for a group.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CrossValidation", "CrossValidationOutcome"]
 
 _THINNING_VERSION = 2  # 1 kept the first positives in visiting order
+_GROUPING_VERSION = 2  # 1 had the same folds in all trials, unless groups were of equal size
 
 
 class CrossValidationOutcome(TestedOutcome):
@@ -71,7 +72,8 @@ class CrossValidation(SplitProtocol):
     def identity(self) -> dict[str, Any]:
         """As `Protocol.identity`; which shares are left out changes no number."""
         identity = {key: value for key, value in super().identity().items() if key != "least_positives"}
-        return identity | ({"thinning": _THINNING_VERSION} if isinstance(self.train_positives, float) else {})
+        identity |= {"thinning": _THINNING_VERSION} if isinstance(self.train_positives, float) else {}
+        return identity | ({"grouping": _GROUPING_VERSION} if self.groups else {})
 
     def cases(self) -> list[tuple[str, CrossValidation]]:
         """Each share under ``train_positives``; see `Protocol.cases`."""
