@@ -1,5 +1,7 @@
 """Metrics beside the AUC: against scikit-learn, in tables and records, and computed from kept test scores."""
 
+import shutil
+
 import numpy as np
 import pytest
 from folders import record_of, records_of
@@ -169,14 +171,47 @@ def test_without_kept_scores_the_error_names_the_setting(command, tmp_path):
 
 
 def test_damaged_scores_are_an_error(kept, command, tmp_path):
-    import shutil
-
     shutil.copytree(kept / "results", tmp_path / "results")
     path = sorted((tmp_path / "results/scores").iterdir())[0]
-    path.write_bytes(path.read_bytes()[:100])
-    done = command("metrics", "results", "--add", "brier", cwd=tmp_path)
+    content = path.read_bytes()
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    changed = {
+        "expected rows, y and scores of one length, got rows": {"rows": arrays["rows"], "y": arrays["y"]},
+        "expected rows, y and scores of one length": arrays | {"scores": arrays["scores"][:-3]},
+        "their AUC is": arrays | {"scores": arrays["scores"][::-1]},
+        "": None,
+    }
+    for message, found in changed.items():
+        if found is None:
+            path.write_bytes(content[:100])
+        else:
+            np.savez_compressed(path, **found)
+        done = command("metrics", "results", "--add", "brier", cwd=tmp_path)
+        assert done.returncode == 1
+        assert f"{path.name} is damaged: {message}" in done.stderr
+
+
+def test_a_metric_of_some_records_is_no_result_yet(kept, command, tmp_path):
+    shutil.copytree(kept / "results", tmp_path / "results")
+    sorted((tmp_path / "results/scores").iterdir())[0].unlink()
+    done = command("metrics", "results", "--add", "average_precision", cwd=tmp_path)
     assert done.returncode == 1
-    assert f"{path.name} is damaged" in done.stderr
+    assert "… 1/2" in done.stdout.partition("Average precision")[2]
+    assert "1 are done" in done.stdout
+    assert "not defined" not in done.stdout
+
+
+def test_scores_of_records_that_another_folder_has(kept, command, tmp_path):
+    shutil.copytree(kept / "results", tmp_path / "results/first")
+    (tmp_path / "second.yaml").write_text((EXPERIMENT % "") + "reuse: [first]\n")
+    done = command("run", "second.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not list((tmp_path / "results/second").glob("scores/*"))
+    done = command("metrics", "results/second", "--add", "average_precision", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "4 records completed" in done.stderr
+    assert "average_precision" in command("metrics", "results/second", cwd=tmp_path).stdout
 
 
 def test_a_setting_is_selected_by_the_metric_that_is_asked_for(command, tmp_path):

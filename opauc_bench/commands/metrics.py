@@ -17,23 +17,26 @@ from .terminal import counted, say, wrapped
 
 __all__ = ["add_metrics", "list_metrics"]
 
+_SAME_AUC = 1e-9  # sums of the same numbers may differ in their last bits from processor to processor
+
 
 def list_metrics(session: Session) -> str:
     """A table of the metrics of each column's records, and of how many of them have their test scores."""
     from tabulate import tabulate
 
     recorded = Recorded.read(session)
-    store = Store(session.folder)
     n_records, n_kept, found = Counter(), Counter(), {}
     for task, record in recorded.pairs:
         if record.ok and record.metrics:
             n_records[task.column] += 1
-            n_kept[task.column] += store.scores_path(record.id).is_file()
+            n_kept[task.column] += _home(recorded, record).scores_path(record.id).is_file()
             found.setdefault(task.column, Counter()).update(
                 name for name, value in record.metrics.items() if value is not None
             )
     if not found:
-        raise ResultsError(f"{session.folder}: no records with metrics", "opauc-bench run, with kind cv or holdout")
+        raise ResultsError(
+            f"{session.folder}: no records with metrics", "opauc-bench run, with kind cv, holdout or predefined"
+        )
     rows = [
         [
             column,
@@ -62,7 +65,9 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
         raise ConfigError(f"--add: {error}") from None
     protocol = session.experiment.protocol
     if "metrics" not in type(protocol).model_fields:
-        raise ConfigError(f"--add: expected an experiment of kind cv or holdout, and this is {protocol.kind}")
+        raise ConfigError(
+            f"--add: expected an experiment of kind cv, holdout or predefined, and this is {protocol.kind}"
+        )
     store = Store(session.folder)
     with store.locked():
         recorded = Recorded.read(session)
@@ -71,15 +76,22 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
         for task, record in recorded.pairs:
             missing = [name for name in wanted if name not in record.metrics]
             if record.ok and missing:
-                kept = store.read_scores(record.id)
+                home = _home(recorded, record)
+                kept = home.read_scores(record.id)
                 if kept is None:
                     without.append(task.label)
-                else:
-                    changed.append(_with_metrics(record, missing, kept))
+                    continue
+                auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
+                if abs(auc - record.metrics["auc"]) > _SAME_AUC:
+                    raise home.damaged_scores(
+                        record.id, f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}"
+                    )
+                changed.append(_with_metrics(record, missing, kept))
         if without and not changed:
             raise ResultsError(
                 f"{session.folder}: no test scores of {without[0]}{_more(without)}",
-                "keep_scores: true under protocol of the config, then opauc-bench run ... --fresh keeps them",
+                "keep_scores: true under protocol of the config, then opauc-bench run ... --fresh, keeps them; or name "
+                "the metric under protocol.metrics: opauc-bench run computes the records that lack it",
             )
         store.pack(changed)
         shown = list(dict.fromkeys([*protocol.metrics, *wanted]))
@@ -95,6 +107,13 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     if without:
         say(wrapped(f"{counted(len(without), 'record')} without test scores: {without[0]}{_more(without)}"))
     return 1 if without else 0
+
+
+def _home(recorded: Recorded, record: Record) -> Store:
+    """The folder of a record and its scores: that of the experiment, or one that it takes records from."""
+    folder = recorded.session.folder
+    other = recorded.records.reused.get(record.id)
+    return Store(folder.parent / other if other else folder)
 
 
 def _with_metrics(record: Record, names: Sequence[str], kept) -> Record:

@@ -121,10 +121,12 @@ def _cell(pairs: list[Pair], expected: int, reason: str | None, metrics: tuple[s
     )
 
 
-def _value(record: Record, name: str) -> float:
-    """A metric of a record, or its time; NaN where it has none."""
-    value = record.timing.fit_cpu_seconds if name == "seconds" else record.metrics.get(name)
-    return math.nan if value is None else value
+def _value(record: Record, name: str) -> float | None:
+    """A metric of a record, or its time; NaN where it is not defined, None where it was not computed."""
+    if name == "seconds":
+        return record.timing.fit_cpu_seconds
+    value = record.metrics.get(name)
+    return math.nan if value is None and name in record.metrics else value
 
 
 def check_test(test: str | None) -> None:

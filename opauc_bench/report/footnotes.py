@@ -128,7 +128,8 @@ def _about_values(table: ResultTable) -> str:
     std = f" ± std ({'n - 1' if table.ddof else 'n'})" if any(entry.std is not None for entry in entries) else ""
     runs = "outer folds" if table.runs == "folds" else table.runs
     over = f"{expected} {runs if expected > 1 else runs.removesuffix('s')}"
-    pending = next((entry for entry in entries if entry.status == "pending"), None)
+    every = [*entries, *(entry for section in table.sections for entry in section.entries.values())]
+    pending = next((entry for entry in every if entry.status == "pending"), None)
     waiting = f"; … {pending.n}/{pending.expected}: {pending.n} are done" if pending else ""
     undefined = any(entry.status == "undefined" for section in table.sections for entry in section.entries.values())
     absent = "; –: not defined for this learner" if undefined else ""

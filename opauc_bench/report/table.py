@@ -60,7 +60,8 @@ class Cell:
     expected: int  # number of folds of the whole experiment, such as 25
     statuses: dict[str, int] = field(default_factory=dict)  # number of folds per status other than ok
     messages: tuple[str, ...] = ()  # of the failed folds
-    others: dict[str, tuple[float, ...]] = field(default_factory=dict)  # further metrics of the finished folds
+    # Further metrics of the finished folds: None where it was not computed, NaN where it is not defined.
+    others: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
 
     def __post_init__(self):
         for name, values in {"AUC": self.aucs, **self.others}.items():
@@ -303,7 +304,12 @@ def _tested(dataset: str, reference: str, a: Cell, key: str, b: Cell, test: Call
 
 
 def _entry(
-    cell: Cell, values: tuple[float, ...], ddof: int, result: TestResult | Posterior | None, notes: list[str], runs: str
+    cell: Cell,
+    found: tuple[float | None, ...],
+    ddof: int,
+    result: TestResult | Posterior | None,
+    notes: list[str],
+    runs: str,
 ) -> Entry:
     n, note = len(cell.folds), None
     if cell.failed:
@@ -313,6 +319,9 @@ def _entry(
         note = notes.index(text) + 1
     if cell.status != "ok":
         return Entry(cell.status, n, cell.expected, note=note)
+    values = tuple(value for value in found if value is not None)
+    if len(values) < len(found):
+        return Entry("pending", len(values), cell.expected)
     if not values or any(map(math.isnan, values)):
         return Entry("undefined", n, cell.expected)
     # Exactly rounded, so the bytes of a table do not depend on how a machine orders its sums.
