@@ -120,3 +120,21 @@ def test_mistakes(command, tmp_path, value, message):
     done = command("run", "e.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("train_positives: 0.9", ["no dataset is measured", "Left out: wine, since no more than 90% of its rows"]),
+        ("train_positives: 0.1, least_positives: 30", ["Left out: wine, since 10% are 6 positive training rows"]),
+        ("train_positives: 0.02", ["wine: train_positives: 0.02 leaves 1 positive training rows, too few for 2 inner"]),
+    ],
+)
+def test_shares_that_leave_nothing_to_measure(command, tmp_path, settings, expected):
+    text = EXPERIMENT.partition("protocol")[0].replace("[breast_cancer, digits]", "[wine]")
+    (tmp_path / "e.yaml").write_text(f"{text}protocol: {{trials: 1, folds: 2, inner_folds: 2, {settings}}}\n")
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 2
+    for words in expected:
+        assert words in " ".join(done.stderr.split())
+    assert "least_positives" in done.stderr

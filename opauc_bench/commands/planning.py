@@ -182,8 +182,10 @@ def fold_problems(session: Session, local: LocalData, names: Iterable[str]) -> l
     for name in dict.fromkeys(names):
         if name not in local.prepared:
             continue
+        data = local.prepared[name]
         for _, protocol in session.experiment.protocol.cases():
-            if error := protocol.data_error(local.prepared[name]):
+            left_out = protocol.left_out(data.manifest["n_samples"], data.manifest["n_positive"])
+            if not left_out and (error := protocol.data_error(data)):
                 problems.append(f"{name}: {error}")
     return problems
 

@@ -22,7 +22,7 @@ from ..task import Task
 from .busy import what_else_runs
 from .local_data import LocalData
 from .manifests import compose_manifest
-from .planning import LocalPlan, fold_problems, kept_notes, memory_problems, plan_locally
+from .planning import LocalPlan, fold_problems, kept_notes, left_out_cases, memory_problems, plan_locally
 from .progress import Estimate, Progress, duration
 from .recorded import Recorded
 from .reports import print_report, write_report_files
@@ -88,6 +88,11 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
     plan = plan_locally(before, local)
     plan.tasks = [task for task in plan.tasks if task.dataset in local.prepared]
     session = before.session
+    if not plan.tasks and not local.unavailable:
+        raise ConfigError(
+            "\n".join(["no dataset is measured", *left_out_cases(before, local)]),
+            f"take other shares under train_positives, or fewer least_positives, in {session.experiment.path}",
+        )
     if not plan.tasks:
         catalogue = session.experiment.catalogue_path
         option = ["--catalogue", str(catalogue)] if catalogue else []
@@ -98,7 +103,8 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
     if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
         raise ConfigError(
             "\n".join(problems),
-            f"take fewer folds, or larger parts, under protocol of {session.experiment.path}, or leave these out",
+            f"take fewer folds, or larger parts, under protocol of {session.experiment.path}, correct the parts or "
+            "groups that the data name, or leave these datasets out",
         )
     if fresh:
         plan.reusable = Records()

@@ -90,15 +90,18 @@ class CrossValidation(SplitProtocol):
     def left_out(self, n_samples: int, n_positive: int) -> str:
         if not isinstance(self.train_positives, float):
             return ""
-        in_training = (self.folds - 1) / self.folds
-        before = int(n_positive * in_training)
-        kept = n_kept(self.train_positives, int((n_samples - n_positive) * in_training))
+        kept = self._n_kept(n_samples - n_positive)
         share = f"{100 * self.train_positives:g}%"
-        if kept >= before:
+        if kept >= int(n_positive * (self.folds - 1) / self.folds):
             return f"no more than {share} of its rows are positive"
         if kept < self.least_positives:
             return f"{share} are {kept} positive training rows, fewer than {self.least_positives}"
         return ""
+
+    def _n_kept(self, n_negative: int) -> int:
+        """Positives that ``train_positives`` leaves in a training set."""
+        assert isinstance(self.train_positives, float)
+        return n_kept(self.train_positives, int(n_negative * (self.folds - 1) / self.folds))
 
     @property
     def row_metadata(self) -> tuple[str, ...]:
@@ -133,18 +136,27 @@ class CrossValidation(SplitProtocol):
         """Why classes of these sizes cannot be split, or None: every fold needs rows of both."""
         rarer = min(n_positive, n_negative)
         in_training = rarer - -(-rarer // self.folds)
-        if rarer >= self.folds and in_training >= self.inner_folds:
-            return None
-        return f"its rarer class has {rarer} rows, too few for {self.folds} folds with {self.inner_folds} inner folds"
+        if rarer < self.folds or in_training < self.inner_folds:
+            return (
+                f"its rarer class has {rarer} rows, too few for {self.folds} folds with {self.inner_folds} inner folds"
+            )
+        if isinstance(self.train_positives, float) and (kept := self._n_kept(n_negative)) < self.inner_folds:
+            return (
+                f"train_positives: {self.train_positives:g} leaves {kept} positive training rows, too few for "
+                f"{self.inner_folds} inner folds; least_positives: {self.inner_folds} leaves such datasets out"
+            )
+        return None
 
     def data_error(self, data: Dataset) -> str | None:
         if not self.row_metadata:
             return super().data_error(data)
+        inside = ""
         try:
             for trial in range(self.trials):
                 # The first fold stands for all of a trial with groups, of which there may be many.
                 for fold in range(1 if self.groups else self.folds):
-                    split = self._split(data, data.name, trial, fold)
+                    split = self._thinned(data.y, self._split(data, data.name, trial, fold))
+                    inside = "the training set of a fold: "
                     inner_splits(
                         data.y[split.train],
                         inner_folds=self.inner_folds,
@@ -152,8 +164,9 @@ class CrossValidation(SplitProtocol):
                         seed=split.seed,
                         **self._metadata_of(data, split.train),
                     )
+                    inside = ""
         except ValueError as error:
-            return str(error)
+            return f"{inside}{error}"
         return None
 
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
@@ -166,9 +179,7 @@ class CrossValidation(SplitProtocol):
 
     def make_split(self, context: TaskContext) -> Split:
         task = context.task
-        split = self._split(context.data, task.dataset, task.trial, task.fold)
-        if isinstance(self.train_positives, float):
-            split = replace(split, train=thinned(context.data.y, split.train, self.train_positives, split.seed))
+        split = self._thinned(context.data.y, self._split(context.data, task.dataset, task.trial, task.fold))
         if self.order == "time":  # the latest rows are kept
             return replace(split, train=context.capped(split.train[::-1], self.inner_folds)[::-1])
         return replace(split, train=context.capped(split.train, self.inner_folds))
@@ -176,6 +187,11 @@ class CrossValidation(SplitProtocol):
     def _split(self, data: Dataset, name: str, trial: int, fold: int) -> Split:
         settings = {key: getattr(self, key) for key in ("folds", "stratified", "seed")}
         return outer_fold(data.y, trial=trial, fold=fold, dataset=name, **settings, **self._metadata_of(data))
+
+    def _thinned(self, y: np.ndarray, split: Split) -> Split:
+        if not isinstance(self.train_positives, float):
+            return split
+        return replace(split, train=thinned(y, split.train, self.train_positives, split.seed))
 
     def _metadata_of(self, data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray]:
         """The row metadata of some rows that decide how these are divided, by name."""
