@@ -439,6 +439,8 @@ def test_trials_with_several_metrics(trials):
     assert [len(list(table.find("tfoot"))) for table in tables] == [1, 0, 0]
     assert "36 of 36 trials have a number" in tree.one("header").words
     assert "some rows are of one dataset" in tree.one("section", id="ranks").words
+    for case in ("@ 0.1", "@ 0.2"):  # one table for each; here of two datasets, which are too few
+        assert f"{case}: Not tested over datasets, with fewer than 5 in common" in tree.one("section", id="ranks").words
     first = tree.one("article", id="f-0-0")
     assert [node.words.split()[0] for node in first.find("li")] == ["1", "2", "3"]
     assert "over 3 trials" in first.words

@@ -66,7 +66,8 @@ def metric_columns(name: str) -> Columns:
 def selecting(name: str) -> Columns:
     """Return the function by which settings are selected, the larger the better: of a loss, minus its value.
 
-    Its attribute ``of_probabilities`` says whether its columns are probabilities in place of scores.
+    NaN where a score is not finite, or a probability not between 0 and 1. Its attribute ``of_probabilities`` says
+    whether its columns are probabilities in place of scores.
     """
     if needs_probabilities(name):
         return _NegativeLoss(_log_loss if name == "log_loss" else _brier)
@@ -80,7 +81,8 @@ class _NegativeLoss:
         self._loss = loss
 
     def __call__(self, y: Any, probabilities: np.ndarray) -> np.ndarray:
-        return -_by_column(self._loss, y, probabilities)
+        inside = ((probabilities >= 0) & (probabilities <= 1)).all(axis=0)
+        return -_by_column(self._loss, y, np.where(inside, probabilities, np.nan))
 
 
 def evaluate(

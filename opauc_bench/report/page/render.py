@@ -11,7 +11,7 @@ from ..compare import Comparison
 from ..compare_render import note_texts
 from ..figure_labels import AXIS_SYMBOLS, value_text
 from ..footnotes import verdict_text
-from ..over_datasets import HEADINGS, all_pairs, over_datasets
+from ..over_datasets import HEADINGS, all_pairs, cases_of, over_datasets
 from ..style import MARKS, foot_rows, percent_text
 from ..table import Test
 from ..template import render_template
@@ -35,7 +35,7 @@ _DISTANCES = (0.5, 1.0, 2.0)
 def render_page(content: PageContent) -> str:
     """Render everything as one HTML document that loads nothing; the same for the same content."""
     ranking = rank(content.table)
-    over = over_datasets(content.tables["bayes"])
+    cases = cases_of(content.tables["bayes"])
     page = render_template(
         "page.html",
         content=content,
@@ -47,10 +47,8 @@ def render_page(content: PageContent) -> str:
         verdict_text=verdict_text,
         percent_text=percent_text,
         foot_rows=foot_rows,
-        over=over,
-        over_rows=over.rows(),
+        over_datasets=[(end, over_datasets(rows), all_pairs(rows)) for end, rows in cases.items()],
         over_headings=HEADINGS,
-        all_pairs=all_pairs(content.tables["bayes"]),
         compared=_compared(content.comparison) if content.comparison else None,
         ranking=ranking,
         diagram=diagram(ranking) if ranking.test else "",
