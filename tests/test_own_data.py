@@ -339,6 +339,14 @@ def test_arrays_give_the_numbers_of_the_same_file_and_are_resumed(here, counting
     assert capsys.readouterr().out == ""
 
 
+def test_a_file_of_an_experiment_from_python_is_found_from_the_same_directory(here, counting, frame, command):
+    frame.drop(columns="age").to_csv("t.csv", index=False)
+    entry = {"source": {"csv": "t.csv", "label": "clicked"}}
+    opauc_bench.run(EXPERIMENT | {"catalogue": {"mine": entry}}, out="results/r")
+    assert "have changed" not in command("report", "results/r", cwd=here).stdout
+    assert "2 of 2 agree" in command("verify", "results/r", "--sample", "2", cwd=here).stdout
+
+
 def test_sparse_matrices_frames_and_text_labels(here, counting, frame):
     X = csr_matrix(frame[["size", "who"]].to_numpy(float))
     experiment = EXPERIMENT | {"datasets": ["sparse", "frame", "named"]}

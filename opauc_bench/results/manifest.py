@@ -99,7 +99,10 @@ class Manifest(BaseModel):
 
 
 def config_of(folder: Path, name: str) -> Path:
-    """The path of a folder's config: beside the results, in ``configs``, or in the package."""
+    """The path of a folder's config: beside the results, in ``configs``, in the package, or in the working directory.
+
+    The last is that of an experiment from Python, which is no file: paths of its data are relative to that directory.
+    """
     beside = folder.resolve().parents[1] if len(folder.resolve().parents) > 1 else folder
     for path in (beside / name, beside / "configs" / name):
         if path.is_file():
@@ -107,7 +110,7 @@ def config_of(folder: Path, name: str) -> Path:
     try:
         return find_config(name)
     except ConfigError:
-        return folder / name
+        return Path(name)
 
 
 def read_manifest(folder: Path) -> Manifest:
