@@ -442,6 +442,26 @@ def test_mistakes_in_row_metadata_of_own_data(tmp_path, frame):
         prepared(tmp_path, {"npz": str(tmp_path / "t.npz"), "group": "who"})
 
 
+def test_a_number_of_features_that_is_given(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y,label\n1,2,0\n3,4,1\n")
+    (tmp_path / "t.svm").write_text("1 1:1 2:2\n0 1:3 2:4\n1 1:5\n0 2:1\n")
+    np.savez(tmp_path / "t.npz", X=np.eye(4), y=[0, 1, 0, 1])
+    csv = {"csv": str(tmp_path / "t.csv"), "label": "label"}
+    for source, found in [(csv, 2), ({"npz": str(tmp_path / "t.npz")}, 4)]:
+        for n_features in (1, 9):
+            with pytest.raises(DataError, match=f"expected {n_features} features, got {found}"):
+                prepared(tmp_path, source, n_features=n_features)
+    for scaling in ("minmax", "maxabs", "none"):  # the largest index of svmlight files may be less
+        padded = dense(prepared(tmp_path, {"svmlight": str(tmp_path / "t.svm")}, n_features=4, scaling=scaling))
+        plain = dense(prepared(tmp_path, {"svmlight": str(tmp_path / "t.svm")}, scaling=scaling))
+        np.testing.assert_array_equal(padded, np.hstack([plain, np.zeros((4, 2))]))
+    files = [{"name": "t.svm", "urls": [str(tmp_path / "wide.svm")]}]
+    (tmp_path / "wide.svm").write_text("1 1:1 20:2\n0 1:3 40:4\n1 1:5\n0 20:1\n")
+    entry = {"format": "svmlight", "files": files, "title": "t", "positive": [1], "scaling": "none", "range": None}
+    wide = load_catalogue({"mine": entry | {"drop_empty": True}})["mine"]
+    assert prepare(wide, Sources(tmp_path / "cache", offline=True)).X.shape == (4, 3)
+
+
 def test_labels_and_groups_in_another_encoding(tmp_path, frame):
     frame = frame.drop(columns="age").assign(named=frame["city"] + frame["clicked"])
     frame.to_csv(tmp_path / "t.csv", index=False, encoding="latin1")

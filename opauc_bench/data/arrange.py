@@ -73,6 +73,8 @@ def _on_disk(entry, form, source, folder):
         for piece in pieces:
             indices[piece] = numbers[indices[piece]]
         largest = largest[used]
+        if entry.n_features is None:
+            entry = entry.model_copy(update={"n_features": len(largest)})
     y, binary = _checked_labels(entry, form, labels, len(largest))
     if entry.scaling == "maxabs":
         for piece in pieces:

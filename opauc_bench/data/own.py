@@ -128,6 +128,8 @@ class OwnData:
             n_rows, n_features = self._block.X.shape
         else:
             self._table = self._read_table(zero_based=entry.first_index == 0)
+            if self._source.svmlight:  # whose largest index may be less
+                self._table.n_features = max(self._table.n_features, entry.n_features or 0)
             n_rows, n_features = self._table.n_rows, self._table.n_features
         self.entry = _completed(entry, n_rows, n_features)
 
@@ -236,6 +238,8 @@ def _in_memory(entry: DatasetEntry) -> MemoryRows:
 def _completed(entry: DatasetEntry, n_rows: int, n_features: int) -> DatasetEntry:
     if n_rows == 0 or n_features == 0:
         raise DataError("expected rows with features, got none")
+    if entry.n_features not in (None, n_features):
+        raise DataError(f"expected {entry.n_features:,} features, got {n_features:,}")
     scaling = entry.scaling
     if scaling is None and entry.source is not None and entry.source.kind != "memory":
         scaling = "minmax"
@@ -244,14 +248,17 @@ def _completed(entry: DatasetEntry, n_rows: int, n_features: int) -> DatasetEntr
                 f"expected 'scaling' for {n_features:,} features: minmax, the default, would make all rows dense; "
                 "'maxabs', 'unit_rows' and 'none' keep zeros"
             )
-    sizes = {"n_samples": entry.n_samples or n_rows, "n_features": entry.n_features or n_features}
+    sizes = {"n_samples": entry.n_samples or n_rows, "n_features": n_features}
     # Of sparse rows the last columns may have zeros only.
     return entry.model_copy(update={**sizes, "scaling": scaling or "none", "n_features_at_most": True})
 
 
 def counted(entry: DatasetEntry, files: Sequence[RawFile], form: Form) -> DatasetEntry:
-    """An entry of other data with its number of features, which is counted if it is not given."""
-    if entry.n_features is not None:
+    """An entry of other data with its number of features, which is counted if it is not given.
+
+    With ``drop_empty`` it is known at the end only.
+    """
+    if entry.n_features is not None or form.drop_empty:
         return entry
     if form.source is not None:
         from sklearn import datasets
