@@ -276,7 +276,8 @@ def test_an_experiment_with_its_own_data(command, tmp_path, frame):
         """)
     )
     planned = command("plan", "exp.yaml", cwd=tmp_path)
-    assert (planned.returncode, planned.stderr) == (0, "clicks: reading clicks.csv\n")
+    assert planned.returncode == 0
+    assert planned.stderr == "clicks: reading clicks.csv\nclicks: 3 columns of numbers, 1 of categories: 'city'\n"
     assert "0 tasks done, 2 to do" in planned.stdout
     done = command("run", "exp.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -437,9 +438,47 @@ def test_mistakes_in_row_metadata_of_own_data(tmp_path, frame):
     for name in ("group", "time", "split"):
         with pytest.raises(DataError, match="expected a column 'whoo' \\(did you mean 'who'\\?\\)"):
             prepared(tmp_path, {**source, name: "whoo"})
-    np.savez(tmp_path / "t.npz", X=np.eye(4), y=[1, 0, 1, 0], who=[1, 2, np.nan, 2])
-    with pytest.raises(DataError, match=r"t.npz: who\[2\]: expected a value per row \(group\), got nan"):
-        prepared(tmp_path, {"npz": str(tmp_path / "t.npz"), "group": "who"})
+    for who in (np.array([1, 2, np.nan, 2]), np.array(["2024-01-01", "2024-01-02", "NaT", "2024-01-02"], "M8[D]")):
+        np.savez(tmp_path / "t.npz", X=np.eye(4), y=[1, 0, 1, 0], who=who)
+        with pytest.raises(DataError, match=rf"t.npz: who\[2\]: expected a value per row \(group\), got {who[2]}"):
+            prepared(tmp_path, {"npz": str(tmp_path / "t.npz"), "group": "who"})
+    pytest.importorskip("pyarrow")
+    frame.drop(columns="who").to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="column 'age': expected a value of group, got an empty line"):
+        prepared(tmp_path, {"parquet": str(tmp_path / "t.parquet"), "label": "clicked", "group": "age"})
+
+
+def test_times_of_any_unit_are_seconds(tmp_path):
+    for unit in ("D", "s", "ns"):
+        when = np.array(["1970-01-02", "1970-01-03"] * 2, f"datetime64[{unit}]")
+        np.savez(tmp_path / "t.npz", X=np.eye(4), y=[1, 0, 1, 0], when=when)
+        data = prepared(tmp_path, {"npz": str(tmp_path / "t.npz"), "time": "when"})
+        assert data.time[:2].tolist() == [86400.0, 2 * 86400.0]
+
+
+def test_what_becomes_of_the_columns_is_said(tmp_path, frame):
+    said = []
+    text = frame.drop(columns="age").to_csv(index=False).splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([text[0], "x,y", *text[1:]]), "utf-8")
+    source = {"csv": str(tmp_path / "t.csv"), "label": "clicked", "skip_bad_rows": True}
+    prepare(entry_of(source), Sources(tmp_path / "cache", offline=True), said.append)
+    assert "mine: 2 columns of numbers, 1 of categories: 'city'" in said
+    assert any(line.startswith("mine: note: 1 bad row left out; the first:") for line in said)
+    for absent, key in [({"drop": ["agee"]}, "drop"), ({"label": "klicked"}, "label")]:
+        with pytest.raises(DataError) as raised:
+            prepared(tmp_path, source | absent)
+        assert raised.value.hint.startswith(f"correct '{key}' under 'source' of the entry")
+
+
+def test_a_dataset_that_is_not_there_is_said_to_be_unavailable(here, command, frame):
+    frame.drop(columns="age").to_csv("t.csv", index=False)
+    absent = {"source": {"csv": "absent.csv", "label": "clicked"}}
+    there = {"source": {"csv": "t.csv", "label": "clicked"}}
+    experiment = EXPERIMENT | {"datasets": ["absent", "there"], "catalogue": {"absent": absent, "there": there}}
+    (here / "e.yaml").write_text(json.dumps(experiment))
+    done = command("run", "e.yaml", "--out", "r", cwd=here)
+    assert "data unavailable in 2 of 2 folds" in done.stdout
+    assert "left out" not in done.stdout
 
 
 def test_a_number_of_features_that_is_given(tmp_path):
@@ -479,10 +518,11 @@ def test_data_that_cannot_be_used(here, frame):
     y = np.arange(4) % 2
     for pair, message in [
         ((np.zeros((3, 2)), y), "expected rows of features and a label for each"),
-        ((np.full((4, 1), np.nan), y), "expected finite features"),
+        ((np.full((4, 1), np.nan), y), "expected finite features, got nan at X[0, 0]"),
+        ((csr_matrix([[0, 0], [1, 0], [0, np.inf], [2, 0]]), y), "expected finite features, got inf at X[2, 1]"),
         ((np.zeros((4, 1)), [1.0, 2.0, np.nan, 1.0]), "expected finite labels"),
         ((np.zeros((4, 1)), [1, "a", 2, None]), "expected labels that are all numbers or all text"),
-        ((np.ma.masked_equal(np.arange(4.0)[:, None], 3), y), "expected finite features, got missing"),
+        ((np.ma.masked_equal(np.arange(4.0)[:, None], 3), y), "expected finite features, got nan at X[3, 0]"),
         ((np.zeros((4, 1)), np.ma.masked_equal([1, 0, 1, 3], 3)), "expected finite labels, got missing"),
         (
             (np.zeros((4, 1)), np.ma.masked_equal(["a", "b", "a", "c"], "c")),
@@ -500,6 +540,7 @@ def test_data_that_cannot_be_used(here, frame):
         with pytest.raises(DataError) as raised:
             opauc_bench.run(EXPERIMENT, data={"mine": pair}, out="r")
         assert raised.value.message.startswith("data['mine']: ")
+        assert "--" not in raised.value.hint
         assert message in raised.value.message
     for source, message in [
         ({"missing": "foo"}, "source: missing: expected"),
@@ -518,6 +559,8 @@ def test_data_that_cannot_be_used(here, frame):
         ({"data": {"mine": np.eye(2)}, "out": "r"}, r"data\['mine'\]: expected a pair"),
         ({"data": {"german": (np.eye(2), [0, 1])}, "out": "r"}, "the packaged catalogue has a dataset of this name"),
         ({"out": "r"}, "unknown dataset 'mine'"),
+        ({"data": [(np.eye(2), [0, 1])], "out": "r"}, "data: expected a dict of datasets by name"),
+        ({"data": {1: (np.eye(2), [0, 1])}, "out": "r"}, "data: expected a dict of datasets by name"),
     ]:
         with pytest.raises(ConfigError, match=message):
             opauc_bench.run(EXPERIMENT, **arguments)

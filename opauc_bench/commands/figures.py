@@ -40,7 +40,9 @@ def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
     if not any(record for found in pairs.values() for _, record in found):
         raise ResultsError(f"{session.folder}: no records of this experiment", shell_command(session, "run"))
     expected = experiment.protocol.n_repetitions
-    cells = {place: _cell(found, expected, missing_because(recorded, found)) for place, found in pairs.items()}
+    cells = {
+        place: _cell(found, expected, missing_because(recorded, place[0], found)) for place, found in pairs.items()
+    }
     columns = [
         Column(
             column.key,

@@ -86,6 +86,8 @@ def run(
         content, path = _plain(experiment), Path(f"{Path(out).name}.yaml")
     else:
         path = find_config(os.fspath(experiment))
+    if data is not None and not (isinstance(data, Mapping) and all(isinstance(name, str) for name in data)):
+        raise ConfigError("data: expected a dict of datasets by name", "data={'mine': (X, y)}")
     own = _OwnData(dict(data or {}))
     session = Session.of_experiment(
         path, content, own.enter if data else None, out=Path(out) if out else None, sources=Sources.from_environment()
@@ -136,7 +138,8 @@ class _OwnData:
             try:
                 self.arrays[name], digest = rows_in_memory(*pair, settings)
             except OpaucBenchError as error:
-                raise type(error)(f"data[{name!r}]: {error.message}", error.hint) from None
+                hint = "" if error.hint.startswith("--") else error.hint  # an option of `train`
+                raise type(error)(f"data[{name!r}]: {error.message}", hint) from None
             kept = {key: settings[key] for key in ("positive", *ROW_METADATA) if key in settings}
             catalogue[name] = {**entry, "source": {"memory": digest} | kept}
         return {**content, "catalogue": catalogue}

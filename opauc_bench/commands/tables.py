@@ -47,7 +47,9 @@ def build_report(
         datasets=list(rows),
         columns=[Column(column.key, titles[column.key]) for column in session.columns if column.key in keys],
         cells={
-            place: _cell(pairs, protocol.n_repetitions, missing_because(recorded, pairs), protocol.table_metrics)
+            place: _cell(
+                pairs, protocol.n_repetitions, missing_because(recorded, place[0], pairs), protocol.table_metrics
+            )
             for place, pairs in cells.items()
         },
         reference=experiment.reference,
@@ -94,14 +96,15 @@ def _origins(column: str, cells: Cells) -> list[str]:
     return origin_notes(filter(None, (getattr(record.outcome, "learner_info", {}).get("note") for record in kept)))
 
 
-def missing_because(recorded: Recorded, pairs: list[Pair]) -> str | None:
-    """Why tasks cannot have records, or None, also if one of them has a record."""
+def missing_because(recorded: Recorded, row: str, pairs: list[Pair]) -> str | None:
+    """Why the tasks of a row cannot have records, or None, also if one of them has a record."""
     if any(record is not None for _, record in pairs):
         return None
-    if not pairs:
-        return "left_out"
-    if any(task.dataset in recorded.unavailable for task, _ in pairs):
+    dataset = recorded.session.experiment.rows[row]
+    if dataset in recorded.unavailable:
         return "unavailable"
+    if not pairs:
+        return "left_out" if dataset in recorded.manifest.datasets else None  # of other data the size is not known
     return "too_large" if any(recorded.exceeds_memory(task) for task, _ in pairs) else None
 
 

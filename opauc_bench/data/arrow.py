@@ -111,7 +111,10 @@ class ArrowTable:
                     partial(_text, batch, schema.categories),
                 ),
                 labels,
-                {name: ["" if one is None else str(one) for one in columns[name].to_pylist()] for name in aside},
+                {
+                    name: ["" if one is None or one != one else str(one) for one in columns[name].to_pylist()]
+                    for name in aside
+                },
                 n_before + 1 + np.arange(batch.num_rows),
                 [Problem(row, problems[row]) for row in sorted(problems)],
             )

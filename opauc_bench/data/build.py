@@ -133,6 +133,8 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
     def fill(folder: Path) -> Filled:
         if entry.has_own_data:
             own = OwnData(entry, raw)
+            for remark in own.remarks:
+                notify(f"{entry.name}: {remark}")
             y, facts = arrange(own.entry, form, own.blocks(), folder)
             metadata = own.metadata()
             facts |= own.facts
@@ -165,14 +167,16 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> D
         hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
     elif entry.has_own_data and error.hint.startswith("--"):
         ways = ["correct the file"] if raw else []
-        if error.message.endswith("got nothing"):
-            ways.append("set 'missing: mean' or 'missing: indicator'")
-        elif "expected a number" in error.message:
-            ways.append("name the column under 'categorical'")
-        if error.hint.startswith("--drop"):
-            ways.append("list the column under 'drop'")
-        if "--skip-bad-rows" in error.hint:
-            ways.append("set 'skip_bad_rows: true'")
+        options = {
+            "--missing": "set 'missing: mean' or 'missing: indicator'",
+            "--categorical COLUMN": "name the column under 'categorical'",
+            "--drop ": "list the column under 'drop'",
+            "--skip-bad-rows": "set 'skip_bad_rows: true'",
+        }
+        if "takes one of" in error.hint:  # a column that is not there
+            ways = [f"correct '{error.hint.split()[0].removeprefix('--')}'"]
+        else:
+            ways += [way for option, way in options.items() if option in error.hint]
         hint = f"{', or '.join(ways)} under 'source' of the entry in {entry.catalogue}"
     elif in_own_file or (raw and all(copy.origin for copy in raw)):
         hint = f"correct the file, or the entry in {entry.catalogue}; the same command reads changed files again"

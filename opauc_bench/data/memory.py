@@ -79,8 +79,11 @@ def rows_of(X: Any, y: Any) -> Block:
         y = y.astype(np.float64)
     if X.ndim != 2 or y.shape != X.shape[:1] or not len(y):
         raise ValueError(f"expected rows of features and a label for each, got the shapes {X.shape} and {y.shape}")
-    if not np.isfinite(X.data if issparse(X) else X).all():
-        raise ValueError("expected finite features, got missing or infinite ones")
+    if not np.isfinite(values := X.data if issparse(X) else X).all():
+        first = int(np.argmin(np.isfinite(values)))
+        entries = X.tocoo() if issparse(X) else None
+        row, column = (entries.row[first], entries.col[first]) if entries is not None else divmod(first, X.shape[1])
+        raise ValueError(f"expected finite features, got {X[row, column]} at X[{row}, {column}]")
     if y.dtype.kind in "biuf":
         y = y.astype(np.float64)
         if not np.isfinite(y).all():

@@ -17,7 +17,7 @@ from .formats import count_features
 from .inputs import RowChunk, Source
 from .memory import MemoryRows, rows_of
 from .metadata import Encoded, encode
-from .schema import ColumnOptions
+from .schema import ColumnOptions, listing
 
 __all__ = ["OwnData", "TableData", "counted"]
 
@@ -43,6 +43,8 @@ class TableData:
         Rows that were left out.
     schema : Schema or None
         None for svmlight files.
+    remarks : list of str
+        What the user should know: columns and rows that were left out.
 
     Raises
     ------
@@ -70,7 +72,7 @@ class TableData:
                 if chunk.X.shape[1] > len(used):
                     used = np.concatenate([used, np.zeros(chunk.X.shape[1] - len(used), dtype=bool)])
                 used[chunk.X.indices] = True
-            self.schema, self.n_skipped = source.schema_so_far, source.n_skipped
+            self.schema, self.n_skipped, self.remarks = source.schema_so_far, source.n_skipped, source.remarks()
         if self.schema is None:
             used[:] = True
         else:
@@ -103,6 +105,8 @@ class OwnData:
         The same, with sizes and scaling.
     facts : dict
         For the manifest: the columns, and the number of rows that were left out.
+    remarks : list of str
+        For the user: how many columns are numbers and how many categories, and what was left out.
 
     Raises
     ------
@@ -116,6 +120,7 @@ class OwnData:
         assert entry.source is not None
         self._source, self._files = entry.source, files
         self.facts: dict[str, Any] = {}
+        self.remarks: list[str] = []
         self._columns = {name: getattr(entry.source, name) for name in ROW_METADATA if getattr(entry.source, name)}
         self._texts: dict[str, list[str]] = {name: [] for name in self._columns}
         self._places: list[tuple[int, Callable[[int], str]]] = []
@@ -179,10 +184,13 @@ class OwnData:
         if table.n_skipped:
             self.facts["rows_left_out"] = table.n_skipped
         if table.schema is not None:
-            self.facts["columns"] = {
-                "numbers": list(table.schema.numbers),
-                "categories": list(table.schema.categories),
-            }
+            numbers, categories = list(table.schema.numbers), list(table.schema.categories)
+            self.facts["columns"] = {"numbers": numbers, "categories": categories}
+            self.remarks.append(
+                f"{len(numbers)} column{'s' * (len(numbers) != 1)} of numbers, {len(categories)} of categories"
+                + (f": {listing(categories)}" if categories else "")
+            )
+        self.remarks += table.remarks
         return table
 
     def _place(self, row: int) -> str:
@@ -201,6 +209,8 @@ class OwnData:
                 arrays = {name: archive[name] for name in archive.files}
         except Exception as error:  # many kinds, for damage and other formats
             reason = getattr(error, "strerror", None) or error
+            if "allow_pickle" in str(error):
+                reason = "it is no .npz archive, or has arrays of Python objects"
             raise DataError(f"{file.place}: {expected}; it cannot be read ({reason})") from None
         if "y" not in arrays or not ("X" in arrays or {"data", "indices", "indptr", "shape"} <= set(arrays)):
             raise DataError(f"{file.place}: {expected}, got {', '.join(sorted(arrays)) or 'none'}")
@@ -219,10 +229,14 @@ class OwnData:
             key = self._columns[name]
             if key not in arrays or arrays[key].shape != block.labels.shape:
                 raise DataError(f"{file.place}: expected an array {key!r} with a value per row ({name})")
-            if arrays[key].dtype.kind == "f" and np.isnan(arrays[key]).any():
-                row = int(np.argmax(np.isnan(arrays[key])))
-                raise DataError(f"{file.place}: {key}[{row}]: expected a value per row ({name}), got nan")
-            texts += map(str, arrays[key].tolist())
+            values = arrays[key]
+            if values.dtype.kind == "M":
+                values = values.astype("datetime64[us]")  # finer ones would become whole numbers
+            absent = np.flatnonzero(values != values)  # NaN and NaT
+            if len(absent):
+                found = values[absent[0]]
+                raise DataError(f"{file.place}: {key}[{absent[0]}]: expected a value per row ({name}), got {found}")
+            texts += map(str, values.tolist())
         return block
 
 
