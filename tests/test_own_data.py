@@ -494,6 +494,8 @@ def test_a_number_of_features_that_is_given(tmp_path):
         padded = dense(prepared(tmp_path, {"svmlight": str(tmp_path / "t.svm")}, n_features=4, scaling=scaling))
         plain = dense(prepared(tmp_path, {"svmlight": str(tmp_path / "t.svm")}, scaling=scaling))
         np.testing.assert_array_equal(padded, np.hstack([plain, np.zeros((4, 2))]))
+    (tmp_path / "huge.svm").write_text("1 2000000000:1\n0 5:1\n1 7:1\n0 8:2\n")  # takes memory for its values only
+    assert prepared(tmp_path, {"svmlight": str(tmp_path / "huge.svm")}, scaling="none").X.shape == (4, 2_000_000_000)
     files = [{"name": "t.svm", "urls": [str(tmp_path / "wide.svm")]}]
     (tmp_path / "wide.svm").write_text("1 1:1 20:2\n0 1:3 40:4\n1 1:5\n0 20:1\n")
     entry = {"format": "svmlight", "files": files, "title": "t", "positive": [1], "scaling": "none", "range": None}

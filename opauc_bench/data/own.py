@@ -65,20 +65,20 @@ class TableData:
         hints = "train" if all(isinstance(file, str) for file in files) else "none"
         self._open = partial(Source, files, options, format, skip_bad_rows=skip_bad_rows, names=names, hints=hints)
         self._zero_based = zero_based
-        self.n_rows, used = 0, np.zeros(0, dtype=bool)
+        self.n_rows, self.n_features, used = 0, 0, np.zeros(0, dtype=bool)
         with contextlib.closing(self._open()) as source:
             for chunk in source.chunks(zero_based=zero_based):
                 self.n_rows += chunk.X.shape[0]
-                if chunk.X.shape[1] > len(used):
-                    used = np.concatenate([used, np.zeros(chunk.X.shape[1] - len(used), dtype=bool)])
-                used[chunk.X.indices] = True
+                self.n_features = max(self.n_features, chunk.X.shape[1])
+                if source.is_table:
+                    used = np.concatenate([used, np.zeros(self.n_features - len(used), dtype=bool)])
+                    used[chunk.X.indices] = True
             self.schema, self.n_skipped, self.remarks = source.schema_so_far, source.n_skipped, source.remarks()
-        if self.schema is None:
-            used[:] = True
-        else:
+        self._numbers: np.ndarray | None = None  # those of the features of a table
+        if self.schema is not None:
             used[: len(self.schema.numbers)] = True
-        self._numbers = (np.cumsum(used) - 1).astype(np.int32)
-        self.n_features = int(used.sum())
+            self._numbers = (np.cumsum(used) - 1).astype(np.int32)
+            self.n_features = int(used.sum())
 
     def chunks(self) -> Iterator[RowChunk]:
         """Yield the rows."""
@@ -87,7 +87,8 @@ class TableData:
         with contextlib.closing(self._open(schema=self.schema, fixed_means=True)) as source:
             for chunk in source.chunks(zero_based=self._zero_based):
                 X = chunk.X
-                arrays = (X.data, self._numbers[X.indices], X.indptr)
+                indices = X.indices if self._numbers is None else self._numbers[X.indices]
+                arrays = (X.data, indices, X.indptr)
                 yield chunk._replace(X=csr_matrix(arrays, shape=(X.shape[0], self.n_features)))
 
 
