@@ -256,7 +256,7 @@ def test_check_links_asks_each_address_once(server, command, tmp_path):
     assert sorted(path for path, _ in server.asked) == ["/away", "/file"]
     done = command("data", "check-links", "one", "three", "--catalogue", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 3
-    assert done.stdout.splitlines()[-2:] == ["1 of 3 addresses answer", "no address answers for one three.txt"]
+    assert done.stdout.splitlines()[-2:] == ["1 of 3 addresses answer", "no address answers for three three.txt"]
 
 
 def test_check_links_of_datasets_without_addresses(command, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import DataError, DataUnavailable, ZeroIndexError
 from .arrange import arrange, collect
 from .cache import RawFile, is_local, locked
-from .catalogue import DatasetEntry, Form
+from .catalogue import DatasetEntry, FileSpec, Form
 from .content import Block
 from .fetch import fetch_form
 from .formats import read_blocks
@@ -124,6 +124,30 @@ def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: boo
 
 def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> Dataset:
     form, raw = _fetch_any(entry, sources, notify, fresh)
+    try:
+        return _arranged(entry, form, raw, sources, notify)
+    except DataUnavailable:
+        raise
+    except DataError as error:
+        if not any(_may_be_outdated(file, copy) for file, copy in zip(form.all_files, raw)):
+            raise
+        notify(f"{entry.name}: the files in the cache cannot be used; fetching them again")
+        hashes = [copy.sha256 for copy in raw]
+        try:
+            form, raw = _fetch_any(entry, sources, notify, fresh=True)
+        except DataError:
+            raise error from None
+        if [copy.sha256 for copy in raw] == hashes:
+            raise
+        return _arranged(entry, form, raw, sources, notify)
+
+
+def _may_be_outdated(file: FileSpec, copy: RawFile) -> bool:
+    """Whether the source of a cached file may have another one now; copies of local files have been compared."""
+    return not copy.is_new and copy.source not in ("file", "unknown") and copy.sha256 != file.sha256
+
+
+def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sources, notify: Notify) -> Dataset:
     kind = form.source.kind if form.source else ""
     notify(f"{entry.name}: reading {', '.join(file.name for file in raw) or form.source.sklearn or 'arrays'}")
     files = [{"name": form.source.sklearn, "source": "scikit-learn"}] if kind == "sklearn" else []
@@ -151,10 +175,6 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
     except DataUnavailable:
         raise
     except DataError as error:
-        for file, copy in zip(form.all_files, raw):
-            # Files that the user put into the cache by hand are not removed.
-            if file.sha256 not in (None, copy.sha256) and copy.source != "unknown":
-                copy.discard()
         raise _with_places(entry, raw, error) from None
 
 
@@ -164,7 +184,7 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> D
     if isinstance(error, ZeroIndexError):
         hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
     elif entry.has_own_data and error.hint.startswith("--"):
-        ways = ["correct the file"] if raw else []
+        ways = [f"correct the file{'' if all(copy.origin for copy in raw) else ' at its source'}"] if raw else []
         if error.message.endswith("got nothing"):
             ways.append("set 'missing: mean' or 'missing: indicator'")
         elif "expected a number" in error.message:
@@ -173,7 +193,7 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> D
             ways.append("list the column under 'drop'")
         if "--skip-bad-rows" in error.hint:
             ways.append("set 'skip_bad_rows: true'")
-        hint = f"{', or '.join(ways)} under 'source' of the entry in {entry.catalogue}"
+        hint = f"{', or '.join(ways)} under 'source' of the entry in {entry.catalogue}; the same command reads it again"
     elif in_own_file or (raw and all(copy.origin for copy in raw)):
         hint = f"correct the file, or the entry in {entry.catalogue}; the same command reads changed files again"
     else:

@@ -31,16 +31,12 @@ class RawFile:
     confirmed: bool  # whether the content is known to be that of the official file
     source: str  # the official address, "mirror", "file" (a local address), or "unknown" (put into the cache by hand)
     origin: Path | None = None  # the user's own file of which this is a copy, if it still exists
+    is_new: bool = False  # whether it was fetched just now
 
     @property
     def place(self) -> Path:
         """The path for messages: a user's own file is corrected where it is, not in the cache."""
         return self.origin or self.path
-
-    def discard(self) -> None:
-        """Delete the file and its note, so that the next fetch asks the sources again."""
-        self.path.unlink(missing_ok=True)
-        _note_path(self.path.parent, self.name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class LocalFile:
 
     @property
     def folder(self) -> Path:
-        """The dataset's folder of downloaded files; entries with a base share that of the base."""
+        """The dataset's folder of downloaded files; entries that use files of their base share that of the base."""
         return self.sources.cache / self.entry.home / "raw"
 
     @property
@@ -97,24 +93,34 @@ class LocalFile:
 
     @property
     def has_changed(self) -> bool:
-        """Whether a file that was copied from a ``file://`` address has other content there now.
+        """Whether the cache's copy is not the file of the entry, as far as that can be seen without the network."""
+        return bool(self.outdated)
 
-        Users edit their own files. Nor is the copy used for a file at another address that does not exist: two
-        catalogues may use the same dataset name.
+    @property
+    def outdated(self) -> str:
+        """Why the cache's copy is not the file of the entry; empty if it is.
+
+        Users edit their own files and the addresses of an entry, and two catalogues may use the same dataset name.
         """
-        note = {} if self.file.confirmed else self.note
-        if note.get("source") != "file":
-            return False
-        origin = self.origin
+        if self.file.confirmed:
+            return ""
+        note, origin = self.note, self.origin
+        source = note.get("source")
+        if source is None:  # put into the cache by hand, or removed with its note
+            return f"{origin} has not been read" if origin and not self.cached else ""
+        elsewhere = f"a file of this name, but from another address ({note.get('origin', source)})"
+        if source != "file":
+            is_known = self.file.sha256 is not None and self.file.sha256 == note.get("sha256")
+            from_mirror = source == "mirror" and (origin is None or note.get("origin") in self.sources.mirrors)
+            return "" if is_known or from_mirror or source in self.file.urls else elsewhere
         if origin is None:
-            known = note.get("origin")
-            return known is not None and known not in map(str, self._addresses)
+            return "" if note.get("origin") in (None, *map(str, self._addresses)) else elsewhere
         if note.get("stamp") == stamp_of(origin) and note.get("origin", str(origin)) == str(origin):
-            return False
-        try:
-            return digest(origin, self.limit)[0] != note.get("sha256")
-        except DataError:  # reported when the file is fetched
-            return True
+            return ""
+        with contextlib.suppress(DataError):  # reported when the file is fetched
+            if digest(origin, self.limit)[0] == note.get("sha256"):
+                return ""
+        return f"{origin} has changed since it was read"
 
     @property
     def note(self) -> dict[str, str]:
@@ -123,7 +129,7 @@ class LocalFile:
             note = json.loads(_note_path(self.folder, self.file.name).read_text("utf-8"))
         except (OSError, ValueError, RecursionError):
             return {}
-        return note if isinstance(note, dict) else {}
+        return note if isinstance(note, dict) and all(isinstance(value, str) for value in note.values()) else {}
 
     def write_note(self, note: dict[str, str]) -> None:
         with part_file(self.folder) as part:

@@ -353,7 +353,7 @@ class DatasetEntry(Form):
 
     @property
     def home(self) -> str:
-        """The dataset in whose folder the files are kept: its own name, or that of its base."""
+        """The dataset in whose folder the files are kept: its own name, or that of the base whose files it uses."""
         return self._home or self.name
 
     @property
@@ -466,8 +466,17 @@ def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry
     entries = {}
     for name, entry in document.validate(_Catalogue).datasets.items():
         entries[name] = entry.model_copy(update={"name": name})
-        entries[name]._home = entry.base or name
+    _share_folders(entries, others)
     return entries
+
+
+def _share_folders(entries: dict[str, DatasetEntry], others: dict[str, DatasetEntry]) -> None:
+    """Let entries keep their files in the folder of their base, unless all files of their rows are others."""
+    for entry in entries.values():
+        if entry.base is not None:
+            base = (others | entries)[entry.base]
+            if not entry.data_files or set(base.data_files) & set(entry.data_files):
+                entry._home = base.name
 
 
 def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path: Path) -> dict[str, DatasetEntry]:
@@ -491,7 +500,8 @@ def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path
     entries = {}
     for name, entry in found.items():
         entries[name] = entry.model_copy(update={"name": name})
-        entries[name]._home, entries[name]._file, entries[name]._in_experiment = entry.base or name, path, True
+        entries[name]._file, entries[name]._in_experiment = path, True
+    _share_folders(entries, packaged)
     return entries
 
 

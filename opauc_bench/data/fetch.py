@@ -11,7 +11,7 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -85,35 +85,35 @@ class _Fetch(LocalFile):
         for mirror in self.sources.mirrors:
             if is_remote(mirror):
                 base = f"{mirror.rstrip('/')}/{self.entry.home}/{self.file.name}"
-                yield f"mirror {mirror}", partial(self._from_web, [base + suffix for suffix in SUFFIXES], "mirror")
+                addresses = [base + suffix for suffix in SUFFIXES]
+                yield f"mirror {mirror}", partial(self._from_web, addresses, "mirror", mirror)
             else:
-                yield f"mirror {mirror}", partial(self._from_mirror, local_path(mirror))
+                yield f"mirror {mirror}", partial(self._from_mirror, mirror)
         for url in self.file.urls:
             if is_remote(url):
-                yield url, partial(self._from_web, [url], url)
+                yield url, partial(self._from_web, [url], url, url)
             else:
-                yield str(local_path(url)), partial(self._from_path, local_path(url), "file")
+                yield str(local_path(url)), partial(self._from_path, local_path(url), "file", str(local_path(url)))
 
     def _from_cache(self) -> RawFile:
         if self.cached is None:
             raise Missing("not found")
-        if self.has_changed:
-            if self.origin is None:
-                raise Missing(f"a file of this name, but from another address ({self.cached})")
-            self._say(f"{self.origin} has changed since it was read")
-            raise Missing("older than the file at its address")
+        if outdated := self.outdated:
+            self._say(outdated)
+            raise Missing(outdated)
         return self.check_cached(self.cached)
 
-    def _from_mirror(self, mirror: Path) -> RawFile:
-        if not mirror.is_dir():
-            self._say(f"the mirror {mirror} is not a folder")
+    def _from_mirror(self, mirror: str) -> RawFile:
+        folder = local_path(mirror)
+        if not folder.is_dir():
+            self._say(f"the mirror {folder} is not a folder")
             raise Missing("no such folder")
-        path = self.in_mirror(mirror)
+        path = self.in_mirror(folder)
         if path is None:
             raise Missing(f"no {self.entry.home}/{self.file.name}")
-        return self._from_path(path, "mirror")
+        return self._from_path(path, "mirror", mirror)
 
-    def _from_path(self, path: Path, source: str) -> RawFile:
+    def _from_path(self, path: Path, source: str, origin: str) -> RawFile:
         if not path.is_file():
             raise Missing("a folder, expected a file" if path.is_dir() else "no such file")
         with part_file(self.folder) as part:
@@ -122,9 +122,9 @@ class _Fetch(LocalFile):
                 shutil.copyfile(path, part)
             except PermissionError as error:
                 raise Missing(f"{path}: {error.strerror}") from None
-            return self._accept(part, source, path, {"stamp": stamp, "origin": str(path)} if source == "file" else {})
+            return self._accept(part, path, {"source": source, "origin": origin, "stamp": stamp})
 
-    def _from_web(self, addresses: list[str], source: str) -> RawFile:
+    def _from_web(self, addresses: list[str], source: str, origin: str) -> RawFile:
         if self.sources.offline:
             raise Missing("not tried, offline")
         limit = self.limit if self.file.member is None else _LARGEST_ARCHIVE
@@ -145,11 +145,11 @@ class _Fetch(LocalFile):
                     if not error.answered:
                         break
                 else:
-                    return self._accept(part, source, address, {})
+                    return self._accept(part, address, {"source": source, "origin": origin})
         raise Missing("; ".join(dict.fromkeys(reasons)))
 
-    def _accept(self, part: Path, source: str, shown: Path | str, known: dict[str, str]) -> RawFile:
-        """Verify a new file and move it to its place, with a note of what is known of it."""
+    def _accept(self, part: Path, shown: Path | str, note: dict[str, str]) -> RawFile:
+        """Verify a new file and move it to its place, with a note of where it came from."""
         try:
             if self.file.member is not None:
                 _extract(part, self.file.member, self.limit)
@@ -161,8 +161,8 @@ class _Fetch(LocalFile):
         os.replace(part, target)
         for other in {self.folder / (self.file.name + suffix) for suffix in SUFFIXES} - {target}:
             other.unlink(missing_ok=True)
-        self.write_note({"sha256": sha256, "source": source, **known})
-        return self.raw(target, sha256, source)
+        self.write_note({"sha256": sha256, **note})
+        return replace(self.raw(target, sha256, note["source"]), is_new=True)
 
     def _failure(self, attempts: list[str], found_wrong: bool) -> DataError:
         entry, file = self.entry, self.file

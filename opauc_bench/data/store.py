@@ -113,17 +113,24 @@ def _content_of(file: FileSpec) -> list[Any]:
 def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
     """Return the prepared dataset of the cache, or None; downloads and parses nothing.
 
-    Damaged folders are ignored, and so are folders whose ``file://`` origin has changed; `prepare` replaces them. If
-    files without a known hash gave several sets of arrays, the newest is returned.
+    Damaged folders are ignored, and so are those of other files than the cache has now, or should have; `prepare`
+    replaces them. If the cache's files are not known, the newest folder is returned.
     """
     for form in entry.forms:
-        if any(file.has_changed for file in local_files(entry, form, sources)):
+        files = local_files(entry, form, sources)
+        if any(file.has_changed for file in files):
             continue
-        folders = prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-*")
+        hashes = [file.note.get("sha256") for file in files]
+        content = "*" if None in hashes else _content_key(hashes)
+        folders = prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-{content}")
         for folder in sorted(folders, key=_age):
             with contextlib.suppress(DataError):
                 return open_prepared(folder)
     return None
+
+
+def _content_key(hashes: list[str]) -> str:
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:8]
 
 
 def _age(folder: Path) -> float:
@@ -244,8 +251,7 @@ def write_prepared(
         meta["seal"] = _seal(json.loads(json.dumps(meta)))
         (new / META).write_text(json.dumps(meta, indent=1), "utf-8")
         new.chmod(0o755)
-        content = hashlib.sha256(" ".join(file.sha256 for file in raw).encode()).hexdigest()
-        final = parent / f"{recipe_key(entry, form)}-{content[:8]}"
+        final = parent / f"{recipe_key(entry, form)}-{_content_key([file.sha256 for file in raw])}"
         if final.exists():
             os.rename(final, Path(tempfile.mkdtemp(prefix=".new-", dir=parent)) / "old")
         os.rename(new, final)
