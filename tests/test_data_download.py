@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from opauc_bench.commands import terminal
-from opauc_bench.data import Sources, ask, prepare
+from opauc_bench.data import Sources, ask, load_catalogue, prepare
 from opauc_bench.data import download as download_module
 from opauc_bench.data.catalogue import DatasetEntry, FileSpec
 from opauc_bench.data.download import Missing, download
@@ -89,8 +89,9 @@ def get(server, folder, limit=1 << 20, notify=lambda text: None):
     return download(f"{server.url}/file", folder, limit, "toy: file", notify).read_bytes()
 
 
-def entry_of(*urls, member=None):
-    file = FileSpec(name="toy.txt", sha256=hashlib.sha256(TEXT).hexdigest(), confirmed=True, urls=urls, member=member)
+def entry_of(*urls, member=None, known=True):
+    known = {"sha256": hashlib.sha256(TEXT).hexdigest(), "confirmed": True} if known else {}
+    file = FileSpec(name="toy.txt", urls=urls, member=member, **known)
     sizes = {"n_samples": 4, "n_features": 2, "scaling": "none"}
     return DatasetEntry(name="toy", title="Toy", format="svmlight", files=(file,), positive=(1,), **sizes)
 
@@ -183,6 +184,48 @@ def test_an_address_may_serve_the_member_itself(server, tmp_path):
     assert prepare(entry, Sources(tmp_path)).X.shape == (4, 2)
 
 
+def tarred(files, mode="w"):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("packed", [zipped, tarred])
+def test_the_exact_path_of_a_member_is_preferred(server, tmp_path, packed):
+    files = {"backup/toy.dat": b"other", "old/data/toy.dat": b"other", "data/toy.dat": TEXT}
+    server.files["/a"] = packed(files)
+    assert prepare(entry_of(f"{server.url}/a", member="data/toy.dat"), Sources(tmp_path / "1")).X.shape == (4, 2)
+    with pytest.raises(DataError, match=r"toy\.dat in the archive, found 3: backup/toy\.dat, old/data/toy"):
+        prepare(entry_of(f"{server.url}/a", member="toy.dat"), Sources(tmp_path / "2"))
+    with pytest.raises(DataError, match=r"else\.dat in the archive, found none of: backup/toy\.dat"):
+        prepare(entry_of(f"{server.url}/a", member="else.dat"), Sources(tmp_path / "3"))
+    server.files["/a"] = packed(files | {"./toy.dat" if packed is tarred else "toy.dat": TEXT})
+    assert prepare(entry_of(f"{server.url}/a", member="toy.dat"), Sources(tmp_path / "4")).X.shape == (4, 2)
+
+
+def test_a_zip_archive_without_its_end_is_damaged(server, tmp_path):
+    server.files["/a.zip"] = zipped({"toy.dat": TEXT})[:-30]
+    with pytest.raises(DataError, match="the archive is truncated or damaged"):
+        prepare(entry_of(f"{server.url}/a.zip", member="toy.dat", known=False), Sources(tmp_path))
+
+
+@pytest.mark.parametrize("member", ["toy.dat", None])
+def test_an_archive_that_is_not_unpacked_is_no_data(tmp_path, member):
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "toy.tar.zst"
+    path.write_bytes(pyarrow.compress(tarred({"toy.dat": TEXT}), "zstd", asbytes=True))
+    with pytest.raises(DataError, match=r"toy\.tar\.zst: expected data, got a \.zip or \.tar archive"):
+        prepare(entry_of(path.as_uri(), member=member, known=False), Sources(tmp_path))
+    (tmp_path / "toy.zip").write_bytes(zipped({"toy.csv": b"a,label\n1,2\n"}))
+    own = load_catalogue({"mine": {"source": {"csv": str(tmp_path / "toy.zip"), "label": "label"}}})["mine"]
+    with pytest.raises(DataError, match=r"toy\.zip: expected data, got a \.zip or \.tar archive"):
+        prepare(own, Sources(tmp_path))
+
+
 @pytest.mark.parametrize("damage", ["truncated", "changed", "other member", "huge"])
 def test_bad_zip_archives_are_errors(server, tmp_path, damage):
     files = {"toy.dat" if damage != "other member" else "else.dat": bytes(3 << 20) if damage == "huge" else TEXT * 40}
@@ -198,8 +241,6 @@ def test_bad_zip_archives_are_errors(server, tmp_path, damage):
 
 
 def test_no_address_of_the_catalogue_is_an_archive_without_member():
-    from opauc_bench.data import load_catalogue
-
     for entry in load_catalogue().values():
         for form in entry.forms:
             for file in form.all_files:
@@ -281,10 +322,5 @@ def test_a_terminal_shows_a_bar(server, tmp_path, monkeypatch):
 
 
 def test_tar_archives_are_still_read(server, tmp_path):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        info = tarfile.TarInfo("a/toy.dat")
-        info.size = len(TEXT)
-        archive.addfile(info, io.BytesIO(TEXT))
-    server.files["/a.tar.gz"] = buffer.getvalue()
+    server.files["/a.tar.gz"] = tarred({"a/toy.dat": TEXT}, "w:gz")
     assert prepare(entry_of(f"{server.url}/a.tar.gz", member="toy.dat"), Sources(tmp_path)).X.shape == (4, 2)

@@ -26,6 +26,7 @@ from .sources import Notify, Sources, is_remote, local_path
 __all__ = ["fetch_form"]
 
 _LARGEST_ARCHIVE = 1 << 32  # bytes
+_SHOWN = 8  # names of files in an archive
 
 
 def fetch_form(entry: DatasetEntry, form: Form, sources: Sources, notify: Notify, fresh: bool = False) -> list[RawFile]:
@@ -180,9 +181,15 @@ class _Fetch(LocalFile):
         return DataUnavailable(f"{entry.name}: {file.name}: unavailable{asked}", hint)
 
 
+def _is_zip(path: Path) -> bool:
+    """Whether this is a .zip archive, possibly without its end, by which Python knows it."""
+    with path.open("rb") as stream:
+        return stream.read(4) == b"PK\3\4" or zipfile.is_zipfile(path)
+
+
 def _is_archive(path: Path) -> bool:
     try:
-        return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
+        return _is_zip(path) or tarfile.is_tarfile(path)
     except (ValueError, OverflowError, OSError, *DAMAGED):  # tarfile does not catch all errors of damaged archives
         return False
 
@@ -213,20 +220,24 @@ def _extract(part: Path, member: str, limit: int) -> None:
 
 @contextlib.contextmanager
 def _member(part: Path, member: str, limit: int) -> Iterator[BinaryIO]:
-    """Open the first file of that name in a .zip or .tar archive; DataError if it is absent or too large."""
+    """Open the file at that path in a .zip or .tar archive, or the only one whose path ends with it, else DataError."""
     with contextlib.ExitStack() as opened:
-        if zipfile.is_zipfile(part):
+        found: dict[str, tuple[int, Callable[[], BinaryIO | None]]]
+        if _is_zip(part):
             zipped = opened.enter_context(zipfile.ZipFile(part))
-            found = ((info.filename, info.file_size, partial(zipped.open, info)) for info in zipped.infolist())
+            infos = (info for info in zipped.infolist() if not info.is_dir())
+            found = {info.filename: (info.file_size, partial(zipped.open, info)) for info in infos}
         else:
             tar = opened.enter_context(tarfile.open(part))
-            found = ((info.name, info.size, partial(tar.extractfile, info)) for info in tar if info.isfile())
-        name_ends = f"/{member}"
-        size, open_member = next(
-            ((size, how) for name, size, how in found if f"/{name}".endswith(name_ends)), (0, None)
-        )
-        if open_member is None:
-            raise DataError(f"{part}: expected a file {member} in the archive, found none")
+            files = (info for info in tar if info.isfile())
+            found = {info.name.removeprefix("./"): (info.size, partial(tar.extractfile, info)) for info in files}
+        names = [member] if member in found else [name for name in found if name.endswith(f"/{member}")]
+        if len(names) != 1:
+            expected = f"expected a file {member} in the archive, found {len(names) or 'none'}"
+            shown = names or list(found)
+            more = ", ..." if len(shown) > _SHOWN else ""
+            raise DataError(f"{part}: {expected}{' of' if not names else ''}: {', '.join(shown[:_SHOWN])}{more}")
+        size, open_member = found[names[0]]
         if size > limit:
             raise DataError(f"{part}: expected {member} of at most {limit:,} bytes, got {size:,}")
         yield opened.enter_context(open_member())
