@@ -1,5 +1,6 @@
 """Transfers from a local server: what is kept of an interrupted one, further addresses, archives, and check-links."""
 
+import bz2
 import gzip
 import hashlib
 import io
@@ -32,6 +33,9 @@ class Server:
         self.most: list[int] = []  # bytes of the next answers, after which the connection is closed
         self.asked: list[tuple[str, str | None]] = []  # path and range
         self.kind = "application/octet-stream"
+        self.headers: dict[str, str] = {}  # further ones
+        self.heeds_if_range = True
+        self.part = len(CONTENT)  # most bytes of an answer to a range
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -41,11 +45,15 @@ class Server:
                 content = outer.files.get(self.path)
                 if content is None:
                     return self.send_error(404)
+                if self.path == "/loop":
+                    self.send_response(302)
+                    self.send_header("Location", self.path)
+                    return self.end_headers()
                 start, end, size = 0, len(content), len(content)
-                valid = self.headers.get("If-Range") in (None, outer.tag)
+                valid = not outer.heeds_if_range or self.headers.get("If-Range") in (None, outer.tag)
                 if partly := bool(wanted and outer.ranges and valid):
                     first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted).groups()
-                    start, end = int(first), int(last) + 1 if last else size
+                    start, end = int(first), int(last) + 1 if last else min(size, int(first) + outer.part)
                     if start >= size:
                         return self.send_error(416)
                 self.send_response(206 if partly else 200)
@@ -53,6 +61,8 @@ class Server:
                 self.send_header("Content-Length", str(end - start))
                 if outer.tag:
                     self.send_header("ETag", outer.tag)
+                for name, value in outer.headers.items():
+                    self.send_header(name, value)
                 if partly:
                     self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
                 self.end_headers()
@@ -103,17 +113,17 @@ def test_the_next_try_asks_for_the_rest_only(server, tmp_path):
     server.most = [100_000, 200_000]
     said = []
     assert get(server, tmp_path, notify=said.append) == CONTENT
-    assert server.ranges_asked == [None, "bytes=65536-", "bytes=262144-"], "whole pieces are kept"
+    assert server.ranges_asked == [None, "bytes=100000-", "bytes=300000-"]
     assert said == ["toy: file: going on after 0.1 MB", "toy: file: going on after 0.3 MB"]
 
 
 def test_the_next_process_goes_on(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download_module, "TRIES", 1)
     server.most = [100_000]
-    with pytest.raises(Missing, match="broke off"):
+    with pytest.raises(Missing, match=r"broke off .*; the same command goes on after 0\.1 MB"):
         get(server, tmp_path)
     assert get(server, tmp_path) == CONTENT
-    assert server.ranges_asked == [None, "bytes=65536-"]
+    assert server.ranges_asked == [None, "bytes=100000-"]
 
 
 @pytest.mark.parametrize("change", ["tag", "no tag", "no ranges"])
@@ -128,7 +138,74 @@ def test_another_version_begins_anew(server, tmp_path, monkeypatch, change):
         server.tag, server.files["/file"] = '"two"', CONTENT[::-1]
     server.ranges = change != "no ranges"
     assert get(server, tmp_path) == server.files["/file"]
-    assert server.ranges_asked == [None, None if change == "no tag" else "bytes=65536-"]
+    assert server.ranges_asked == [None, None if change == "no tag" else "bytes=100000-"]
+
+
+def test_the_rest_of_another_version_is_not_added(server, tmp_path, monkeypatch):
+    server.heeds_if_range, server.most = False, [100_000]
+    monkeypatch.setattr(download_module, "TRIES", 1)
+    with pytest.raises(Missing):
+        get(server, tmp_path)
+    monkeypatch.setattr(download_module, "TRIES", 3)
+    server.tag, server.files["/file"] = '"two"', CONTENT[::-1]
+    assert get(server, tmp_path) == CONTENT[::-1]
+    assert server.ranges_asked == [None, "bytes=100000-", None]
+
+
+def test_a_part_of_the_rest_is_not_the_file(server, tmp_path):
+    server.most, server.part = [100_000], 300_000
+    assert get(server, tmp_path) == CONTENT
+    assert server.ranges_asked == [None, "bytes=100000-", "bytes=400000-"]
+
+
+def test_transfers_that_the_server_compresses_are_read_to_their_end(server, tmp_path):
+    server.headers = {"Content-Encoding": "gzip"}
+    server.files["/toy"] = gzip.compress(TEXT)
+    entry = entry_of(f"{server.url}/toy", known=False)
+    assert prepare(entry, Sources(tmp_path / "1")).X.shape == (4, 2)
+    server.files["/toy"] = server.files["/toy"][:-10]
+    with pytest.raises(DataError, match="truncated or damaged"):
+        prepare(entry, Sources(tmp_path / "2"))
+    server.headers = {"Content-Encoding": "br"}
+    with pytest.raises(Missing, match="encoded as br, which was not asked for"):
+        get(server, tmp_path)
+
+
+# ------------------------------------------------------------------------------------------ reasons
+
+
+def reason(address, folder):
+    with pytest.raises(Missing) as caught:
+        download(address, folder, 1 << 20, "toy: file", print)
+    return str(caught.value)
+
+
+def test_permanent_failures_are_named_and_not_tried_again(server, tmp_path):
+    server.files["/loop"] = b""
+    assert reason(f"{server.url}/loop", tmp_path) == "Exceeded 30 redirects."
+    assert len(server.asked) == 31
+    assert "99999" in reason("http://127.0.0.1:99999/file", tmp_path)
+    assert "ftp://" in reason("ftp://127.0.0.1/file", tmp_path)
+    assert reason(server.url.replace("http:", "https:"), tmp_path).startswith("no secure connection (")
+
+
+def test_the_proxy_is_named_without_its_password(tmp_path, monkeypatch):
+    monkeypatch.setattr(download_module, "TRIES", 1)
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("HTTP_PROXY", "http://me:secret@127.0.0.1:9")
+    for name in ("no_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    expected = "no connection by the proxy http://127.0.0.1:9 (Connection refused)"
+    assert reason("http://localhost/file", tmp_path) == expected
+
+
+def test_a_mirror_may_answer_with_a_page_to_other_names(server, tmp_path):
+    page = b"<!DOCTYPE html><html></html>"
+    server.files |= {"/toy/toy.txt": page, "/toy/toy.txt.xz": page, "/toy/toy.txt.bz2": bz2.compress(TEXT)}
+    assert prepare(entry_of(), Sources(tmp_path / "1", (server.url,))).X.shape == (4, 2)
+    del server.files["/toy/toy.txt.bz2"]
+    with pytest.raises(DataError, match="got an HTML page"):
+        prepare(entry_of(), Sources(tmp_path / "2", (server.url,)))
 
 
 def test_weak_tags_are_no_version(server, tmp_path):
@@ -261,7 +338,11 @@ def test_asking_takes_one_byte(server):
     server.kind = "text/html; charset=utf-8"
     assert ask(f"{server.url}/file").text == "an HTML page"
     assert ask(f"{server.url}/else").text == "HTTP 404"
-    assert ask("http://127.0.0.1:9/file").text == "no connection"
+    assert ask("http://127.0.0.1:9/file").text == "no connection (Connection refused)"
+    server.kind, server.files["/empty"] = "text/plain", b""
+    assert ask(f"{server.url}/empty").text in ("an empty file", "HTTP 416")
+    server.ranges = False
+    assert ask(f"{server.url}/empty").text == "an empty file"
 
 
 CATALOGUE = """

@@ -130,6 +130,7 @@ class _Fetch(LocalFile):
             raise Missing("not tried, offline")
         limit = self.limit if self.file.member is None else _LARGEST_ARCHIVE
         reasons: list[str] = []
+        wrong: list[DataError] = []
         for address in addresses:
             with part_file(self.folder) as part:
                 try:
@@ -141,12 +142,15 @@ class _Fetch(LocalFile):
                         if self.file.member is not None and _is_archive(part):
                             self.kept[address] = self.archives.enter_context(part_file(self.folder))
                             shutil.copyfile(part, self.kept[address])
+                    return self._accept(part, address, {"source": source, "origin": origin})
                 except Missing as error:
                     reasons.append(str(error))
                     if not error.answered:
                         break
-                else:
-                    return self._accept(part, address, {"source": source, "origin": origin})
+                except DataError as error:  # a mirror may answer with a page to names that it does not have
+                    wrong.append(error)
+        if wrong:
+            raise wrong[0]
         raise Missing("; ".join(dict.fromkeys(reasons)))
 
     def _accept(self, part: Path, shown: Path | str, note: dict[str, str]) -> RawFile:
