@@ -371,13 +371,19 @@ class DatasetEntry(Form):
         return min(1.0, self.nonzero_per_row / self.width)
 
     @property
-    def catalogue(self) -> Path:
-        """The file of the entry."""
-        return self._file or packaged_catalogue()
+    def catalogue(self) -> str:
+        """The file of the entry, for messages; an experiment from Python has none."""
+        return "the experiment" if self._is_without_file else str(self._file or packaged_catalogue())
+
+    @property
+    def _is_without_file(self) -> bool:
+        return self._in_experiment and not os.path.isfile(str(self._file))
 
     @property
     def fetch_command(self) -> str:
         """The command that fetches and prepares the dataset again."""
+        if self._is_without_file:
+            return "opauc_bench.run(...)"
         if self._in_experiment:
             return shlex.join(["opauc-bench", "run", str(self._file)])
         place = () if self._file is None else ("--catalogue", str(self._file))
