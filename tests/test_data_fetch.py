@@ -1,6 +1,7 @@
 """Sources of files, their verification, and the cache."""
 
 import bz2
+import errno
 import gzip
 import hashlib
 import io
@@ -609,3 +610,45 @@ def test_own_files_of_an_entry_with_a_base_are_not_those_of_the_base(tmp_path):
     entry = load_catalogue({"mine": {"base": "rcv", "title": "Mine", "files": [spec]}})["mine"]
     assert entry.home == "mine"
     assert load_catalogue()["rcv1b"].home == "rcv", "the training part is the same file"
+
+
+# ------------------------------------------------------------------------------------------ unreadable folders
+
+
+@pytest.fixture
+def closed(tmp_path, monkeypatch):
+    """A folder that this process may not enter, also if it runs as root."""
+    folder, stat = tmp_path / "closed", os.stat
+
+    def refuse(path, *args, **options):
+        if str(path).startswith(f"{folder}/"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *args, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    folder.mkdir()
+    return folder
+
+
+def test_unreadable_sources_are_named_not_the_cache(cache, closed):
+    sources = Sources(cache, (str(closed),), offline=True)
+    entry = entry_of(urls=((closed / "toy.txt").as_uri(),))
+    assert availability(entry, sources) == "unavailable"
+    with pytest.raises(DataUnavailable) as caught:
+        prepare(entry, sources)
+    assert f"{closed}/toy.txt: Permission denied" in caught.value.message
+    assert f"mirror {closed}: toy/toy.txt: Permission denied" in caught.value.message
+
+
+def test_an_unreadable_cache_is_an_error(closed):
+    with pytest.raises(DataError, match=f"the cache {closed}/cache cannot be used: Permission denied"):
+        availability(entry_of(), Sources(closed / "cache"))
+
+
+def test_long_names_are_cut(tmp_path, cache):
+    address = f"http://127.0.0.1:9/{'x' * 300}.csv.gz"
+    source = {"source": {"csv": address, "label": "y"}}
+    (file,) = load_catalogue({"toy": source})["toy"].data_files
+    assert file.name == f"{'x' * 226}.csv"
+    with pytest.raises(DataUnavailable, match="File name too long"):
+        prepare(entry_of(urls=((tmp_path / ("x" * 300)).as_uri(),)), Sources(cache))

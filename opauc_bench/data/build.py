@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailable, ZeroIndexError
 from .arrange import arrange, collect
-from .cache import RawFile, is_local, locked
+from .cache import RawFile, is_local, locked, unusable
 from .catalogue import DatasetEntry, FileSpec, Form
 from .content import Block
 from .fetch import fetch_form
@@ -103,10 +103,7 @@ def _usable_cache(entry: DatasetEntry, sources: Sources) -> Iterator[None]:
     except BrokenPipeError:  # raised by `notify`, not by the cache
         raise
     except OSError as error:
-        raise DataError(
-            f"{entry.name}: the cache {sources.cache} cannot be used: {error.strerror or error}",
-            "set OPAUC_BENCH_CACHE to a writable folder with enough space",
-        ) from None
+        raise unusable(entry, sources, error) from None
 
 
 def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> tuple[Form, list[RawFile]]:

@@ -15,7 +15,7 @@ from .catalogue import DatasetEntry, FileSpec, Form
 from .content import SUFFIXES, digest
 from .sources import Notify, Sources, is_remote, local_path
 
-__all__ = ["LocalFile", "RawFile", "is_local", "local_files", "locked", "part_file", "stamp_of"]
+__all__ = ["LocalFile", "RawFile", "is_local", "local_files", "locked", "part_file", "stamp_of", "unusable"]
 
 _LARGEST_FILE = 1 << 36
 
@@ -85,7 +85,7 @@ class LocalFile:
     @property
     def origin(self) -> Path | None:
         """The first ``file://`` address that is an existing file."""
-        return next((path for path in self._addresses if path.is_file()), None)
+        return next(filter(os.path.isfile, self._addresses), None)
 
     @property
     def _addresses(self) -> list[Path]:
@@ -169,6 +169,14 @@ def is_local(entry: DatasetEntry, form: Form, sources: Sources) -> bool:
     return all(file.current or file.elsewhere for file in local_files(entry, form, sources))
 
 
+def unusable(entry: DatasetEntry, sources: Sources, error: OSError) -> DataError:
+    """The error of a cache that cannot be read or written."""
+    return DataError(
+        f"{entry.name}: the cache {sources.cache} cannot be used: {error.strerror or error}",
+        "set OPAUC_BENCH_CACHE to a writable folder with enough space",
+    )
+
+
 def stamp_of(path: Path) -> str:
     """Return path, size and time of a file; if they are unchanged, its content is not read again."""
     found = path.stat()
@@ -178,7 +186,7 @@ def stamp_of(path: Path) -> str:
 def _variant(folder: Path, name: str) -> Path | None:
     """Return the file of that name, plain or compressed."""
     candidates = (folder / (name + suffix) for suffix in SUFFIXES)
-    return next((path for path in candidates if path.is_file()), None)
+    return next(filter(os.path.isfile, candidates), None)  # Path.is_file() raises errors for unreadable folders
 
 
 def _note_path(folder: Path, name: str) -> Path:

@@ -35,6 +35,7 @@ PARTS = ("train", "validation", "test")  # values of ``split``
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_LONGEST_NAME = 230  # of a file: most file systems have 255, and the cache adds to it
 _RULES = ("positive", "random_half", "largest_class")
 _SVMLIGHT = ("svmlight", "svmlight_multilabel")
 _NOT_COUNTED = ("token_counts", "mnist_idx")  # formats whose number of features has to be given
@@ -80,6 +81,8 @@ class FileSpec(_Strict):
         if not _NAME.match(self.name):
             expected = "expected letters, digits, '.', '_' and '-', no folders and no leading dot"
             problems.append(Problem(("name",), f"{self.name!r} is not a plain file name; {expected}"))
+        if len(self.name) > _LONGEST_NAME:
+            problems.append(Problem(("name",), f"expected at most {_LONGEST_NAME} characters, got {len(self.name)}"))
         if self.member is not None and not all(map(_NAME.match, self.member.split("/"))):
             problems.append(Problem(("member",), f"{self.member!r} is not a relative path, such as 'folder/file.txt'"))
         for position, url in enumerate(self.urls):
@@ -163,7 +166,7 @@ class DataSource(_Strict):
             name = re.sub(r"[^A-Za-z0-9._-]", "_", unquote(urlparse(address).path).rpartition("/")[2]).lstrip("._-")
             for suffix in SUFFIXES[1:]:
                 name = name.removesuffix(suffix)
-            name = name or "data"
+            name = name[-_LONGEST_NAME:].lstrip("._-") or "data"
             names.append(f"{len(names)}-{name}" if name in names else name)
         return tuple(FileSpec(name=name, urls=(address,)) for name, address in zip(names, getattr(self, self.kind)))
 

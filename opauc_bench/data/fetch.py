@@ -26,6 +26,7 @@ from .sources import Notify, Sources, is_remote, local_path
 __all__ = ["fetch_form"]
 
 _LARGEST_ARCHIVE = 1 << 32  # bytes
+_NO_FILE = "no such file"
 _SHOWN = 8  # names of files in an archive
 
 
@@ -106,23 +107,22 @@ class _Fetch(LocalFile):
 
     def _from_mirror(self, mirror: str) -> RawFile:
         folder = local_path(mirror)
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             self._say(f"the mirror {folder} is not a folder")
             raise Missing("no such folder")
         path = self.in_mirror(folder)
         if path is None:
-            raise Missing(f"no {self.entry.home}/{self.file.name}")
+            expected = f"{self.entry.home}/{self.file.name}"
+            problem = _problem(folder / expected)
+            raise Missing(f"no {expected}" if problem == _NO_FILE else f"{expected}: {problem}")
         return self._from_path(path, "mirror", mirror)
 
     def _from_path(self, path: Path, source: str, origin: str) -> RawFile:
-        if not path.is_file():
-            raise Missing("a folder, expected a file" if path.is_dir() else "no such file")
+        if problem := _problem(path):
+            raise Missing(problem)
         with part_file(self.folder) as part:
             stamp = stamp_of(path)  # before it is read, so that a change during reading is noticed later
-            try:
-                shutil.copyfile(path, part)
-            except PermissionError as error:
-                raise Missing(f"{path}: {error.strerror}") from None
+            shutil.copyfile(path, part)
             return self._accept(part, path, {"source": source, "origin": origin, "stamp": stamp})
 
     def _from_web(self, addresses: list[str], source: str, origin: str) -> RawFile:
@@ -183,6 +183,17 @@ class _Fetch(LocalFile):
             hint = f"put the file at <folder>/{entry.home}/{file.name} (or .xz, .bz2, .gz) and pass --mirror <folder>"
             hint = f"run without --offline, or {hint}" if self.sources.offline else hint
         return DataUnavailable(f"{entry.name}: {file.name}: unavailable{asked}", hint)
+
+
+def _problem(path: Path) -> str:
+    """Why there is no file that can be read; empty if there is one."""
+    try:
+        if path.is_file():
+            with path.open("rb"):
+                return ""
+        return "a folder, expected a file" if path.is_dir() else _NO_FILE
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _is_zip(path: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError
-from .cache import RawFile, local_files
+from .cache import RawFile, local_files, unusable
 from .catalogue import ROW_METADATA, DatasetEntry, FileSpec, Form
 from .fourier import RandomFourierRows
 from .sources import Notify, Sources
@@ -122,8 +122,11 @@ def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
             continue
         hashes = [file.note.get("sha256") for file in files]
         content = "*" if None in hashes else _content_key(hashes)
-        folders = prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-{content}")
-        for folder in sorted(folders, key=_age):
+        try:
+            folders = sorted(prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-{content}"), key=_age)
+        except OSError as error:
+            raise unusable(entry, sources, error) from None
+        for folder in folders:
             with contextlib.suppress(DataError):
                 return open_prepared(folder)
     return None
