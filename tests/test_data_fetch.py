@@ -643,6 +643,8 @@ def test_unreadable_sources_are_named_not_the_cache(cache, closed):
 def test_an_unreadable_cache_is_an_error(closed):
     with pytest.raises(DataError, match=f"the cache {closed}/cache cannot be used: Permission denied"):
         availability(entry_of(), Sources(closed / "cache"))
+    with pytest.raises(DataError, match="cannot be used: Permission denied"):
+        verify(entry_of(), Sources(closed / "cache"))
 
 
 def test_long_names_are_cut(tmp_path, cache):

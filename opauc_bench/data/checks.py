@@ -7,7 +7,7 @@ from ..errors import DataError
 from .cache import LocalFile, is_local, local_files
 from .catalogue import DatasetEntry
 from .sources import Sources, is_remote
-from .store import find_prepared, fingerprint_of, open_prepared, prepared_folder
+from .store import find_prepared, fingerprint_of, open_prepared, prepared_folders
 
 __all__ = ["Check", "availability", "download_size", "has_changed_files", "verify"]
 
@@ -74,7 +74,7 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
     """
     files = [file for form in entry.forms for file in local_files(entry, form, sources) if file.cached]
     items = [(file.file.name, lambda file=file: f"sha256 {_checked_file(file)}") for file in files]
-    folders = sorted(prepared_folder(entry, sources).glob("[!.]*"))
+    folders = sorted(prepared_folders(entry, sources, "[!.]*"))
     items += [("arrays", lambda folder=folder: f"fingerprint {_checked_arrays(folder)}") for folder in folders]
     checks = []
     for item, check in items:

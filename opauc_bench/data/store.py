@@ -80,6 +80,14 @@ def prepared_folder(entry: DatasetEntry, sources: Sources) -> Path:
     return sources.cache / entry.name / "prepared"
 
 
+def prepared_folders(entry: DatasetEntry, sources: Sources, pattern: str) -> list[Path]:
+    """Return the folders of a dataset's sets of arrays whose names match a pattern."""
+    try:
+        return list(prepared_folder(entry, sources).glob(pattern))
+    except OSError as error:
+        raise unusable(entry, sources, error) from None
+
+
 def recipe_key(entry: DatasetEntry, form: Form) -> str:
     """Hash those settings of an entry that affect the arrays or their checks."""
     include = set(Form.model_fields) - {*_LATER, *ROW_METADATA} - ({"files"} if form.files else set())
@@ -122,11 +130,7 @@ def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
             continue
         hashes = [file.note.get("sha256") for file in files]
         content = "*" if None in hashes else _content_key(hashes)
-        try:
-            folders = sorted(prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-{content}"), key=_age)
-        except OSError as error:
-            raise unusable(entry, sources, error) from None
-        for folder in folders:
+        for folder in sorted(prepared_folders(entry, sources, f"{recipe_key(entry, form)}-{content}"), key=_age):
             with contextlib.suppress(DataError):
                 return open_prepared(folder)
     return None
