@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailable, ZeroIndexError
 from .arrange import arrange, collect
-from .cache import RawFile, is_local, locked, unusable
+from .cache import RawFile, is_local, locked, lost_files, unusable
 from .catalogue import DatasetEntry, FileSpec, Form
 from .content import Block
 from .fetch import fetch_form
@@ -60,6 +60,8 @@ def prepare(
     """
     notify = notify or _silent
     with _usable_cache(entry, sources):
+        for path in [] if fresh else lost_files(entry, sources):
+            notify(f"{entry.name}: {path} does not exist any more; its copy in the cache is used")
         found = None if fresh else find_prepared(entry, sources)
         if found and (not hashed or is_intact(found, notify)):
             return found

@@ -15,7 +15,17 @@ from .catalogue import DatasetEntry, FileSpec, Form
 from .content import SUFFIXES, digest
 from .sources import Notify, Sources, is_remote, local_path
 
-__all__ = ["LocalFile", "RawFile", "is_local", "local_files", "locked", "part_file", "stamp_of", "unusable"]
+__all__ = [
+    "LocalFile",
+    "RawFile",
+    "is_local",
+    "local_files",
+    "locked",
+    "lost_files",
+    "part_file",
+    "stamp_of",
+    "unusable",
+]
 
 _LARGEST_FILE = 1 << 36
 
@@ -123,6 +133,13 @@ class LocalFile:
         return f"{origin} has changed since it was read"
 
     @property
+    def lost(self) -> str:
+        """The local address of the cache's copy, if there is no file any more; else empty."""
+        note = self.note
+        is_lost = note.get("source") == "file" and self.origin is None and not self.outdated
+        return note.get("origin", "") if is_lost else ""
+
+    @property
     def note(self) -> dict[str, str]:
         """What was noted about the file when it was fetched; may be empty."""
         try:
@@ -175,6 +192,11 @@ def unusable(entry: DatasetEntry, sources: Sources, error: OSError) -> DataError
         f"{entry.name}: the cache {sources.cache} cannot be used: {error.strerror or error}",
         "set OPAUC_BENCH_CACHE to a writable folder with enough space",
     )
+
+
+def lost_files(entry: DatasetEntry, sources: Sources) -> list[str]:
+    """Return the paths of the user's own files that have been removed since they were copied into the cache."""
+    return [file.lost for form in entry.forms for file in local_files(entry, form, sources) if file.lost]
 
 
 def stamp_of(path: Path) -> str:
