@@ -130,15 +130,16 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
     except DataError as error:
         if not any(_may_be_outdated(file, copy) for file, copy in zip(form.all_files, raw)):
             raise
-        notify(f"{entry.name}: the files in the cache cannot be used; fetching them again")
-        hashes = [copy.sha256 for copy in raw]
-        try:
-            form, raw = _fetch_any(entry, sources, notify, fresh=True)
-        except DataError:
-            raise error from None
-        if [copy.sha256 for copy in raw] == hashes:
-            raise
-        return _arranged(entry, form, raw, sources, notify)
+        failure = error
+    notify(f"{entry.name}: the files in the cache cannot be used; fetching them again")
+    hashes = [copy.sha256 for copy in raw]
+    try:
+        form, raw = _fetch_any(entry, sources, notify, fresh=True)
+    except DataError:
+        raise failure from None
+    if [copy.sha256 for copy in raw] == hashes:
+        raise failure
+    return _arranged(entry, form, raw, sources, notify)
 
 
 def _may_be_outdated(file: FileSpec, copy: RawFile) -> bool:
