@@ -17,7 +17,15 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from opauc_bench.data import Sources, availability, find_prepared, load_catalogue, prepare, verify
+from opauc_bench.data import (
+    Sources,
+    availability,
+    find_prepared,
+    has_changed_files,
+    load_catalogue,
+    prepare,
+    verify,
+)
 from opauc_bench.data import download as download_module
 from opauc_bench.data.catalogue import DatasetEntry, FileSpec, Form
 from opauc_bench.errors import ConfigError, DataError, DataUnavailable
@@ -603,6 +611,7 @@ def test_removed_files_of_the_cache_are_read_again(tmp_path, cache):
     path.write_bytes(TEXT)
     assert rows_of(own_entry(path.as_uri()), Sources(cache)) == 4
     shutil.rmtree(cache / "toy" / "raw")
+    assert not has_changed_files(own_entry(path.as_uri()), Sources(cache)), "as far as that is known"
     path.write_bytes(TEXT * 2)
     assert rows_of(own_entry(path.as_uri()), Sources(cache)) == 8
 
