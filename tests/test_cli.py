@@ -708,6 +708,21 @@ def test_data_info_describes_a_dataset(small, command, tmp_path):
     assert "sha256" in command("data", "info", "german", "--offline", cwd=tmp_path).stdout
 
 
+def test_fetch_tries_all_datasets_and_names_removed_files(command, tmp_path):
+    entries = "".join(f"  {name}: {{source: {{csv: {name}.csv, label: y}}}}\n" for name in ("one", "two", "three"))
+    (tmp_path / "own.yaml").write_text("datasets:\n" + entries)
+    (tmp_path / "two.csv").write_text("a,y\n1,0\n2,1\n")
+    done = command("data", "fetch", "one", "two", "three", "--catalogue", "own.yaml", "--offline", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stdout == "two: 2 rows, 1 features, ready\n"
+    assert done.stderr.count("put the file there, or correct its address") == 2
+    (tmp_path / "two.csv").unlink()
+    done = command("data", "fetch", "one", "two", "--catalogue", "own.yaml", "--offline", cwd=tmp_path)
+    assert "two.csv does not exist any more; its copy in the cache is used" in done.stderr
+    done = command("data", "list", "--catalogue", "own.yaml", cwd=tmp_path)
+    assert re.search(r"^two .* prepared \(the file was removed\)$", done.stdout, re.MULTILINE)
+
+
 def test_data_are_fetched_verified_and_repaired(environment, tmp_path):
     cache = tmp_path / "cache"
     own = Command({**environment, "OPAUC_BENCH_CACHE": str(cache)})

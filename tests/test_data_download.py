@@ -1,5 +1,6 @@
 """Transfers from a local server: what is kept of an interrupted one, further addresses, archives, and check-links."""
 
+import bz2
 import gzip
 import hashlib
 import io
@@ -12,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from opauc_bench.commands import terminal
-from opauc_bench.data import Sources, ask, prepare
+from opauc_bench.data import Sources, ask, load_catalogue, prepare
 from opauc_bench.data import download as download_module
 from opauc_bench.data.catalogue import DatasetEntry, FileSpec
 from opauc_bench.data.download import Missing, download
@@ -32,6 +33,9 @@ class Server:
         self.most: list[int] = []  # bytes of the next answers, after which the connection is closed
         self.asked: list[tuple[str, str | None]] = []  # path and range
         self.kind = "application/octet-stream"
+        self.headers: dict[str, str] = {}  # further ones
+        self.heeds_if_range = True
+        self.part = len(CONTENT)  # most bytes of an answer to a range
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -41,11 +45,15 @@ class Server:
                 content = outer.files.get(self.path)
                 if content is None:
                     return self.send_error(404)
+                if self.path == "/loop":
+                    self.send_response(302)
+                    self.send_header("Location", self.path)
+                    return self.end_headers()
                 start, end, size = 0, len(content), len(content)
-                valid = self.headers.get("If-Range") in (None, outer.tag)
+                valid = not outer.heeds_if_range or self.headers.get("If-Range") in (None, outer.tag)
                 if partly := bool(wanted and outer.ranges and valid):
                     first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted).groups()
-                    start, end = int(first), int(last) + 1 if last else size
+                    start, end = int(first), int(last) + 1 if last else min(size, int(first) + outer.part)
                     if start >= size:
                         return self.send_error(416)
                 self.send_response(206 if partly else 200)
@@ -53,6 +61,8 @@ class Server:
                 self.send_header("Content-Length", str(end - start))
                 if outer.tag:
                     self.send_header("ETag", outer.tag)
+                for name, value in outer.headers.items():
+                    self.send_header(name, value)
                 if partly:
                     self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
                 self.end_headers()
@@ -89,8 +99,9 @@ def get(server, folder, limit=1 << 20, notify=lambda text: None):
     return download(f"{server.url}/file", folder, limit, "toy: file", notify).read_bytes()
 
 
-def entry_of(*urls, member=None):
-    file = FileSpec(name="toy.txt", sha256=hashlib.sha256(TEXT).hexdigest(), confirmed=True, urls=urls, member=member)
+def entry_of(*urls, member=None, known=True):
+    known = {"sha256": hashlib.sha256(TEXT).hexdigest(), "confirmed": True} if known else {}
+    file = FileSpec(name="toy.txt", urls=urls, member=member, **known)
     sizes = {"n_samples": 4, "n_features": 2, "scaling": "none"}
     return DatasetEntry(name="toy", title="Toy", format="svmlight", files=(file,), positive=(1,), **sizes)
 
@@ -102,17 +113,17 @@ def test_the_next_try_asks_for_the_rest_only(server, tmp_path):
     server.most = [100_000, 200_000]
     said = []
     assert get(server, tmp_path, notify=said.append) == CONTENT
-    assert server.ranges_asked == [None, "bytes=65536-", "bytes=262144-"], "whole pieces are kept"
+    assert server.ranges_asked == [None, "bytes=100000-", "bytes=300000-"]
     assert said == ["toy: file: going on after 0.1 MB", "toy: file: going on after 0.3 MB"]
 
 
 def test_the_next_process_goes_on(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download_module, "TRIES", 1)
     server.most = [100_000]
-    with pytest.raises(Missing, match="broke off"):
+    with pytest.raises(Missing, match=r"broke off .*; the same command goes on after 0\.1 MB"):
         get(server, tmp_path)
     assert get(server, tmp_path) == CONTENT
-    assert server.ranges_asked == [None, "bytes=65536-"]
+    assert server.ranges_asked == [None, "bytes=100000-"]
 
 
 @pytest.mark.parametrize("change", ["tag", "no tag", "no ranges"])
@@ -127,7 +138,74 @@ def test_another_version_begins_anew(server, tmp_path, monkeypatch, change):
         server.tag, server.files["/file"] = '"two"', CONTENT[::-1]
     server.ranges = change != "no ranges"
     assert get(server, tmp_path) == server.files["/file"]
-    assert server.ranges_asked == [None, None if change == "no tag" else "bytes=65536-"]
+    assert server.ranges_asked == [None, None if change == "no tag" else "bytes=100000-"]
+
+
+def test_the_rest_of_another_version_is_not_added(server, tmp_path, monkeypatch):
+    server.heeds_if_range, server.most = False, [100_000]
+    monkeypatch.setattr(download_module, "TRIES", 1)
+    with pytest.raises(Missing):
+        get(server, tmp_path)
+    monkeypatch.setattr(download_module, "TRIES", 3)
+    server.tag, server.files["/file"] = '"two"', CONTENT[::-1]
+    assert get(server, tmp_path) == CONTENT[::-1]
+    assert server.ranges_asked == [None, "bytes=100000-", None]
+
+
+def test_a_part_of_the_rest_is_not_the_file(server, tmp_path):
+    server.most, server.part = [100_000], 300_000
+    assert get(server, tmp_path) == CONTENT
+    assert server.ranges_asked == [None, "bytes=100000-", "bytes=400000-"]
+
+
+def test_transfers_that_the_server_compresses_are_read_to_their_end(server, tmp_path):
+    server.headers = {"Content-Encoding": "gzip"}
+    server.files["/toy"] = gzip.compress(TEXT)
+    entry = entry_of(f"{server.url}/toy", known=False)
+    assert prepare(entry, Sources(tmp_path / "1")).X.shape == (4, 2)
+    server.files["/toy"] = server.files["/toy"][:-10]
+    with pytest.raises(DataError, match="truncated or damaged"):
+        prepare(entry, Sources(tmp_path / "2"))
+    server.headers = {"Content-Encoding": "br"}
+    with pytest.raises(Missing, match="encoded as br, which was not asked for"):
+        get(server, tmp_path)
+
+
+# ------------------------------------------------------------------------------------------ reasons
+
+
+def reason(address, folder):
+    with pytest.raises(Missing) as caught:
+        download(address, folder, 1 << 20, "toy: file", print)
+    return str(caught.value)
+
+
+def test_permanent_failures_are_named_and_not_tried_again(server, tmp_path):
+    server.files["/loop"] = b""
+    assert reason(f"{server.url}/loop", tmp_path) == "Exceeded 30 redirects."
+    assert len(server.asked) == 31
+    assert "99999" in reason("http://127.0.0.1:99999/file", tmp_path)
+    assert "ftp://" in reason("ftp://127.0.0.1/file", tmp_path)
+    assert reason(server.url.replace("http:", "https:"), tmp_path).startswith("no secure connection (")
+
+
+def test_the_proxy_is_named_without_its_password(tmp_path, monkeypatch):
+    monkeypatch.setattr(download_module, "TRIES", 1)
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("HTTP_PROXY", "http://me:secret@127.0.0.1:9")
+    for name in ("no_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    expected = "no connection by the proxy http://127.0.0.1:9 (Connection refused)"
+    assert reason("http://localhost/file", tmp_path) == expected
+
+
+def test_a_mirror_may_answer_with_a_page_to_other_names(server, tmp_path):
+    page = b"<!DOCTYPE html><html></html>"
+    server.files |= {"/toy/toy.txt": page, "/toy/toy.txt.xz": page, "/toy/toy.txt.bz2": bz2.compress(TEXT)}
+    assert prepare(entry_of(), Sources(tmp_path / "1", (server.url,))).X.shape == (4, 2)
+    del server.files["/toy/toy.txt.bz2"]
+    with pytest.raises(DataError, match="got an HTML page"):
+        prepare(entry_of(), Sources(tmp_path / "2", (server.url,)))
 
 
 def test_weak_tags_are_no_version(server, tmp_path):
@@ -183,6 +261,48 @@ def test_an_address_may_serve_the_member_itself(server, tmp_path):
     assert prepare(entry, Sources(tmp_path)).X.shape == (4, 2)
 
 
+def tarred(files, mode="w"):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("packed", [zipped, tarred])
+def test_the_exact_path_of_a_member_is_preferred(server, tmp_path, packed):
+    files = {"backup/toy.dat": b"other", "old/data/toy.dat": b"other", "data/toy.dat": TEXT}
+    server.files["/a"] = packed(files)
+    assert prepare(entry_of(f"{server.url}/a", member="data/toy.dat"), Sources(tmp_path / "1")).X.shape == (4, 2)
+    with pytest.raises(DataError, match=r"toy\.dat in the archive, found 3: backup/toy\.dat, old/data/toy"):
+        prepare(entry_of(f"{server.url}/a", member="toy.dat"), Sources(tmp_path / "2"))
+    with pytest.raises(DataError, match=r"else\.dat in the archive, found none of: backup/toy\.dat"):
+        prepare(entry_of(f"{server.url}/a", member="else.dat"), Sources(tmp_path / "3"))
+    server.files["/a"] = packed(files | {"./toy.dat" if packed is tarred else "toy.dat": TEXT})
+    assert prepare(entry_of(f"{server.url}/a", member="toy.dat"), Sources(tmp_path / "4")).X.shape == (4, 2)
+
+
+def test_a_zip_archive_without_its_end_is_damaged(server, tmp_path):
+    server.files["/a.zip"] = zipped({"toy.dat": TEXT})[:-30]
+    with pytest.raises(DataError, match="the archive is truncated or damaged"):
+        prepare(entry_of(f"{server.url}/a.zip", member="toy.dat", known=False), Sources(tmp_path))
+
+
+@pytest.mark.parametrize("member", ["toy.dat", None])
+def test_an_archive_that_is_not_unpacked_is_no_data(tmp_path, member):
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "toy.tar.zst"
+    path.write_bytes(pyarrow.compress(tarred({"toy.dat": TEXT}), "zstd", asbytes=True))
+    with pytest.raises(DataError, match=r"toy\.tar\.zst: expected data, got a \.zip or \.tar archive"):
+        prepare(entry_of(path.as_uri(), member=member, known=False), Sources(tmp_path))
+    (tmp_path / "toy.zip").write_bytes(zipped({"toy.csv": b"a,label\n1,2\n"}))
+    own = load_catalogue({"mine": {"source": {"csv": str(tmp_path / "toy.zip"), "label": "label"}}})["mine"]
+    with pytest.raises(DataError, match=r"toy\.zip: expected data, got a \.zip or \.tar archive"):
+        prepare(own, Sources(tmp_path))
+
+
 @pytest.mark.parametrize("damage", ["truncated", "changed", "other member", "huge"])
 def test_bad_zip_archives_are_errors(server, tmp_path, damage):
     files = {"toy.dat" if damage != "other member" else "else.dat": bytes(3 << 20) if damage == "huge" else TEXT * 40}
@@ -198,8 +318,6 @@ def test_bad_zip_archives_are_errors(server, tmp_path, damage):
 
 
 def test_no_address_of_the_catalogue_is_an_archive_without_member():
-    from opauc_bench.data import load_catalogue
-
     for entry in load_catalogue().values():
         for form in entry.forms:
             for file in form.all_files:
@@ -220,7 +338,11 @@ def test_asking_takes_one_byte(server):
     server.kind = "text/html; charset=utf-8"
     assert ask(f"{server.url}/file").text == "an HTML page"
     assert ask(f"{server.url}/else").text == "HTTP 404"
-    assert ask("http://127.0.0.1:9/file").text == "no connection"
+    assert ask("http://127.0.0.1:9/file").text == "no connection (Connection refused)"
+    server.kind, server.files["/empty"] = "text/plain", b""
+    assert ask(f"{server.url}/empty").text in ("an empty file", "HTTP 416")
+    server.ranges = False
+    assert ask(f"{server.url}/empty").text == "an empty file"
 
 
 CATALOGUE = """
@@ -256,7 +378,7 @@ def test_check_links_asks_each_address_once(server, command, tmp_path):
     assert sorted(path for path, _ in server.asked) == ["/away", "/file"]
     done = command("data", "check-links", "one", "three", "--catalogue", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 3
-    assert done.stdout.splitlines()[-2:] == ["1 of 3 addresses answer", "no address answers for one three.txt"]
+    assert done.stdout.splitlines()[-2:] == ["1 of 3 addresses answer", "no address answers for three three.txt"]
 
 
 def test_check_links_of_datasets_without_addresses(command, tmp_path):
@@ -281,10 +403,5 @@ def test_a_terminal_shows_a_bar(server, tmp_path, monkeypatch):
 
 
 def test_tar_archives_are_still_read(server, tmp_path):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        info = tarfile.TarInfo("a/toy.dat")
-        info.size = len(TEXT)
-        archive.addfile(info, io.BytesIO(TEXT))
-    server.files["/a.tar.gz"] = buffer.getvalue()
+    server.files["/a.tar.gz"] = tarred({"a/toy.dat": TEXT}, "w:gz")
     assert prepare(entry_of(f"{server.url}/a.tar.gz", member="toy.dat"), Sources(tmp_path)).X.shape == (4, 2)

@@ -1,11 +1,13 @@
 """Sources of files, their verification, and the cache."""
 
 import bz2
+import errno
 import gzip
 import hashlib
 import io
 import lzma
 import os
+import shutil
 import tarfile
 import threading
 import time
@@ -15,7 +17,15 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from opauc_bench.data import Sources, availability, find_prepared, prepare, verify
+from opauc_bench.data import (
+    Sources,
+    availability,
+    find_prepared,
+    has_changed_files,
+    load_catalogue,
+    prepare,
+    verify,
+)
 from opauc_bench.data import download as download_module
 from opauc_bench.data.catalogue import DatasetEntry, FileSpec, Form
 from opauc_bench.errors import ConfigError, DataError, DataUnavailable
@@ -251,13 +261,36 @@ def test_different_unconfirmed_hash_is_reported_and_recorded(tmp_path, cache):
     assert any(SHA in line and file["sha256"] in line for line in said)
 
 
-def test_unconfirmed_file_with_wrong_counts_is_removed(tmp_path, cache):
+def test_unconfirmed_file_with_wrong_counts_is_fetched_again(tmp_path, cache):
     bad = Sources(cache, (mirror_of(tmp_path / "bad", TEXT[:20]),))
     with pytest.raises(DataError, match="expected 4 rows"):
         prepare(entry_of(confirmed=False), bad)
-    assert raw_files(bad) == []
     good = Sources(cache, (mirror_of(tmp_path / "good", TEXT),))
     assert prepare(entry_of(confirmed=False), good).X.shape == (4, 2)
+
+
+def test_web_file_that_cannot_be_read_is_fetched_again(cache, server):
+    entry = entry_of(confirmed=False, sha256=None, urls=(f"{server.url}/toy",))
+    server.answers["/toy"] = (200, TEXT)
+    first = prepare(entry, Sources(cache))
+    server.answers["/toy"] = (200, TEXT + b"1 1:x\n")
+    for fresh in (True, False):
+        with pytest.raises(DataError, match="to be a number") as caught:
+            prepare(entry, Sources(cache), fresh=fresh)
+        assert f"(from {server.url}/toy)" in caught.value.message
+        assert find_prepared(entry, Sources(cache)) is None, "arrays of another file than that of the cache"
+    server.answers["/toy"] = (200, TEXT)
+    assert prepare(entry, Sources(cache)).fingerprint == first.fingerprint
+    assert server.asked == ["/toy"] * 4, "no other time"
+
+
+def test_corrected_entry_reads_the_file_of_the_cache(cache, server):
+    entry = entry_of(confirmed=False, sha256=None, urls=(f"{server.url}/toy",))
+    server.answers["/toy"] = (200, TEXT)
+    with pytest.raises(DataError, match="expected 5 rows"):
+        prepare(entry.model_copy(update={"n_samples": 5}), Sources(cache))
+    prepare(entry, Sources(cache))
+    assert server.asked == ["/toy"]
 
 
 def test_equal_unconfirmed_hash_stays_unconfirmed(tmp_path, cache):
@@ -494,6 +527,9 @@ def test_touched_or_removed_local_file_is_not_read_again(tmp_path, cache):
     assert find_prepared(at_address(path), sources).folder == first.folder
     path.unlink()
     assert find_prepared(at_address(path), sources).folder == first.folder
+    said = []
+    prepare(at_address(path), sources, said.append)
+    assert said == [f"toy: {path} does not exist any more; its copy in the cache is used"]
 
 
 def test_local_file_of_other_catalogue_with_same_name_is_not_used(tmp_path, cache):
@@ -526,3 +562,107 @@ def test_error_in_local_file_names_original_not_cached_copy(tmp_path, cache):
     assert "correct the file" in caught.value.hint
     path.write_bytes(OTHER)
     assert prepare(at_address(path), sources).X.shape[0] > 0
+
+
+# ------------------------------------------------------------------------------------------ changed addresses
+
+
+def rows_of(entry, sources):
+    return prepare(entry, sources).X.shape[0]
+
+
+def own_entry(*urls):
+    """A dataset of any number of rows."""
+    return entry_of(urls=urls, sha256=None, confirmed=False).model_copy(update={"n_samples": None, "n_positive": None})
+
+
+def test_changed_web_address_is_asked(cache, server):
+    server.answers |= {"/v1/toy": (200, TEXT), "/v2/toy": (200, TEXT * 2)}
+    first, second = own_entry(f"{server.url}/v1/toy"), own_entry(f"{server.url}/v2/toy")
+    sources = Sources(cache)
+    assert rows_of(first, sources) == 4
+    assert find_prepared(second, sources) is None
+    (bad,) = (check for check in verify(second, sources) if not check.ok)
+    assert f"from another address ({server.url}/v1/toy)" in bad.detail
+    with pytest.raises(DataUnavailable, match="from another address"):
+        prepare(second, Sources(cache, offline=True))
+    assert [rows_of(entry, sources) for entry in (second, second, first)] == [8, 8, 4]
+    assert server.asked == ["/v1/toy", "/v2/toy", "/v1/toy"]
+
+
+def test_web_file_is_not_used_for_a_local_one(tmp_path, cache, server):
+    server.answers["/toy"] = (200, TEXT * 2)
+    (tmp_path / "toy.txt").write_bytes(TEXT)
+    web, local = own_entry(f"{server.url}/toy"), own_entry((tmp_path / "toy.txt").as_uri())
+    assert [rows_of(entry, Sources(cache)) for entry in (web, local, web)] == [8, 4, 8]
+
+
+def test_file_of_a_mirror_is_used_while_that_is_a_mirror(tmp_path, cache):
+    (tmp_path / "toy.txt").write_bytes(TEXT)
+    local, official = own_entry((tmp_path / "toy.txt").as_uri()), own_entry("http://127.0.0.1:9/toy")
+    mirrored = Sources(cache, (mirror_of(tmp_path / "m", TEXT * 2),))
+    assert rows_of(official, mirrored) == rows_of(official, Sources(cache)) == 8
+    assert rows_of(local, mirrored) == 8
+    assert rows_of(local, Sources(cache)) == 4
+
+
+def test_removed_files_of_the_cache_are_read_again(tmp_path, cache):
+    path = tmp_path / "toy.txt"
+    path.write_bytes(TEXT)
+    assert rows_of(own_entry(path.as_uri()), Sources(cache)) == 4
+    shutil.rmtree(cache / "toy" / "raw")
+    assert not has_changed_files(own_entry(path.as_uri()), Sources(cache)), "as far as that is known"
+    path.write_bytes(TEXT * 2)
+    assert rows_of(own_entry(path.as_uri()), Sources(cache)) == 8
+
+
+def test_own_files_of_an_entry_with_a_base_are_not_those_of_the_base(tmp_path):
+    base = load_catalogue()["rcv"]
+    spec = {"name": base.files[0].name, "urls": ["mine.txt"]}
+    entry = load_catalogue({"mine": {"base": "rcv", "title": "Mine", "files": [spec]}})["mine"]
+    assert entry.home == "mine"
+    assert load_catalogue()["rcv1b"].home == "rcv", "the training part is the same file"
+
+
+# ------------------------------------------------------------------------------------------ unreadable folders
+
+
+@pytest.fixture
+def closed(tmp_path, monkeypatch):
+    """A folder that this process may not enter, also if it runs as root."""
+    folder, stat = tmp_path / "closed", os.stat
+
+    def refuse(path, *args, **options):
+        if str(path).startswith(f"{folder}/"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *args, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    folder.mkdir()
+    return folder
+
+
+def test_unreadable_sources_are_named_not_the_cache(cache, closed):
+    sources = Sources(cache, (str(closed),), offline=True)
+    entry = entry_of(urls=((closed / "toy.txt").as_uri(),))
+    assert availability(entry, sources) == "unavailable"
+    with pytest.raises(DataUnavailable) as caught:
+        prepare(entry, sources)
+    assert f"{closed}/toy.txt: Permission denied" in caught.value.message
+    assert f"mirror {closed}: toy/toy.txt: Permission denied" in caught.value.message
+
+
+def test_an_unreadable_cache_is_an_error(closed):
+    with pytest.raises(DataError, match=f"the cache {closed}/cache cannot be used: Permission denied"):
+        availability(entry_of(), Sources(closed / "cache"))
+    with pytest.raises(DataError, match="cannot be used: Permission denied"):
+        verify(entry_of(), Sources(closed / "cache"))
+
+
+def test_long_names_are_cut(tmp_path, cache):
+    address = f"http://127.0.0.1:9/{'x' * 300}.csv.gz"
+    source = {"source": {"csv": address, "label": "y"}}
+    (file,) = load_catalogue({"toy": source})["toy"].data_files
+    assert file.name == f"{'x' * 226}.csv"
+    with pytest.raises(DataUnavailable, match="File name too long"):
+        prepare(entry_of(urls=((tmp_path / ("x" * 300)).as_uri(),)), Sources(cache))

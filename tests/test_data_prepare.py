@@ -29,6 +29,7 @@ from opauc_bench.data import (
     read_original,
     verify,
 )
+from opauc_bench.data.arrange import _write_dense
 from opauc_bench.data.catalogue import DatasetEntry, packaged_catalogue
 from opauc_bench.data.transform import binary_labels, minmax
 from opauc_bench.errors import ConfigError, DataError
@@ -731,3 +732,10 @@ def test_import_of_data_loads_no_heavy_module():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
+def test_a_full_disk_is_an_error_not_the_end_of_the_process(tmp_path):
+    (tmp_path / "X.npy").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        _write_dense(tmp_path, (1000, 20), iter([np.ones((1000, 20))]))

@@ -31,10 +31,20 @@ def data_fetch(
     from ..commands.listings import find_entries
     from ..commands.terminal import say
     from ..data import prepare
+    from ..errors import DataError
 
+    failures = []
     for entry in find_entries(names, catalogue):
-        data = prepare(entry, find_sources(mirror, offline), say, fresh)
-        print(f"{entry.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, ready")
+        try:
+            data = prepare(entry, find_sources(mirror, offline), say, fresh)
+        except DataError as error:
+            failures.append(error)
+        else:
+            print(f"{entry.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, ready")
+    if len(failures) > 1:
+        raise DataError("\n".join(map(str, failures)))
+    for error in failures:
+        raise error
 
 
 @data_app.command("verify")

@@ -15,7 +15,17 @@ from itertools import groupby
 from pathlib import Path
 
 from .. import __version__
-from ..data import DatasetEntry, Sources, ask, availability, download_size, find_prepared, load_catalogue, verify
+from ..data import (
+    DatasetEntry,
+    Sources,
+    ask,
+    availability,
+    download_size,
+    find_prepared,
+    load_catalogue,
+    lost_files,
+    verify,
+)
 from ..data.sources import is_remote
 from ..errors import DataError, LearnerError
 from ..learners import contested_names, get_learner, learner_names, learner_parameters
@@ -67,6 +77,7 @@ def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
         known = entry.n_positive and entry.n_samples
         positive = f"{100 * entry.n_positive / entry.n_samples:.1f} %" if known else "?"
         where = availability(entry, sources) + (f" (at most {_megabytes(size)})" if size else "")
+        where += " (the file was removed)" if lost_files(entry, sources) else ""
         rows.append([entry.name, _number(entry.n_samples), _number(entry.width), positive, where])
     headers = ["dataset", "rows", "features", "positive", "data"]
     align = ("left", "right", "right", "right", "left")

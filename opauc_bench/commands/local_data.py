@@ -52,14 +52,12 @@ class LocalData:
         return changed
 
     def absences(self) -> list[str]:
-        """Sentences on the unavailable datasets, with the reason for the first one."""
-        if not self.unavailable:
-            return []
-        (name, error), *others = self.unavailable.items()
-        if not others:
-            return [f"unavailable: {error}"]
-        reasons = f"opauc-bench data fetch NAME gives the reason, as for {name} here"
-        return [f"unavailable: {', '.join(self.unavailable)}", error.message, reasons]
+        """Sentences on the unavailable datasets, with the reasons; a single one has more lines, and a hint."""
+        if len(self.unavailable) <= 1:
+            return [f"unavailable: {error}" for error in self.unavailable.values()]
+        lines = (error.message.splitlines() for error in self.unavailable.values())
+        reasons = ["; ".join(line.strip(" -") for line in found) for found in lines]
+        return [f"unavailable: {', '.join(self.unavailable)}", *reasons]
 
     def facts(self) -> dict[str, DatasetFacts]:
         """Facts about the ready datasets, for a manifest."""

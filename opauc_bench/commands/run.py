@@ -96,10 +96,11 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
     if not plan.tasks:
         catalogue = session.experiment.catalogue_path
         option = ["--catalogue", str(catalogue)] if catalogue else []
-        raise DataError(
-            "\n".join(["none of the datasets is available", *local.absences()]),
-            shlex.join(["opauc-bench", "data", "list", *option]),
-        )
+        hint = shlex.join(["opauc-bench", "data", "list", *option])
+        if session.experiment.own_entries is not None:  # `data list` does not know these
+            errors = list(local.unavailable.values())
+            hint = errors[0].hint if len(errors) > 1 else ""
+        raise DataError("\n".join(["none of the datasets is available", *local.absences()]), hint)
     if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
         raise ConfigError(
             "\n".join(problems),

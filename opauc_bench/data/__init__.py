@@ -20,6 +20,7 @@ _MODULES = {
     "find_prepared": "store",
     "has_changed_files": "checks",
     "load_catalogue": "catalogue",
+    "lost_files": "cache",
     "open_prepared": "store",
     "prepare": "build",
     "read_original": "build",

@@ -90,7 +90,7 @@ def _on_disk(entry, form, source, folder):
 
     shape = (len(y), entry.n_features)
     X = csr_matrix((values, indices, np.load(folder / "indptr.npy")), shape=shape, copy=False)
-    _write_dense(folder, shape, ((start, X[start : start + _ROWS]) for start in range(0, len(y), _ROWS)))
+    _write_dense(folder, shape, (X[start : start + _ROWS] for start in range(0, len(y), _ROWS)))
     for array in ("data", "indices", "indptr"):
         (folder / f"{array}.npy").unlink()
     return y, facts | {"storage": "dense"}
@@ -151,30 +151,31 @@ def _facts(
     }
 
 
-def _write_dense(folder: Path, shape: tuple[int, int], blocks: Iterator[tuple[int, Any]]) -> None:
-    X = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype=DTYPES["X"], shape=shape)
-    for start, block in blocks:
-        X[start : start + block.shape[0]] = block if isinstance(block, np.ndarray) else block.toarray()
-    X.flush()
+def _write_dense(folder: Path, shape: tuple[int, int], blocks: Iterator[Any]) -> None:
+    """Write X, by calls that fail if the disk is full: a process that writes to a map would be killed."""
+    with (folder / "X.npy").open("wb") as file:
+        start = _write_header(file, DTYPES["X"], shape)
+        for block in blocks:
+            rows = block if isinstance(block, np.ndarray) else block.toarray()
+            file.write(np.ascontiguousarray(rows, dtype=DTYPES["X"]).data)
+        if file.tell() != start + 8 * shape[0] * shape[1]:
+            raise RuntimeError("the blocks have another shape than the matrix")
 
 
 def _write_csr(folder: Path, blocks: list[Any]) -> None:
     from scipy.sparse import csr_matrix, vstack
 
-    X = vstack([csr_matrix(block) for _, block in _drain(blocks)], format="csr", dtype=np.float64)
+    X = vstack([csr_matrix(block) for block in _drain(blocks)], format="csr", dtype=np.float64)
     X.eliminate_zeros()
     for array, values in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr)):
         np.save(folder / f"{array}.npy", values.astype(DTYPES[array]))
 
 
-def _drain(blocks: list[Any]) -> Iterator[tuple[int, Any]]:
+def _drain(blocks: list[Any]) -> Iterator[Any]:
     """Take blocks from a list, so that their memory is freed as they are written."""
-    start = 0
     blocks.reverse()
     while blocks:
-        block = blocks.pop()
-        yield start, block
-        start += block.shape[0]
+        yield blocks.pop()
 
 
 def _write_csr_by_block(
@@ -187,7 +188,7 @@ def _write_csr_by_block(
     paths = {array: folder / f"{array}.npy" for array in ("data", "indices")}
     with paths["data"].open("wb") as data, paths["indices"].open("wb") as indices:
         files = {"data": data, "indices": indices}
-        starts = {array: _write_header(file, DTYPES[array], 0) for array, file in files.items()}
+        starts = {array: _write_header(file, DTYPES[array], (0,)) for array, file in files.items()}
         for block in source:
             X = csr_matrix(block.X, dtype=np.float64)
             X = change(X) if change else X
@@ -201,15 +202,15 @@ def _write_csr_by_block(
             labels.append(block.labels)
         for array, file in files.items():
             file.seek(0)
-            if _write_header(file, DTYPES[array], n_values) != starts[array]:
+            if _write_header(file, DTYPES[array], (n_values,)) != starts[array]:
                 raise RuntimeError("numpy wrote two headers of different sizes")
     np.save(folder / "indptr.npy", np.cumsum(np.concatenate(lengths), dtype=DTYPES["indptr"]))
     return n_values, np.concatenate(labels) if labels else np.empty(0)
 
 
-def _write_header(file: Any, dtype: str, size: int) -> int:
-    """Write the header of a one-dimensional ``.npy`` file, in which NumPy leaves room for the size to grow."""
-    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": (size,)})
+def _write_header(file: Any, dtype: str, shape: tuple[int, ...]) -> int:
+    """Write the header of an ``.npy`` file, in which NumPy leaves room for the number of rows to grow."""
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
     return file.tell()
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailable, ZeroIndexError
 from .arrange import arrange, collect
-from .cache import RawFile, is_local, locked
-from .catalogue import DatasetEntry, Form
+from .cache import RawFile, is_local, locked, lost_files, unusable
+from .catalogue import DatasetEntry, FileSpec, Form
 from .content import Block
 from .fetch import fetch_form
 from .formats import read_blocks
@@ -60,6 +60,8 @@ def prepare(
     """
     notify = notify or _silent
     with _usable_cache(entry, sources):
+        for path in [] if fresh else lost_files(entry, sources):
+            notify(f"{entry.name}: {path} does not exist any more; its copy in the cache is used")
         found = None if fresh else find_prepared(entry, sources)
         if found and (not hashed or is_intact(found, notify)):
             return found
@@ -103,10 +105,7 @@ def _usable_cache(entry: DatasetEntry, sources: Sources) -> Iterator[None]:
     except BrokenPipeError:  # raised by `notify`, not by the cache
         raise
     except OSError as error:
-        raise DataError(
-            f"{entry.name}: the cache {sources.cache} cannot be used: {error.strerror or error}",
-            "set OPAUC_BENCH_CACHE to a writable folder with enough space",
-        ) from None
+        raise unusable(entry, sources, error) from None
 
 
 def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> tuple[Form, list[RawFile]]:
@@ -124,6 +123,31 @@ def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: boo
 
 def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> Dataset:
     form, raw = _fetch_any(entry, sources, notify, fresh)
+    try:
+        return _arranged(entry, form, raw, sources, notify)
+    except DataUnavailable:
+        raise
+    except DataError as error:
+        if not any(_may_be_outdated(file, copy) for file, copy in zip(form.all_files, raw)):
+            raise
+        failure = error
+    notify(f"{entry.name}: the files in the cache cannot be used; fetching them again")
+    hashes = [copy.sha256 for copy in raw]
+    try:
+        form, raw = _fetch_any(entry, sources, notify, fresh=True)
+    except DataError:
+        raise failure from None
+    if [copy.sha256 for copy in raw] == hashes:
+        raise failure
+    return _arranged(entry, form, raw, sources, notify)
+
+
+def _may_be_outdated(file: FileSpec, copy: RawFile) -> bool:
+    """Whether the source of a cached file may have another one now; copies of local files have been compared."""
+    return not copy.is_new and copy.source not in ("file", "unknown") and copy.sha256 != file.sha256
+
+
+def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sources, notify: Notify) -> Dataset:
     kind = form.source.kind if form.source else ""
     notify(f"{entry.name}: reading {', '.join(file.name for file in raw) or form.source.sklearn or 'arrays'}")
     files = [{"name": form.source.sklearn, "source": "scikit-learn"}] if kind == "sklearn" else []
@@ -153,10 +177,6 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
     except DataUnavailable:
         raise
     except DataError as error:
-        for file, copy in zip(form.all_files, raw):
-            # Files that the user put into the cache by hand are not removed.
-            if file.sha256 not in (None, copy.sha256) and copy.source != "unknown":
-                copy.discard()
         raise _with_places(entry, raw, error) from None
 
 
@@ -166,7 +186,7 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> D
     if isinstance(error, ZeroIndexError):
         hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
     elif entry.has_own_data and error.hint.startswith("--"):
-        ways = ["correct the file"] if raw else []
+        ways = [f"correct the file{'' if all(copy.origin for copy in raw) else ' at its source'}"] if raw else []
         options = {
             "--missing": "set 'missing: mean' or 'missing: indicator'",
             "--categorical COLUMN": "name the column under 'categorical'",
@@ -177,7 +197,7 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> D
             ways = [f"correct '{error.hint.split()[0].removeprefix('--')}'"]
         else:
             ways += [way for option, way in options.items() if option in error.hint]
-        hint = f"{', or '.join(ways)} under 'source' of the entry in {entry.catalogue}"
+        hint = f"{', or '.join(ways)} under 'source' of the entry in {entry.catalogue}; the same command reads it again"
     elif in_own_file or (raw and all(copy.origin for copy in raw)):
         hint = f"correct the file, or the entry in {entry.catalogue}; the same command reads changed files again"
     else:

@@ -15,7 +15,17 @@ from .catalogue import DatasetEntry, FileSpec, Form
 from .content import SUFFIXES, digest
 from .sources import Notify, Sources, is_remote, local_path
 
-__all__ = ["LocalFile", "RawFile", "is_local", "local_files", "locked", "part_file", "stamp_of"]
+__all__ = [
+    "LocalFile",
+    "RawFile",
+    "is_local",
+    "local_files",
+    "locked",
+    "lost_files",
+    "part_file",
+    "stamp_of",
+    "unusable",
+]
 
 _LARGEST_FILE = 1 << 36
 
@@ -31,16 +41,12 @@ class RawFile:
     confirmed: bool  # whether the content is known to be that of the official file
     source: str  # the official address, "mirror", "file" (a local address), or "unknown" (put into the cache by hand)
     origin: Path | None = None  # the user's own file of which this is a copy, if it still exists
+    is_new: bool = False  # whether it was fetched just now
 
     @property
     def place(self) -> Path:
         """The path for messages: a user's own file is corrected where it is, not in the cache."""
         return self.origin or self.path
-
-    def discard(self) -> None:
-        """Delete the file and its note, so that the next fetch asks the sources again."""
-        self.path.unlink(missing_ok=True)
-        _note_path(self.path.parent, self.name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class LocalFile:
 
     @property
     def folder(self) -> Path:
-        """The dataset's folder of downloaded files; entries with a base share that of the base."""
+        """The dataset's folder of downloaded files; entries that use files of their base share that of the base."""
         return self.sources.cache / self.entry.home / "raw"
 
     @property
@@ -89,7 +95,7 @@ class LocalFile:
     @property
     def origin(self) -> Path | None:
         """The first ``file://`` address that is an existing file."""
-        return next((path for path in self._addresses if path.is_file()), None)
+        return next(filter(os.path.isfile, self._addresses), None)
 
     @property
     def _addresses(self) -> list[Path]:
@@ -97,24 +103,41 @@ class LocalFile:
 
     @property
     def has_changed(self) -> bool:
-        """Whether a file that was copied from a ``file://`` address has other content there now.
+        """Whether the cache's copy is not the file of the entry, as far as that can be seen without the network."""
+        return bool(self.outdated)
 
-        Users edit their own files. Nor is the copy used for a file at another address that does not exist: two
-        catalogues may use the same dataset name.
+    @property
+    def outdated(self) -> str:
+        """Why the cache's copy is not the file of the entry; empty if it is.
+
+        Users edit their own files and the addresses of an entry, and two catalogues may use the same dataset name.
         """
-        note = {} if self.file.confirmed else self.note
-        if note.get("source") != "file":
-            return False
-        origin = self.origin
+        if self.file.confirmed:
+            return ""
+        note, origin = self.note, self.origin
+        source = note.get("source")
+        if source is None:  # put into the cache by hand, or removed with its note
+            return f"{origin} has not been read" if origin and not self.cached else ""
+        elsewhere = f"a file of this name, but from another address ({note.get('origin', source)})"
+        if source != "file":
+            is_known = self.file.sha256 is not None and self.file.sha256 == note.get("sha256")
+            from_mirror = source == "mirror" and (origin is None or note.get("origin") in self.sources.mirrors)
+            return "" if is_known or from_mirror or source in self.file.urls else elsewhere
         if origin is None:
-            known = note.get("origin")
-            return known is not None and known not in map(str, self._addresses)
+            return "" if note.get("origin") in (None, *map(str, self._addresses)) else elsewhere
         if note.get("stamp") == stamp_of(origin) and note.get("origin", str(origin)) == str(origin):
-            return False
-        try:
-            return digest(origin, self.limit)[0] != note.get("sha256")
-        except DataError:  # reported when the file is fetched
-            return True
+            return ""
+        with contextlib.suppress(DataError):  # reported when the file is fetched
+            if digest(origin, self.limit)[0] == note.get("sha256"):
+                return ""
+        return f"{origin} has changed since it was read"
+
+    @property
+    def lost(self) -> str:
+        """The local address of the cache's copy, if there is no file any more; else empty."""
+        note = self.note
+        is_lost = note.get("source") == "file" and self.origin is None and not self.outdated
+        return note.get("origin", "") if is_lost else ""
 
     @property
     def note(self) -> dict[str, str]:
@@ -123,7 +146,7 @@ class LocalFile:
             note = json.loads(_note_path(self.folder, self.file.name).read_text("utf-8"))
         except (OSError, ValueError, RecursionError):
             return {}
-        return note if isinstance(note, dict) else {}
+        return note if isinstance(note, dict) and all(isinstance(value, str) for value in note.values()) else {}
 
     def write_note(self, note: dict[str, str]) -> None:
         with part_file(self.folder) as part:
@@ -163,6 +186,19 @@ def is_local(entry: DatasetEntry, form: Form, sources: Sources) -> bool:
     return all(file.current or file.elsewhere for file in local_files(entry, form, sources))
 
 
+def unusable(entry: DatasetEntry, sources: Sources, error: OSError) -> DataError:
+    """The error of a cache that cannot be read or written."""
+    return DataError(
+        f"{entry.name}: the cache {sources.cache} cannot be used: {error.strerror or error}",
+        "set OPAUC_BENCH_CACHE to a writable folder with enough space",
+    )
+
+
+def lost_files(entry: DatasetEntry, sources: Sources) -> list[str]:
+    """Return the paths of the user's own files that have been removed since they were copied into the cache."""
+    return [file.lost for form in entry.forms for file in local_files(entry, form, sources) if file.lost]
+
+
 def stamp_of(path: Path) -> str:
     """Return path, size and time of a file; if they are unchanged, its content is not read again."""
     found = path.stat()
@@ -172,7 +208,7 @@ def stamp_of(path: Path) -> str:
 def _variant(folder: Path, name: str) -> Path | None:
     """Return the file of that name, plain or compressed."""
     candidates = (folder / (name + suffix) for suffix in SUFFIXES)
-    return next((path for path in candidates if path.is_file()), None)
+    return next(filter(os.path.isfile, candidates), None)  # Path.is_file() raises errors for unreadable folders
 
 
 def _note_path(folder: Path, name: str) -> Path:

@@ -35,6 +35,7 @@ PARTS = ("train", "validation", "test")  # values of ``split``
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_LONGEST_NAME = 230  # of a file: most file systems have 255, and the cache adds to it
 _RULES = ("positive", "random_half", "largest_class")
 _SVMLIGHT = ("svmlight", "svmlight_multilabel")
 _NOT_COUNTED = ("token_counts", "mnist_idx")  # formats whose number of features has to be given
@@ -80,6 +81,8 @@ class FileSpec(_Strict):
         if not _NAME.match(self.name):
             expected = "expected letters, digits, '.', '_' and '-', no folders and no leading dot"
             problems.append(Problem(("name",), f"{self.name!r} is not a plain file name; {expected}"))
+        if len(self.name) > _LONGEST_NAME:
+            problems.append(Problem(("name",), f"expected at most {_LONGEST_NAME} characters, got {len(self.name)}"))
         if self.member is not None and not all(map(_NAME.match, self.member.split("/"))):
             problems.append(Problem(("member",), f"{self.member!r} is not a relative path, such as 'folder/file.txt'"))
         for position, url in enumerate(self.urls):
@@ -163,7 +166,7 @@ class DataSource(_Strict):
             name = re.sub(r"[^A-Za-z0-9._-]", "_", unquote(urlparse(address).path).rpartition("/")[2]).lstrip("._-")
             for suffix in SUFFIXES[1:]:
                 name = name.removesuffix(suffix)
-            name = name or "data"
+            name = name[-_LONGEST_NAME:].lstrip("._-") or "data"
             names.append(f"{len(names)}-{name}" if name in names else name)
         return tuple(FileSpec(name=name, urls=(address,)) for name, address in zip(names, getattr(self, self.kind)))
 
@@ -353,7 +356,7 @@ class DatasetEntry(Form):
 
     @property
     def home(self) -> str:
-        """The dataset in whose folder the files are kept: its own name, or that of its base."""
+        """The dataset in whose folder the files are kept: its own name, or that of the base whose files it uses."""
         return self._home or self.name
 
     @property
@@ -371,13 +374,19 @@ class DatasetEntry(Form):
         return min(1.0, self.nonzero_per_row / self.width)
 
     @property
-    def catalogue(self) -> Path:
-        """The file of the entry."""
-        return self._file or packaged_catalogue()
+    def catalogue(self) -> str:
+        """The file of the entry, for messages; an experiment from Python has none."""
+        return "the experiment" if self._is_without_file else str(self._file or packaged_catalogue())
+
+    @property
+    def _is_without_file(self) -> bool:
+        return self._in_experiment and not os.path.isfile(str(self._file))
 
     @property
     def fetch_command(self) -> str:
         """The command that fetches and prepares the dataset again."""
+        if self._is_without_file:
+            return "opauc_bench.run(...)"
         if self._in_experiment:
             return shlex.join(["opauc-bench", "run", str(self._file)])
         place = () if self._file is None else ("--catalogue", str(self._file))
@@ -466,8 +475,17 @@ def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry
     entries = {}
     for name, entry in document.validate(_Catalogue).datasets.items():
         entries[name] = entry.model_copy(update={"name": name})
-        entries[name]._home = entry.base or name
+    _share_folders(entries, others)
     return entries
+
+
+def _share_folders(entries: dict[str, DatasetEntry], others: dict[str, DatasetEntry]) -> None:
+    """Let entries keep their files in the folder of their base, unless all files of their rows are others."""
+    for entry in entries.values():
+        if entry.base is not None:
+            base = (others | entries)[entry.base]
+            if not entry.data_files or set(base.data_files) & set(entry.data_files):
+                entry._home = base.name
 
 
 def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path: Path) -> dict[str, DatasetEntry]:
@@ -491,7 +509,8 @@ def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path
     entries = {}
     for name, entry in found.items():
         entries[name] = entry.model_copy(update={"name": name})
-        entries[name]._home, entries[name]._file, entries[name]._in_experiment = entry.base or name, path, True
+        entries[name]._file, entries[name]._in_experiment = path, True
+    _share_folders(entries, packaged)
     return entries
 
 

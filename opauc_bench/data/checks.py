@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataError
-from .cache import is_local, local_files
+from .cache import LocalFile, is_local, local_files
 from .catalogue import DatasetEntry
 from .sources import Sources, is_remote
-from .store import find_prepared, fingerprint_of, open_prepared, prepared_folder
+from .store import find_prepared, fingerprint_of, open_prepared, prepared_folders
 
 __all__ = ["Check", "availability", "download_size", "has_changed_files", "verify"]
 
@@ -43,7 +43,7 @@ def availability(entry: DatasetEntry, sources: Sources) -> str:
 
 def has_changed_files(entry: DatasetEntry, sources: Sources) -> bool:
     """Whether one of the user's own files has changed since it was copied into the cache."""
-    return any(file.has_changed for form in entry.forms for file in local_files(entry, form, sources))
+    return any(file.note and file.has_changed for form in entry.forms for file in local_files(entry, form, sources))
 
 
 def download_size(entry: DatasetEntry, sources: Sources) -> int | None:
@@ -73,8 +73,8 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
         One per file and per set of prepared arrays; empty if nothing is in the cache.
     """
     files = [file for form in entry.forms for file in local_files(entry, form, sources) if file.cached]
-    items = [(file.file.name, lambda file=file: f"sha256 {file.check_cached(file.cached).sha256}") for file in files]
-    folders = sorted(prepared_folder(entry, sources).glob("[!.]*"))
+    items = [(file.file.name, lambda file=file: f"sha256 {_checked_file(file)}") for file in files]
+    folders = sorted(prepared_folders(entry, sources, "[!.]*"))
     items += [("arrays", lambda folder=folder: f"fingerprint {_checked_arrays(folder)}") for folder in folders]
     checks = []
     for item, check in items:
@@ -83,6 +83,12 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
         except DataError as error:
             checks.append(Check(item, False, error.message, entry.fetch_command))
     return checks
+
+
+def _checked_file(file: LocalFile) -> str:
+    if outdated := file.outdated:
+        raise DataError(f"{file.cached}: {outdated}")
+    return file.check_cached(file.cached).sha256
 
 
 def _checked_arrays(folder: Path) -> str:

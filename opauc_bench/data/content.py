@@ -48,6 +48,8 @@ _MOST_MEMORY = 1 << 29  # bytes for xz: its strongest setting takes 65 MiB, a ho
 _READ = 1 << 16
 _LONGEST_LINE = 1 << 28  # bytes
 _HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|\?xml)\b", re.IGNORECASE)
+# The first file of an .npz archive is an array.
+_ARCHIVE = re.compile(rb"PK\x03\x04(?!.{26}[^/]*\.npy)|.{257}ustar(?:  )?\x00", re.DOTALL)
 _MAGIC = (
     (re.compile(rb"\xfd7zXZ\x00"), ".xz"),
     (re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL), ".bz2"),
@@ -182,7 +184,7 @@ def pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def digest(path: Path, limit: int) -> tuple[str, int]:
-    """Return SHA-256 (hex) and size of the content; DataError as `chunks`, or if it is empty or an HTML page."""
+    """Return SHA-256 (hex) and size of the content; DataError as `chunks`, or if it is no file of data."""
     sha256, size, head = hashlib.sha256(), 0, b""
     for piece in chunks(path, limit):
         head = head or piece[:512]
@@ -192,6 +194,11 @@ def digest(path: Path, limit: int) -> tuple[str, int]:
         raise DataError(f"{path}: expected data, got an empty file")
     if _HTML.match(head):
         raise DataError(f"{path}: expected data, got an HTML page (an error page or a moved address?)")
+    if _ARCHIVE.match(head):
+        raise DataError(
+            f"{path}: expected data, got a .zip or .tar archive; unpack it, or list it under 'files' with a 'member' "
+            "(.zip, .tar, .tar.gz, .tar.bz2 or .tar.xz)"
+        )
     return sha256.hexdigest(), size
 
 

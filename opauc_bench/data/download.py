@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import ssl
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,10 @@ WAIT = 1.0  # seconds before the second try, doubled for each further one
 REPORT_EVERY = 5.0  # seconds between progress messages
 _CHUNK = 1 << 16
 _PREFIX = ".download-"
-# What is kept is continued as it is sent: the server must not compress it.
+# What is kept is continued as it is sent: the server should not compress it. Some do; that is stored as it is sent, and
+# the readers notice if it ends too soon.
 _HEADERS = {"Accept-Encoding": "identity"}
+_READABLE = ("identity", "gzip", "x-gzip", "zstd")
 
 
 class Missing(Exception):
@@ -57,6 +60,7 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
         Above ``limit`` bytes.
     """
     import requests
+    import urllib3
 
     kept = _Kept(folder / f"{_PREFIX}{hashlib.sha256(address.encode()).hexdigest()[:16]}")
     for attempt in range(TRIES):
@@ -69,33 +73,68 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
         except DataError:
             kept.discard()
             raise
-        except requests.RequestException as error:
-            failure = _failure(error)
-            if isinstance(error, requests.HTTPError) and not _temporary(error.response.status_code):
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+            failure = _failure(error, address)
+            if not _temporary(error):
                 break
+    if kept.size and kept.version:
+        failure.args = (f"{failure}; the same command goes on after {kept.size / 1e6:.1f} MB",)
     raise failure
 
 
-def _temporary(status: int) -> bool:
-    return status >= 500 or status in (416, 429)
-
-
-def _failure(error) -> Missing:
+def _temporary(error) -> bool:
+    """Whether a further try may succeed."""
     import requests
 
     if isinstance(error, requests.HTTPError):
+        return error.response.status_code >= 500 or error.response.status_code in (416, 429)
+    # An invalid address, or one of an unknown kind, is a ValueError too.
+    return not isinstance(error, (requests.TooManyRedirects, ValueError)) and not isinstance(
+        _first_cause(error), ssl.SSLCertVerificationError
+    )
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _failure(error, address: str) -> Missing:
+    import requests
+
+    cause = _first_cause(error)
+    reason = (isinstance(cause, OSError) and cause.strerror) or ""
+    because = f" ({reason})" if reason else ""
+    if isinstance(error, requests.HTTPError):
         return Missing(f"HTTP status {error.response.status_code}", answered=True)
+    if isinstance(error, (requests.exceptions.ProxyError, requests.exceptions.InvalidProxyURL)):
+        return Missing(f"no connection by the proxy {_proxy(address)}{because}")
+    if isinstance(error, requests.exceptions.SSLError):
+        return Missing(f"no secure connection{because}")
+    if isinstance(error, (requests.TooManyRedirects, ValueError)):
+        return Missing(str(error))
     if isinstance(error, requests.Timeout):
         return Missing(f"no answer in {TIMEOUT:g} s")
+    if "timed out" in str(error).lower():  # a stalled transfer is no Timeout
+        return Missing("the transfer stalled")
     if isinstance(error, requests.ConnectionError):
-        stalled = "timed out" in str(error).lower()  # requests raises ConnectionError for a stalled transfer too
-        return Missing("the transfer stalled" if stalled else "no connection")
+        return Missing(f"no connection{because}")
     return Missing(f"the transfer broke off ({type(error).__name__})")
+
+
+def _proxy(address: str) -> str:
+    """The proxy that is set for an address, without a password."""
+    from requests.utils import get_environ_proxies, select_proxy
+
+    scheme, _, place = (select_proxy(address, get_environ_proxies(address)) or "").rpartition("://")
+    return f"{scheme}://{place.rpartition('@')[2]}" if scheme else place.rpartition("@")[2]
 
 
 def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
     """Ask for a file, or for the rest of it, and add what comes to what is kept."""
     import requests
+    import urllib3
 
     start, version = kept.size, kept.version
     wanted = {"Range": f"bytes={start}-", "If-Range": version} if start and version else {}
@@ -105,15 +144,30 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
         response.raise_for_status()
         if response.status_code != 206:
             start = 0
-        elif not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {start}-") or (
+            _version(response) not in ("", version)  # some servers ignore If-Range
+        ):
             kept.discard()
-            raise requests.RequestException("another part than the one that was asked for")
+            raise requests.RequestException("another part, or another version, than the one that was asked for")
+        if (encoding := response.headers.get("Content-Encoding", "identity").lower()) not in _READABLE:
+            raise requests.exceptions.InvalidHeader(f"encoded as {encoding}, which was not asked for")
+        size = _size(response, start)
         kept.begin(start, _version(response))
-        progress.begin(start, start + int(response.headers.get("Content-Length") or 0))
+        progress.begin(start, size)
         with kept.path.open("ab") as out:
-            for piece in response.iter_content(_CHUNK):
+            for piece in response.raw.stream(_CHUNK, decode_content=False):
                 progress.add(len(piece))
                 out.write(piece)
+        if kept.size < size:  # urllib3 before version 2 does not compare
+            raise urllib3.exceptions.ProtocolError(f"expected {size:,} bytes, got {kept.size:,}")
+
+
+def _size(response, start: int) -> int:
+    """Bytes of the whole file, or 0."""
+    if in_part := re.fullmatch(r"bytes \d+-\d+/(\d+)", response.headers.get("Content-Range", "")):
+        return int(in_part[1])
+    length = response.headers.get("Content-Length", "")
+    return start + int(length) if length.isdecimal() else 0
 
 
 def _version(response) -> str:
@@ -238,9 +292,10 @@ def ask(address: str, timeout: float = 10.0) -> Answer:
             in_part = re.fullmatch(r"bytes 0-0/(\d+)", response.headers.get("Content-Range", ""))
             if response.status_code == 206 and in_part:
                 return Answer(True, "ok", int(in_part[1]), bool(_version(response)))
-            length = response.headers.get("Content-Length") if response.status_code == 200 else None
-            return Answer(True, "ok", int(length) if length else None)
+            if response.headers.get("Content-Length") == "0":
+                return Answer(False, "an empty file")
+            return Answer(True, "ok", _size(response, 0) or None if response.status_code == 200 else None)
     except requests.Timeout:
         return Answer(False, f"no answer in {timeout:g} s")
     except requests.RequestException as error:
-        return Answer(False, str(_failure(error)))
+        return Answer(False, str(_failure(error, address)))

@@ -11,7 +11,7 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -26,6 +26,8 @@ from .sources import Notify, Sources, is_remote, local_path
 __all__ = ["fetch_form"]
 
 _LARGEST_ARCHIVE = 1 << 32  # bytes
+_NO_FILE = "no such file"
+_SHOWN = 8  # names of files in an archive
 
 
 def fetch_form(entry: DatasetEntry, form: Form, sources: Sources, notify: Notify, fresh: bool = False) -> list[RawFile]:
@@ -85,50 +87,50 @@ class _Fetch(LocalFile):
         for mirror in self.sources.mirrors:
             if is_remote(mirror):
                 base = f"{mirror.rstrip('/')}/{self.entry.home}/{self.file.name}"
-                yield f"mirror {mirror}", partial(self._from_web, [base + suffix for suffix in SUFFIXES], "mirror")
+                addresses = [base + suffix for suffix in SUFFIXES]
+                yield f"mirror {mirror}", partial(self._from_web, addresses, "mirror", mirror)
             else:
-                yield f"mirror {mirror}", partial(self._from_mirror, local_path(mirror))
+                yield f"mirror {mirror}", partial(self._from_mirror, mirror)
         for url in self.file.urls:
             if is_remote(url):
-                yield url, partial(self._from_web, [url], url)
+                yield url, partial(self._from_web, [url], url, url)
             else:
-                yield str(local_path(url)), partial(self._from_path, local_path(url), "file")
+                yield str(local_path(url)), partial(self._from_path, local_path(url), "file", str(local_path(url)))
 
     def _from_cache(self) -> RawFile:
         if self.cached is None:
             raise Missing("not found")
-        if self.has_changed:
-            if self.origin is None:
-                raise Missing(f"a file of this name, but from another address ({self.cached})")
-            self._say(f"{self.origin} has changed since it was read")
-            raise Missing("older than the file at its address")
+        if outdated := self.outdated:
+            self._say(outdated)
+            raise Missing(outdated)
         return self.check_cached(self.cached)
 
-    def _from_mirror(self, mirror: Path) -> RawFile:
-        if not mirror.is_dir():
-            self._say(f"the mirror {mirror} is not a folder")
+    def _from_mirror(self, mirror: str) -> RawFile:
+        folder = local_path(mirror)
+        if not os.path.isdir(folder):
+            self._say(f"the mirror {folder} is not a folder")
             raise Missing("no such folder")
-        path = self.in_mirror(mirror)
+        path = self.in_mirror(folder)
         if path is None:
-            raise Missing(f"no {self.entry.home}/{self.file.name}")
-        return self._from_path(path, "mirror")
+            expected = f"{self.entry.home}/{self.file.name}"
+            problem = _problem(folder / expected)
+            raise Missing(f"no {expected}" if problem == _NO_FILE else f"{expected}: {problem}")
+        return self._from_path(path, "mirror", mirror)
 
-    def _from_path(self, path: Path, source: str) -> RawFile:
-        if not path.is_file():
-            raise Missing("a folder, expected a file" if path.is_dir() else "no such file")
+    def _from_path(self, path: Path, source: str, origin: str) -> RawFile:
+        if problem := _problem(path):
+            raise Missing(problem)
         with part_file(self.folder) as part:
             stamp = stamp_of(path)  # before it is read, so that a change during reading is noticed later
-            try:
-                shutil.copyfile(path, part)
-            except PermissionError as error:
-                raise Missing(f"{path}: {error.strerror}") from None
-            return self._accept(part, source, path, {"stamp": stamp, "origin": str(path)} if source == "file" else {})
+            shutil.copyfile(path, part)
+            return self._accept(part, path, {"source": source, "origin": origin, "stamp": stamp})
 
-    def _from_web(self, addresses: list[str], source: str) -> RawFile:
+    def _from_web(self, addresses: list[str], source: str, origin: str) -> RawFile:
         if self.sources.offline:
             raise Missing("not tried, offline")
         limit = self.limit if self.file.member is None else _LARGEST_ARCHIVE
         reasons: list[str] = []
+        wrong: list[DataError] = []
         for address in addresses:
             with part_file(self.folder) as part:
                 try:
@@ -140,16 +142,19 @@ class _Fetch(LocalFile):
                         if self.file.member is not None and _is_archive(part):
                             self.kept[address] = self.archives.enter_context(part_file(self.folder))
                             shutil.copyfile(part, self.kept[address])
+                    return self._accept(part, address, {"source": source, "origin": origin})
                 except Missing as error:
                     reasons.append(str(error))
                     if not error.answered:
                         break
-                else:
-                    return self._accept(part, source, address, {})
+                except DataError as error:  # a mirror may answer with a page to names that it does not have
+                    wrong.append(error)
+        if wrong:
+            raise wrong[0]
         raise Missing("; ".join(dict.fromkeys(reasons)))
 
-    def _accept(self, part: Path, source: str, shown: Path | str, known: dict[str, str]) -> RawFile:
-        """Verify a new file and move it to its place, with a note of what is known of it."""
+    def _accept(self, part: Path, shown: Path | str, note: dict[str, str]) -> RawFile:
+        """Verify a new file and move it to its place, with a note of where it came from."""
         try:
             if self.file.member is not None:
                 _extract(part, self.file.member, self.limit)
@@ -161,8 +166,8 @@ class _Fetch(LocalFile):
         os.replace(part, target)
         for other in {self.folder / (self.file.name + suffix) for suffix in SUFFIXES} - {target}:
             other.unlink(missing_ok=True)
-        self.write_note({"sha256": sha256, "source": source, **known})
-        return self.raw(target, sha256, source)
+        self.write_note({"sha256": sha256, **note})
+        return replace(self.raw(target, sha256, note["source"]), is_new=True)
 
     def _failure(self, attempts: list[str], found_wrong: bool) -> DataError:
         entry, file = self.entry, self.file
@@ -180,9 +185,26 @@ class _Fetch(LocalFile):
         return DataUnavailable(f"{entry.name}: {file.name}: unavailable{asked}", hint)
 
 
+def _problem(path: Path) -> str:
+    """Why there is no file that can be read; empty if there is one."""
+    try:
+        if path.is_file():
+            with path.open("rb"):
+                return ""
+        return "a folder, expected a file" if path.is_dir() else _NO_FILE
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _is_zip(path: Path) -> bool:
+    """Whether this is a .zip archive, possibly without its end, by which Python knows it."""
+    with path.open("rb") as stream:
+        return stream.read(4) == b"PK\3\4" or zipfile.is_zipfile(path)
+
+
 def _is_archive(path: Path) -> bool:
     try:
-        return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
+        return _is_zip(path) or tarfile.is_tarfile(path)
     except (ValueError, OverflowError, OSError, *DAMAGED):  # tarfile does not catch all errors of damaged archives
         return False
 
@@ -213,20 +235,24 @@ def _extract(part: Path, member: str, limit: int) -> None:
 
 @contextlib.contextmanager
 def _member(part: Path, member: str, limit: int) -> Iterator[BinaryIO]:
-    """Open the first file of that name in a .zip or .tar archive; DataError if it is absent or too large."""
+    """Open the file at that path in a .zip or .tar archive, or the only one whose path ends with it, else DataError."""
     with contextlib.ExitStack() as opened:
-        if zipfile.is_zipfile(part):
+        found: dict[str, tuple[int, Callable[[], BinaryIO | None]]]
+        if _is_zip(part):
             zipped = opened.enter_context(zipfile.ZipFile(part))
-            found = ((info.filename, info.file_size, partial(zipped.open, info)) for info in zipped.infolist())
+            infos = (info for info in zipped.infolist() if not info.is_dir())
+            found = {info.filename: (info.file_size, partial(zipped.open, info)) for info in infos}
         else:
             tar = opened.enter_context(tarfile.open(part))
-            found = ((info.name, info.size, partial(tar.extractfile, info)) for info in tar if info.isfile())
-        name_ends = f"/{member}"
-        size, open_member = next(
-            ((size, how) for name, size, how in found if f"/{name}".endswith(name_ends)), (0, None)
-        )
-        if open_member is None:
-            raise DataError(f"{part}: expected a file {member} in the archive, found none")
+            files = (info for info in tar if info.isfile())
+            found = {info.name.removeprefix("./"): (info.size, partial(tar.extractfile, info)) for info in files}
+        names = [member] if member in found else [name for name in found if name.endswith(f"/{member}")]
+        if len(names) != 1:
+            expected = f"expected a file {member} in the archive, found {len(names) or 'none'}"
+            shown = names or list(found)
+            more = ", ..." if len(shown) > _SHOWN else ""
+            raise DataError(f"{part}: {expected}{' of' if not names else ''}: {', '.join(shown[:_SHOWN])}{more}")
+        size, open_member = found[names[0]]
         if size > limit:
             raise DataError(f"{part}: expected {member} of at most {limit:,} bytes, got {size:,}")
         yield opened.enter_context(open_member())

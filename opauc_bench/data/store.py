@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError
-from .cache import RawFile, local_files
+from .cache import RawFile, local_files, unusable
 from .catalogue import ROW_METADATA, DatasetEntry, FileSpec, Form
 from .fourier import RandomFourierRows
 from .sources import Notify, Sources
@@ -80,6 +80,14 @@ def prepared_folder(entry: DatasetEntry, sources: Sources) -> Path:
     return sources.cache / entry.name / "prepared"
 
 
+def prepared_folders(entry: DatasetEntry, sources: Sources, pattern: str) -> list[Path]:
+    """Return the folders of a dataset's sets of arrays whose names match a pattern."""
+    try:
+        return list(prepared_folder(entry, sources).glob(pattern))
+    except OSError as error:
+        raise unusable(entry, sources, error) from None
+
+
 def recipe_key(entry: DatasetEntry, form: Form) -> str:
     """Hash those settings of an entry that affect the arrays or their checks."""
     include = set(Form.model_fields) - {*_LATER, *ROW_METADATA} - ({"files"} if form.files else set())
@@ -113,17 +121,23 @@ def _content_of(file: FileSpec) -> list[Any]:
 def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
     """Return the prepared dataset of the cache, or None; downloads and parses nothing.
 
-    Damaged folders are ignored, and so are folders whose ``file://`` origin has changed; `prepare` replaces them. If
-    files without a known hash gave several sets of arrays, the newest is returned.
+    Damaged folders are ignored, and so are those of other files than the cache has now, or should have; `prepare`
+    replaces them. If the cache's files are not known, the newest folder is returned.
     """
     for form in entry.forms:
-        if any(file.has_changed for file in local_files(entry, form, sources)):
+        files = local_files(entry, form, sources)
+        if any(file.has_changed for file in files):
             continue
-        folders = prepared_folder(entry, sources).glob(f"{recipe_key(entry, form)}-*")
-        for folder in sorted(folders, key=_age):
+        hashes = [file.note.get("sha256") for file in files]
+        content = "*" if None in hashes else _content_key(hashes)
+        for folder in sorted(prepared_folders(entry, sources, f"{recipe_key(entry, form)}-{content}"), key=_age):
             with contextlib.suppress(DataError):
                 return open_prepared(folder)
     return None
+
+
+def _content_key(hashes: list[str]) -> str:
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:8]
 
 
 def _age(folder: Path) -> float:
@@ -244,8 +258,7 @@ def write_prepared(
         meta["seal"] = _seal(json.loads(json.dumps(meta)))
         (new / META).write_text(json.dumps(meta, indent=1), "utf-8")
         new.chmod(0o755)
-        content = hashlib.sha256(" ".join(file.sha256 for file in raw).encode()).hexdigest()
-        final = parent / f"{recipe_key(entry, form)}-{content[:8]}"
+        final = parent / f"{recipe_key(entry, form)}-{_content_key([file.sha256 for file in raw])}"
         if final.exists():
             os.rename(final, Path(tempfile.mkdtemp(prefix=".new-", dir=parent)) / "old")
         os.rename(new, final)
