@@ -278,7 +278,7 @@ def test_the_exact_path_of_a_member_is_preferred(server, tmp_path, packed):
     assert prepare(entry_of(f"{server.url}/a", member="data/toy.dat"), Sources(tmp_path / "1")).X.shape == (4, 2)
     with pytest.raises(DataError, match=r"toy\.dat in the archive, found 3: backup/toy\.dat, old/data/toy"):
         prepare(entry_of(f"{server.url}/a", member="toy.dat"), Sources(tmp_path / "2"))
-    with pytest.raises(DataError, match=r"else\.dat in the archive, found none of: backup/toy\.dat"):
+    with pytest.raises(DataError, match=r"else\.dat in the archive, found none; it has backup/toy\.dat"):
         prepare(entry_of(f"{server.url}/a", member="else.dat"), Sources(tmp_path / "3"))
     server.files["/a"] = packed(files | {"./toy.dat" if packed is tarred else "toy.dat": TEXT})
     assert prepare(entry_of(f"{server.url}/a", member="toy.dat"), Sources(tmp_path / "4")).X.shape == (4, 2)

@@ -481,6 +481,15 @@ def test_a_dataset_that_is_not_there_is_said_to_be_unavailable(here, command, fr
     assert "left out" not in done.stdout
 
 
+def test_a_changed_file_is_read_again_by_every_entry_that_has_it(tmp_path, frame):
+    source = {"csv": str(tmp_path / "t.csv"), "label": "clicked", "drop": ["age", "city"]}
+    others = [(source, {}), (source, {"scaling": "none"}), (source | {"drop": ["age", "city", "who"]}, {})]
+    for n_rows in (50, 60):
+        frame[:n_rows].to_csv(tmp_path / "t.csv", index=False)
+        for other, settings in others:
+            assert len(prepared(tmp_path, other, **settings).y) == n_rows
+
+
 def test_a_number_of_features_that_is_given(tmp_path):
     (tmp_path / "t.csv").write_text("x,y,label\n1,2,0\n3,4,1\n")
     (tmp_path / "t.svm").write_text("1 1:1 2:2\n0 1:3 2:4\n1 1:5\n0 2:1\n")

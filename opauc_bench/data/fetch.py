@@ -248,10 +248,10 @@ def _member(part: Path, member: str, limit: int) -> Iterator[BinaryIO]:
             found = {info.name.removeprefix("./"): (info.size, partial(tar.extractfile, info)) for info in files}
         names = [member] if member in found else [name for name in found if name.endswith(f"/{member}")]
         if len(names) != 1:
-            expected = f"expected a file {member} in the archive, found {len(names) or 'none'}"
             shown = names or list(found)
-            more = ", ..." if len(shown) > _SHOWN else ""
-            raise DataError(f"{part}: {expected}{' of' if not names else ''}: {', '.join(shown[:_SHOWN])}{more}")
+            listed = ", ".join(shown[:_SHOWN]) + (", ..." if len(shown) > _SHOWN else "")
+            got = f"{len(names)}: {listed}" if names else f"none; it has {listed or 'no files'}"
+            raise DataError(f"{part}: expected a file {member} in the archive, found {got}")
         size, open_member = found[names[0]]
         if size > limit:
             raise DataError(f"{part}: expected {member} of at most {limit:,} bytes, got {size:,}")
