@@ -161,6 +161,15 @@ def test_added_metrics_are_those_of_a_run_that_asks_for_them(kept, command, tmp_
     assert record_of(tmp_path / "added", column="uni_log", fold=1).metrics.keys() == {"auc", "partial_auc@0.3"}
 
 
+def test_records_from_before_scores_were_kept_are_named(kept, command, tmp_path):
+    shutil.copytree(kept / "results", tmp_path / "results")
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % "")
+    assert "without test scores" not in command("run", "e.yaml", "--out", "results", cwd=tmp_path).stderr
+    shutil.rmtree(tmp_path / "results/scores")
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert "note: 4 records without test scores, from before keep_scores; --fresh keeps them" in done.stderr
+
+
 def test_without_kept_scores_the_error_names_the_setting(command, tmp_path):
     (tmp_path / "e.yaml").write_text((EXPERIMENT % "").replace(", keep_scores: true", ""))
     assert command("run", "e.yaml", "--out", "results", cwd=tmp_path).returncode == 0

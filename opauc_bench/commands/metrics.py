@@ -29,7 +29,7 @@ def list_metrics(session: Session) -> str:
     for task, record in recorded.pairs:
         if record.ok and record.metrics:
             n_records[task.column] += 1
-            n_kept[task.column] += _home(recorded, record).scores_path(record.id).is_file()
+            n_kept[task.column] += recorded.store_of(record).scores_path(record.id).is_file()
             found.setdefault(task.column, Counter()).update(
                 name for name, value in record.metrics.items() if value is not None
             )
@@ -76,7 +76,7 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
         for task, record in recorded.pairs:
             missing = [name for name in wanted if name not in record.metrics]
             if record.ok and missing:
-                home = _home(recorded, record)
+                home = recorded.store_of(record)
                 kept = home.read_scores(record.id)
                 if kept is None:
                     without.append(task.label)
@@ -107,13 +107,6 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     if without:
         say(wrapped(f"{counted(len(without), 'record')} without test scores: {without[0]}{_more(without)}"))
     return 1 if without else 0
-
-
-def _home(recorded: Recorded, record: Record) -> Store:
-    """The folder of a record and its scores: that of the experiment, or one that it takes records from."""
-    folder = recorded.session.folder
-    other = recorded.records.reused.get(record.id)
-    return Store(folder.parent / other if other else folder)
 
 
 def _with_metrics(record: Record, names: Sequence[str], kept) -> Record:

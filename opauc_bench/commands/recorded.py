@@ -17,7 +17,7 @@ from ..plan import make_plan
 from ..results.manifest import DatasetFacts, Manifest, find_manifest
 from ..results.record import Record
 from ..results.reuse import read_results
-from ..results.store import Damage, Records
+from ..results.store import Damage, Records, Store
 from ..runner.limits import available_memory, exceeds_memory
 from ..task import Shape, Task, task_id
 from .edges import Edges, edges_of
@@ -118,6 +118,11 @@ class Recorded:
         absent = {task.id for task in self.tasks if self.records.of(task) is None}
         missing = {name: len(absent.intersection(ids)) for name, ids in self.manifest.reused.items()}
         return {name: count for name, count in missing.items() if count}
+
+    def store_of(self, record: Record) -> Store:
+        """The folder of a record and its test scores: that of the session, or one that it takes records from."""
+        other = self.records.reused.get(record.id)
+        return Store(self.session.folder.parent / other if other else self.session.folder)
 
     def changed_data(self) -> list[str]:
         """Sentences on datasets that have changed on this machine since the results were computed."""

@@ -65,6 +65,8 @@ def compute_experiment(
         if changed := local.check({task.dataset for task in todo}, notify):
             notify(f"planned again, since arrays have changed: {', '.join(changed)}")
             plan, todo = _due(before, local, fresh, retry_failed)
+        if getattr(session.experiment.protocol, "keep_scores", False) and (note := _without_scores(before, plan, todo)):
+            notify(note)
         memory = available_memory(session.experiment.limits.memory_gb)
         too_large = [task for task in todo if exceeds_memory(task, memory)]
         todo = [task for task in todo if not exceeds_memory(task, memory)]
@@ -202,6 +204,14 @@ def _announce(before: Recorded, quiet: bool) -> None:
         say(f"damaged, to be computed again: {damage}")
     if before.records.loose and not quiet:
         say(f"{counted(len(before.records.loose), 'record')} of an interrupted run kept")
+
+
+def _without_scores(before: Recorded, plan: LocalPlan, todo: list[Task]) -> str:
+    """A note on records that are taken over without the test scores that the protocol keeps, if there are any."""
+    due = {task.id for task in todo}
+    taken = filter(None, (before.records.of(task) for task in plan.tasks if task.id not in due))
+    n = sum(record.ok and not before.store_of(record).scores_path(record.id).is_file() for record in taken)
+    return f"note: {counted(n, 'record')} without test scores, from before keep_scores; --fresh keeps them" if n else ""
 
 
 def _nothing_to_compute(plan: LocalPlan, before: Recorded, too_large: list[Task]) -> str:
