@@ -88,6 +88,8 @@ class FileSpec(_Strict):
         for position, url in enumerate(self.urls):
             if not url.startswith(("http://", "https://", "file://")):
                 expected = f"an http or https address, or the path of a file, got {url!r}"
+                if "//" not in url:
+                    expected += f"; a path with a colon is written ./{url}"
             elif url.startswith("file://") and urlparse(url).netloc not in ("", "localhost"):
                 expected = f"file:/// and an absolute path, got {url!r}; relative paths are without file://"
             else:
