@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import re
 import ssl
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataError
+from .content import DAMAGED
 from .sources import Notify
 
 __all__ = ["Answer", "Missing", "ask", "clear_downloads", "download"]
@@ -20,10 +22,10 @@ WAIT = 1.0  # seconds before the second try, doubled for each further one
 REPORT_EVERY = 5.0  # seconds between progress messages
 _CHUNK = 1 << 16
 _PREFIX = ".download-"
-# What is kept is continued as it is sent: the server should not compress it. Some do; that is stored as it is sent, and
-# the readers notice if it ends too soon.
+# What is kept is continued as it is sent: the server should not compress it. Some do.
 _HEADERS = {"Accept-Encoding": "identity"}
-_READABLE = ("identity", "gzip", "x-gzip", "zstd")
+_GZIP = frozenset({"gzip", "x-gzip"})
+_UNREADABLE = frozenset({"br", "compress", "deflate", "x-compress", "zstd"})  # other words change no byte
 
 
 class Missing(Exception):
@@ -149,8 +151,9 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
         ):
             kept.discard()
             raise requests.RequestException("another part, or another version, than the one that was asked for")
-        if (encoding := response.headers.get("Content-Encoding", "identity").lower()) not in _READABLE:
-            raise requests.exceptions.InvalidHeader(f"encoded as {encoding}, which was not asked for")
+        codings = {word.strip().lower() for word in response.headers.get("Content-Encoding", "").split(",")}
+        if unreadable := sorted(codings & _UNREADABLE):
+            raise requests.exceptions.InvalidHeader(f"encoded as {unreadable[0]}, which was not asked for")
         size = _size(response, start)
         kept.begin(start, _version(response))
         progress.begin(start, size)
@@ -160,6 +163,25 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
                 out.write(piece)
         if kept.size < size:  # urllib3 before version 2 does not compare
             raise urllib3.exceptions.ProtocolError(f"expected {size:,} bytes, got {kept.size:,}")
+        if codings & _GZIP:
+            try:
+                _unpack(kept.path, progress)
+            except DAMAGED as error:
+                kept.discard()
+                raise urllib3.exceptions.ProtocolError(f"the compressed content is damaged ({error})") from None
+
+
+def _unpack(path: Path, progress: _Progress) -> None:
+    """Decompress a file in place. Errors are those of gzip, also if it ends too soon, and of the size."""
+    unpacked = path.with_name(f"{path.name}.unpacked")
+    try:
+        with gzip.open(path) as source, unpacked.open("wb") as target:
+            while piece := source.read(_CHUNK):
+                progress.check_size(target.tell() + len(piece))
+                target.write(piece)
+        unpacked.replace(path)
+    finally:
+        unpacked.unlink(missing_ok=True)
 
 
 def _size(response, start: int) -> int:
@@ -239,11 +261,11 @@ class _Progress:
         self._bar = bar(self._what, done, total) if bar else None
         if done:
             self._notify(f"{self._what}: going on after {done / 1e6:.1f} MB")
-        self._check()
+        self.check_size(max(done, total))
 
     def add(self, size: int) -> None:
         self._done += size
-        self._check()
+        self.check_size(self._done)
         if self._bar is not None:
             self._bar.update(self._done)
         elif time.monotonic() - self._last >= REPORT_EVERY:
@@ -251,8 +273,9 @@ class _Progress:
             of = f" of {self._total / 1e6:.1f}" if self._total else ""
             self._notify(f"{self._what}: {self._done / 1e6:.1f}{of} MB")
 
-    def _check(self) -> None:
-        if max(self._done, self._total) > self._limit + (1 << 20):
+    def check_size(self, size: int) -> None:
+        """Raise DataError for a size above the limit."""
+        if size > self._limit + (1 << 20):
             raise DataError(f"{self._what}: expected a download of at most {self._limit:,} bytes, got more")
 
 
