@@ -286,8 +286,10 @@ def test_the_exact_path_of_a_member_is_preferred(server, tmp_path, packed):
         prepare(entry_of(f"{server.url}/a", member="toy.dat"), Sources(tmp_path / "2"))
     with pytest.raises(DataError, match=r"else\.dat in the archive, found none; it has backup/toy\.dat"):
         prepare(entry_of(f"{server.url}/a", member="else.dat"), Sources(tmp_path / "3"))
-    server.files["/a"] = packed(files | {"./toy.dat" if packed is tarred else "toy.dat": TEXT})
-    assert prepare(entry_of(f"{server.url}/a", member="toy.dat"), Sources(tmp_path / "4")).X.shape == (4, 2)
+    for number, path in enumerate(("toy.dat", "./toy.dat", "/toy.dat"), 4):
+        server.files["/a"] = packed(files | {path: TEXT})
+        entry = entry_of(f"{server.url}/a", member="toy.dat")
+        assert prepare(entry, Sources(tmp_path / str(number))).X.shape == (4, 2)
 
 
 def test_a_zip_archive_without_its_end_is_damaged(server, tmp_path):

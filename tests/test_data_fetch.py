@@ -606,6 +606,14 @@ def test_file_of_a_mirror_is_used_while_that_is_a_mirror(tmp_path, cache):
     assert rows_of(local, Sources(cache)) == 4
 
 
+def test_another_address_in_the_web_is_no_change_of_the_users_files(server, cache):
+    server.answers |= {f"/{version}/toy.txt": (200, TEXT) for version in ("v1", "v2")}
+    entries = [own_entry(f"{server.url}/{version}/toy.txt") for version in ("v1", "v2")]
+    assert rows_of(entries[0], Sources(cache)) == 4
+    assert not has_changed_files(entries[1], Sources(cache))
+    assert rows_of(entries[1], Sources(cache)) == 4
+
+
 def test_removed_files_of_the_cache_are_read_again(tmp_path, cache):
     path = tmp_path / "toy.txt"
     path.write_bytes(TEXT)
@@ -622,6 +630,11 @@ def test_own_files_of_an_entry_with_a_base_are_not_those_of_the_base(tmp_path):
     entry = load_catalogue({"mine": {"base": "rcv", "title": "Mine", "files": [spec]}})["mine"]
     assert entry.home == "mine"
     assert load_catalogue()["rcv1b"].home == "rcv", "the training part is the same file"
+    for name, file in [("rcv", base.files[0].name), ("mnist", "mnist.scale")]:  # that of its alternative
+        settings = {"base": name, "title": "Mine", "files": [{"name": file}]}
+        if name == "mnist":
+            settings |= {"format": "svmlight", "drop_columns": []}
+        assert load_catalogue({"mine": settings})["mine"].home == name, "no other address is given"
 
 
 # ------------------------------------------------------------------------------------------ unreadable folders

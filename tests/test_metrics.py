@@ -223,7 +223,9 @@ def test_scores_of_records_that_another_folder_has(kept, command, tmp_path):
     done = command("metrics", "results/second", "--add", "average_precision", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "4 records completed" in done.stderr
-    assert "average_precision" in command("metrics", "results/second", cwd=tmp_path).stdout
+    done = command("metrics", "results/second", "--add", "brier", cwd=tmp_path)
+    assert "4 records completed" in done.stderr
+    assert "average_precision, brier" in command("metrics", "results/second", cwd=tmp_path).stdout
 
 
 def test_a_setting_is_selected_by_the_metric_that_is_asked_for(command, tmp_path):

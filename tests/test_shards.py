@@ -57,6 +57,13 @@ def test_malformed_share_is_refused(text):
         parse_shard(text)
 
 
+def test_a_share_without_tasks(command, tmp_path):
+    (tmp_path / "e.yaml").write_text(TEXT.replace(", breast_cancer", "").replace(", uni_squ", ""))
+    done = command("run", "e.yaml", "--shard", "5/6", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "shard 5/6 has no tasks" in done.stderr
+
+
 # ---------------------------------------------------------------------- merge
 
 

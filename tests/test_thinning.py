@@ -138,3 +138,14 @@ def test_shares_that_leave_nothing_to_measure(command, tmp_path, settings, expec
     for words in expected:
         assert words in " ".join(done.stderr.split())
     assert "least_positives" in done.stderr
+
+
+def test_a_row_that_is_left_out_is_said_to_be_before_it_was_run(command, tmp_path):
+    settings = "trials: 1, folds: 2, inner_folds: 2, train_positives: [0.05, all], least_positives: 4"
+    text = EXPERIMENT.partition("protocol")[0].replace("digits]", "wine]")
+    (tmp_path / "e.yaml").write_text(f"{text}protocol: {{{settings}}}\n")
+    assert command("run", "e.yaml", "--dataset", "breast_cancer", "--out", "r", cwd=tmp_path).returncode == 0
+    table = command("report", "e.yaml", "--out", "r", cwd=tmp_path).stdout
+    rows = {line.split("  ")[0]: line for line in table.splitlines()}
+    assert "N/A" in rows["wine @ 5%"]
+    assert "0/2" in rows["wine"]

@@ -86,6 +86,8 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
                     raise home.damaged_scores(
                         record.id, f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}"
                     )
+                if home.folder != store.folder:
+                    store.copy_scores(home, record.id)
                 changed.append(_with_metrics(record, missing, kept))
         if without and not changed:
             raise ResultsError(

@@ -90,11 +90,14 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
     plan = plan_locally(before, local)
     plan.tasks = [task for task in plan.tasks if task.dataset in local.prepared]
     session = before.session
-    if not plan.tasks and not local.unavailable:
+    if not plan.tasks and (left_out := left_out_cases(before, local)):
         raise ConfigError(
-            "\n".join(["no dataset is measured", *left_out_cases(before, local)]),
+            "\n".join(["no dataset is measured", *left_out]),
             f"take other shares under train_positives, or fewer least_positives, in {session.experiment.path}",
         )
+    if not plan.tasks and not local.unavailable:
+        what = f"shard {session.shard}" if session.shard else "the selection"
+        raise ConfigError(f"{what} has no tasks", "take fewer shards, or other datasets and learners")
     if not plan.tasks:
         catalogue = session.experiment.catalogue_path
         option = ["--catalogue", str(catalogue)] if catalogue else []

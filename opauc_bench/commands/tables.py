@@ -16,7 +16,7 @@ from ..report.table import Cell, Column, ResultTable, Test, build_table
 from ..report.titles import plain_title
 from ..results.record import Record
 from .edges import edge_notes
-from .recorded import Cells, Pair, Recorded
+from .recorded import Cells, Pair, Recorded, shapes_of
 from .session import shell_command
 
 __all__ = ["build_report", "check_test", "missing_because", "plain_titles"]
@@ -103,8 +103,8 @@ def missing_because(recorded: Recorded, row: str, pairs: list[Pair]) -> str | No
     dataset = recorded.session.experiment.rows[row]
     if dataset in recorded.unavailable:
         return "unavailable"
-    if not pairs:
-        return "left_out" if dataset in recorded.manifest.datasets else None  # of other data the size is not known
+    if not pairs:  # without a size there are no tasks yet
+        return "left_out" if dataset in shapes_of(recorded.session, recorded.manifest.datasets) else None
     return "too_large" if any(recorded.exceeds_memory(task) for task, _ in pairs) else None
 
 

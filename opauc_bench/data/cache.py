@@ -137,7 +137,8 @@ class LocalFile:
         """The local address of the cache's copy, if there is no file any more; else empty."""
         note = self.note
         is_lost = note.get("source") == "file" and self.origin is None and not self.outdated
-        return note.get("origin", "") if is_lost else ""
+        path = note.get("origin", "")
+        return path if is_lost and not os.path.isfile(path) else ""
 
     @property
     def note(self) -> dict[str, str]:

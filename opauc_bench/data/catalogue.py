@@ -482,12 +482,21 @@ def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry
 
 
 def _share_folders(entries: dict[str, DatasetEntry], others: dict[str, DatasetEntry]) -> None:
-    """Let entries keep their files in the folder of their base, unless all files of their rows are others."""
+    """Let entries keep their files in the folder of their base, unless they have other ones, or others of a name."""
     for entry in entries.values():
         if entry.base is not None:
             base = (others | entries)[entry.base]
-            if not entry.data_files or set(base.data_files) & set(entry.data_files):
+            of_base = {file.name: file for form in base.forms for file in form.data_files}
+            common = [(file, of_base[file.name]) for file in entry.data_files if file.name in of_base]
+            if not entry.data_files or (common and all(_may_be_same(*pair) for pair in common)):
                 entry._home = base.name
+
+
+def _may_be_same(file: FileSpec, other: FileSpec) -> bool:
+    """Whether a file of an entry is that of the same name of its base, as far as the entry says."""
+    if file.sha256 is not None and other.sha256 is not None:
+        return file.sha256 == other.sha256
+    return not file.urls or file.urls == other.urls
 
 
 def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path: Path) -> dict[str, DatasetEntry]:

@@ -233,6 +233,11 @@ def _extract(part: Path, member: str, limit: int) -> None:
             raise DataError(f"{part}: the archive is truncated or damaged ({error})") from None
 
 
+def _plain(path: str) -> str:
+    """A path inside an archive as entries write it: some archives have ``./path`` or ``/path``."""
+    return path.removeprefix("./").lstrip("/")
+
+
 @contextlib.contextmanager
 def _member(part: Path, member: str, limit: int) -> Iterator[BinaryIO]:
     """Open the file at that path in a .zip or .tar archive, or the only one whose path ends with it, else DataError."""
@@ -241,11 +246,11 @@ def _member(part: Path, member: str, limit: int) -> Iterator[BinaryIO]:
         if _is_zip(part):
             zipped = opened.enter_context(zipfile.ZipFile(part))
             infos = (info for info in zipped.infolist() if not info.is_dir())
-            found = {info.filename: (info.file_size, partial(zipped.open, info)) for info in infos}
+            found = {_plain(info.filename): (info.file_size, partial(zipped.open, info)) for info in infos}
         else:
             tar = opened.enter_context(tarfile.open(part))
             files = (info for info in tar if info.isfile())
-            found = {info.name.removeprefix("./"): (info.size, partial(tar.extractfile, info)) for info in files}
+            found = {_plain(info.name): (info.size, partial(tar.extractfile, info)) for info in files}
         names = [member] if member in found else [name for name in found if name.endswith(f"/{member}")]
         if len(names) != 1:
             shown = names or list(found)

@@ -505,16 +505,14 @@ def _package_of(address: str) -> str:
     if top == _OWN_PACKAGE:
         version = getattr(_class_at(address, ()), "version", 1)
         return f"{address.rpartition('.')[2]} version {version}" if version > 1 else ""
-    if top not in _distributions():  # installed since then, or a module of the user
-        _distributions.cache_clear()
-    names = _distributions().get(top, [])
-    return f"{names[0]} {metadata.version(names[0])}" if names else ""
+    name = _distribution_of(top)
+    return f"{name} {metadata.version(name)}" if name else ""
 
 
 @functools.cache
-def _distributions() -> Mapping[str, list[str]]:
-    """Installed distributions by top-level module. It takes a quarter of a second, since it lists their files."""
-    return metadata.packages_distributions()
+def _distribution_of(module: str) -> str:
+    """The distribution that has installed a module, if any. That takes a quarter of a second: all files are listed."""
+    return next(iter(metadata.packages_distributions().get(module, [])), "")
 
 
 def _unknown(address: str, name: str, known: Collection[str]) -> str:
