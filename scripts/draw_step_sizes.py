@@ -18,7 +18,7 @@ from opauc_bench.report.figure_style import style_of
 from opauc_bench.values import grid_values
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "table2_wide"
-DATASETS = ("german", "splice", "letter", "magic04")
+DATASETS = ("german", "splice", "letter", "magic04", "a9a", "ijcnn1")
 LEARNERS = ("opauc", "oam_seq", "oam_gra", "uni_log", "uni_squ")
 PUBLISHED = grid_values({"pow2": [-12, 10]})
 HEIGHT = 0.06  # of a panel, in units of AUC
@@ -29,8 +29,8 @@ def main() -> None:
     import matplotlib.pyplot as plt
 
     grid = load_results(FOLDER, grid=True)
-    figure, panels = plt.subplots(1, len(DATASETS), figsize=(12, 3.2), layout="constrained")
-    for dataset, panel in zip(DATASETS, panels):
+    figure, panels = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
+    for dataset, panel in zip(DATASETS, panels.flat, strict=True):
         rows = grid[grid.dataset == dataset]
         best = rows.groupby(["learner", "trial", "fold", "eta"])["inner_auc"].max()
         mean = best.groupby(["learner", "eta"]).mean().unstack("learner")
@@ -41,9 +41,10 @@ def main() -> None:
             marks = {"color": style.colour, "marker": style.marker, "markersize": 3, "linewidth": 1}
             panel.plot(np.log2(mean.index), mean[learner], label=title, **marks)
         top = np.nanmax(mean[list(LEARNERS)])
-        panel.set(title=dataset, xlabel="step size η, as a power of 2", ylim=(top - HEIGHT, top + 0.05 * HEIGHT))
-    panels[0].set_ylabel("AUC of the inner cross-validation")
-    panels[0].legend(fontsize="x-small", loc="lower left")
+        panel.set(title=dataset, ylim=(top - HEIGHT, top + 0.05 * HEIGHT))
+    figure.supxlabel("step size η, as a power of 2", fontsize="medium")
+    figure.supylabel("AUC of the inner cross-validation", fontsize="medium")
+    panels[0, 0].legend(fontsize="x-small", loc="lower left")
     figure.savefig(FOLDER / "step_sizes.png", dpi=110, metadata={"Software": None})
 
 
