@@ -46,6 +46,13 @@ def words(line: bytes) -> list[bytes]:
     return [word for word in BLANKS.split(line) if word]
 
 
+def utf8(token: bytes) -> str:
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        raise Wrong from None
+
+
 def number(token: bytes) -> float:
     if not DECIMAL.fullmatch(token) or not math.isfinite(value := float(token)):
         raise Wrong
@@ -110,7 +117,7 @@ def token_counts(text: bytes, n_features: int) -> Read:
             row[known[word]] = number(count)
         if len(known) > n_features:
             raise Wrong
-        return row, label.decode("utf-8", "replace")
+        return row, utf8(label)
 
     return read_lines(text, row_of)
 
@@ -138,7 +145,7 @@ def table(text: bytes, n_features: int, separator: bytes | None, label_at: int, 
         label = cells.pop(label_at)
         if not label:
             raise Wrong
-        label = number(label) if numeric else label.decode("utf-8", "replace")
+        label = number(label) if numeric else utf8(label)
         return dict(enumerate(map(number, cells))), label
 
     return read_lines(text, row_of)
@@ -153,7 +160,7 @@ def categories(text: bytes, n_columns: int, tokens: tuple[bytes, ...]) -> Read:
         if not label or not set(cells) <= set(tokens):
             raise Wrong
         hot = {column * len(tokens) + tokens.index(cell): 1.0 for column, cell in enumerate(cells)}
-        return hot, label.decode("utf-8", "replace")
+        return hot, utf8(label)
 
     return read_lines(text, row_of)
 
