@@ -709,18 +709,18 @@ def test_data_info_describes_a_dataset(small, command, tmp_path):
 
 
 def test_fetch_tries_all_datasets_and_names_removed_files(command, tmp_path):
-    entries = "".join(f"  {name}: {{source: {{csv: {name}.csv, label: y}}}}\n" for name in ("one", "two", "three"))
+    entries = "".join(f"  {name}: {{source: {{csv: {name}.csv, label: y}}}}\n" for name in ("late", "here", "away"))
     (tmp_path / "own.yaml").write_text("datasets:\n" + entries)
-    (tmp_path / "two.csv").write_text("a,y\n1,0\n2,1\n")
-    done = command("data", "fetch", "one", "two", "three", "--catalogue", "own.yaml", "--offline", cwd=tmp_path)
+    (tmp_path / "here.csv").write_text("a,y\n1,0\n2,1\n")
+    done = command("data", "fetch", "late", "here", "away", "--catalogue", "own.yaml", "--offline", cwd=tmp_path)
     assert done.returncode == 3
-    assert done.stdout == "two: 2 rows, 1 features, ready\n"
+    assert done.stdout == "here: 2 rows, 1 features, ready\n"
     assert done.stderr.count("put the file there, or correct its address") == 2
-    (tmp_path / "two.csv").unlink()
-    done = command("data", "fetch", "one", "two", "--catalogue", "own.yaml", "--offline", cwd=tmp_path)
-    assert "two.csv does not exist any more; its copy in the cache is used" in done.stderr
+    (tmp_path / "here.csv").unlink()
+    done = command("data", "fetch", "late", "here", "--catalogue", "own.yaml", "--offline", cwd=tmp_path)
+    assert "here.csv does not exist any more; its copy in the cache is used" in done.stderr
     done = command("data", "list", "--catalogue", "own.yaml", cwd=tmp_path)
-    assert re.search(r"^two .* prepared \(the file was removed\)$", done.stdout, re.MULTILINE)
+    assert re.search(r"^here .* prepared \(the file was removed\)$", done.stdout, re.MULTILINE)
 
 
 def test_data_are_fetched_verified_and_repaired(environment, tmp_path):

@@ -600,8 +600,9 @@ def test_a_frame_is_the_matrix_that_its_csv_gives(tmp_path, frame):
 
 
 def test_reasons_for_datasets_of_an_experiment_are_given(tmp_path, monkeypatch, command):
-    entries = {name: {"source": {"csv": f"{tmp_path}/{name}.csv", "label": "label"}} for name in ("one", "two")}
-    experiment = EXPERIMENT | {"datasets": ["one", "two"], "catalogue": entries}
+    names = ["first", "second"]  # of no other test: the cache is shared
+    entries = {name: {"source": {"csv": f"{tmp_path}/{name}.csv", "label": "label"}} for name in names}
+    experiment = EXPERIMENT | {"datasets": names, "catalogue": entries}
     (tmp_path / "mine.yaml").write_text(json.dumps(experiment))
     done = command("run", "mine.yaml", "--offline", cwd=tmp_path)
     assert done.returncode == 3
@@ -611,10 +612,10 @@ def test_reasons_for_datasets_of_an_experiment_are_given(tmp_path, monkeypatch, 
     assert "data fetch" not in done.stderr
     assert "data list" not in done.stderr
     assert "try: put the file there, or correct its address in mine.yaml" in done.stderr
-    (tmp_path / "one.csv").write_text("a,label\n1,x\n2,y\nz,y\n")
+    (tmp_path / "first.csv").write_text("a,label\n1,x\n2,y\nz,y\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPAUC_BENCH_CACHE", str(tmp_path / "cache"))
     with pytest.raises(DataError) as raised:
-        opauc_bench.run(experiment | {"datasets": ["one"]}, out="results/else")
+        opauc_bench.run(experiment | {"datasets": ["first"]}, out="results/else")
     assert raised.value.hint == ""
     assert "under 'source' of the entry in the experiment; the same" in raised.value.message
