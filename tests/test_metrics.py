@@ -254,6 +254,21 @@ def test_selection_by_a_loss_needs_probabilities_where_splits_are_taken_over_too
     assert "opauc has no probabilities, and protocol.select is log_loss" in done.stderr
 
 
+def test_selection_by_a_loss_refuses_estimators_without_probabilities_before_anything_runs(command, tmp_path):
+    columns = "\n".join(
+        f"  - {{estimator: {name}}}"
+        for name in ("sklearn.linear_model.LogisticRegression", "sklearn.linear_model.RidgeClassifier")
+    )
+    protocol = "{trials: 1, folds: 2, inner_folds: 2, select: log_loss}"
+    (tmp_path / "e.yaml").write_text(f"title: t\ndatasets: [wine]\nlearners:\n{columns}\nprotocol: {protocol}\n")
+    done = command("plan", "e.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert (
+        "e.yaml:5:5: learners[1]: RidgeClassifier has no probabilities, and protocol.select is log_loss" in done.stderr
+    )
+    assert "LogisticRegression has no" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("settings", "place"),
     [

@@ -150,10 +150,10 @@ def _catalogue_of(experiment: Experiment) -> dict[str, DatasetEntry]:
     return load_catalogue(experiment.catalogue_path)
 
 
-def _check_estimator(**entry: Any) -> None:
+def _check_estimator(**entry: Any) -> bool:
     from ..learners import check_estimator_entry  # which imports scikit-learn
 
-    check_estimator_entry(**entry)
+    return check_estimator_entry(**entry)
 
 
 def _load(

@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
+    PrivateAttr,
     Tag,
     ValidationInfo,
     field_validator,
@@ -162,6 +163,13 @@ class EstimatorEntry(ColumnEntry):
         None, description="Training rows at most, drawn at random; or by dataset, with 'default' for the others."
     )
 
+    _has_probabilities: bool = PrivateAttr(True)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the class has ``predict_proba``; True where estimators are not checked."""
+        return self._has_probabilities
+
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, value: Any) -> Any:
@@ -227,7 +235,7 @@ class EstimatorEntry(ColumnEntry):
         if check is None:
             return self
         try:
-            check(**self.described(info.context.folder), grid=self.grid)
+            self._has_probabilities = check(**self.described(info.context.folder), grid=self.grid)
         except LearnerError as error:
             message = "; ".join(filter(None, (error.message, error.hint)))
             raise Problems([Problem(getattr(error, "loc", ()), message, getattr(error, "at_key", False))]) from None

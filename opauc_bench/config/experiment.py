@@ -295,7 +295,7 @@ class Experiment(Section):
             problems = [
                 Problem(("learners", position), f"{entry.name} has no probabilities, and protocol.select is {name}")
                 for position, entry in enumerate(self.learners)
-                if not isinstance(entry, EstimatorEntry)
+                if not (isinstance(entry, EstimatorEntry) and entry.has_probabilities)
             ]
             if problems:
                 raise Problems(problems)

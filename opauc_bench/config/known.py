@@ -23,7 +23,7 @@ __all__ = [
 
 LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
 ZeroAxes = Callable[[str], Collection[str]]
-CheckEstimator = Callable[..., None]
+CheckEstimator = Callable[..., bool]
 KnownDatasets = Collection[str] | Callable[..., Collection[str]]
 
 FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")

@@ -42,8 +42,8 @@ def load_experiment(
     zero_axes : callable, optional
         From a known learner to the grid axes that may be 0.
     check_estimator : callable, optional
-        Checks the entry of an estimator, given ``estimator``, ``params``, ``pipeline`` and ``grid``; raises
-        LearnerError, with the place in the entry as ``loc``.
+        Checks the entry of an estimator, given ``estimator``, ``params``, ``pipeline`` and ``grid``; returns
+        whether it may have probabilities; raises LearnerError, with the place in the entry as ``loc``.
     content : mapping, optional
         The result of `Experiment.plain`; then the file is not read and need not exist.
     change : callable, optional

@@ -360,8 +360,13 @@ def _described(values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 def check_estimator_entry(
     estimator: str, params: Mapping[str, Any], pipeline: Sequence[Any], grid: Mapping[str, Sequence[float]]
-) -> None:
+) -> bool:
     """Check the entry of an estimator in an experiment file, without data.
+
+    Returns
+    -------
+    bool
+        Whether the class has ``predict_proba``. Parameters may still switch it off, which only a fit can tell.
 
     Raises
     ------
@@ -383,6 +388,7 @@ def check_estimator_entry(
         for position, value in enumerate(_passed(model, axis, values)):
             owner.set_params(**{axis: value})
             _validate(model if owner is not final else final, ("grid", axis, position))
+    return hasattr(type(final), "predict_proba") or hasattr(final, "predict_proba")
 
 
 def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params: tuple) -> Any:
