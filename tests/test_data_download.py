@@ -15,8 +15,8 @@ import pytest
 from opauc_bench.commands import terminal
 from opauc_bench.data import Sources, ask, load_catalogue, prepare
 from opauc_bench.data import download as download_module
-from opauc_bench.data.catalogue import DatasetEntry, FileSpec
 from opauc_bench.data.download import Missing, download
+from opauc_bench.data.entry import DatasetEntry, FileSpec
 from opauc_bench.errors import DataError
 
 CONTENT = bytes(range(256)) * 2000  # 512 kB: eight pieces

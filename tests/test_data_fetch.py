@@ -27,7 +27,7 @@ from opauc_bench.data import (
     verify,
 )
 from opauc_bench.data import download as download_module
-from opauc_bench.data.catalogue import DatasetEntry, FileSpec, Form
+from opauc_bench.data.entry import DatasetEntry, FileSpec, Form
 from opauc_bench.errors import ConfigError, DataError, DataUnavailable
 
 TEXT = b"+1 1:0.5 2:1\n-1 1:-1\n+1 2:-0.25\n-1 1:0.125 2:1\n"

@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from opauc_bench.data import formats
 from opauc_bench.data.cache import RawFile
-from opauc_bench.data.catalogue import FileSpec, Form
+from opauc_bench.data.entry import FileSpec, Form
 from opauc_bench.data.formats import read_blocks
 from opauc_bench.errors import DataError
 

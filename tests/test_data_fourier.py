@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from opauc_bench.data import Sources, find_prepared, open_prepared, prepare, verify
-from opauc_bench.data.catalogue import DatasetEntry
+from opauc_bench.data.entry import DatasetEntry
 from opauc_bench.data.fourier import RandomFourierRows, draw_frequencies
 from opauc_bench.evaluation.selection import score_columns
 from opauc_bench.learners import get_learner

@@ -30,7 +30,7 @@ from opauc_bench.data import (
     verify,
 )
 from opauc_bench.data.arrange import _write_dense
-from opauc_bench.data.catalogue import DatasetEntry, packaged_catalogue
+from opauc_bench.data.entry import DatasetEntry, packaged_catalogue
 from opauc_bench.data.transform import binary_labels, minmax
 from opauc_bench.errors import ConfigError, DataError
 

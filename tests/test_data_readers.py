@@ -11,7 +11,7 @@ import pytest
 
 from opauc_bench.data import Sources, availability, load_catalogue, prepare
 from opauc_bench.data.cache import RawFile
-from opauc_bench.data.catalogue import DatasetEntry, FileSpec, Form
+from opauc_bench.data.entry import DatasetEntry, FileSpec, Form
 from opauc_bench.data.formats import read_blocks
 from opauc_bench.errors import ConfigError, DataError
 

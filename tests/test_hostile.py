@@ -23,8 +23,8 @@ from reference.hostile import READERS, examine, seeds
 from opauc_bench.data import Sources, prepare, stream_svmlight
 from opauc_bench.data import content as content_module
 from opauc_bench.data.cache import RawFile
-from opauc_bench.data.catalogue import DatasetEntry, FileSpec, Form
 from opauc_bench.data.content import chunks
+from opauc_bench.data.entry import DatasetEntry, FileSpec, Form
 from opauc_bench.data.formats import read_blocks
 from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opauc_bench.data import Sources, find_prepared, load_catalogue, prepare, verify
-from opauc_bench.data.catalogue import PARTS
 from opauc_bench.data.content import LineProblem
+from opauc_bench.data.entry import PARTS
 from opauc_bench.data.metadata import encode
 from opauc_bench.errors import ConfigError, DataError
 

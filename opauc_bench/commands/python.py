@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import Experiment, find_config
 from ..data import Sources
-from ..data.catalogue import ROW_METADATA
+from ..data.entry import ROW_METADATA
 from ..data.memory import rows_in_memory
 from ..errors import ConfigError, OpaucBenchError
 from ..runner.engines import Engine

@@ -11,7 +11,7 @@ _MODULES = {
     "Answer": "download",
     "Check": "checks",
     "Dataset": "store",
-    "DatasetEntry": "catalogue",
+    "DatasetEntry": "entry",
     "Sources": "sources",
     "SvmlightChunk": "stream",
     "ask": "download",

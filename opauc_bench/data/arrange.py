@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .catalogue import WIDE, DatasetEntry, Form
 from .content import Block
+from .entry import WIDE, DatasetEntry, Form
 from .fourier import draw_frequencies
 from .store import DTYPES
 from .transform import binary_labels, scale, unit_rows

@@ -10,8 +10,8 @@ import numpy as np
 from ..errors import DataError, DataUnavailable, ZeroIndexError
 from .arrange import arrange, collect
 from .cache import RawFile, is_local, locked, lost_files, unusable
-from .catalogue import DatasetEntry, FileSpec, Form
 from .content import Block
+from .entry import DatasetEntry, FileSpec, Form
 from .fetch import fetch_form
 from .formats import read_blocks
 from .metadata import read_metadata

@@ -11,8 +11,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..errors import DataError
-from .catalogue import DatasetEntry, FileSpec, Form
 from .content import SUFFIXES, digest
+from .entry import DatasetEntry, FileSpec, Form
 from .sources import Notify, Sources, is_remote, local_path
 
 __all__ = [

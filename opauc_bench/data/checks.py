@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from .cache import LocalFile, is_local, local_files
-from .catalogue import DatasetEntry
+from .entry import DatasetEntry
 from .sources import Sources, is_remote
 from .store import find_prepared, fingerprint_of, open_prepared, prepared_folders
 

@@ -18,9 +18,9 @@ from typing import BinaryIO
 
 from ..errors import DataError, DataUnavailable
 from .cache import LocalFile, RawFile, part_file, stamp_of
-from .catalogue import DatasetEntry, Form
 from .content import DAMAGED, SUFFIXES, suffix_of
 from .download import Missing, clear_downloads, download
+from .entry import DatasetEntry, Form
 from .sources import Notify, Sources, is_remote, local_path
 
 __all__ = ["fetch_form"]

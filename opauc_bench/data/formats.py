@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import DataError
 from .cache import RawFile
-from .catalogue import Form
 from .content import Block, LineProblem, chunks, finite_number, shown, text_blocks, utf8
+from .entry import Form
 from .svmlight import parse_svmlight
 
 __all__ = ["Block", "count_features", "read_blocks"]

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from ..errors import ConfigError, DataError
 from ..yamlio import problems_of
-from .catalogue import ROW_METADATA, DataSource
 from .content import Block
+from .entry import ROW_METADATA, DataSource
 from .schema import ColumnOptions
 
 __all__ = ["MemoryRows", "rows_in_memory", "rows_of"]

@@ -14,8 +14,8 @@ import numpy as np
 from ..errors import DataError
 from ..yamlio import suggest
 from .cache import RawFile
-from .catalogue import PARTS, Form
 from .content import LineProblem, chunks, finite_number, shown, text_blocks, utf8
+from .entry import PARTS, Form
 
 __all__ = ["Encoded", "encode", "read_metadata"]
 

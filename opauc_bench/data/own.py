@@ -11,8 +11,8 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailable
 from .cache import RawFile
-from .catalogue import ROW_METADATA, WIDE, DatasetEntry, Form
 from .content import Block, LineProblem
+from .entry import ROW_METADATA, WIDE, DatasetEntry, Form
 from .formats import count_features
 from .inputs import RowChunk, Source
 from .memory import MemoryRows, rows_of

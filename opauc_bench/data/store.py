@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import DataError
 from .cache import RawFile, local_files, unusable
-from .catalogue import ROW_METADATA, DatasetEntry, FileSpec, Form
+from .entry import ROW_METADATA, DatasetEntry, FileSpec, Form
 from .fourier import RandomFourierRows
 from .sources import Notify, Sources
 

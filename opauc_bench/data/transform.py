@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .catalogue import Form
+from .entry import Form
 
 __all__ = ["binary_labels", "minmax", "scale", "unit_rows"]
 

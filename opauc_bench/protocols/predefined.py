@@ -110,7 +110,7 @@ class Predefined(SplitProtocol):
     @staticmethod
     def _parts_of(data: Dataset) -> tuple[Any, Any, Any]:
         """Training, validation and test rows, in the order of the file."""
-        from ..data.catalogue import PARTS
+        from ..data.entry import PARTS
 
         split = np.asarray(data.split)
         return tuple(np.flatnonzero(split == position) for position in range(len(PARTS)))

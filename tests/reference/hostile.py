@@ -20,7 +20,7 @@ import numpy as np
 
 from opauc_bench.data import content, fetch, formats, store, stream
 from opauc_bench.data.cache import RawFile
-from opauc_bench.data.catalogue import FileSpec, Form
+from opauc_bench.data.entry import FileSpec, Form
 from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel
 
