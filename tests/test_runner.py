@@ -1406,13 +1406,21 @@ def taken(task, seconds, status="ok"):
     return make_record(task, content, environment_id())
 
 
+def test_columns_that_take_less_than_estimated_tell_nothing_of_other_columns():
+    estimate = Estimate()
+    estimate.learn(planned("a", "x", 0, 10.0), taken(planned("a", "x", 0, 10.0), 1.0))
+    assert estimate.seconds([planned("a", "x", 1, 30.0)]) == pytest.approx(3.0)
+    assert estimate.seconds([planned("b", "x", 1, 30.0)]) == pytest.approx(3.0), "the column on another dataset"
+    assert estimate.seconds([planned("a", "y", 1, 30.0)]) == pytest.approx(30.0), "another column of the dataset"
+
+
 def test_estimate_is_corrected_by_finished_tasks_of_the_same_kind():
     estimate, slow, other = Estimate(), planned("a", "x", 1, 10.0), planned("b", "y", 1, 1.0)
     done = {kind: planned(*kind, 0, seconds) for kind, seconds in {("a", "x"): 10.0, ("b", "y"): 1.0}.items()}
     assert estimate.seconds([slow, other]) == 11.0
     estimate.learn(done["a", "x"], taken(done["a", "x"], 20.0))
     assert estimate.seconds([slow]) == pytest.approx(20.0)
-    assert estimate.seconds([other]) == pytest.approx(2.0), "kinds not seen yet are as far off as the others"
+    assert estimate.seconds([other]) == pytest.approx(2.0), "where other columns are slow, it may be the machine"
     estimate.learn(done["b", "y"], taken(done["b", "y"], 9.0, "timeout"))
     estimate.learn(done["b", "y"], taken(done["b", "y"], None))
     assert estimate.seconds([other]) == pytest.approx(2.0), "only finished tasks teach"

@@ -68,7 +68,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes = [
         f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
         f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped during the pass, which "
-        "often halves it; measured times correct the estimate."
+        "often halves it; measured times correct the estimate of their column."
     ]
     notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []
     if failed:

@@ -28,7 +28,7 @@ def duration(seconds: float) -> str:
 
 
 class Estimate:
-    """CPU seconds of tasks: the estimate of the plan, corrected by measured times of tasks of the same kind."""
+    """CPU seconds of tasks: estimates of the plan, corrected by measured times of the same column."""
 
     def __init__(self):
         self._planned: dict[Kind, float] = defaultdict(float)
@@ -45,13 +45,21 @@ class Estimate:
 
     def corrected(self, planned: Mapping[Kind, float]) -> float:
         """Seconds of tasks of which only the plan's own estimates are given, summed by dataset and column."""
+        of_columns: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for kind, seconds in self._planned.items():
+            of_columns[kind[1]][0] += self._taken[kind]
+            of_columns[kind[1]][1] += seconds
         known, taken = sum(self._planned.values()), sum(self._taken.values())
-        # A learner or dataset of which nothing is known yet is as far off as the others are on the whole.
-        overall = taken / known if known > 0 else 1.0
-        return sum(
-            seconds * (self._taken[kind] / self._planned[kind] if self._planned[kind] else overall)
-            for kind, seconds in planned.items()
-        )
+        # A slow machine is slow for all columns. That other columns take less than estimated tells nothing of this one.
+        overall = max(1.0, taken / known if known > 0 else 1.0)
+
+        def factor(kind: Kind) -> float:
+            if self._planned[kind]:
+                return self._taken[kind] / self._planned[kind]
+            of_column = of_columns[kind[1]]
+            return of_column[0] / of_column[1] if of_column[1] else overall
+
+        return sum(seconds * factor(kind) for kind, seconds in planned.items())
 
 
 def planned_by_kind(tasks: Iterable[Task]) -> dict[Kind, float]:
