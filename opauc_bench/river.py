@@ -82,27 +82,44 @@ class _Ranker(base.Classifier):
         if y not in (False, True):
             raise ValueError(f"expected the label True or False, or 1 or 0, got {y!r}")
         row = _row(x)
+        score = self._finite_score(row)
+        (self._positives if y else self._negatives).add(score)
+        self._learn(row, bool(y), score)
+
+    def predict_proba_one(self, x: dict[base.typing.FeatureName, Any], **kwargs: Any) -> dict[bool, float]:
+        """Probabilities of False and True; higher for rows with higher scores, see the notes.
+
+        Raises
+        ------
+        ValueError, DivergenceError
+            As `learn_one`.
+        """
+        score = self._finite_score(_row(x))
+        positives, negatives = self._positives, self._negatives
+        variance = (positives.variance + negatives.variance) / 2
+        slope = max(0.0, positives.mean - negatives.mean) / variance if variance > 0 else 0.0
+        centred = score - (positives.mean + negatives.mean) / 2
+        probability = _logistic(slope * centred + math.log((positives.n + 1) / (negatives.n + 1)))
+        return {False: 1.0 - probability, True: probability}
+
+    def score_one(self, x: dict[base.typing.FeatureName, Any]) -> float:
+        """The score w'x: the higher, the more likely positive.
+
+        Raises
+        ------
+        ValueError, DivergenceError
+            As `learn_one`.
+        """
+        return self._finite_score(_row(x))
+
+    def _finite_score(self, row: Row) -> float:
         score = self._score(row)
         if not math.isfinite(score):
             raise DivergenceError(
                 f"{type(self).__name__} overflowed within {self._positives.n + self._negatives.n} rows: "
                 "take smaller steps, or scale the features to [-1, 1]"
             )
-        (self._positives if y else self._negatives).add(score)
-        self._learn(row, bool(y), score)
-
-    def predict_proba_one(self, x: dict[base.typing.FeatureName, Any], **kwargs: Any) -> dict[bool, float]:
-        """Probabilities of False and True; higher for rows with higher scores, see the notes."""
-        positives, negatives = self._positives, self._negatives
-        variance = (positives.variance + negatives.variance) / 2
-        slope = max(0.0, positives.mean - negatives.mean) / variance if variance > 0 else 0.0
-        centred = self._score(_row(x)) - (positives.mean + negatives.mean) / 2
-        probability = _logistic(slope * centred + math.log((positives.n + 1) / (negatives.n + 1)))
-        return {False: 1.0 - probability, True: probability}
-
-    def score_one(self, x: dict[base.typing.FeatureName, Any]) -> float:
-        """The score w'x: the higher, the more likely positive."""
-        return self._score(_row(x))
+        return score
 
     @property
     def weights(self) -> Row:
@@ -278,7 +295,8 @@ def _row(x: dict[base.typing.FeatureName, Any]) -> Row:
     row = {}
     for name, value in x.items():
         try:
-            number = float(value)
+            # A category such as "10001" would become a number.
+            number = math.nan if isinstance(value, str | bytes | bytearray) else float(value)
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):

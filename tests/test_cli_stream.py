@@ -335,6 +335,9 @@ def test_one_label_for_too_long(command, tmp_path):
 def test_a_positive_label_that_is_none(command, desk, tmp_path):
     message = refused(command, tmp_path, "train", desk / "data.svm", "--positive", 2, "--out", "m.npz", code=3)
     assert "expected 2 to be one of the labels (--positive); they are " in message
+    for text in ("nan", "inf", "x"):
+        message = refused(command, tmp_path, "train", desk / "data.svm", "--positive", text, "--out", "m.npz", code=3)
+        assert f"expected {text} to be one of the labels (--positive); the labels are numbers" in message
 
 
 OF_LEARNERS = {
@@ -411,6 +414,9 @@ def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     assert "there is no folder" in refused(command, tmp_path, "train", data, "--out", "no/m.npz", code=1)
     message = refused(command, tmp_path, "train", data, "--out", "there.npz/m.npz", code=1)
     assert "there is no folder there.npz" in message
+    (tmp_path / "link.npz").symlink_to("no/m.npz")
+    assert "there is no folder" in refused(command, tmp_path, "train", data, "--out", "link.npz", code=1)
+    (tmp_path / "link.npz").unlink()
     message = refused(command, desk, "train", "data.svm", "--out", "data.svm", "--overwrite", code=1)
     assert "data.svm is a file that is read" in message
     assert command("train", data, "--out", "there.npz", "--overwrite", cwd=tmp_path).returncode == 0

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -21,6 +22,7 @@ import opauc_bench
 from opauc_bench.errors import DataError
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.streaming.model import LinearModel
+from opauc_bench.streaming.rows import Source
 from opauc_bench.streaming.settings import candidates
 from opauc_bench.streaming.tuning import TunedModel
 
@@ -204,6 +206,41 @@ def test_an_interrupted_training_goes_on(environment, command, desk, tmp_path):
     run(command, tmp_path, "rest.svm", "--continue", "1.npz", "--out", "2.npz")
     whole = trained(command, tmp_path, tmp_path, "--no-tune", file="all.svm")
     require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
+
+
+def test_an_interrupted_training_has_the_means_of_the_rows_that_it_has_learnt(command, tmp_path, monkeypatch):
+    values = np.random.default_rng(0).normal(size=60_000).round(3)
+    rows = [f"{k % 2},{'' if k % 3 else value}\n" for k, value in enumerate(values)]
+    (tmp_path / "rows.csv").write_text("y,a\n" + "".join(rows))
+    learn, finished = TunedModel.learn, threading.Event()
+    means_so_far = Source.means_so_far
+
+    def means_of_reader(self):
+        finished.set() if self.position == self.size else None
+        return means_so_far(self)
+
+    def learn_one_piece(self, X, positive):
+        assert finished.wait(60)  # the reader has come to the end of the file
+        learn(self, X, positive)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Source, "means_so_far", means_of_reader)
+    monkeypatch.setattr(TunedModel, "learn", learn_one_piece)
+    options = ("--label", "y", "--missing", "mean", "--no-tune", "--learner", "uni_log")
+    done = command("train", "rows.csv", *options, "--out", "1.npz", cwd=tmp_path)
+    assert done.returncode == 130
+    model = LinearModel.load(tmp_path / "1.npz")
+    assert 0 < model.n_rows < len(rows)
+    learnt = values[: model.n_rows : 3]
+    assert model.schema["counts"] == [len(learnt)]
+    assert model.schema["means"] == pytest.approx([learnt.mean()])
+    monkeypatch.undo()
+    (tmp_path / "rest.csv").write_text("y,a\n" + "".join(rows[model.n_rows :]))
+    run(command, tmp_path, "rest.csv", "--continue", "1.npz", "--out", "2.npz")
+    run(command, tmp_path, "rows.csv", *options, "--out", "whole.npz")
+    two, whole = (LinearModel.load(tmp_path / name) for name in ("2.npz", "whole.npz"))
+    require_same_models(two, whole)
+    assert two.schema == whole.schema
 
 
 def test_a_learner_from_a_file_goes_on(command, desk, tmp_path):

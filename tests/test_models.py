@@ -15,6 +15,7 @@ from sklearn.preprocessing import normalize
 from test_streaming import a_model, estimator, rows, trained, write
 
 import opauc_bench
+from opauc_bench.data.schema import Schema
 from opauc_bench.errors import DataError
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.streaming.calibration import calibrate
@@ -193,6 +194,20 @@ def test_show_refuses_descriptions_that_make_no_sense(tmp_path, command):
     done = command("model", "show", "m.npz", cwd=tmp_path)
     assert done.returncode == 3
     assert "damaged" in done.stderr
+
+
+def test_show_refuses_a_progress_without_end(tmp_path, command):
+    a_model([1.0], progress=[[1, 0.5], [float("inf"), 0.6]]).save(tmp_path / "m.npz")
+    done = command("model", "show", "m.npz", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "damaged" in done.stderr
+
+
+def test_names_of_features_stay_on_their_line(tmp_path, command):
+    schema = Schema("y", (), ("s",), bits=1, names=((0, "s=x\ny\x1b[31m"),))
+    a_model([0.5, 0.0], schema=schema.to_dict()).save(tmp_path / "m.npz")
+    shown = command("model", "show", "m.npz", cwd=tmp_path).stdout
+    assert "\ns=x\\ny\\x1b[31m " in shown
 
 
 def test_show_names_a_file_that_is_no_model(command, tmp_path):

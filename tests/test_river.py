@@ -1,5 +1,6 @@
 """The classifiers for river: its own checks, and the weights of the learners that have arrays."""
 
+import contextlib
 import doctest
 import math
 from pathlib import Path
@@ -133,7 +134,7 @@ def test_values_have_to_be_finite():
         FTRLAUC().learn_one({"a": 1.0, "b": math.nan}, True)
 
 
-@pytest.mark.parametrize("value", [None, "", "x", [], float("nan")])
+@pytest.mark.parametrize("value", [None, "", "x", [], float("nan"), "1.5", "10001", b"3", bytearray(b"3")])
 def test_a_value_that_is_no_number_is_named(value):
     for use in (FTRLAUC().predict_proba_one, lambda x: FTRLAUC().learn_one(x, True)):
         with pytest.raises(ValueError, match="feature 'a' has to be a finite number"):
@@ -164,6 +165,13 @@ def test_overflow_is_an_error():
     learn(10)
     with pytest.raises(DivergenceError, match=r"OPAUC overflowed within \d+ rows: take smaller steps"):
         learn(500)
+    model = FTRLAUC()
+    for value in (1e200, -1e200, 1e200):
+        with contextlib.suppress(DivergenceError):
+            model.learn_one({"a": value}, value > 0)
+    for use in (model.predict_proba_one, model.score_one):
+        with pytest.raises(DivergenceError, match="FTRLAUC overflowed within"):
+            use({"a": 1e200})
 
 
 def test_examples():

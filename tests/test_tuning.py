@@ -116,6 +116,41 @@ def test_window_and_progress():
     assert all(0.0 <= auc <= 1.0 for _, auc in model.progress)
 
 
+def test_standard_errors_need_several_blocks_with_both_classes():
+    X, positive = rows(3000)
+    model, _ = tuned(X[:1000], positive[:1000])  # a window of 8 blocks
+    assert {one["standard_error"] for one in model.leaderboard} == {None}
+    model, _ = tuned(X, positive)
+    assert all(one["standard_error"] > 0 for one in model.leaderboard if one["outcome"] in ("best", "kept"))
+
+
+def test_where_too_few_blocks_have_both_classes_nothing_is_dropped_and_that_is_known():
+    X, _ = rows(20_000)
+    positive = np.arange(20_000) % 1500 == 0
+    model, _ = tuned(X, positive, name="uni_log")
+    assert model.lacks_blocks
+    assert {one["outcome"] for one in model.leaderboard} == {"best", "kept"}
+    model, _ = tuned(*rows(20_000), name="uni_log")
+    assert not model.lacks_blocks
+
+
+def test_memory_is_that_of_all_learners_together(monkeypatch):
+    X, positive = rows(200)
+    wide = sparse.hstack([X, sparse.csr_matrix((200, 100_000))]).tolil()
+    wide[150, 100_011] = 1.0
+    model = TunedModel(candidates("auto", {}, [], True), window=100)
+    needed = [
+        one.model.learner.memory_bytes(100_012, len(one.settings))
+        for one in model._entrants
+        if one.candidate.most_features is None
+    ]
+    monkeypatch.setattr("opauc_bench.learners.online._memory", lambda: 1.2 * max(needed))
+    tuned(wide.tocsr(), positive, name="nag")
+    with pytest.raises(LearnerError, match=r"learners would need .* GB for 100,012 features; this machine") as raised:
+        tuned(wide.tocsr(), positive)
+    assert "--no-tune" in raised.value.hint
+
+
 def test_learners_of_dense_rows_leave_when_there_are_many_features():
     X, positive = rows(2000)
     wide = sparse.hstack([X, sparse.csr_matrix((2000, 400))]).tolil()

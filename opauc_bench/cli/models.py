@@ -105,7 +105,8 @@ def train(
     ] = None,
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Indices begin with 0.")] = False,
     window: Annotated[
-        int | None, typer.Option("--window", min=2, help="Number of latest rows in the AUC (default: 100,000).")
+        int | None,
+        typer.Option("--window", min=2, help="Number of latest rows in the AUC, in whole blocks (default: 100,000)."),
     ] = None,
     calibration: Annotated[
         Calibrations,

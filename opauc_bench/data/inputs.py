@@ -245,9 +245,17 @@ class Source:
     @property
     def schema_so_far(self) -> Schema | None:
         """The schema with the means and the names of categories of the rows so far."""
-        if self.schema is None or self._means is None:
+        return self.schema_at(self.means_so_far())
+
+    def means_so_far(self) -> RunningMeans | None:
+        """A copy of the means of the rows so far, which further rows do not change; None without columns."""
+        return None if self._means is None else self._means.copy()
+
+    def schema_at(self, means: RunningMeans | None) -> Schema | None:
+        """The schema with these means, and the names of the categories so far."""
+        if self.schema is None or means is None:
             return None
-        return self.schema.learnt(self._means, self._names)
+        return self.schema.learnt(means, self._names)
 
     def remarks(self) -> list[str]:
         """What the user should know after the pass."""

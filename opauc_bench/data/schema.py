@@ -7,6 +7,7 @@ value 1 at the position that the hash of ``column=value`` gives (Weinberger et a
 
 from __future__ import annotations
 
+import copy
 import csv
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -368,6 +369,10 @@ class RunningMeans:
         self.means = np.array(schema.means, dtype=np.float64)
         self.counts = np.array(schema.counts, dtype=np.int64)
         self.frozen = frozen
+
+    def copy(self) -> RunningMeans:
+        """The same means and counts, on their own."""
+        return copy.deepcopy(self)
 
 
 @njit()

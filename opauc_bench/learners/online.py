@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..errors import LearnerError
 from .base import OnePassLearner
 from .rows import csr_rows
 
-__all__ = ["OnlineModel"]
+__all__ = ["OnlineModel", "require_memory"]
 
 # Indices are 32-bit in the kernels, and a state may have one coordinate more than there are features.
 _MOST_FEATURES = 2**31 - 2
@@ -246,6 +246,23 @@ class OnlineModel:
         return ample if ample > n_features and costs_memory_only else n_features
 
 
+def require_memory(models: Sequence[OnlineModel], n_features: int) -> None:
+    """Check that this machine has memory for several models with so many features.
+
+    Raises
+    ------
+    LearnerError
+        If it has not.
+    """
+    needed = [_bytes(model.learner, n_features) for model in models]
+    if len(models) > 1 and sum(needed) > _memory():
+        raise LearnerError(
+            f"{len(models)} learners would need {sum(needed) / 2**30:,.1f} GB for {n_features:,} features; "
+            f"this machine has {_memory() / 2**30:,.1f} GB",
+            "number the features without gaps, or train one setting: --no-tune",
+        )
+
+
 def _bytes(learner: OnePassLearner, width: int) -> float:
     """Size of the state, and of the class sums beside it."""
     n_settings = len(next(iter(learner.live_settings.values())))
@@ -261,5 +278,5 @@ def _exceeds_memory(learner: OnePassLearner, width: int) -> LearnerError:
     return LearnerError(
         f"{type(learner).__name__} would need {_bytes(learner, width) / 2**30:,.1f} GB for {width:,} features; "
         f"this machine has {_memory() / 2**30:,.1f} GB",
-        "number the features without gaps, or use a learner with less memory per feature, such as ftrl_auc",
+        "number the features without gaps, or use a learner with less memory per feature",
     )

@@ -116,7 +116,7 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If a dense ``X`` has another number of columns than the model, or a value is not finite.
         """
-        if self.model.schema is not None and hasattr(X, "iloc"):
+        if self.model.schema is not None and hasattr(X, "columns"):
             X = matrix_of(X, Schema.from_dict(self.model.schema))
         if not sparse.issparse(X):
             X = np.asarray(X, dtype=np.float64)

@@ -336,6 +336,8 @@ def require_free(path: Path, overwrite: bool) -> None:
         raise ResultsError(f"{path} is a folder", "name a file with --out")
     if path.is_file() and not overwrite:
         raise ResultsError(f"{path} is there already", "another name, or --overwrite")
+    if path.is_symlink():
+        path = path.resolve()
     if not path.parent.is_dir():
         raise ResultsError(f"{path} cannot be written: there is no folder {path.parent}", f"mkdir -p {path.parent}")
     if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -83,19 +85,23 @@ class LabelledRows:
         return np.array([high, low] if self._positive == low else [low, high])
 
     def __iter__(self) -> Iterator[tuple]:
-        """Yield CSR rows and which of them are positive; DataError unless there are two labels, soon enough."""
+        """Yield CSR rows, which of them are positive, and the means of columns with them.
+
+        DataError unless there are two labels, soon enough.
+        """
         waiting, n_rows, n_values = [], 0, 0
         for chunk in self._chunks():
             self._check_labels(chunk)
             X = unit_length(chunk.X) if self._unit_length else chunk.X
+            means = self._source.means_so_far()
             if self._positive is None and len(self.labels) < 2:
-                waiting.append((X, chunk.labels))
+                waiting.append((X, chunk.labels, means))
                 n_rows, n_values = n_rows + X.shape[0], n_values + X.nnz
                 if n_rows >= _WAITING_ROWS or n_values >= _WAITING_VALUES:
                     raise self._too_late(n_rows)
                 continue
-            for held, labels in [*waiting, (X, chunk.labels)]:
-                yield held, labels == (max(self.labels) if self._positive is None else self._positive)
+            for held, labels, means_then in [*waiting, (X, chunk.labels, means)]:
+                yield held, labels == (max(self.labels) if self._positive is None else self._positive), means_then
             waiting = []
         _ = self.classes  # both have come, or this says so
 
@@ -136,12 +142,10 @@ def _label_like(label: Label, source: Source) -> Label:
     """The label as those of a source are: a number or text."""
     if not source.numeric_labels:
         return str(label)
-    try:
-        return float(label)
-    except ValueError:
-        raise DataError(
-            f"{source.name}: expected {label} to be one of the labels (--positive); the labels are numbers"
-        ) from None
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(label)):
+            return number
+    raise DataError(f"{source.name}: expected {label} to be one of the labels (--positive); the labels are numbers")
 
 
 def _new_labels(labels: np.ndarray, known: list[Label]) -> list[int]:

@@ -107,6 +107,8 @@ def _plot(progress: list[list[float]]) -> list[str]:
     if len(points) < 2:
         return []
     rows, auc = np.array(points, dtype=float).T
+    if not np.isfinite(points).all():
+        raise ValueError("the progress is not finite")
     values = np.interp(np.geomspace(rows[0], rows[-1], _COLUMNS), rows, auc)
     low, high = float(values.min()), float(values.max())
     low, high = (low - 0.0005, high + 0.0005) if high - low < 0.001 else (low, high)
@@ -132,7 +134,7 @@ def _weights(model: LinearModel, n: int) -> list[str]:
     largest = _largest(model, n)
     if not len(largest):
         return []
-    names = [model.feature_name(i) for i in largest]
+    names = [_printable(model.feature_name(i)) for i in largest]
     width = min(56, max(len(name) for name in names))
     top = np.abs(model.weights[largest[0]])
     bars = ["#" * max(1, round(20 * abs(model.weights[i]) / top)) for i in largest]
@@ -143,6 +145,11 @@ def _weights(model: LinearModel, n: int) -> list[str]:
         f"{name:<{width}} {model.weights[i]:>12.5g} {bar[: max(0, room)]}".rstrip()
         for name, i, bar in zip(shown, largest, bars)
     ]
+
+
+def _printable(name: str) -> str:
+    """A name without line ends and control characters, as a cell of a table may have."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 def _with_blank(lines: list[str]) -> list[str]:

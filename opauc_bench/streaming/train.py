@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..data.inputs import Format
-from ..data.schema import ColumnOptions, Schema
+from ..data.schema import ColumnOptions, RunningMeans, Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
@@ -31,6 +31,7 @@ from .tuning import Candidate, TunedModel
 __all__ = ["Training", "train_model"]
 
 _WINDOW = 100_000
+_ROWS_WITHOUT_DROPPING = 1 << 13  # from here on settings should be dropped
 _MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memory is free
 
 
@@ -168,7 +169,7 @@ def _train(what: Training) -> int:
         rows.labels = list(what.labels)
         meter = Meter(source, what.quiet)
         try:
-            complete = _pass(rows, model, meter)
+            complete, means = _pass(source, rows, model, meter)
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
                 raise _Nothing
             state = None if what.small else state_of(what, model)
@@ -181,7 +182,7 @@ def _train(what: Training) -> int:
             raise _diverged(error, what, model.candidates[0]) from None
         finally:
             meter.clear()
-    result = _result(what, trained, model, complete, state, source)
+    result = _result(what, trained, model, complete, state, source.schema_at(means))
     result.save(what.out)
     _print_summary(what, result, trained, model, meter, n_before, source)
     return 0 if complete else 130
@@ -216,19 +217,21 @@ class _Nothing(Exception):
     """The pass was interrupted before rows of both classes had come."""
 
 
-def _pass(rows: LabelledRows, model: TunedModel, meter: Meter) -> bool:
-    """Score and then learn, chunk after chunk; returns whether it came to the end."""
+def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -> tuple[bool, RunningMeans | None]:
+    """Score and then learn, chunk after chunk; returns whether it came to the end, and the means of the rows learnt."""
+    learnt = source.means_so_far()  # the reader goes on to later rows
     with _Interruption() as interruption:
         try:
-            for X, positive in ahead(rows):
+            for X, positive, means in ahead(rows):
                 if model.n_rows <= _MANY_ROWS < model.n_rows + X.shape[0]:
                     load_ahead()
                 with interruption.delayed():
+                    learnt = means
                     model.learn(X, positive)
                 meter.tick(model.n_rows, lambda: _standing(model))
         except KeyboardInterrupt:
-            return False
-    return True
+            return False, learnt
+    return True, learnt
 
 
 def _standing(model: TunedModel) -> str:
@@ -317,14 +320,18 @@ def _diverged(error: DivergenceError, what: Training, first: Candidate) -> Learn
 
 
 def _result(
-    what: Training, trained: OnePassLearner, model: TunedModel, complete: bool, state: dict | None, source: Source
+    what: Training,
+    trained: OnePassLearner,
+    model: TunedModel,
+    complete: bool,
+    state: dict | None,
+    schema: Schema | None,
 ) -> LinearModel:
     intercept = float(trained.intercept_[0])
     scores, positive = model.recent()
     scores = scores + intercept if trained.trained_intercepts() is None else scores
     calibration, reliability = calibrate_pass(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
-    schema = source.schema_so_far
     return LinearModel(
         weights=trained.coef_[0],
         intercept=intercept,
@@ -351,6 +358,16 @@ def _taken_over(model: TunedModel) -> str:
     return f"with {SHORT_BLOCK} rows or fewer, none is scored before it is learnt"
 
 
+def _about_blocks(model: TunedModel) -> list[str]:
+    """A note if the pass has taken longer than it had to."""
+    if not model.lacks_blocks or model.n_rows < _ROWS_WITHOUT_DROPPING:
+        return []
+    note = (
+        f"note: {len(model.live)} settings were trained to the end: few blocks of the window have rows of both classes"
+    )
+    return [f"{note}; a larger --window has more" if 2 * model.n_in_window < model.n_rows else note]
+
+
 def _print_summary(what, result, trained, model, meter, n_before, source) -> None:
     """Print what has been trained and how well it ranks."""
     if not result.complete:
@@ -362,7 +379,7 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
     settings = ", ".join(f"{name}={value}" for name, value in trained.get_params().items())
-    for line in source.remarks():
+    for line in [*source.remarks(), *_about_blocks(model)]:
         print(line, file=sys.stderr)
     negative, positive = map(shown_label, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows

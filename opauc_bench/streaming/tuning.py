@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..evaluation.blocked_auc import BlockedAUC
 from ..learners import DivergenceError, OnePassLearner, get_learner
-from ..learners.online import OnlineModel
+from ..learners.online import OnlineModel, require_memory
 from ..learners.rows import csr_rows, narrowed
 from .averages import AveragedWeights, is_due
 from .blocks import Blocks
@@ -103,6 +104,8 @@ class TunedModel:
         Given, or one more than the largest index so far.
     progress : list of [int, float]
         Number of rows, and AUC of the window by the setting that led then; at most 60 of them.
+    lacks_blocks : bool
+        Whether no setting was dropped at the latest checkpoint, because too few blocks of the window had both classes.
 
     Raises
     ------
@@ -137,6 +140,7 @@ class TunedModel:
         self._n_values = 0  # that were learnt since the weights were added to averages
         self.n_features = n_features or 0
         self.progress: list[list] = []
+        self.lacks_blocks = False
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -311,6 +315,7 @@ class TunedModel:
             setattr(self, name, int(saved["numbers"][name]))
         self._blocks = Blocks(self._n_learnt, (X, positive))
         self.progress = list(saved["progress"])
+        self.lacks_blocks = False
         n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in self._entrants]
         if n_live != [len(one.settings) for one in self._entrants] or self._leader not in self.live:
             raise ValueError("the settings of the state are not those of its learners")
@@ -335,6 +340,7 @@ class TunedModel:
         self.n_features = max(self.n_features, int(X.indices.max(initial=-1)) + 1)
         X = csr_rows(X.data, X.indices, X.indptr, max(self.n_features, 1))
         self._retire_by_width()
+        require_memory([one.model for one in self._entrants], self.n_features)
         # The weights of all features are looked at where that is less than to find out which ones the rows have.
         narrow = narrowed(X) if X.shape[1] * len(self.live) > X.nnz else None
         intercepts = [one.model.intercepts() for one in self._entrants] if self._n_learnt else []
@@ -387,9 +393,9 @@ class TunedModel:
         self._aucs = self._recent.aucs(slice(len(live)))
         if not self._aucs.n_blocks:
             return
-        for setting, auc, error in zip(live, self._aucs.aucs, self._aucs.standard_errors()):
+        for setting, auc, error in zip(live, self._aucs.aucs, self._standard_errors(self._aucs)):
             setting.auc_before = np.nan if setting.auc is None else setting.auc
-            setting.auc, setting.standard_error = float(auc), float(error)
+            setting.auc, setting.standard_error = float(auc), error
         self._leader = live[int(np.argmax(self._aucs.aucs))]
 
     def _compare_averages(self) -> None:
@@ -403,12 +409,19 @@ class TunedModel:
         if not sparse_weights[best] and found.aucs[best] > self._leader.auc:
             self._leader = live[best]
             self._leader.auc, self._leader.averaged = float(found.aucs[best]), True
-            self._leader.standard_error = float(found.standard_errors()[best])
+            self._leader.standard_error = self._standard_errors(found)[best]
+
+    @staticmethod
+    def _standard_errors(found: BlockedAUC) -> list[float | None]:
+        """Standard errors of all AUCs; None where there are too few blocks to tell."""
+        errors = found.standard_errors().tolist()
+        return errors if found.n_blocks >= FEWEST_BLOCKS else [None] * len(errors)
 
     def _drop_worse(self) -> None:
         """Drop settings that will not be the best, and those that there is no room for any more."""
         live = self.live
-        if len(live) == 1 or self._aucs.n_blocks < FEWEST_BLOCKS:
+        self.lacks_blocks = len(live) > 1 and self._aucs.n_blocks < FEWEST_BLOCKS
+        if len(live) == 1 or self.lacks_blocks:
             return
         aucs, before = np.array([(one.auc, one.auc_before) for one in live]).T
         kept = settings_to_keep(
