@@ -825,6 +825,14 @@ def test_pack_prune_keeps_records_whose_learner_has_changed(tmp_path, command):
     assert written(folder) == before
     assert command("run", "quick.yaml", "--offline", cwd=tmp_path).returncode == 0
     assert "2 orphaned records removed" in command("pack", folder, "--prune", cwd=tmp_path).stdout
+    moved = tmp_path / "elsewhere/results/quick"
+    moved.parent.mkdir(parents=True)
+    folder.rename(moved)
+    done = command("report", ".", cwd=moved)
+    assert done.returncode == 2
+    assert "no file " in done.stderr
+    assert "try: opauc-bench COMMAND path/to/quick.yaml --out .  # paths are relative to the config" in done.stderr
+    assert command("report", "../../../quick.yaml", "--out", ".", cwd=moved).returncode == 0
 
 
 def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(quick, command):

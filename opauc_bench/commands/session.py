@@ -91,7 +91,15 @@ class Session:
             If this version does not accept the experiment, or the file of a learner does not exist.
         """
         manifest = read_manifest(folder)
-        experiment = _load(config_of(folder, manifest.config), manifest.experiment)
+        config = config_of(folder, manifest.config)
+        try:
+            experiment = _load(config, manifest.experiment)
+        except ConfigError as error:
+            if config.is_file():
+                raise
+            command = f"opauc-bench COMMAND path/to/{manifest.config} --out {shlex.quote(str(folder))}"
+            hint = f"{command}  # paths are relative to the config, which is not here"
+            raise ConfigError(error.message, hint) from None
         return cls._opened(experiment, folder, sources, datasets, learners)
 
     @classmethod
