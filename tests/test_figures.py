@@ -241,6 +241,31 @@ def test_terminal_text_names_the_points(sweep_figure, pass_figure, time_figure):
     assert "not available: three" in figure_to_terminal(time_figure)
 
 
+def test_terminal_text_has_each_value_below_its_x():
+    grids = {"opauc": [0.001, 0.01, 0.1], "oam_seq": [0.1, 1.0, 10.0]}
+    samples = {key: Sample({"eta": etas}, {"auc": [eta / 20 for eta in etas]}) for key, etas in grids.items()}
+    text = figure_to_terminal(
+        build_figure(SWEEP, ["d"], [OPAUC, OAM], {("d", key): cell(found) for key, found in samples.items()})
+    )
+    assert [line.split() for line in text.splitlines()[1:]] == [
+        ["0.001", "0.01", "0.1", "1", "10"],
+        ["OPAUC", "5e-05", "0.0005", ".0050", "-", "-"],
+        ["OAM_seq", "-", "-", ".0050", ".0500", ".5000"],
+    ]
+
+
+def test_terminal_text_has_the_last_point_of_each_line():
+    longer = Sample({"point": list(range(9))}, {"n_seen": list(range(1, 10)), "auc": [0.1] * 8 + [0.2]})
+    short = Sample({"point": [0, 1]}, {"n_seen": [4, 8], "auc": [0.3, 0.4]})
+    text = figure_to_terminal(
+        build_figure(PASS, ["d"], [OPAUC, OAM], {("d", "opauc"): cell(longer), ("d", "oam_seq"): cell(short)})
+    )
+    assert [line.split(maxsplit=1)[1] for line in text.splitlines()[1:]] == [
+        ".1000 at 1  .1000 at 5  .2000 at 9",
+        ".3000 at 4  .4000 at 8",
+    ]
+
+
 def test_values_as_text():
     assert [value_text(2.0**k) for k in (-10, -1, 0, 1, 3, 4, 10)] == ["2⁻¹⁰", "2⁻¹", "1", "2", "8", "2⁴", "2¹⁰"]
     assert value_label("lam", 0.3) == "λ = 0.3"

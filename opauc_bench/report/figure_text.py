@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from collections.abc import Sequence
 
 from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Point
@@ -52,16 +53,25 @@ def figure_to_terminal(figure: Figure, width: int = 80) -> str:
 
 
 def _line_table(figure: Figure, dataset: str, lines: list[Line], width: int) -> str:
-    longest = max((line.points for line in lines), key=len)
-    n_shown = _SHOWN_EXACT if figure.exact_x else _SHOWN_MEASURED
-    shown = sorted({round(k * (len(longest) - 1) / (n_shown - 1)) for k in range(n_shown)})
-    xs = [_x_text(figure, longest[k]) for k in shown]
     heading = quantity_label(figure.spec.y) + " by " + quantity_label(figure.spec.x)
-    rows = [["", *xs]] if figure.exact_x else []
-    for line in lines:
-        points = [line.points[k] if k < len(line.points) else None for k in shown]
-        rows.append([line.label, *(_cell(figure, point) for point in points)])
+    if figure.exact_x:  # lines may have other values of x, and other numbers of them
+        xs = _spread(sorted({point.x for line in lines for point in line.points}), _SHOWN_EXACT)
+        by_x = [{point.x: point for point in line.points} for line in lines]
+        rows = [[line.label, *(_cell(figure, points.get(x)) for x in xs)] for line, points in zip(lines, by_x)]
+        rows.insert(0, ["", *(_x_text(figure, x) for x in xs)])
+    else:
+        shown = [_spread(line.points, _SHOWN_MEASURED) for line in lines]
+        n_shown = max(map(len, shown))
+        rows = [
+            [line.label, *(_cell(figure, point) for point in points), *[""] * (n_shown - len(points))]
+            for line, points in zip(lines, shown)
+        ]
     return f"{paragraph(f'{dataset}: {heading}', width)}\n{_table(rows, width)}"
+
+
+def _spread(items: Sequence, n_shown: int) -> list:
+    """At most ``n_shown`` items at even distances, the first and the last among them."""
+    return [items[k] for k in sorted({round(k * (len(items) - 1) / (n_shown - 1)) for k in range(n_shown)})]
 
 
 def _dataset_table(figure: Figure, width: int) -> list[str]:
@@ -97,13 +107,13 @@ def _cell(figure: Figure, point: Point | None) -> str:
     if not point.complete:
         return f"- {point.n}/{point.expected}"
     y = _measured_text(figure.spec.y, point.y)
-    return y if figure.exact_x else f"{y} at {_x_text(figure, point)}"
+    return y if figure.exact_x else f"{y} at {_x_text(figure, point.x)}"
 
 
-def _x_text(figure: Figure, point: Point) -> str:
+def _x_text(figure: Figure, x: float) -> str:
     if figure.spec.x == "n_seen":
-        return f"{point.x:.0f}"
-    return value_text(point.x) if figure.exact_x else _measured_text(figure.spec.x, point.x)
+        return f"{x:.0f}"
+    return value_text(x) if figure.exact_x else _measured_text(figure.spec.x, x)
 
 
 def _measured_text(name: str, value: float) -> str:
