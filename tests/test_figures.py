@@ -20,7 +20,7 @@ from matplotlib.colors import same_color
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS
 from opauc_bench.report.figure import Cell, Column, Sample, build_figure
-from opauc_bench.report.figure_draw import _scale, draw, render
+from opauc_bench.report.figure_draw import _scale, _text, draw, render
 from opauc_bench.report.figure_labels import power_of_two, value_label, value_text
 from opauc_bench.report.figure_style import LEARNER_STYLES, style_of
 from opauc_bench.report.figure_text import figure_to_csv, figure_to_terminal
@@ -416,12 +416,20 @@ def test_any_number_of_panels(n_panels):
     )
 
 
-def test_names_with_special_characters_are_drawn():
-    column = Column("x", "a $5 _ 50% & {b} \\ <c>", "x")
-    files = render(
-        build_figure(PASS, ["_d$"], [column, OPAUC], {("_d$", c.key): cell(passed()) for c in (column, OPAUC)})
-    )
-    assert b"<svg" in files["svg"]
+@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.parametrize("name", ["a $5 _ 50% & {b} \\ <c>", "OAM_seq_C_2", "A_B_", "A_B^C_^D", "N_\U00020000_é"])
+def test_names_with_special_characters_are_drawn(name):
+    column, dataset = Column("x", name, "x"), f"_{name}$"
+    cells = {(dataset, c.key): cell(passed()) for c in (column, OPAUC)}
+    draw(build_figure(PASS, [dataset], [column, OPAUC], cells)).draw_without_rendering()
+
+
+def test_an_index_is_drawn_as_one():
+    assert [_text(name) for name in ("OAM_seq", "OPAUC^rp (A)", "UCI_my_v")] == [
+        r"OAM$_{\mathrm{seq}}$",
+        r"OPAUC$^{\mathrm{rp}}$ (A)",
+        r"UCI$_{\mathrm{my\_v}}$",
+    ]
 
 
 def test_drawing_does_not_change_global_settings(pass_figure):

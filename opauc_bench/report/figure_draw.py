@@ -27,6 +27,8 @@ FORMATS = ("pdf", "svg", "png")
 _WIDTH = 7.0  # inches: a text block of the journals
 _PANEL_HEIGHT = {1: 3.2, 2: 2.5, 3: 2.0, 4: 1.65}
 _MARKERS_ON_A_LINE = 9
+# The mathematics of matplotlib has no characters beyond the basic plane.
+_INDEX = re.compile(r"(?<=[A-Z])([_^])([^\W\U00010000-\U0010FFFF]+)")
 _RC = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same glyphs everywhere
     "font.size": 8.0,
@@ -233,8 +235,13 @@ def _label_outer(grid, figure: Figure, n_panels: int) -> None:
 
 def _text(text: str) -> str:
     """OAM_seq and OPAUC^rp with a real index; a dollar sign is a dollar sign."""
-    text = re.sub(r"(?<=[A-Z])([_^])(\w+)", r"$\1{\\mathrm{\2}}$", text.replace("$", r"\$"))
+    text = _INDEX.sub(_index, text.replace("$", r"\$"))
     return f" {text}" if text.startswith("_") else text  # matplotlib leaves such names out of legends
+
+
+def _index(found: re.Match) -> str:
+    sign, name = found[1], found[2].replace("_", r"\_")  # a further index in it would be an error of the mathematics
+    return f"${sign}{{\\mathrm{{{name}}}}}$"
 
 
 def _legend_rows(lines: list[Line]) -> int:
