@@ -137,6 +137,17 @@ def test_a_column_without_the_axis_that_lines_follow_is_a_point():
     assert [point.x for point in line.points] == pytest.approx([0.52625])
 
 
+def test_csv_has_the_axis_that_lines_follow():
+    spec = FigureEntry(name="f", x="auc", y="sparse_ratio", along="eta")
+    other = Column("other", "Other", "other")
+    single = Sample({"lam": [4.0]}, {"auc": [0.5], "sparse_ratio": [1.0]})
+    figure = build_figure(spec, ["d"], [OPAUC, other], {("d", "opauc"): cell(swept()), ("d", "other"): cell(single)})
+    rows = rows_of(figure)
+    assert list(rows[0])[2:5] == ["lam", "eta", "auc_mean"]
+    assert [row["eta"] for row in rows] == [*map(str, ETAS), *map(str, ETAS), ""]
+    assert figure.notes == ("points without a line, since eta is not tuned: other",)
+
+
 def test_validation_ties_select_the_first_finite_setting():
     exact = {"a": [1.0] * 4, "b": [1.0, 2.0, 3.0, 4.0]}
     measured = {"auc": [0.1, 0.2, 0.3, 0.4], "validation_auc": [NAN, 0.7, 0.7 + 1e-14, 0.6], "sparse_ratio": [1.0] * 4}
@@ -153,6 +164,39 @@ def test_columns_of_one_learner_are_points_of_a_line_where_x_is_a_parameter():
     assert (line.label, line.variant) == ("OPAUC_r", 0)
     assert [(point.x, point.y) for point in line.points] == [(10, 0.2), (20, 0.25)]
     assert [(row["column"], row["tau"]) for row in rows_of(figure)] == [("r10", "10.0"), ("r20", "20.0")]
+
+
+def test_columns_are_no_points_of_a_line_where_a_column_tunes_the_parameter():
+    fixed = Column("fixed", "OPAUC fixed", "opauc", {"eta": 2.0})
+    single = Sample({"lam": [4.0]}, {"auc": [0.5]})
+    cells = {("d", "opauc"): cell(swept(), swept()), ("d", "fixed"): cell(single, single)}
+    lines = build_figure(SWEEP, ["d"], [OPAUC, fixed], cells).panels[0].lines
+    assert [(line.column, line.label, [point.x for point in line.points]) for line in lines] == [
+        ("opauc", "OPAUC, λ = 2⁻³", ETAS),
+        ("opauc", "OPAUC, λ = 4", ETAS),
+        ("fixed", "OPAUC fixed, λ = 4", [2.0]),
+    ]
+
+
+def test_a_line_of_columns_with_different_titles_has_the_name_of_their_learner():
+    columns = [Column(f"r{tau}", f"τ is {tau}", "opauc_r", {"tau": tau}) for tau in (10, 20)]
+    cells = {(d, c.key): cell(Sample({}, {"auc": [0.5]})) for d in ("one", "two") for c in columns}
+    cells["two", "r20"] = cell(expected=1)
+    figure = build_figure(FigureEntry(name="f", x="tau", y="auc"), ["one", "two"], columns, cells)
+    assert [[line.label for line in panel.lines] for panel in figure.panels] == [["opauc_r"], ["opauc_r"]]
+    assert draw(figure).legends == [], "a line that ends with another column is the same line"
+
+
+def test_columns_without_numbers_for_a_figure_are_named():
+    lacking, undefined = Column("lr", "LR", "lr"), Column("knn", "KNN", "knn")
+    cells = {("d", "opauc"): cell(swept(0, True)), ("d", "lr"): cell(Sample({"C": [1.0]}, {"auc": [0.5]}))}
+    figure = build_figure(SWEEP, ["d"], [OPAUC, lacking], cells)
+    assert {line.column for line in figure.panels[0].lines} == {"opauc"}
+    assert figure.notes == ("not drawn, since eta is not tuned: lr",)
+    cells["d", "knn"] = cell(Sample({"eta": ETAS}, {"auc": [0.5] * 3, "sparse_ratio": [NAN] * 3}))
+    figure = build_figure(FigureEntry(name="f", x="eta", y="sparse_ratio"), ["d"], [OPAUC, undefined], cells)
+    assert {line.column for line in figure.panels[0].lines} == {"opauc"}
+    assert figure.notes == ("not drawn, since sparse_ratio is not defined: knn",)
 
 
 def test_a_measured_x_is_averaged_too(pass_figure):
@@ -172,10 +216,13 @@ def test_the_divisor_of_the_standard_deviation():
 
 
 def test_one_repetition_has_no_standard_deviation():
-    point = build_figure(TIME, ["d"], [OPAUC], {("d", "opauc"): cell(timed(2.0))}).panels[0].lines[0].points[0]
-    assert point.y == 2.0
-    assert np.isnan(point.y_std)
-    assert render(build_figure(TIME, ["d"], [OPAUC], {("d", "opauc"): cell(timed(2.0))}))
+    for ddof in (0, 1):
+        figure = build_figure(TIME, ["d"], [OPAUC], {("d", "opauc"): cell(timed(2.0))}, ddof)
+        point = figure.panels[0].lines[0].points[0]
+        assert point.y == 2.0
+        assert np.isnan(point.y_std)
+        assert rows_of(figure)[0]["seconds_std"] == ""
+    assert render(figure)
 
 
 def test_notes_name_what_is_not_drawn(time_figure):

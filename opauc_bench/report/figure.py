@@ -8,7 +8,7 @@ where every expected repetition has a finite value. `figure_draw` draws.
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..figures import FigureEntry
 from .figure_labels import value_label
@@ -80,6 +80,7 @@ class Point:
     y_std: float
     n: int
     expected: int
+    along: float = math.nan  # value of the grid axis that the line follows, where x is measured in a sweep
 
     @property
     def complete(self) -> bool:
@@ -137,18 +138,25 @@ def build_figure(
 
     ``cells`` are by dataset and column key; standard deviations divide by n - ``ddof``.
     """
-    numbers: dict[tuple[str, str, tuple], int] = {}
+    samples = {
+        column.key: [sample for dataset in datasets for sample in cells[dataset, column.key].samples]
+        for column in columns
+    }
+    undrawn = {column.key: reason for column in columns if (reason := _undrawn(spec, column, samples[column.key]))}
+    drawn = [column for column in columns if column.key not in undrawn]
+    owners = _owners(spec, drawn, [sample for found in samples.values() for sample in found])
+    numbers: dict[tuple[str, tuple, tuple], int] = {}
     panels: dict[str, dict[tuple, Line]] = {}
-    several = len({column.learner if _by_param(spec, column) else column.key for column in columns}) > 1
     for dataset in datasets:
-        for column in columns:
+        for column in drawn:
             cell = cells[dataset, column.key]
             for setting, points in _lines(spec, dataset, column, cell, ddof):
-                # Where x is a parameter of the column, columns of one learner are points of one line.
-                owner = column.learner if _by_param(spec, column) else column.key
+                owner = owners[column.key]
                 key = (owner, tuple(setting.items()))
                 variant = numbers.setdefault((column.learner, *key), _count(numbers, column.learner))
-                label = _label(column, setting, several)
+                titles = {other.title for other in drawn if owners[other.key] == owner}
+                title = column.title if len(titles) == 1 else column.learner
+                label = _label(title, setting, len(set(owners.values())) > 1)
                 lines = panels.setdefault("" if spec.x == DATASET else dataset, {})
                 before = lines[key].points if key in lines else ()
                 lines[key] = Line(column.key, column.learner, label, setting, variant, (*before, *points))
@@ -156,12 +164,32 @@ def build_figure(
         spec=spec,
         panels=tuple(Panel(name, tuple(lines.values())) for name, lines in panels.items()),
         exact_x=not _is_measured(spec, cells.values()),
-        notes=tuple(_notes(datasets, columns, cells)),
+        notes=(*_notes(datasets, columns, cells), *_notes_on_columns(spec, samples, undrawn)),
     )
 
 
-def _by_param(spec: FigureEntry, column: Column) -> bool:
-    return spec.x in column.params
+def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Sample]) -> dict[str, tuple[str, str]]:
+    """What the lines of each column belong to: the column.
+
+    Where x is a parameter, and not tuned anywhere, columns of one learner are points of one line of the learner.
+    """
+    by_param = not any(spec.x in sample.exact or spec.x in sample.measured for sample in samples)
+    return {
+        column.key: ("learner", column.learner) if by_param and spec.x in column.params else ("column", column.key)
+        for column in columns
+    }
+
+
+def _undrawn(spec: FigureEntry, column: Column, samples: Sequence[Sample]) -> str:
+    """Why the samples of a column cannot be drawn, or an empty string."""
+    known = {DATASET, *column.params}
+    if samples and not any(spec.x in {*known, *sample.exact, *sample.measured} for sample in samples):
+        return f"{spec.x} is not tuned"
+    for name in (spec.x, spec.y):
+        values = [value for sample in samples for value in sample.measured.get(name, ())]
+        if values and not any(map(math.isfinite, values)):
+            return f"{name} is not defined"
+    return ""
 
 
 def _is_measured(spec: FigureEntry, cells) -> bool:
@@ -172,11 +200,11 @@ def _count(numbers: Mapping[tuple, int], learner: str) -> int:
     return sum(key[0] == learner for key in numbers)
 
 
-def _label(column: Column, setting: Mapping[str, float], several: bool) -> str:
+def _label(title: str, setting: Mapping[str, float], several: bool) -> str:
     values = ", ".join(value_label(axis, value) for axis, value in setting.items())
     if not values:
-        return column.title
-    return f"{column.title}, {values}" if several else values
+        return title
+    return f"{title}, {values}" if several else values
 
 
 def _lines(
@@ -197,7 +225,10 @@ def _lines(
             key = tuple(sample.exact[axis][row] for axis in fixed)
             found.setdefault(key, {}).setdefault(where, []).append(_coordinates(spec, dataset, column, sample, row))
     for key, places in found.items():
-        yield dict(zip(fixed, key)), tuple(_point(column.key, pairs, cell.expected, ddof) for pairs in places.values())
+        points = [_point(column.key, pairs, cell.expected, ddof) for pairs in places.values()]
+        if along in axes and spec.along:
+            points = [replace(point, along=where) for point, where in zip(points, places)]
+        yield dict(zip(fixed, key)), tuple(points)
 
 
 def _drawn_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterator[int]:
@@ -246,7 +277,7 @@ def _point(column: str, pairs: Sequence[tuple], expected: int, ddof: int) -> Poi
 
 def _mean_and_std(values: Sequence[float], ddof: int) -> tuple[float, float]:
     # Exactly rounded, so that the bytes of a file do not depend on how a machine orders its sums.
-    if len(values) <= ddof:
+    if len(values) == 1:  # as in tables, a single repetition has no standard deviation, whatever the divisor
         return values[0], math.nan
     if len(set(values)) == 1:
         return values[0], 0.0
@@ -270,3 +301,15 @@ def _notes(datasets: Sequence[str], columns: Sequence[Column], cells: Mapping[tu
             reasons.setdefault(reason, []).append(name)
     for reason, names in reasons.items():
         yield f"{reason}: {', '.join(names)}"
+
+
+def _notes_on_columns(
+    spec: FigureEntry, samples: Mapping[str, Sequence[Sample]], undrawn: Mapping[str, str]
+) -> Iterator[str]:
+    """Which columns have no lines, or points only, a sentence per reason."""
+    for reason in dict.fromkeys(undrawn.values()):
+        yield f"not drawn, since {reason}: {', '.join(key for key, why in undrawn.items() if why == reason)}"
+    if spec.along:
+        points = [key for key, found in samples.items() if any(spec.along not in sample.exact for sample in found)]
+        if points := [key for key in points if key not in undrawn]:
+            yield f"points without a line, since {spec.along} is not tuned: {', '.join(points)}"

@@ -119,8 +119,8 @@ def _for_legend(panels: list[Panel]) -> list[Line]:
     lines: dict[tuple[str, int], Line] = {}
     for panel in panels:
         for line in panel.lines:
-            lines.setdefault((line.column, line.variant), line)
-    return sorted(lines.values(), key=lambda line: list(lines).index((line.column, line.variant)))
+            lines.setdefault((line.learner, line.variant), line)
+    return list(lines.values())
 
 
 def _draw_lines(axes, figure: Figure, panel: Panel) -> None:

@@ -18,18 +18,20 @@ _SHOWN_EXACT, _SHOWN_MEASURED = 5, 3
 def figure_to_csv(figure: Figure) -> str:
     """One row per point: x, mean and standard deviation of y, and the number of repetitions.
 
-    Points that lack repetitions have no mean. A measured x has a mean and a standard deviation.
+    Points that lack repetitions have no mean. A measured x has a mean and a standard deviation; where a line follows a
+    grid axis, its value is before them.
     """
     spec = figure.spec
     fixed = list(dict.fromkeys(axis for panel in figure.panels for line in panel.lines for axis in line.setting))
     x_names = [] if spec.x == DATASET else [spec.x] if figure.exact_x else [f"{spec.x}_mean", f"{spec.x}_std"]
+    along = [spec.along] if spec.along else []
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["dataset", "column", *fixed, *x_names, f"{spec.y}_mean", f"{spec.y}_std", "n", "expected"])
+    writer.writerow(["dataset", "column", *fixed, *along, *x_names, f"{spec.y}_mean", f"{spec.y}_std", "n", "expected"])
     for panel in figure.panels:
         for line in panel.lines:
             for point in line.points:
-                xs = [point.x, point.x_std][: len(x_names)]
+                xs = [*([point.along] if along else []), *[point.x, point.x_std][: len(x_names)]]
                 where = [panel.dataset or point.x, point.column, *(line.setting.get(axis, "") for axis in fixed)]
                 numbers = map(_number, (*xs, point.y, point.y_std))
                 writer.writerow([*where, *numbers, point.n, point.expected])
