@@ -8,6 +8,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from command_line import undrawn
 from folders import forge, record_of, records_of, snapshot
 
 from opauc_bench.commands import busy
+from opauc_bench.commands.figures import _samples
 from opauc_bench.commands.local_data import LocalData
 from opauc_bench.commands.planning import plan_locally, selecting_plan
 from opauc_bench.commands.recorded import Recorded, shapes_of
@@ -24,7 +26,9 @@ from opauc_bench.config import Experiment, load_experiment
 from opauc_bench.data import Sources, load_catalogue
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import learner_parameters
-from opauc_bench.protocols import KINDS, PROTOCOLS, Convergence, CrossValidation, Sweep, Timing
+from opauc_bench.protocols import KINDS, PROTOCOLS, Convergence, CrossValidation, Holdout, Sweep, Timing
+from opauc_bench.protocols.convergence import checkpoints
+from opauc_bench.report.write import _COMPARISON_FILES
 from opauc_bench.results.manifest import DatasetFacts, read_manifest
 from opauc_bench.runner.engines import Engine
 from opauc_bench.task import expand_grid
@@ -198,6 +202,32 @@ def test_mistakes_in_figures_are_named(change, complaint, tmp_path):
     with pytest.raises(ConfigError) as raised:
         read(SWEPT.replace(*change), tmp_path)
     assert complaint in raised.value.message
+
+
+def test_points_of_repetitions_of_different_sizes_are_matched():
+    sizes = (24, 60, 61)
+    for spacing in ("linear", "log"):
+        protocol = Convergence(points=25, spacing=spacing)
+        columns = [{"n_seen": checkpoints(n, 25, spacing)} for n in sizes]
+        assert len({len(found["n_seen"]) for found in columns}) > 1
+        rows = protocol.point_rows(columns)
+        for n, found, at in zip(sizes, columns, rows):
+            exact = np.geomspace(10, n, 25) if spacing == "log" else n * np.arange(1, 26) / 25
+            np.testing.assert_allclose(found["n_seen"][at], exact[-len(at) :], atol=1.0)
+            assert found["n_seen"][at][-1] == n
+            alone = protocol.point_rows([found])[0]
+            assert alone.tolist() == list(range(len(found["n_seen"]))), "equal checkpoints are one point"
+
+
+def test_a_metric_that_is_not_defined_is_no_number():
+    timing = SimpleNamespace(fit_cpu_seconds=2.0)
+    record = SimpleNamespace(columns={}, metrics={"auc": 0.5, "sparse_ratio": None}, timing=timing)
+    (sample,) = _samples([(SimpleNamespace(protocol=Holdout()), record)])
+    assert {name: values[0] for name, values in sample.measured.items() if name != "sparse_ratio"} == {
+        "seconds": 2.0,
+        "auc": 0.5,
+    }
+    assert np.isnan(sample.measured["sparse_ratio"]).all()
 
 
 def test_a_batch_learner_has_no_convergence(command, tmp_path):

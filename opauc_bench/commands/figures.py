@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -72,17 +74,21 @@ def _numbers(params: dict[str, Any]) -> dict[str, float]:
 
 def _cell(pairs: list[Pair], expected: int, missing: str | None) -> Cell:
     finished = [(task, record) for task, record in pairs if record is not None]
-    good = [_sample(task, record) for task, record in finished if record.ok]
+    good = [(task, record) for task, record in finished if record.ok]
     statuses = Counter(record.status for _, record in finished if not record.ok)
     if missing:
         statuses[missing] = expected
-    return Cell(tuple(good), expected, dict(statuses))
+    return Cell(tuple(_samples(good)), expected, dict(statuses))
 
 
-def _sample(task: Task, record: Record) -> Sample:
-    if not record.columns:
-        measured = {"seconds": record.timing.fit_cpu_seconds, **record.metrics}
-        return Sample({}, {name: [value] for name, value in measured.items()})
-    measured = {name: values.tolist() for name, values in record.columns.items()}
-    n_points = len(next(iter(measured.values())))
-    return Sample(task.protocol.point_axes(task) or {POINT: list(range(n_points))}, measured)
+def _samples(pairs: list[tuple[Task, Record]]) -> Iterator[Sample]:
+    """What the finished repetitions of a dataset and a column have measured."""
+    rows = pairs[0][0].protocol.point_rows([record.columns for _, record in pairs]) if pairs else []
+    for (task, record), at in zip(pairs, rows):
+        if not record.columns:
+            measured = {"seconds": record.timing.fit_cpu_seconds, **record.metrics}
+            # A metric is None where it is not defined for the learner.
+            yield Sample({}, {name: [math.nan if value is None else value] for name, value in measured.items()})
+        else:
+            measured = {name: values[at].tolist() for name, values in record.columns.items()}
+            yield Sample(task.protocol.point_axes(task) or {POINT: list(range(len(at)))}, measured)

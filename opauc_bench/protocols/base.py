@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Union
 from typing import Protocol as Callback
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, model_serializer
 
 from ..sentences import show, suggest
@@ -169,6 +170,10 @@ class Protocol(Section):
     def point_axes(self, task: Task) -> dict[str, Sequence[float]]:
         """What the points of an outcome's columns are about; empty where they are numbered."""
         return {}
+
+    def point_rows(self, repetitions: Sequence[Mapping[str, np.ndarray]]) -> list[np.ndarray]:
+        """For the columns of each repetition, their rows at the points of a figure: the same points for all of them."""
+        return [np.arange(len(next(iter(columns.values()), ()))) for columns in repetitions]
 
     def n_points(self, task: Task) -> int | None:
         """Length of an outcome's columns; None where it depends on the data."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..evaluation.splits import Split
 from .base import Cost, KnownKind, TrainingCost, scoring_seconds
@@ -24,6 +24,13 @@ class ConvergenceOutcome(CurveOutcome):
     needs: ClassVar = ("columns.n_seen", "columns.auc", "columns.seconds")
     kind: Literal["convergence"]
     selected: Setting | None = None
+
+    @model_validator(mode="after")
+    def _check_n_seen(self) -> ConvergenceOutcome:
+        n_seen = self.columns.get("n_seen", ())
+        if len(n_seen) and not (n_seen[0] >= 1 and (np.diff(n_seen) > 0).all()):
+            raise ValueError("expected increasing numbers of rows in columns.n_seen")
+        return self
 
 
 class Convergence(ShowsSelected):
@@ -70,17 +77,34 @@ class Convergence(ShowsSelected):
 
         return self.measure_selected(context, self.make_split(context), measure)
 
+    def point_rows(self, repetitions: Sequence[Mapping[str, np.ndarray]]) -> list[np.ndarray]:
+        """Rows by the number of the checkpoint; those that are equal in all repetitions are one point.
+
+        Training sets of different sizes may have different equal checkpoints.
+        """
+        rows = [
+            np.searchsorted(columns["n_seen"], _rounded(int(columns["n_seen"][-1]), self.points, self.spacing))
+            for columns in repetitions
+        ]
+        distinct = np.any(np.diff(rows, prepend=-1), axis=0)
+        return [each[distinct] for each in rows]
+
 
 def checkpoints(n_rows: int, n_points: int, spacing: str = "linear") -> np.ndarray:
     """Points of a pass of ``n_rows``: at most ``n_points`` increasing numbers of rows, the last of them ``n_rows``.
 
     Even steps for 'linear'; for 'log' even ratios that start from ten rows, or from one where there are fewer.
     """
+    return np.unique(_rounded(n_rows, n_points, spacing))
+
+
+def _rounded(n_rows: int, n_points: int, spacing: str) -> np.ndarray:
+    """`checkpoints` of shape (n_points,): some are equal where there are few rows."""
     if spacing == "log":
         points = np.geomspace(min(10, n_rows), n_rows, n_points)
     else:
         points = n_rows * np.arange(1, n_points + 1) / n_points
-    return np.unique(np.maximum(1, np.rint(points).astype(np.int64)))
+    return np.maximum(1, np.rint(points).astype(np.int64))
 
 
 def learning_curve(
