@@ -16,13 +16,24 @@ __all__ = ["FigureEntry", "figure_problems"]
 Line = Annotated[str, AfterValidator(line)]
 Axis = Annotated[str, AfterValidator(spell_axis)]
 
+# Stems of the other CSV files of a report.
+_TAKEN = ("table", "comparison", "folds")
+
+
+def _free_name(name: str) -> str:
+    if name.casefold() in _TAKEN:  # file systems may not distinguish case
+        raise ValueError(f"{name}.csv is another file of the report: expected another name than {', '.join(_TAKEN)}")
+    return name
+
 
 class FigureEntry(Section):
     """One figure: a panel per dataset, a line per learner, means and standard deviations over repetitions."""
 
     x: Axis = Field(description="Horizontal: a quantity, a grid axis, a number under params, or dataset.")
     y: Axis = Field(description="Vertical: a quantity that the protocol measures.")
-    name: Annotated[str, AfterValidator(plain_name)] = Field("figure", description="Stem of the files; unique.")
+    name: Annotated[str, AfterValidator(plain_name), AfterValidator(_free_name)] = Field(
+        "figure", description="Stem of the files; unique."
+    )
     title: Line = Field("", description="One line above the figure.")
     along: Axis = Field("", description="Grid axis that a line follows, where x is measured in a sweep.")
     others: Literal["each", "validation"] = Field(

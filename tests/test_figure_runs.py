@@ -25,6 +25,7 @@ from opauc_bench.commands.session import Session
 from opauc_bench.config import Experiment, load_experiment
 from opauc_bench.data import Sources, load_catalogue
 from opauc_bench.errors import ConfigError
+from opauc_bench.figures import _TAKEN
 from opauc_bench.learners import learner_parameters
 from opauc_bench.protocols import KINDS, PROTOCOLS, Convergence, CrossValidation, Holdout, Sweep, Timing
 from opauc_bench.protocols.convergence import checkpoints
@@ -191,6 +192,7 @@ def test_kind_selects_the_class_of_the_protocol(tmp_path):
         (("x_scale: log2", "x_scale: log"), "x_scale"),
         (("x: eta", "z: eta"), "unknown key"),
         (("figures: [{name: influence, x: eta, y: auc, x_scale: log2}]", ""), "kind sweep fills no table"),
+        (("name: influence", "name: Folds"), "Folds.csv is another file of the report"),
         (("[{name: influence", "[{x: lam, y: auc, name: influence}, {name: influence"), "is listed twice"),
         (("kind: sweep", "kind: sweeep"), "got 'sweeep' (did you mean 'sweep'?)"),
         (("splits: {", "splits: {kind: timing, "), "splits.kind"),
@@ -371,6 +373,11 @@ def test_reused_selection_equals_own_selection(desk):
             assert record.columns[name].tolist() == other.columns[name].tolist()
     selected = {(record.column, record.fold): record.selected for record in tables}
     assert all(record.selected == selected[record.column, record.fold] for record in reused)
+
+
+def test_a_figure_cannot_have_the_name_of_another_file(desk):
+    files = [*_COMPARISON_FILES, *(path.name for path in (desk / "results/table").iterdir())]
+    assert {Path(name).stem for name in files if name.endswith(".csv")} == set(_TAKEN)
 
 
 def test_manifest_names_the_records_of_reused_selections(desk):
