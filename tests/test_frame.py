@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from command_line import undrawn
 
 import opauc_bench
 from opauc_bench.errors import ResultsError
+from opauc_bench.results.frame import curve_frame, grid_frame, record_frame
 from opauc_bench.results.record import record_of_line
 from opauc_bench.results.store import Store
 
@@ -122,6 +124,30 @@ def test_curves_have_a_row_per_point(place, name, columns):
         for column, values in records[id].columns.items():
             np.testing.assert_array_equal(points[column], values)
     assert "auc" not in opauc_bench.load_results(folder).columns
+
+
+def test_an_axis_with_the_name_of_another_column_has_a_column_of_its_own():
+    protocol = SimpleNamespace(metrics=("auc",), point_axes=lambda task: task.grid)
+    task = SimpleNamespace(
+        dataset="d", row="d", column="own", grid={"fold": (7.0, 9.0), "eta": (0.1,)}, protocol=protocol
+    )
+    record = SimpleNamespace(
+        **{"id": "0", "trial": 0, "fold": 1, "status": "ok", "ok": True, "outcome": None},
+        metrics={"auc": 0.5},
+        columns={"eta": [0.3, 0.4]},
+        selected={"fold": 9.0, "eta": 0.1},
+        selection=SimpleNamespace(auc=[0.3, 0.6], n_settings=2, n_diverged=0),
+        timing=SimpleNamespace(fit_cpu_seconds=1.0, selection_cpu_seconds=1.0),
+    )
+    for build, tuned in ((record_frame, [9.0]), (grid_frame, [7.0, 9.0])):
+        frame = build([(task, record)], {"own": "Own"})
+        assert frame["fold"].tolist() == [2] * len(tuned)
+        assert frame["param_fold"].tolist() == tuned
+        assert frame["param_eta"].tolist() == [0.1] * len(tuned), "a curve has a column eta: one name in all tables"
+    task.grid = {"fold": [7.0, 9.0]}
+    curves = curve_frame([(task, record)], {"own": "Own"})
+    assert curves["param_fold"].tolist() == [7.0, 9.0]
+    assert curves["fold"].tolist() == [2, 2]
 
 
 @pytest.mark.parametrize("what", [(), ("--grid",)])

@@ -22,6 +22,7 @@ Pairs = Iterable[tuple[Task, Record]]
 _TIMES = ("fit_seconds", "selection_seconds")
 _COUNTS = ("n_train", "n_test", "n_settings", "n_diverged")
 _PLACE = ("dataset", "row", "learner", "title", "trial", "fold")
+_FIXED = frozenset({*_PLACE, "status", *_COUNTS, *_TIMES, "inner_auc", "selected", "id"})
 
 
 def record_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
@@ -48,7 +49,8 @@ def grid_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
     """One row per setting that was tried, with the AUC that it was selected by, NaN where it diverged."""
     import pandas as pd
 
-    frames = []
+    frames, pairs = [], list(pairs)
+    names = _names_of_axes(pairs)
     for task, record in pairs:
         if record.selection is None:
             continue
@@ -63,7 +65,7 @@ def grid_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
             pd.DataFrame(
                 {
                     **_place(task, record, titles),
-                    **axes,
+                    **{names[axis]: values for axis, values in axes.items()},
                     "inner_auc": aucs,
                     "selected": np.logical_and.reduce(selected) if selected else np.full(len(aucs), record.ok),
                     "id": record.id,
@@ -77,9 +79,16 @@ def curve_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
     """One row per point of a figure: per setting of a sweep, point of a pass, or size of a sketch."""
     import pandas as pd
 
+    pairs = list(pairs)
+    names = _names_of_axes(pairs)
     frames = [
         pd.DataFrame(
-            {**_place(task, record, titles), **task.protocol.point_axes(task), **record.columns, "id": record.id}
+            {
+                **_place(task, record, titles),
+                **{names[axis]: values for axis, values in task.protocol.point_axes(task).items()},
+                **record.columns,
+                "id": record.id,
+            }
         )
         for task, record in pairs
         if record.columns
@@ -98,17 +107,27 @@ def _place(task: Task, record: Record, titles: Mapping[str, str]) -> dict[str, A
     }
 
 
+def _names_of_axes(pairs: list[tuple[Task, Record]]) -> dict[str, str]:
+    """The column of each grid axis; an estimator may have a parameter with the name of another column."""
+    taken, axes = set(_FIXED), set()
+    for task, record in pairs:
+        taken |= {*record.metrics, *record.columns, *getattr(task.protocol, "metrics", ())}
+        axes |= {*record.selected, *task.grid, *task.protocol.point_axes(task)}
+    return {axis: f"param_{axis}" if axis in taken else axis for axis in axes}
+
+
 def _record_rows(pairs: list[tuple[Task, Record]], titles: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
     # Those of the protocol too: where no task has a number, the columns are there all the same.
     of_protocol = getattr(pairs[0][0].protocol, "metrics", ()) if pairs else ()
     metrics = dict.fromkeys([*(name for _, record in pairs for name in record.metrics), *of_protocol])
-    axes = dict.fromkeys(axis for _, record in pairs for axis in record.selected)
+    names = _names_of_axes(pairs)
+    axes = dict.fromkeys(names[axis] for _, record in pairs for axis in record.selected)
     rows = [
         {
             **_place(task, record, titles),
             "status": record.status,
             **record.metrics,
-            **record.selected,
+            **{names[axis]: value for axis, value in record.selected.items()},
             **{name: getattr(record.outcome, name, None) for name in ("n_train", "n_test")},
             **{name: getattr(record.selection, name, None) for name in ("n_settings", "n_diverged")},
             "fit_seconds": record.timing.fit_cpu_seconds,
