@@ -658,8 +658,8 @@ def test_tasks_that_exceed_memory_are_refused_with_the_reason_and_the_rest_is_ru
         "limits: {memory_gb: 0.000015}\n"
     )
     plan = command("plan", "large.yaml", cwd=tmp_path)
-    assert re.search(r"digits opauc needs about \S+ GB per\s+task, limits.memory_gb allows", plan.stdout)
     said = " ".join(plan.stdout.split())
+    assert re.search(r"digits opauc needs about 0\.\d*[1-9]\d* MB per task, limits.memory_gb allows 1.5e-05 GB", said)
     assert "0 tasks done, 2 to do" in said
     assert (
         "2 tasks that need more than twice the available memory are not counted here, and run leaves them out" in said
@@ -671,6 +671,9 @@ def test_tasks_that_exceed_memory_are_refused_with_the_reason_and_the_rest_is_ru
     assert {record.column for record in records_of(tmp_path / "results/large")} == {"uni_squ"}
     report = command("report", "results/large", cwd=tmp_path)
     assert "not started (too little memory)" in squeezed(report.stdout), "the manifest says how much there was"
+    nothing = command("run", "large.yaml", "--learner", "opauc", "--out", "nothing", cwd=tmp_path)
+    assert "0 of 2 tasks to compute" in nothing.stderr
+    assert "the config has changed" not in nothing.stderr, "there are no results of another config"
 
 
 def test_run_without_an_available_dataset_ends_with_3(command, tmp_path):

@@ -218,9 +218,13 @@ def kept_notes(local: LocalData, tasks: Iterable[Task]) -> list[str]:
 def memory_problems(session: Session, tasks: Iterable[Task], memory_bytes: float) -> list[str]:
     """Which datasets and columns have tasks that need more memory than they may use."""
     limit = session.experiment.limits.memory_gb
-    allowed = f"limits.memory_gb allows {limit:g}" if limit else f"this machine has {memory_bytes / 1e9:.0f}"
+    allowed = f"limits.memory_gb allows {limit:g} GB" if limit else f"this machine has {memory_bytes / 1e9:.0f} GB"
     over = {(task.dataset, task.column): task.memory_bytes for task in tasks if task.memory_bytes > memory_bytes}
     return [
-        f"{dataset} {column} needs about {size / 1e9:.1f} GB per task, {allowed}"
+        f"{dataset} {column} needs about {_size_text(size)} per task, {allowed}"
         for (dataset, column), size in over.items()
     ]
+
+
+def _size_text(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 5e7 else f"{n_bytes / 1e6:.2g} MB"
