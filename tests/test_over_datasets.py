@@ -117,3 +117,5 @@ def test_rows_of_several_kinds_are_tested_apart():
     assert plain.posterior.equivalent > 0.9
     assert thin.posterior.better > 0.9
     assert "over the datasets, rows @ 1%" in to_markdown(table)
+    assert "The counts are of the rows on which both columns are complete." in to_markdown(table)
+    assert "The counts are of the datasets on which both columns are complete." in to_markdown(cases["@ 1%"])

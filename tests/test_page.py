@@ -26,6 +26,7 @@ from opauc_bench.report.page import PageContent, render_page
 from opauc_bench.report.page.content import Fold, GridMap, Provenance, Seconds, grid_map
 from opauc_bench.report.page.heat import COLOURS, EDGES, heat_caption, heat_svg
 from opauc_bench.report.page.ranks import rank
+from opauc_bench.report.page.render import _facts
 from opauc_bench.report.page.speed import seconds_text
 from opauc_bench.report.published import PublishedCell, load_published
 from opauc_bench.report.table import Cell, Column, Test, build_table
@@ -589,6 +590,15 @@ def content_of(cells_, datasets, columns):
         learners={column.key: column.key for column in columns},
         provenance=Provenance([], [{"name": dataset} for dataset in datasets], [], [], "{}"),
     )
+
+
+def test_several_rows_of_a_dataset_are_counted_as_rows():
+    datasets = ["d", "d @ 1%"]
+    content = content_of({(d, "opauc"): Cell((0.9, 0.8), FOLDS, 2) for d in datasets}, datasets, ["opauc"])
+    assert _facts(content)[0] == "2 of 2 datasets complete"
+    sources = dict.fromkeys(datasets, "d")
+    tables = {test: dataclasses.replace(table, sources=sources) for test, table in content.tables.items()}
+    assert _facts(dataclasses.replace(content, tables=tables))[0] == "2 of 2 rows complete"
 
 
 def test_ranks_of_complete_datasets_only():

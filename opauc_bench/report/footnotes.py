@@ -48,7 +48,7 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
     sentences = [_about_values(table)]
     if table.tallies:
         of = ", of the AUC" if table.sections else ""
-        where = "rows" if table.runs == "trials" else "datasets"
+        where = "rows" if table.runs == "trials" or table.has_repeated_datasets else "datasets"
         name = reference or table.reference_title
         if table.test == "bayes":
             sentences += [

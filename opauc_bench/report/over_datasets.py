@@ -58,7 +58,7 @@ def over_datasets(table: ResultTable) -> OverDatasets:
     Several rows of one dataset are not tested, since the tests take them as independent.
     """
     reference, *others = table.columns
-    if _has_repeated_datasets(table):
+    if table.has_repeated_datasets:
         sentence = "There is no test over datasets: some rows are of one dataset, which would count several times."
         return OverDatasets((), (sentence,), table.level)
     differences = {column: _differences(table, reference, column) for column in others}
@@ -92,7 +92,7 @@ def cases_of(table: ResultTable) -> dict[str, ResultTable]:
 
     The key is the end of the rows' names, such as ``@ 1%``; it is empty for the rows without one.
     """
-    if not _has_repeated_datasets(table):
+    if not table.has_repeated_datasets:
         return {"": table}
     rows: dict[str, list[str]] = {}
     for row in table.datasets:
@@ -106,7 +106,7 @@ def all_pairs(table: ResultTable) -> list[tuple[str, list[str]]]:
     A text is empty where a column meets itself or where fewer than `MIN_DATASETS` datasets are common. The list is
     empty for fewer than three columns and where several rows are of one dataset.
     """
-    if len(table.columns) < 3 or _has_repeated_datasets(table):
+    if len(table.columns) < 3 or table.has_repeated_datasets:
         return []
     texts: dict[tuple[str, str], str] = {}
     for a, b in combinations(table.columns, 2):
@@ -115,10 +115,6 @@ def all_pairs(table: ResultTable) -> list[tuple[str, list[str]]]:
             texts[a.key, b.key] = _marked(found, table.level)
             texts[b.key, a.key] = _marked(Posterior(found.worse, found.equivalent, found.better), table.level)
     return [(a.title, [texts.get((a.key, b.key), "") for b in table.columns]) for a in table.columns]
-
-
-def _has_repeated_datasets(table: ResultTable) -> bool:
-    return len({table.sources.get(row, row) for row in table.datasets}) < len(table.datasets)
 
 
 def _marked(posterior: Posterior, level: float) -> str:

@@ -62,7 +62,7 @@ def body_groups(table: ResultTable, style: Style) -> list[Group]:
 
 
 def foot_rows(table: ResultTable) -> list[list[str]]:
-    """Return the counts below the table: those of each verdict, and the datasets that are counted."""
+    """Return the counts below the table: those of each verdict, and the rows that are counted."""
     if not table.tallies:
         return []
     tallies = [table.tallies.get(column.key) for column in table.columns]

@@ -109,7 +109,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of datasets with each verdict of the reference against a column."""
+    """Number of rows with each verdict of the reference against a column."""
 
     win: int
     tie: int
@@ -164,6 +164,11 @@ class ResultTable:
     @property
     def reference_title(self) -> str:
         return next(column.title for column in self.columns if column.key == self.reference)
+
+    @property
+    def has_repeated_datasets(self) -> bool:
+        """Whether several rows are of one dataset."""
+        return len({self.sources.get(row, row) for row in self.datasets}) < len(self.datasets)
 
     @property
     def column_notes(self) -> tuple[tuple[Column, str], ...]:

@@ -70,7 +70,8 @@ def _facts(content: PageContent) -> list[str]:
     complete = sum(all(entry.status == "ok" for entry in row) for _, row in table.rows())
     finished, expected = sum(entry.n for entry in entries), sum(entry.expected for entry in entries)
     failed = sum(fold.status != "ok" for folds in content.folds.values() for fold in folds)
-    facts = [f"{complete} of {len(table.datasets)} datasets complete", f"{len(table.columns)} learners"]
+    where = "rows" if table.has_repeated_datasets else "datasets"
+    facts = [f"{complete} of {len(table.datasets)} {where} complete", f"{len(table.columns)} learners"]
     facts.append(f"{finished:,} of {expected:,} {content.runs} have a number")
     return facts + ([f"{failed:,} ended without one"] if failed else [])
 
