@@ -117,7 +117,10 @@ class CrossValidation(SplitProtocol):
 
     @property
     def test_fraction(self) -> float:
-        """Share of the rows in a test set; along time, of those in a test set and an average training set."""
+        """Share of the rows in a test set; along time, of those in a test set and an average training set.
+
+        Training rows that are left out count: it stands for the overlap of training sets, which that does not increase.
+        """
         return 1.0 / self.folds if self.order == "random" else 2.0 / (self.folds + 3)
 
     def repetitions(self) -> Iterator[tuple[int, int]]:
