@@ -280,7 +280,7 @@ def test_training_goes_on_with_tables(command, frame, tmp_path):
     holes.to_csv(tmp_path / "all.csv", index=False)
     holes[:1700].to_csv(tmp_path / "monday.csv", index=False)
     holes[1700:].drop(columns="clicked").assign(clicked=holes["clicked"]).to_parquet(tmp_path / "tuesday.parquet")
-    options = ("--label", "clicked", "--missing", "mean", "--quiet")
+    options = ("--label", "clicked", "--missing", "mean", "--bits", 10, "--quiet")
     assert command("train", "all.csv", *options, "--out", "all.npz", cwd=tmp_path).returncode == 0
     assert command("train", "monday.csv", *options, "--out", "monday.npz", cwd=tmp_path).returncode == 0
     more = ("train", "tuesday.parquet", "--continue", "monday.npz", "--out", "both.npz")
@@ -294,13 +294,15 @@ def test_training_goes_on_with_tables(command, frame, tmp_path):
         (("--label", "city"), "--label city with --continue: monday.npz was trained with --label clicked"),
         (("--drop", "age"), "--drop age with --continue: monday.npz was trained with no --drop"),
         (("--missing", "indicator"), "--missing indicator with --continue: monday.npz was trained with --missing mean"),
-        (("--bits", 5), "--bits 5 with --continue: monday.npz was trained with --bits 18"),
+        (("--missing", "error"), "--missing error with --continue: monday.npz was trained with --missing mean"),
+        (("--bits", 5), "--bits 5 with --continue: monday.npz was trained with --bits 10"),
+        (("--bits", 18), "--bits 18 with --continue: monday.npz was trained with --bits 10"),
         (("--positive", "no"), "--positive no with --continue: monday.npz was trained with --positive yes"),
     ]:
         done = command(*more, "--overwrite", *contradicting, cwd=tmp_path)
         assert done.returncode == 2
         assert message in done.stderr
-    agreeing = ("--label", "clicked", "--missing", "mean", "--positive", "yes", "--overwrite", "-q")
+    agreeing = ("--label", "clicked", "--missing", "mean", "--bits", 10, "--positive", "yes", "--overwrite", "-q")
     assert command(*more, *agreeing, cwd=tmp_path).returncode == 0
     (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n" * 50)
     done = command("train", "rows.svm", "--continue", "monday.npz", "--out", "x.npz", cwd=tmp_path)
@@ -350,10 +352,11 @@ def test_names_of_columns_with_commas(command, desk, frame, tmp_path):
         schema = Schema.from_dict(LinearModel.load(out).schema)
         assert schema.numbers == ("rate",)
         assert set(schema.dropped) == {*odd.values(), "city"}
-    more = ("train", "odd.csv", "--continue", "0.npz", "--out", "more.npz", "-q")
-    agreeing = ("--drop", written_names(schema.dropped))
-    assert command(*more, *agreeing, cwd=tmp_path).returncode == 0
-    done = command(*more, "--overwrite", "--drop", "city", cwd=tmp_path)
+    more = ("train", "odd.csv", "--continue", "0.npz", "-q")
+    for number, names in enumerate((schema.dropped, schema.dropped[::-1])):
+        agreeing = ("--drop", written_names(names), "--out", f"more{number}.npz")
+        assert command(*more, *agreeing, cwd=tmp_path).returncode == 0
+    done = command(*more, "--out", "more.npz", "--drop", "city", cwd=tmp_path)
     assert """--drop city with --continue: 0.npz was trained with --drop "age, in years",""" in done.stderr
 
 
@@ -386,6 +389,9 @@ def test_written_names_are_read_again(names):
         (("-", "-", "--label", "clicked"), 3, "standard input is listed twice"),
         (("rows.svm", "--drop", "a"), 3, "expected a column 'a'"),
         (("rows.svm", "--missing", "mean"), 3, "--missing is for tables"),
+        (("rows.svm", "--missing", "error"), 3, "--missing is for tables"),
+        (("rows.svm", "--bits", "18"), 3, "--bits is for tables"),
+        (("clicks.csv", "--label", "clicked", "--zero-based"), 3, "--zero-based is for svmlight text"),
         (("rows.svm", "--positive", "yes"), 3, "expected yes to be one of the labels (--positive); the labels are num"),
         (("rows.svm", "clicks.csv"), 3, "clicks.csv: expected a svmlight file like the first one, got a table"),
     ],

@@ -56,8 +56,8 @@ Drop = _column("--drop", list[str] | None, f"Columns to leave out. {_NAMES}", me
 Categorical = _column(
     "--categorical", list[str] | None, f"Columns of numbers that are categories. {_NAMES}", metavar="NAMES"
 )
-MissingValues = _column("--missing", str, "Missing values: error, mean or indicator.", metavar="NAME")
-Bits = _column("--bits", int, "Categories are hashed to 2^BITS features.", min=1, max=30)
+MissingValues = _column("--missing", str | None, "Missing values: error (default), mean or indicator.", metavar="NAME")
+Bits = _column("--bits", int | None, "Categories are hashed to 2^BITS features (default: 18).", min=1, max=30)
 
 
 @app.command()
@@ -91,8 +91,8 @@ def train(
     label: Label = None,
     drop: Drop = None,
     categorical: Categorical = None,
-    missing: MissingValues = "error",
-    bits: Bits = 18,
+    missing: MissingValues = None,
+    bits: Bits = None,
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read, and count them.")
     ] = False,
@@ -153,7 +153,7 @@ def train(
         label=label,
         drop=tuple(name for text in drop or () for name in read_names(text, "--drop")),
         categorical=tuple(name for text in categorical or () for name in read_names(text, "--categorical")),
-        missing=_one_of("--missing", missing, ("error", "mean", "indicator")),
+        missing=None if missing is None else _one_of("--missing", missing, ("error", "mean", "indicator")),
         bits=bits,
     )
     given = {"eta": eta, "lam": lam, "gamma": gamma, "l1": l1, "l2": l2}

@@ -341,11 +341,15 @@ class Source:
                 f"{self.name}: expected a table with the columns of the model, got svmlight text", "--format csv"
             )
         given = self.options
-        for option, value in (("--drop", given.drop), ("--categorical", given.categorical), ("--label", given.label)):
+        for option, value in (
+            ("--drop", given.drop),
+            ("--categorical", given.categorical),
+            ("--label", given.label),
+            ("--missing", given.missing),
+            ("--bits", given.bits),
+        ):
             if value:
                 raise DataError(f"{self.name}: {option} is for tables, and this is svmlight text", "--format csv")
-        if given.missing != "error":
-            raise DataError(f"{self.name}: --missing is for tables: svmlight text has no missing values")
 
     def _begin(self, table: _Table) -> None:
         """Take the schema from the first table, or check it against the one that is given."""

@@ -166,14 +166,16 @@ class OwnData:
 
     def _read_table(self, zero_based: bool) -> TableData:
         given = self._source
-        options = ColumnOptions(
-            label=given.label,
-            drop=given.drop,
-            categorical=given.categorical,
-            missing=given.missing,
-            bits=given.bits,
-            aside=tuple(self._columns.values()),
-        )
+        options = ColumnOptions()
+        if given.is_table:
+            options = ColumnOptions(
+                label=given.label,
+                drop=given.drop,
+                categorical=given.categorical,
+                missing=given.missing,
+                bits=given.bits,
+                aside=tuple(self._columns.values()),
+            )
         table = TableData(
             [str(file.path) for file in self._files],
             options,

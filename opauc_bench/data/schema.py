@@ -20,7 +20,6 @@ from ..errors import DataError
 from ..kernels import njit
 
 __all__ = [
-    "DEFAULT_BITS",
     "MISSING_WORDS",
     "CategoryNames",
     "Cells",
@@ -83,10 +82,10 @@ class ColumnOptions:
         Columns that are left out.
     categorical : tuple of str
         Columns of categories whose values look like numbers.
-    missing : {"error", "mean", "indicator"}
-        What a missing value becomes, see `Schema`.
-    bits : int
-        Binary logarithm of the number of features that all categories share.
+    missing : {"error", "mean", "indicator"} or None
+        What a missing value becomes, see `Schema`. None if it is not given, which means "error".
+    bits : int or None
+        Binary logarithm of the number of features that all categories share. None if it is not given, which means 18.
     aside : tuple of str
         Columns that are no features but are handed on as text.
     """
@@ -94,8 +93,8 @@ class ColumnOptions:
     label: str | None = None
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
-    missing: Missing = "error"
-    bits: int = DEFAULT_BITS
+    missing: Missing | None = None
+    bits: int | None = None
     aside: tuple[str, ...] = ()
 
 
@@ -241,8 +240,8 @@ class Schema:
             numbers=numbers,
             categories=tuple(column for column in kept if column not in numbers),
             dropped=tuple(dict.fromkeys((*options.drop, *options.aside))),
-            missing=options.missing,
-            bits=options.bits,
+            missing=options.missing or "error",
+            bits=options.bits or DEFAULT_BITS,
             means=(0.0,) * len(numbers) if options.missing == "mean" else (),
             counts=(0,) * len(numbers) if options.missing == "mean" else (),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.schema import DEFAULT_BITS, Schema, written_names
+from ..data.schema import Schema, written_names
 from ..errors import ConfigError, DataError, LearnerError
 from .model import LinearModel
 from .rows import Label, shown_label
@@ -133,13 +133,14 @@ def _columns_given(what: Training, model: LinearModel) -> dict[str, tuple[Any, A
     """The options of columns that are given, with those of the model."""
     given = what.columns
     schema = Schema(None, ()) if model.schema is None else Schema.from_dict(model.schema)
+    dropped = given.drop if set(given.drop) != set(schema.dropped) else ()
     categorical = [name for name in given.categorical if name not in schema.categories]
     return {
         "--label": (given.label, schema.label),
-        "--drop": (written_names(given.drop) or None, written_names(schema.dropped) or None),
+        "--drop": (written_names(dropped) or None, written_names(schema.dropped) or None),
         "--categorical": (written_names(categorical) or None, None),
-        "--missing": (given.missing if given.missing != "error" else None, schema.missing),
-        "--bits": (given.bits if given.bits != DEFAULT_BITS else None, schema.bits),
+        "--missing": (given.missing, schema.missing),
+        "--bits": (given.bits, schema.bits),
     }
 
 

@@ -190,6 +190,8 @@ def _train(what: Training) -> int:
 
 def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
     """A new pass, and the options with all defaults."""
+    if what.zero_based and source.is_table:
+        raise DataError(f"{source.name}: --zero-based is for svmlight text, and this is a table")
     learner, tune, window = what.learner or AUTO, what.tune is not False, what.window or _WINDOW
     entered = candidates(learner, what.given, what.assignments, tune)
     n_features, n_rows = _required_sizes(what, learner, entered, source)
