@@ -309,8 +309,13 @@ def test_training_goes_on_with_tables(command, frame, tmp_path):
     assert done.returncode == 3
     assert "rows.svm: expected a column 'age'" in done.stderr
     assert command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path).returncode == 0
-    done = command("train", "all.csv", "--continue", "svm.npz", "--out", "x.npz", cwd=tmp_path)
-    assert done.returncode == 3
+    for label in ((), ("--label", "clicked")):
+        done = command("train", "all.csv", *label, "--continue", "svm.npz", "--out", "x.npz", cwd=tmp_path)
+        assert done.returncode == 3
+        assert "error: all.csv: expected svmlight text, on which svm.npz was trained, got a table" in done.stderr
+        assert "--label" not in done.stderr
+    done = command("train", "rows.svm", "--bits", 18, "--continue", "svm.npz", "--out", "x.npz", cwd=tmp_path)
+    assert "rows.svm: --bits is for tables, and svm.npz was trained on svmlight text\n  try: leave" in done.stderr
     assert not (tmp_path / "x.npz").exists()
 
 
@@ -417,7 +422,7 @@ def test_mistakes_of_score(command, desk, model, frame, tmp_path):
     assert command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path).returncode == 0
     done = command("score", "svm.npz", desk / "clicks.csv", cwd=tmp_path)
     assert done.returncode == 3
-    assert "expected svmlight text, on which the model was trained, got a table" in done.stderr
+    assert "expected svmlight text, on which svm.npz was trained, got a table" in done.stderr
     frame.to_parquet(buffer := io.BytesIO())
     with standard_input(buffer.getvalue()):
         done = command("score", model, "-", cwd=tmp_path)

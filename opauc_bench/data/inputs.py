@@ -164,6 +164,8 @@ class Source:
         Whether the labels of tables are numbers, as those of a model; by default as they are in the first file.
     hints : {"train", "score", "none"}
         Whose options the hints of errors name.
+    model : str, optional
+        File of a model of svmlight text, for messages: tables are then refused.
 
     Attributes
     ----------
@@ -196,6 +198,7 @@ class Source:
     names: Sequence[str] | None = None
     numeric_labels: bool | None = None
     hints: _Hints = "train"
+    model: str | None = None
 
     def __post_init__(self) -> None:
         self.files = [self.files] if isinstance(self.files, str) else list(self.files)
@@ -327,8 +330,8 @@ class Source:
         except OSError as error:
             raise DataError(f"{name}: cannot be read ({error.strerror or error})") from None
         format = self.format or format_of(file, head)
-        if format == "svmlight" and self.format is None and (self.options.label is not None or self.schema is not None):
-            format = "csv"
+        if format == "svmlight" and self.format is None and self.model is None:
+            format = "csv" if self.options.label is not None or self.schema is not None else format
         if format in ("parquet", "arrow"):
             if (format == "parquet" or head.startswith(b"ARROW1")) and not raw.seekable():
                 raise DataError(f"{name}: a {format.capitalize()} file cannot be read from a pipe", "name the file")
@@ -348,16 +351,21 @@ class Source:
             ("--missing", given.missing),
             ("--bits", given.bits),
         ):
+            if value and self.model is not None:
+                raise DataError(
+                    f"{self.name}: {option} is for tables, and {self.model} was trained on svmlight text",
+                    f"leave {option} out",
+                )
             if value:
                 raise DataError(f"{self.name}: {option} is for tables, and this is svmlight text", "--format csv")
 
     def _begin(self, table: _Table) -> None:
         """Take the schema from the first table, or check it against the one that is given."""
         kinds = table.kinds()
-        if self.schema is None and not self.learnt:
+        if self.model is not None:
             raise DataError(
-                f"{table.name}: expected svmlight text, on which the model was trained, got a table: the features of "
-                "the model have numbers, those of the table have names"
+                f"{table.name}: expected svmlight text, on which {self.model} was trained, got a table: the features "
+                "of the model have numbers, those of the table have names"
             )
         if self.schema is None:
             if self.options.label is None:

@@ -85,6 +85,7 @@ def score_file(
         skip_bad_rows=skip_bad_rows,
         numeric_labels=not isinstance(model.classes[0], str),
         hints="score",
+        model=str(model_file) if schema is None else None,
     )
     with contextlib.closing(source), _opened(out) as sink:
         # On standard output the scores themselves show how far it is.

@@ -130,9 +130,10 @@ def _as_label(text: Label | None, of_model: Label) -> Label | None:
 
 
 def _columns_given(what: Training, model: LinearModel) -> dict[str, tuple[Any, Any]]:
-    """The options of columns that are given, with those of the model."""
-    given = what.columns
-    schema = Schema(None, ()) if model.schema is None else Schema.from_dict(model.schema)
+    """The options of columns that are given, with those of the model; of svmlight text the source refuses them."""
+    if model.schema is None:
+        return {}
+    given, schema = what.columns, Schema.from_dict(model.schema)
     dropped = given.drop if set(given.drop) != set(schema.dropped) else ()
     categorical = [name for name in given.categorical if name not in schema.categories]
     return {

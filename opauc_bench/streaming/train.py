@@ -106,18 +106,15 @@ class Training:
 
     def open_source(self) -> Source:
         """Open the files."""
-        source = Source(
+        return Source(
             self.files,
             self.columns,
             self.format,
             self.schema,
             skip_bad_rows=self.skip_bad_rows,
             numeric_labels=not isinstance(self.labels[0], str) if self.labels else None,
+            model=str(self.resume) if self.resume is not None and self.schema is None else None,
         )
-        if self.resume is not None and self.schema is None and source.is_table:
-            source.close()
-            raise DataError(f"{source.name}: expected svmlight text, on which {self.resume} was trained, got a table")
-        return source
 
 
 def train_model(what: Training) -> int:
@@ -202,14 +199,15 @@ def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
 def _resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
     """The pass that a model comes from, and the options of that pass."""
     session = load_session(file, what)
+    schema = None if session.model.schema is None else Schema.from_dict(session.model.schema)
     same = replace(
         what,
         positive=session.model.classes[1],
         unit_length=session.model.unit_length,
         zero_based=session.model.zero_based,
         labels=session.model.classes,
-        schema=None if session.model.schema is None else Schema.from_dict(session.model.schema),
-        columns=ColumnOptions(),  # the schema has them
+        schema=schema,
+        columns=what.columns if schema is None else ColumnOptions(),  # a schema has them
         **session.options,
     )
     return same, session.pass_
