@@ -229,6 +229,9 @@ def test_bad_rows_have_a_place_and_can_be_left_out(tmp_path, text, expected):
         ("a,Y\n1,2\n", "expected a column 'y' (did you mean 'Y'?); the columns are 'a', 'Y'"),
         ("label,b\n1,2\n", "expected a column 'y'; the columns are 'label', 'b'"),
         ("a,y\n1,\0\n", "expected text, got a NUL byte"),
+        ("a,y\r1,0\r2,1\r", ":1: expected lines that end with LF or CR LF, got lines that end with CR"),
+        ('"a","y"\r"1","0"\r2,1\n', ":1: expected lines that end with LF or CR LF, got lines that end with CR"),
+        pytest.param("a,y\r" * 5_000_000, "got lines that end with CR", id="CR in an endless line"),
         pytest.param("a" * 20_000_000, "expected a header line within 16,777,216 bytes", id="one endless line"),
         pytest.param(
             'a,y\nx,0\n"' + "x,1\n" * 6_000_000,

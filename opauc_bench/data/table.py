@@ -90,11 +90,21 @@ class TextTable:
         self._fill()
         while not self._ended and b"\n" not in self._text.lstrip():
             if len(self._text) > _LONGEST_ROW:
+                self._require_line_ends()
                 raise DataError(f"{name}: expected a header line within {_LONGEST_ROW:,} bytes, got no line end")
             self._fill()
+        self._require_line_ends()
         blank = len(self._text) - len(self._text.lstrip())
         self._separator = _separator_of(self._text[blank:].partition(b"\n")[0])
         self.header = self._read_header()
+
+    def _require_line_ends(self) -> None:
+        """Raise DataError if the first line has a CR that is not at its end."""
+        if b"\r" in _outside_quotes(self._text.lstrip().partition(b"\n")[0].rstrip(b"\r")):
+            raise DataError(
+                f"{self.name}:1: expected lines that end with LF or CR LF, got lines that end with CR",
+                "tr '\\r' '\\n' < FILE > NEW",
+            )
 
     def _read_header(self) -> list[str]:
         line, separator = self._text.lstrip().partition(b"\n")[0], self._separator
@@ -224,9 +234,12 @@ def _without_mark(source: Iterator[bytes]) -> Iterator[bytes]:
     yield from source
 
 
+def _outside_quotes(line: bytes) -> bytes:
+    return b"".join(line.split(b'"')[::2])
+
+
 def _separator_of(line: bytes) -> bytes:
-    outside = b"".join(line.split(b'"')[::2])
-    return max((bytes([code]) for code in _SEPARATORS), key=outside.count)
+    return max((bytes([code]) for code in _SEPARATORS), key=_outside_quotes(line).count)
 
 
 def _rows_for(n_columns: int) -> int:
