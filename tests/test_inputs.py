@@ -217,6 +217,24 @@ def test_bad_rows_have_a_place_and_can_be_left_out(tmp_path, text, expected):
     assert source.remarks() == [f"note: 1 bad row left out; the first: {path}:{expected}"]
 
 
+def test_categories_that_are_not_utf8_are_bad_rows(tmp_path):
+    lines = [f"{'Köln' if k % 3 else 'Bonn'},é,{k % 2}\n".encode() for k in range(9000)]
+    lines[5000] = "Köln,é,0\n".encode("latin-1")
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"city,other,y\n" + b"".join(lines))
+    error = error_of(path, path.read_bytes())
+    assert error.message == (
+        f"{path}:5002: column 'city': expected text in UTF-8 (iconv -f latin1 -t utf8 FILE), got 'K\ufffdln'"
+    )
+    assert "--skip-bad-rows" in error.hint
+    source = Source(str(path), ColumnOptions(label="y", bits=BITS), skip_bad_rows=True)
+    assert (read(source)[0].shape[0], source.n_skipped) == (8999, 1)
+    # What is left out may have any encoding.
+    lines[5000] = "Köln,".encode() + "é,0\n".encode("latin-1")
+    path.write_bytes(b"city,other,y\n" + b"".join(lines))
+    assert read(Source(str(path), ColumnOptions(label="y", drop=("other",), bits=BITS)))[0].shape[0] == 9000
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -318,6 +318,7 @@ class _Decoder:
         for row in np.flatnonzero(scan.problems).tolist():
             problems[row] = self._row_problem(int(scan.problems[row]))
         numbers = self._read_numbers(scan, self._numbers, problems, self._schema.missing == "error")
+        self._find_other_encodings(scan, problems)
         categories = np.empty((scan.n_rows, len(self._categories)), dtype=np.int64)
         _hash_cells(
             scan.codes,
@@ -360,6 +361,18 @@ class _Decoder:
             else:
                 problems.setdefault(row, f"column {name!r}: expected a number, got {shown(token)}")
         return values
+
+    def _find_other_encodings(self, scan: _Scan, problems: dict[int, str]) -> None:
+        """Find categories that are not in UTF-8, whose hashes would be those of other texts."""
+        if not len(self._categories):
+            return
+        try:
+            str(memoryview(scan.text)[scan.start : scan.end], "utf-8")  # all at once: rows of another encoding are rare
+        except UnicodeDecodeError:
+            places = scan.start + np.flatnonzero(scan.codes[scan.start : scan.end] >= 128)
+            for row in np.unique(np.searchsorted(scan.begins, places, side="right") - 1).tolist():
+                for column in self._categories if scan.problems[row] == 0 else ():
+                    self._exact_text(scan.token(row, column), row, column, problems)
 
     def _labels(self, scan: _Scan, problems: dict[int, str]) -> np.ndarray | None:
         if self._label is None:
