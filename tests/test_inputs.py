@@ -321,6 +321,26 @@ def test_categories_are_spelt_alike_in_all_formats(tmp_path):
             read(Source([file], options))
 
 
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_blanks_around_a_category_are_no_part_of_it(tmp_path, quoting):
+    cities = ["Bern", " Bern", "Bern\t", "\t Bern \r", 'the "Hague" ', " Zürich, ZH", "  "]
+    frame = pd.DataFrame({"city": cities, "x": range(7), "y": [" yes", "no ", "no", "yes", "no", "yes", "no"]})
+    frame.to_csv(tmp_path / "t.csv", index=False, quoting=quoting)
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_feather(tmp_path / "t.arrow")
+    options = ColumnOptions(label="y", missing="indicator", bits=BITS)
+    rows = [[city.strip() or None, x] for x, city in enumerate(cities)]
+    files = [str(tmp_path / f"t.{ending}") for ending in ("csv", "parquet", "arrow")]
+    for file in (*files, frame, frame.astype({"city": "category"})):
+        source = Source([file], options)
+        X, labels = read(source)
+        np.testing.assert_array_equal(X.toarray(), slow_rows(["city", "x"], rows, source.schema))
+        assert labels.tolist() == ["yes", "no", "no", "yes", "no", "yes", "no"]
+        assert "city=Zürich, ZH" in [name for _, name in source.schema_so_far.names]
+        with pytest.raises(DataError, match="column 'city': expected a value, got nothing"):
+            read(Source([file], ColumnOptions(label="y", bits=BITS)))
+
+
 def test_a_column_of_categories_without_values_has_any_type(tmp_path):
     schema = Schema("y", (), ("zip",), missing="indicator", bits=BITS)
     for values in ([None, None], [np.nan, np.nan], [9.0, np.nan]):

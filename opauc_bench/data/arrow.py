@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError
 from .content import import_pyarrow
-from .schema import Cells, Schema, fractions, hash_spans
+from .schema import BLANKS, Cells, Schema, fractions, hash_spans
 from .table import Problem, TableRows
 
 __all__ = ["ArrowTable"]
@@ -192,12 +192,12 @@ class ArrowTable:
             return self._numbers(column, name, problems if needed else {}, "error")
         if needed:
             self._refuse_fractions(column, name)
-        texts = self._as_text(column).to_pylist()
+        texts = [(text or "").strip(BLANKS) for text in self._as_text(column).to_pylist()]
         for row, text in enumerate(texts):
             if not text and needed:
                 problems.setdefault(row, f"column {name!r}: expected a value, got nothing")
-        return np.array([text or "" for text in texts], dtype=np.str_)
+        return np.array(texts, dtype=np.str_)
 
 
 def _text(batch: Any, columns: tuple[str, ...], row: int, k: int) -> str:
-    return str(batch.column(columns[k])[row].as_py())
+    return str(batch.column(columns[k])[row].as_py()).strip(BLANKS)

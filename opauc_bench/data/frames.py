@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .schema import Cells, Schema, hash_texts
+from .schema import BLANKS, Cells, Schema, hash_texts
 from .table import Problem, TableRows
 
 __all__ = ["FrameTable", "matrix_of"]
@@ -165,7 +165,7 @@ def _numbers(column: Any, name: str, problems: dict[int, str], complete: bool) -
 
 def _texts(column: Any, name: str, problems: dict[int, str], complete: bool) -> list[str | None]:
     values = _values(column)
-    texts = [None if value is None else str(value) for value in values]
+    texts = [None if value is None else str(value).strip(BLANKS) for value in values]
     for row, value in enumerate(values):
         if isinstance(value, (float, np.floating)):
             problems.setdefault(row, f"column {name!r}: expected text or a whole number for a category, got {value!r}")

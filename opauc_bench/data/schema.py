@@ -20,6 +20,7 @@ from ..errors import DataError
 from ..kernels import njit
 
 __all__ = [
+    "BLANKS",
     "MISSING_WORDS",
     "CategoryNames",
     "Cells",
@@ -43,6 +44,7 @@ Missing = Literal["error", "mean", "indicator"]
 
 DEFAULT_BITS, MOST_BITS = 18, 30
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")  # in columns of numbers, in any case
+BLANKS = " \t\r"  # around a cell they are no part of it
 _SHOWN = 12  # names of columns in a message
 _MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
 
@@ -168,7 +170,9 @@ class Schema:
 
     def category_feature(self, column: str, value: str) -> int:
         """The feature of one value of a column of categories; an empty one is a missing value."""
-        position = hash_texts([value], column, self.bits)[0] if value else folded(seed_of(column), self.bits)
+        position = (
+            hash_texts([value], column, self.bits)[0] if value.strip(BLANKS) else folded(seed_of(column), self.bits)
+        )
         return self.first_category + int(position)
 
     def learnt(self, means: RunningMeans, names: CategoryNames) -> Schema:
@@ -435,7 +439,7 @@ def seed_of(column: str) -> np.uint64:
 
 
 def hash_texts(texts: Sequence[str | None], column: str, bits: int) -> np.ndarray:
-    """Hashes of values of a column, shape (n,), int64; -1 for None and for empty text."""
+    """Hashes of values of a column, shape (n,), int64; -1 for None and for text that is empty or blank."""
     encoded = [b"" if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
     starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1]])
@@ -443,7 +447,7 @@ def hash_texts(texts: Sequence[str | None], column: str, bits: int) -> np.ndarra
 
 
 def hash_spans(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, column: str, bits: int) -> np.ndarray:
-    """Hashes of pieces of a text (uint8), shape (n,), int64; -1 for empty ones."""
+    """Hashes of pieces of a text (uint8) without the blanks around them, shape (n,), int64; -1 for empty ones."""
     out = np.empty(len(starts), dtype=np.int64)
     _hash_spans(text, starts, ends, seed_of(column), bits, out)
     return out
@@ -471,4 +475,14 @@ def folded(state, bits):
 @njit()
 def _hash_spans(text, starts, ends, seed, bits, out):
     for k in range(len(starts)):
-        out[k] = -1 if starts[k] == ends[k] else folded(hashed(text, starts[k], ends[k], False, seed), bits)
+        start, end = starts[k], ends[k]
+        while start < end and _is_blank(text[start]):
+            start += 1
+        while start < end and _is_blank(text[end - 1]):
+            end -= 1
+        out[k] = -1 if start == end else folded(hashed(text, start, end, False, seed), bits)
+
+
+@njit()
+def _is_blank(code):
+    return code == 32 or code == 9 or code == 13

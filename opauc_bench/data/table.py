@@ -1,8 +1,8 @@
 """Delimited text (CSV, TSV) with a header, as RFC 4180 describes it: a compiled reader that keeps the place of a cell.
 
 Cells may be in quotes, and then have separators, line ends and doubled quotes inside. Blanks around a cell are no part
-of it, blank lines are skipped. Numbers are plain decimals, rounded correctly, so that a table and the same numbers as
-svmlight text give the same bits.
+of it, inside quotes as well, since typed formats have no quotes. Blank lines are skipped. Numbers are plain decimals,
+rounded correctly, so that a table and the same numbers as svmlight text give the same bits.
 """
 
 from __future__ import annotations
@@ -435,7 +435,7 @@ def _scan(text, at, ended, separator, kinds, starts, ends, flags, values, begins
         at = begin
         column, problem, complete = 0, 0, False
         while not complete:
-            while at < size and text[at] != separator and (text[at] == 32 or text[at] == 9):
+            while at < size and text[at] != separator and (text[at] == 32 or text[at] == 9 or text[at] == 13):
                 at += 1
             start, flag = at, 0
             if at < size and text[at] == 34:
@@ -454,6 +454,8 @@ def _scan(text, at, ended, separator, kinds, starts, ends, flags, values, begins
                     if not ended:
                         return row, begin
                     problem = problem if closed else _OPEN_QUOTE
+                while start < end and (text[start] == 32 or text[start] == 9 or text[start] == 13):
+                    start += 1
                 while at < size and text[at] != separator and text[at] != 10:
                     if text[at] != 32 and text[at] != 9 and text[at] != 13:
                         problem = _AFTER_QUOTE
@@ -462,8 +464,8 @@ def _scan(text, at, ended, separator, kinds, starts, ends, flags, values, begins
                 while at < size and text[at] != separator and text[at] != 10:
                     at += 1
                 end = at
-                while end > start and (text[end - 1] == 32 or text[end - 1] == 9 or text[end - 1] == 13):
-                    end -= 1
+            while end > start and (text[end - 1] == 32 or text[end - 1] == 9 or text[end - 1] == 13):
+                end -= 1
             if at == size and not ended:
                 return row, begin
             if column < n_columns:
