@@ -182,6 +182,33 @@ def test_labels_of_other_kinds_give_no_auc(command, model, frame, tmp_path):
     assert "no AUC: 1 rows have labels other than no and yes (first: none at gap.csv:9)" in done.stderr
 
 
+def test_labels_of_text_for_a_model_whose_labels_are_numbers(command, frame, tmp_path):
+    rows = frame[["age", "clicked"]][:300].assign(clicked=(frame["clicked"] == "yes").astype(int))
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    auc = command("score", "m.npz", "t.csv", cwd=tmp_path).stderr.splitlines()[1]
+    assert re.fullmatch(r"AUC \.\d{4}, exact over all rows", auc)
+    rows.astype({"clicked": str}).to_parquet(tmp_path / "text.parquet")
+    assert command("score", "m.npz", "text.parquet", cwd=tmp_path).stderr.splitlines()[1] == auc
+    words = rows["clicked"].map(["no", "yes"].__getitem__)
+    rows.assign(clicked=words).to_parquet(tmp_path / "words.parquet")
+    rows.assign(clicked=words).to_csv(tmp_path / "words.csv", index=False)
+    rows.assign(clicked=np.where(rows.index == 3, np.inf, rows["clicked"])).to_parquet(tmp_path / "inf.parquet")
+    rows.assign(clicked=None).to_csv(tmp_path / "gaps.csv", index=False)
+    for file, n, first in [
+        ("words.parquet", 300, f"{words[0]} at words.parquet, row 1"),
+        ("words.csv", 300, f"{words[0]} at words.csv:2"),
+        ("inf.parquet", 1, "inf at inf.parquet, row 4"),
+        ("gaps.csv", 300, "none at gaps.csv:2"),
+    ]:
+        done = command("score", "m.npz", file, cwd=tmp_path)
+        assert done.stderr.splitlines()[1] == f"no AUC: {n} rows have labels other than 0 and 1 (first: {first})"
+    rows.assign(clicked=pd.Timestamp("2024-01-01")).to_parquet(tmp_path / "times.parquet")
+    done = command("score", "m.npz", "times.parquet", cwd=tmp_path)
+    assert "note: column 'clicked' of times.parquet has no labels: they are numbers or text, and it ha" in done.stderr
+
+
 def test_missing_values_are_part_of_the_model(command, frame, tmp_path):
     holes = frame[["age", "city", "clicked"]].copy()
     holes.loc[holes.index % 5 == 3, "age"] = np.nan

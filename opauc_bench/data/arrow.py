@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..errors import DataError
-from .content import import_pyarrow
+from .content import LineProblem, finite_number, import_pyarrow
 from .schema import BLANKS, Cells, Schema, fractions, hash_spans
 from .table import Problem, TableRows
 
@@ -101,8 +101,9 @@ class ArrowTable:
             columns = {name: batch.column(name) for name in wanted}
             numbers = [self._numbers(columns[name], name, problems, schema.missing) for name in schema.numbers]
             categories = [self._categories(columns[name], name, schema, problems) for name in schema.categories]
-            labels = None
+            labels = label_text = None
             if label:
+                label_text = partial(_text, batch, label, k=0)
                 labels = self._labels(columns[label[0]], label[0], numeric_labels, labels_needed, problems)
             yield TableRows(
                 Cells(
@@ -117,6 +118,7 @@ class ArrowTable:
                 },
                 n_before + 1 + np.arange(batch.num_rows),
                 [Problem(row, problems[row]) for row in sorted(problems)],
+                label_text,
             )
             n_before += batch.num_rows
 
@@ -188,11 +190,13 @@ class ArrowTable:
         return column.cast("large_string")
 
     def _labels(self, column: Any, name: str, numeric: bool, needed: bool, problems: dict[int, str]) -> np.ndarray:
-        if numeric:
+        if numeric and self._kind_of(column.type) == "number":
             return self._numbers(column, name, problems if needed else {}, "error")
         if needed:
             self._refuse_fractions(column, name)
         texts = [(text or "").strip(BLANKS) for text in self._as_text(column).to_pylist()]
+        if numeric:
+            return np.array([_number(text) for text in texts])
         for row, text in enumerate(texts):
             if not text and needed:
                 problems.setdefault(row, f"column {name!r}: expected a value, got nothing")
@@ -200,4 +204,13 @@ class ArrowTable:
 
 
 def _text(batch: Any, columns: tuple[str, ...], row: int, k: int) -> str:
-    return str(batch.column(columns[k])[row].as_py()).strip(BLANKS)
+    value = batch.column(columns[k])[row].as_py()
+    return "" if value is None or value != value else str(value).strip(BLANKS)
+
+
+def _number(text: str) -> float:
+    """A finite number that is written as text, as in CSV; else NaN."""
+    try:
+        return finite_number(text.encode(), 0, "")
+    except LineProblem:
+        return np.nan

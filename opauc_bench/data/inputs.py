@@ -75,6 +75,8 @@ class RowChunk(NamedTuple):
         Columns that are no features, as text.
     bad : ndarray of shape (rows,), bool, or None
         Which rows could not be read, where these are marked.
+    label_text : callable or None
+        From the position of a row in the chunk to its label as a table has it; one that is no number may be NaN.
     """
 
     X: Any
@@ -82,6 +84,7 @@ class RowChunk(NamedTuple):
     place: Callable[[int], str]
     aside: dict[str, list[str]] = {}  # noqa: RUF012 - never changed
     bad: np.ndarray | None = None
+    label_text: Callable[[int], str] | None = None
 
 
 def format_of(file: str, head: bytes = b"") -> Format:
@@ -417,7 +420,12 @@ class Source:
         has_labels = schema.label is not None and label in known
         if has_labels and not isinstance(table, TextTable):
             kind = table.kinds()[label]
-            has_labels = kind == "number" or (kind == "category" and not numeric_labels)
+            has_labels = kind == "number" or (kind == "category" and not (numeric_labels and self.learnt))
+            if not has_labels and not self.learnt:
+                self.notes.append(
+                    f"column {label!r} of {table.name} has no labels: they are numbers or text, and it has the type "
+                    f"{table.type_of(label)}"
+                )
             if self.learnt and not has_labels:
                 expected = "numbers" if numeric_labels else "text"
                 raise DataError(
@@ -448,7 +456,8 @@ class Source:
         labels = None if rows.labels is None else rows.labels[keep]
         places, place = rows.places[keep], table.place
         aside = {name: [texts[row] for row in keep] for name, texts in rows.aside.items()}
-        yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), aside, bad)
+        label_text = None if rows.label_text is None else lambda row: rows.label_text(int(keep[row]))
+        yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), aside, bad, label_text)
 
     def _skip(self, message: str) -> bytes | None:
         """Count a row that cannot be used, or raise the error; return the line in its place, if it is to be marked."""

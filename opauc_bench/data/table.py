@@ -8,7 +8,7 @@ rounded correctly, so that a table and the same numbers as svmlight text give th
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,8 @@ class TableRows(NamedTuple):
         Number of the line (of text) or of the row (of other formats), from 1.
     problems : list of Problem
         Rows that cannot be used, in their order; what the other fields have for them means nothing.
+    label_text : callable or None
+        From a row to its label as the file has it: where labels are not needed, one that is no number is NaN.
     """
 
     cells: Cells
@@ -56,6 +58,7 @@ class TableRows(NamedTuple):
     aside: dict[str, list[str]]
     places: np.ndarray
     problems: list[Problem]
+    label_text: Callable[[int], str] | None = None
 
 
 class TextTable:
@@ -344,7 +347,8 @@ class _Decoder:
         }
         listed = [Problem(row, problems[row]) for row in sorted(problems)]
         cells = Cells(numbers, categories, lambda row, k: self._text(scan, row, self._categories[k]))
-        return TableRows(cells, labels, aside, scan.lines(first_line), listed)
+        label_text = None if self._label is None else lambda row: self._text(scan, row, self._label)
+        return TableRows(cells, labels, aside, scan.lines(first_line), listed, label_text)
 
     def _read_numbers(self, scan: _Scan, columns: np.ndarray, problems: dict[int, str], complete: bool) -> np.ndarray:
         values, flags = scan.values[:, columns], scan.flags[:, columns]

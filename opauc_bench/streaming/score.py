@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,7 +145,7 @@ class _Tally:
             known, other = known & ~chunk.bad, other & ~chunk.bad
         if other.any() and not self._n_other:
             row = int(np.argmax(other))
-            self._first_other = f"{_shown(chunk.labels[row].item())} at {chunk.place(row)}"
+            self._first_other = f"{_shown(chunk, row)} at {chunk.place(row)}"
         self._samples.add(scores[known], positive[known])
         if self._reliability is not None:
             self._reliability.add(scores[known], printed[known], positive[known])
@@ -182,6 +183,10 @@ class _Tally:
         return lines
 
 
-def _shown(label: float | str) -> str:
-    """A label, or that there is none."""
-    return "none" if label == "" or label != label else shown_label(label)
+def _shown(chunk: RowChunk, row: int) -> str:
+    """The label of a row, or that there is none."""
+    assert chunk.labels is not None
+    label = chunk.labels[row].item()
+    if isinstance(label, float) and not math.isfinite(label):
+        label = "" if chunk.label_text is None else chunk.label_text(row)
+    return "none" if label == "" else shown_label(label)
