@@ -540,6 +540,18 @@ def test_all_compressions_of_text(tmp_path):
                 read(Source(str(path), ColumnOptions(label="y")))
 
 
+@pytest.mark.parametrize(("suffix", "command"), [(".gz", "gunzip"), (".xz", "xz -d"), (".zst", "zstd -d")])
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_compressed_parquet_and_arrow_are_refused(tmp_path, suffix, command, format):
+    path = tmp_path / f"t.{format}{suffix}"
+    path.write_bytes(COMPRESS[suffix](b"PAR1 or ARROW1, and more"))
+    with pytest.raises(
+        DataError, match=rf"expected {format.capitalize()}, got a compressed file \({suffix[1:]}\)"
+    ) as raised:
+        Source(str(path), ColumnOptions(label="y"))
+    assert raised.value.hint == f"{command} < {path} > NEW.{format}"
+
+
 def test_zstd_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     path = tmp_path / "t.csv.zst"

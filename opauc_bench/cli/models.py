@@ -37,7 +37,9 @@ Assignments = Annotated[
 
 Files = Annotated[
     list[str],
-    typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, Parquet or Arrow, also compressed; - is standard input."),
+    typer.Argument(
+        metavar="FILE", help="svmlight, CSV or TSV, also compressed, Parquet or Arrow; - is standard input."
+    ),
 ]
 FileFormat = Annotated[
     str | None,

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import DataError
 from .arrow import ArrowTable
-from .content import decompressed, pieces
+from .content import compression_of, decompressed, pieces
 from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, fractions, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TableRows, TextTable
@@ -43,7 +43,7 @@ _SUFFIXES: dict[str, Format] = {
     **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"},
 }
 _BAD_LINE = b"0 # a line that cannot be read"
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_COMPRESSED = {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "xz -d", ".zst": "zstd -d"}  # and what reverses it
 
 
 class _Table(Protocol):
@@ -142,8 +142,8 @@ class _Bytes(io.RawIOBase):
 class Source:
     """Files, or DataFrames, as one stream of rows.
 
-    Compression is recognised by the first bytes. Tables (CSV, TSV, Parquet, Arrow) have columns by name, and the first
-    file gives the schema; in the others, the order of columns may differ, further columns are ignored.
+    Compression of text is recognised by the first bytes. Tables (CSV, TSV, Parquet, Arrow) have columns by name, and
+    the first file gives the schema; in the others, the order of columns may differ, further columns are ignored.
 
     Parameters
     ----------
@@ -336,6 +336,12 @@ class Source:
         if format == "svmlight" and self.format is None and self.model is None:
             format = "csv" if self.options.label is not None or self.schema is not None else format
         if format in ("parquet", "arrow"):
+            if compression := compression_of(head):
+                raise DataError(
+                    f"{name}: expected {format.capitalize()}, got a compressed file ({compression[1:]}): only text is "
+                    "read compressed",
+                    f"{_COMPRESSED[compression]} < {'FILE' if file == '-' else shlex.quote(file)} > NEW.{format}",
+                )
             if (format == "parquet" or head.startswith(b"ARROW1")) and not raw.seekable():
                 raise DataError(f"{name}: a {format.capitalize()} file cannot be read from a pipe", "name the file")
             return ArrowTable(buffered, name, format)
