@@ -98,6 +98,13 @@ def test_probabilities_never_decrease_and_are_neither_0_nor_1(pairs, method):
     np.testing.assert_array_equal(again.probability(scores), fitted.probability(scores))
 
 
+@pytest.mark.filterwarnings("error")
+def test_scores_that_overflow_have_the_probabilities_0_and_1():
+    fitted = calibrate(*sample(slope=8.0), "platt")
+    assert fitted.slope > 2
+    assert fitted.probability(np.array([-np.inf, -1e308, 1e308, np.inf])).tolist() == [0, 0, 1, 1]
+
+
 # ---------------------------------------------------------------------- which rows, which method
 
 

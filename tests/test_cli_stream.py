@@ -456,6 +456,24 @@ def test_score_of_rows_that_the_model_knows_little_of(command, model, tmp_path):
     assert done.stderr.splitlines()[-1] == "no AUC: not both labels, -1 and 1, occur"
 
 
+@pytest.mark.parametrize("options", [(), ("--probability",)])
+@pytest.mark.filterwarnings("error")
+def test_scores_that_overflow_are_the_reason_for_no_auc(command, desk, tmp_path, options):
+    plain = ("--no-tune", "--calibration", "platt", "-q")
+    done = command("train", desk / "data.svm", *plain, "--out", "m.npz", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    trained = LinearModel.load(tmp_path / "m.npz")
+    largest = np.finfo(float).max
+    row = " ".join(f"{j + 1}:{np.sign(w) * largest}" for j, w in enumerate(trained.weights) if w)
+    lines(tmp_path / "new.svm", "1 1:1", f"-1 {row}", f"1 {row}", "-1 2:1", f"1 1:{largest}")
+    done = command("score", "m.npz", "new.svm", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        "5 rows of new.svm scored",
+        "no AUC: 2 scores are not finite (first: inf at new.svm:2)",
+    ]
+
+
 # ---------------------------------------------------------------------- interruptions, and memory
 
 

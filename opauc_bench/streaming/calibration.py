@@ -57,7 +57,8 @@ class Calibration:
     def probability(self, scores: np.ndarray) -> np.ndarray:
         """Probability of the positive class for each score, shape (n,)."""
         if self.method == "platt":
-            return _logistic(self.slope * scores + self.offset)
+            with np.errstate(over="ignore", invalid="ignore"):  # a score may be infinite, and the slope 0
+                return _logistic(self.slope * scores + self.offset)
         return np.interp(scores, self.scores, self.probabilities)
 
     def to_json(self) -> dict[str, Any]:

@@ -127,8 +127,8 @@ class _Tally:
         if calibration is not None:
             self._reliability = Reliability(calibration.edges, calibration.n_positive / calibration.n_rows)
         self._samples = ClassSamples(_KEPT)
-        self._n_unknown = self._n_other = 0
-        self._first_other, self._has_labels = "", False
+        self._n_unknown = self._n_other = self._n_infinite = 0
+        self._first_other, self._first_infinite, self._has_labels = "", "", False
         self.n_rows = 0
 
     def add(self, chunk: RowChunk, scores: np.ndarray, printed: np.ndarray, n_unknown: int) -> None:
@@ -146,6 +146,11 @@ class _Tally:
         if other.any() and not self._n_other:
             row = int(np.argmax(other))
             self._first_other = f"{_shown(chunk, row)} at {chunk.place(row)}"
+        infinite = known & ~np.isfinite(scores)
+        if infinite.any() and not self._n_infinite:
+            row = int(np.argmax(infinite))
+            self._first_infinite = f"{scores[row]} at {chunk.place(row)}"
+        self._n_infinite += int(np.count_nonzero(infinite))
         self._samples.add(scores[known], positive[known])
         if self._reliability is not None:
             self._reliability.add(scores[known], printed[known], positive[known])
@@ -167,6 +172,9 @@ class _Tally:
                 f"no AUC: {self._n_other:,} rows have labels other than {negative} and {positive} (first: "
                 f"{self._first_other})"
             )
+            return lines
+        if self._n_infinite:
+            lines.append(f"no AUC: {self._n_infinite:,} scores are not finite (first: {self._first_infinite})")
             return lines
         if not self._has_labels:
             return lines
