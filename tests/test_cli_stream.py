@@ -235,6 +235,17 @@ def test_a_reader_that_goes_away_is_no_error(environment, desk, model):
     assert done.stderr in ("", "cat: write error: Broken pipe\n")
 
 
+def test_closed_standard_streams(environment, desk, model):
+    done = piped(environment, desk, "$OB score model.npz data.svm >&-")
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output, where the scores go, is closed\n  try: --out FILE\n"
+    done = piped(environment, desk, "$OB score model.npz data.svm --out closed.txt >&-")
+    assert (done.returncode, len(done.stderr.splitlines())) == (0, 2)
+    done = piped(environment, desk, "$OB score model.npz data.svm 2>&-")
+    assert done.returncode == 0
+    assert done.stdout == (desk / "closed.txt").read_text()
+
+
 def test_dev_null_stays_what_it_is(command, desk, tmp_path):
     done = command("train", desk / "data.svm", "--out", os.devnull, cwd=tmp_path)
     assert done.returncode == 0

@@ -22,7 +22,8 @@ __all__ = ["app", "main"]
 def main() -> None:
     """Run the command line; errors that users can correct are printed without a traceback."""
     _collect_rarely()
-    for stream in filter(None, (sys.stdout, sys.stderr)):
+    _replace_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # a terminal that has no ± prints a question mark
     try:
         code = app(standalone_mode=False)
@@ -59,6 +60,16 @@ def main() -> None:
         error.show()
         code = error.exit_code
     sys.exit(code or 0)
+
+
+def _replace_closed_streams() -> None:
+    """Let /dev/null take the place of standard output and error where the shell has closed them (``>&-``).
+
+    Libraries flush both, and without one on standard error messages would be printed on standard output.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - to the end of the process
 
 
 def _collect_rarely() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..data.inputs import Format, RowChunk
 from ..data.schema import Schema
-from ..errors import DataError
+from ..errors import DataError, ResultsError
 from .allocator import keep_freed_memory
 from .calibration import Calibration, Reliability
 from .model import LinearModel, opened_for_writing, require_free, require_other
@@ -63,7 +63,7 @@ def score_file(
     DataError
         If the model or the file cannot be read, or the model has no probabilities.
     ResultsError
-        If ``out`` cannot be written.
+        If ``out`` cannot be written, or standard output is closed.
     """
     keep_freed_memory()
     model = LinearModel.load(model_file)
@@ -111,6 +111,8 @@ def score_file(
 @contextlib.contextmanager
 def _opened(out: Path | None) -> Iterator[BinaryIO]:
     if out is None:
+        if sys.__stdout__ is None:  # the command line has put /dev/null in its place
+            raise ResultsError("standard output, where the scores go, is closed", "--out FILE")
         sys.stdout.flush()
         yield sys.stdout.buffer
         return
