@@ -284,6 +284,7 @@ CONTRADICTIONS = {
     ("--features", "8"): "--features 8 with --continue: first.npz was trained with no --features",
     ("--rows", "4000"): "--rows 4000 with --continue: first.npz was trained with no --rows",
     ("--positive", "-1"): "--positive -1 with --continue: first.npz was trained with --positive 1",
+    ("--positive", "nan"): "--positive nan with --continue: first.npz was trained with --positive 1",
 }
 
 
