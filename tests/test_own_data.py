@@ -512,12 +512,16 @@ def test_a_number_of_features_that_is_given(tmp_path):
     assert prepare(wide, Sources(tmp_path / "cache", offline=True)).X.shape == (4, 3)
 
 
-def test_labels_and_groups_in_another_encoding(tmp_path, frame):
+def test_labels_groups_and_categories_in_another_encoding(tmp_path, frame):
     frame = frame.drop(columns="age").assign(named=frame["city"] + frame["clicked"])
     frame.to_csv(tmp_path / "t.csv", index=False, encoding="latin1")
     number = int(frame["city"].eq("Zürich").to_numpy().argmax()) + 2
     drop = {"drop": ["named"]}
-    for source, column in [({"label": "named"}, "named"), ({"label": "clicked", "group": "city"} | drop, "city")]:
+    for source, column in [
+        ({"label": "named"}, "named"),
+        ({"label": "clicked", "group": "city"} | drop, "city"),
+        ({"label": "clicked"} | drop, "city"),
+    ]:
         with pytest.raises(DataError, match=rf"t.csv:{number}: column '{column}': expected text in UTF-8 \(iconv"):
             prepared(tmp_path, {"csv": str(tmp_path / "t.csv"), **source})
     frame.to_csv(tmp_path / "t.csv", index=False)

@@ -321,7 +321,6 @@ class _Decoder:
         for row in np.flatnonzero(scan.problems).tolist():
             problems[row] = self._row_problem(int(scan.problems[row]))
         numbers = self._read_numbers(scan, self._numbers, problems, self._schema.missing == "error")
-        self._find_other_encodings(scan, problems)
         categories = np.empty((scan.n_rows, len(self._categories)), dtype=np.int64)
         _hash_cells(
             scan.codes,
@@ -345,6 +344,7 @@ class _Decoder:
             ]
             for name, column in self._aside.items()
         }
+        self._find_other_encodings(scan, problems)
         listed = [Problem(row, problems[row]) for row in sorted(problems)]
         cells = Cells(numbers, categories, lambda row, k: self._text(scan, row, self._categories[k]))
         label_text = None if self._label is None else lambda row: self._text(scan, row, self._label)
