@@ -451,6 +451,7 @@ GIVEN = {
             "limits.seconds: expected seconds, or text like 90s, 10m, 3h, 2d; got '10:30'",
         ),
         ("limits", "{memory_gb: 0}", "limits.memory_gb: expected more than 0, got 0"),
+        ("limits", "{memory_gb: 1.0e+300}", "limits.memory_gb: expected at most 1e+09, got 1e+300"),
         ("limits", "", "limits: expected 'key: value' lines, got nothing"),
         ("reuse", "[a, a]", "reuse[1]: 'a' is listed twice"),
         ("reuse", "['..']", "reuse[0]: expected a name of letters, digits, '_', '.' and '-', got '..'"),

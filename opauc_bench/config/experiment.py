@@ -35,7 +35,7 @@ class Limits(Section):
         None, description="Wall-clock time of a task, in seconds or as text like 90s, 10m, 3h, 2d."
     )
     memory_gb: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="Memory of a task, in units of 10^9 bytes."
+        None, gt=0, le=1e9, allow_inf_nan=False, description="Memory of a task, in units of 10^9 bytes."
     )
 
 
