@@ -28,6 +28,7 @@ from opauc_bench.commands.progress import Estimate, Progress, duration
 from opauc_bench.commands.recorded import Recorded
 from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources, load_catalogue, prepare
+from opauc_bench.errors import ResultsError
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
 from opauc_bench.learners import OAMSeq, get_learner
 from opauc_bench.memory import memory_limit
@@ -602,6 +603,21 @@ def test_retried_tasks_have_no_record_until_they_are_computed(desk, command, mon
     assert asked == [("Raises", None, 2), ("Raises", None, 2)], "the two of uni_log are kept"
     assert done.returncode == 1
     assert "2 of 4 tasks have no number (2 missing)" in done.stderr
+
+
+@pytest.mark.parametrize("error", [ResultsError("a full disk"), KeyboardInterrupt()], ids=["error", "Ctrl-C"])
+def test_ended_run_leaves_no_half_written_file(desk, command, monkeypatch, error):
+    """Where one worker cannot write, or the user stops the run, the others are ended while they write."""
+
+    def ended_while_writing(self, tasks, workplace):
+        scores = workplace.results / "scores"
+        scores.mkdir()
+        (scores / ".0123.npz.abcdefgh.tmp").touch()
+        raise error
+
+    monkeypatch.setattr(LocalExecutor, "run", ended_while_writing)
+    assert command("run", "quick.yaml", "--offline", cwd=desk).returncode != 0
+    assert not list((desk / "results").rglob(".*.tmp"))
 
 
 # ---------------------------------------------------------------------- what is computed, and what is not

@@ -285,15 +285,20 @@ def _compute(
                 before.records.add(record)
                 progress.done(task, record)
         except KeyboardInterrupt:
-            executor.stop()
+            _stop(executor, config)
             # With these two, the next run would compute finished tasks again.
             again = [argument for argument in sys.argv[1:] if argument not in ("--fresh", "--retry-failed")]
             progress.say("interrupted; finished tasks are saved. To continue:")
             progress.say(f"  {shlex.join(['opauc-bench', *again])}")
             raise
         except BaseException:
-            executor.stop()
+            _stop(executor, config)
             raise
+
+
+def _stop(executor: Executor, config: WorkerConfig) -> None:
+    executor.stop()
+    Store(config.results).sweep()  # a worker may have been ended while it wrote a file
 
 
 @contextmanager
