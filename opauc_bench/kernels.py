@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -92,7 +93,8 @@ def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
         return function
     kernel = numba.njit(**options)(function)
     folder = _folder()
-    if folder is None:
+    # numba imports the module of a kernel when it loads its machine code.
+    if folder is None or inspect.getmodule(function) is None:
         return kernel
     with _cache_setting:
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import runpy
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import opauc_bench
 from opauc_bench.evaluation import auc
+from opauc_bench.kernels import kept_on_disk
 
 CALL = """
 import numpy as np
@@ -55,6 +57,17 @@ def test_kernel_is_recompiled_only_when_a_module_with_kernels_changes(call, tmp_
     (tmp_path / "opauc_bench/evaluation/plain.py").write_text("x = 1\n")
     assert call(3.0) == (6.0, kept)
     assert call(5.0)[0] == 10.0
+
+
+def test_kernel_of_a_module_that_cannot_be_imported_is_not_kept(tmp_path):
+    """numba fails when it loads it: the second ``runpy.run_path`` of a script ended in a ModuleNotFoundError."""
+    script = tmp_path / "script.py"
+    script.write_text("from opauc_bench.kernels import njit\n@njit()\ndef twice(x):\n    return 2.0 * x\n")
+    for _ in range(2):
+        twice = runpy.run_path(script)["twice"]
+        assert twice(1.5) == 3.0
+        assert not kept_on_disk(twice)
+    assert kept_on_disk(auc.auc_of_sorted)
 
 
 def test_kernel_is_pickled_by_its_name():
