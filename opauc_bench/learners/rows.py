@@ -64,8 +64,18 @@ def by_rows(X):
 
 
 def rows_of(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``indptr`` (int64), ``indices`` (int32) and ``data`` of CSR rows."""
-    return X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data
+    """``indptr`` (int64), ``indices`` (int32) and ``data`` of CSR rows, read-only.
+
+    To numba, arrays that may be written and arrays that may not are two types: kernels would be compiled for each.
+    """
+    arrays = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data
+    return tuple(_read_only(array) for array in arrays)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def csr_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> sparse.csr_matrix:

@@ -21,6 +21,7 @@ import numpy as np
 from ..kernels import njit
 from .base import OnePassLearner, State
 from .parameters import POSITIVE, Boolean, Options
+from .rows import rows_of
 
 __all__ = ["UniExp", "UniLog", "UniSqu"]
 
@@ -89,9 +90,8 @@ class _UnivariateLearner(OnePassLearner):
 
     def _consume(self, state, X, y):
         fixed = (state.settings["eta"], self._loss, _WEIGHTS.index(self.weights), bool(self.intercept))
-        indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
         kernel = _one_setting if state.W.shape[1] == 1 else _all_settings
-        kernel(indptr, indices, X.data, y, *fixed, state.counts, state.W, state.intercepts)
+        kernel(*rows_of(X), y, *fixed, state.counts, state.W, state.intercepts)
 
     def trained_intercepts(self):
         return self._state.intercepts if self.intercept else None

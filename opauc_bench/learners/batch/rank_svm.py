@@ -40,6 +40,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ...kernels import njit
 from ..parameters import POSITIVE
+from ..rows import rows_of
 from .base import BatchLearner, Tick
 
 __all__ = ["ActivePairs", "RankSVML2", "squared_hinge_path"]
@@ -147,8 +148,7 @@ class ActivePairs:
         in_smaller = self._positive if fewer_positives else 1.0 - self._positive
         # From the top for positives, who lose against negatives above; from the bottom for negatives.
         k = slice(None, None, -1) if fewer_positives else slice(None)
-        rows = X.indptr, X.indices, X.data, X.shape[1]
-        half = _half_quadratic_form(self._order[k], in_smaller[k], self._degrees[k], *rows)
+        half = _half_quadratic_form(self._order[k], in_smaller[k], self._degrees[k], *rows_of(X), X.shape[1])
         return half + half.T
 
 
