@@ -672,8 +672,10 @@ def test_tasks_that_exceed_memory_are_refused_with_the_reason_and_the_rest_is_ru
     report = command("report", "results/large", cwd=tmp_path)
     assert "not started (too little memory)" in squeezed(report.stdout), "the manifest says how much there was"
     nothing = command("run", "large.yaml", "--learner", "opauc", "--out", "nothing", cwd=tmp_path)
-    assert "0 of 2 tasks to compute" in nothing.stderr
-    assert "the config has changed" not in nothing.stderr, "there are no results of another config"
+    assert nothing.returncode == 2
+    assert "error: no task fits in memory\ndigits opauc needs about" in nothing.stderr
+    assert "try: raise limits.memory_gb in large.yaml" in nothing.stderr
+    assert not (tmp_path / "nothing").exists()
 
 
 def test_run_without_an_available_dataset_ends_with_3(command, tmp_path):

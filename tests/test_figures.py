@@ -8,6 +8,7 @@ import re
 import statistics
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -164,6 +165,26 @@ def test_columns_of_one_learner_are_points_of_a_line_where_x_is_a_parameter():
     assert (line.label, line.variant) == ("OPAUC_r", 0)
     assert [(point.x, point.y) for point in line.points] == [(10, 0.2), (20, 0.25)]
     assert [(row["column"], row["tau"]) for row in rows_of(figure)] == [("r10", "10.0"), ("r20", "20.0")]
+
+
+@pytest.mark.parametrize("delta", [1, 2])
+def test_columns_with_the_same_x_are_points_of_a_line_for_each_value_of_the_other_parameters(delta):
+    """They were one line that went back and forth. Parameters that are equal in all columns are not named."""
+    columns = [
+        Column(f"{how}{tau}", f"{how} {tau}", "opauc_r", {"algorithm": how, "tau": tau, "delta": delta})
+        for how in ("plain", "implicit")
+        for tau in (10, 20)
+    ]
+    cells = {("d", column.key): cell(Sample({}, {"auc": [0.5]})) for column in columns}
+    spec = FigureEntry(name="f", x="tau", y="auc")
+    lines = build_figure(spec, ["d"], columns, cells).panels[0].lines
+    assert [(line.label, [point.x for point in line.points]) for line in lines] == [
+        ("opauc_r, algorithm plain", [10, 20]),
+        ("opauc_r, algorithm implicit", [10, 20]),
+    ]
+    twice = [columns[0], replace(columns[0], key="again", title="again")]
+    cells["d", "again"] = cells["d", "plain10"]
+    assert [line.label for line in build_figure(spec, ["d"], twice, cells).panels[0].lines] == ["plain 10", "again"]
 
 
 def test_columns_are_no_points_of_a_line_where_a_column_tunes_the_parameter():

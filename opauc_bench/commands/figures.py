@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from ..errors import ResultsError
 from ..report.figure import POINT, Cell, Column, Figure, Sample, build_figure
@@ -50,7 +49,7 @@ def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
             column.key,
             plain_title(column.title),
             column.identity["learner"],
-            _numbers(column.identity["params"]),
+            column.identity["params"],
         )
         for column in session.columns
         if column.key in keys
@@ -64,12 +63,6 @@ def write_figures(folder: Path, figures: list[Figure]) -> bool:
     for figure in figures:
         write_figure(folder, figure, drawn)
     return drawn
-
-
-def _numbers(params: dict[str, Any]) -> dict[str, float]:
-    return {
-        name: value for name, value in params.items() if isinstance(value, int | float) and not isinstance(value, bool)
-    }
 
 
 def _cell(pairs: list[Pair], expected: int, missing: str | None) -> Cell:

@@ -70,6 +70,11 @@ def compute_experiment(
         memory = available_memory(session.experiment.limits.memory_gb)
         too_large = [task for task in todo if exceeds_memory(task, memory)]
         todo = [task for task in todo if not exceeds_memory(task, memory)]
+        if too_large and not (todo or plan.reusable or any(before.records.of(task) for task in plan.tasks)):
+            raise ConfigError(
+                "\n".join(["no task fits in memory", *memory_problems(session, too_large, memory)]),
+                f"raise limits.memory_gb in {session.experiment.path}, or take other datasets and learners",
+            )
         if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
             notify(_nothing_to_compute(plan, before, too_large))
             if _config_has_changed(before):

@@ -68,8 +68,8 @@ def rows_of(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     To numba, arrays that may be written and arrays that may not are two types: kernels would be compiled for each.
     """
-    arrays = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data
-    return tuple(_read_only(array) for array in arrays)
+    indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
+    return _read_only(indptr), _read_only(indices), _read_only(X.data)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

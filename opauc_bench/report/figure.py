@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..figures import FigureEntry
 from .figure_labels import value_label
@@ -48,12 +49,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the experiment; ``params`` are those that are numbers."""
+    """A column of the experiment."""
 
     key: str
     title: str
     learner: str
-    params: Mapping[str, float] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def build_figure(
                 key = (owner, tuple(setting.items()))
                 variant = numbers.setdefault((column.learner, *key), _count(numbers, column.learner))
                 titles = {other.title for other in drawn if owners[other.key] == owner}
-                title = column.title if len(titles) == 1 else column.learner
+                title = column.title if len(titles) == 1 else _title_of_line(owner)
                 label = _label(title, setting, len(set(owners.values())) > 1)
                 lines = panels.setdefault("" if spec.x == DATASET else dataset, {})
                 before = lines[key].points if key in lines else ()
@@ -168,16 +169,38 @@ def build_figure(
     )
 
 
-def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Sample]) -> dict[str, tuple[str, str]]:
+def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Sample]) -> dict[str, tuple]:
     """What the lines of each column belong to: the column.
 
-    Where x is a parameter, and not tuned anywhere, columns of one learner are points of one line of the learner.
+    Where x is a parameter, and not tuned anywhere, columns of one learner are points of one line of the learner. If two
+    of them have the same x, there is a line for all values of the other parameters that differ.
     """
-    by_param = not any(spec.x in sample.exact or spec.x in sample.measured for sample in samples)
-    return {
-        column.key: ("learner", column.learner) if by_param and spec.x in column.params else ("column", column.key)
-        for column in columns
-    }
+    owners: dict[str, tuple] = {column.key: ("column", column.key) for column in columns}
+    if any(spec.x in sample.exact or spec.x in sample.measured for sample in samples):
+        return owners
+    by_learner: dict[str, list[Column]] = {}
+    for column in columns:
+        if spec.x in column.params:
+            by_learner.setdefault(column.learner, []).append(column)
+    for learner, of_learner in by_learner.items():
+        for others in ((), _differing(of_learner, spec.x)):
+            lines = [tuple((name, str(column.params.get(name))) for name in others) for column in of_learner]
+            places = {(line, column.params[spec.x]) for line, column in zip(lines, of_learner)}
+            if len(places) == len(of_learner):
+                owners |= {column.key: ("learner", learner, *line) for line, column in zip(lines, of_learner)}
+                break
+    return owners
+
+
+def _title_of_line(owner: tuple) -> str:
+    """The learner of a line of several columns, and the parameters that tell it from others."""
+    _, learner, *others = owner
+    return ", ".join([learner, *(f"{name} {value}" for name, value in others)])
+
+
+def _differing(columns: Sequence[Column], x: str) -> list[str]:
+    names = dict.fromkeys(name for column in columns for name in column.params if name != x)
+    return [name for name in names if len({str(column.params.get(name)) for column in columns}) > 1]
 
 
 def _undrawn(spec: FigureEntry, column: Column, samples: Sequence[Sample]) -> str:
