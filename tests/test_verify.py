@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from opauc_bench.commands.verify import _compared, compare_records, draw
 from opauc_bench.results.environment import differences
+from opauc_bench.results.environment import environment as environment_here
 from opauc_bench.results.manifest import add_environment, read_manifest
 from opauc_bench.results.record import Record, record_of_line, record_to_line
 from opauc_bench.task import Task, identity_of, task_id
@@ -500,6 +501,30 @@ def test_other_platform_may_differ_by_1e_9_and_is_reported(verify, copy, command
     assert done.returncode == 1
     assert "2 of 3 agree: 1 within 1e-9, 1 DIFFERS, 1 same bits" in done.text
     told = "3 records were computed on another platform, so that numbers may differ by 1e-9: numpy 1.0 (here 2"
+    assert told in done.text
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told"),
+    [
+        ("openblas Zen", "OPENBLAS_CORETYPE=Zen opauc-bench verify ... takes those of these records"),
+        (None, "OPENBLAS_CORETYPE=Haswell opauc-bench verify ... takes those of other processors"),
+    ],
+)
+def test_numbers_that_differ_with_the_kernels_of_blas(verify, copy, command, place, recorded, told):
+    """Two processors of one name may have different ones, and OpenBLAS can be told to take those of another."""
+    record = record_of(copy, fold=1)
+    elsewhere = {**read_manifest(copy).environments[record.environment], "blas": recorded}
+    if recorded is None:  # from before it was recorded
+        del elsewhere["blas"]
+    add_environment(copy, elsewhere)
+    changes = {"outcome.metrics.auc": record.metrics["auc"] - 1e-6, "environment": task_id(elsewhere)}
+    forge(copy, record, changes)
+    command("report", copy, "--write", cwd=place)
+    done = verify(copy, "--all", "-d", "wine", "-l", "opauc")
+    assert done.returncode == 1
+    here = environment_here()["blas"]
+    assert (f"blas {recorded} (here {here})" if recorded else f"not recorded: blas (here {here})") in done.text
     assert told in done.text
 
 

@@ -7,7 +7,7 @@ import secrets
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -297,15 +297,31 @@ def _summary(recorded: Recorded, outcomes: list[Outcome], seconds: float) -> lis
         f"{good} of {len(outcomes)} agree: " + ", ".join(f"{count} {word}" for word, count in words.items()),
         f"{duration(seconds)}, at most {peak / 1e6:.0f} MB per worker",
     ]
-    if records := [outcome.recorded for outcome in outcomes if not outcome.same_platform]:
-        here = environment()
-        different = dict.fromkeys(
-            f"{key} {value} (here {here.get(key)})"
-            for record in records
-            for key, value in differences(recorded.environment_of(record), here).items()
-            if value is not None
-        )
-        what = ", ".join(different) or "the manifest does not say which"
-        one = counted(len(records), "record") + (" was" if len(records) == 1 else " were")
-        lines.append(f"{one} computed on another platform, so that numbers may differ by 1e-9: {what}")
+    if elsewhere := [outcome for outcome in outcomes if not outcome.same_platform]:
+        lines += _other_platforms(recorded, elsewhere)
     return lines
+
+
+def _other_platforms(recorded: Recorded, outcomes: list[Outcome]) -> Iterator[str]:
+    """What is known of the platforms of records, and what to do about numbers that differ."""
+    here = environment()
+    values: dict[str, dict[str, None]] = {}
+    for outcome in outcomes:
+        for key, value in differences(recorded.environment_of(outcome.recorded), here).items():
+            values.setdefault(key, {})[value] = None
+    different = [f"{key} {value} (here {here.get(key)})" for key, found in values.items() for value in found if value]
+    unknown = [f"{key} (here {here.get(key)})" for key, found in values.items() if None in found]
+    if different or len(unknown) < len(here) - 1:  # the number of cores does not count
+        parts = [", ".join(different), f"not recorded: {', '.join(unknown)}" if unknown else ""]
+        what = "; ".join(filter(None, parts))
+    else:
+        what = "the manifest does not say which"
+    one = counted(len(outcomes), "record") + (" was" if len(outcomes) == 1 else " were")
+    yield f"{one} computed on another platform, so that numbers may differ by 1e-9: {what}"
+    if "blas" in values and any(outcome.differences for outcome in outcomes):
+        kernels = [value.split()[1] for value in values["blas"] if value and value.startswith("openblas ")]
+        yield (
+            "Large steps amplify rounding, which depends on the kernels of BLAS. With OpenBLAS, "
+            f"OPENBLAS_CORETYPE={kernels[0] if kernels else 'Haswell'} opauc-bench verify ... takes those of "
+            + ("these records" if kernels else "other processors (Haswell, Zen, SkylakeX)")
+        )

@@ -18,6 +18,8 @@ __all__ = ["differences", "environment", "environment_id"]
 @functools.lru_cache(maxsize=1)
 def environment() -> dict[str, Any]:
     """Versions and machine of this process."""
+    from llvmlite.binding import get_host_cpu_name  # takes .1 s
+
     packages = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite")
     return {
         "python": platform.python_version(),
@@ -26,6 +28,8 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(aliased=True, terse=True),
         "machine": platform.machine(),
         "processor": _processor(),
+        "cpu_name": os.environ.get("NUMBA_CPU_NAME") or get_host_cpu_name(),
+        "blas": _blas(),
         "cores": os.cpu_count(),
     }
 
@@ -50,6 +54,15 @@ def differences(recorded: dict[str, Any], here: dict[str, Any]) -> dict[str, Any
 
 def _without_release(value: Any) -> Any:
     return re.sub(r"^Linux-.*-with-", "Linux-with-", value) if isinstance(value, str) else value
+
+
+def _blas() -> str:
+    """The BLAS in use, and the processor whose kernels it has selected: processors of one name may differ in these."""
+    from threadpoolctl import threadpool_info
+
+    loaded = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    names = {f"{library['internal_api']} {library.get('architecture') or ''}".strip() for library in loaded}
+    return ", ".join(sorted(names))
 
 
 def _processor() -> str:

@@ -91,6 +91,7 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
     """
     store = Store(config.results)
     start = time.monotonic()
+    environment_id()  # before a learner loads a BLAS of its own
     try:
         with threadpool_limits(1):
             # Libraries are loaded and their buffers allocated before memory is limited: BLAS would wait forever.
