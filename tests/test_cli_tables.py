@@ -446,6 +446,11 @@ def test_mistakes_of_score(command, desk, model, frame, tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n")
     done = command("score", model, "rows.svm", "--format", "svmlight", cwd=tmp_path)
     assert "rows.svm: expected a table with the columns of the model, got svmlight text" in done.stderr
+    for arguments in (("score", model, "rows.svm"), ("train", "rows.svm", "--continue", model, "--out", "more.npz")):
+        done = command(*arguments, cwd=tmp_path)
+        assert done.returncode == 3
+        told = "rows.svm: expected a table with the columns 'age', 'size', 'rate', 'city', got svmlight text"
+        assert told in done.stderr
     assert command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path).returncode == 0
     done = command("score", "svm.npz", desk / "clicks.csv", cwd=tmp_path)
     assert done.returncode == 3

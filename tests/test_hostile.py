@@ -97,6 +97,7 @@ def test_largest_index_is_read():
     [
         (b"1 1:1\n1:1 2:1\n", ":2: expected a label first, got '1:1'"),
         (b"1 -1:1\n", ":1: expected index:value, got '-1:1'"),
+        (b"1 1:1\r-1 2:1\r", ":1: expected index:value, got '-1'; do lines end with CR? (tr "),
         (b"1 3:1 2:1\n", ":1: expected ascending indices, got 2 after 3"),
         (b"1 3:1 3:1\n", ":1: expected ascending indices, got 3 after 3"),
         (b"1 1:inf\n", ":1: expected the value of feature 1 to be finite, got 'inf'"),

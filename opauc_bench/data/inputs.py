@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ __all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of"]
 
 Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
+_SVMLIGHT_ROW = re.compile(r"\S+(\s+\d+:\S+)+\s*(#.*)?$")
 _Hints = Literal["train", "score", "none"]
 # How to skip bad rows, to fill missing values, to take numbers as categories, and to leave a column out.
 _WAYS: dict[_Hints, tuple[str, str, str, str]] = {
@@ -399,6 +401,10 @@ class Source:
         """Raise DataError if a table lacks a column or has other types; return its columns."""
         known = dict.fromkeys(table.header)
         for column in schema.columns:
+            if column not in known and len(known) == 1 and _SVMLIGHT_ROW.match(table.header[0]):
+                raise DataError(
+                    f"{table.name}: expected a table with the columns {listing(schema.columns)}, got svmlight text"
+                )
             if column not in known:
                 raise DataError(
                     absent_column(table.name, column, [*known]),

@@ -74,7 +74,8 @@ def _strict(text: bytes, first_line: int, first_index: int, last_index: int) -> 
         for token in tokens[1:]:
             index, colon, value = token.partition(b":")
             if not colon or not index.isdigit():
-                raise LineProblem(line_number, f"expected index:value, got {shown(token)}")
+                why = "; do lines end with CR? (tr '\\r' '\\n' < FILE > NEW)" if b"\r" in line.strip() else ""
+                raise LineProblem(line_number, f"expected index:value, got {shown(token)}{why}")
             position = int(index.lstrip(b"0")[:30] or 0)  # Python refuses to convert thousands of digits
             if position < first_index:
                 zero = position == 0
