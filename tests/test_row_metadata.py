@@ -214,3 +214,11 @@ def test_encode_has_the_number_of_the_row():
         2,
         "expected train, validation or test, got 'tset' (did you mean 'test'?)",
     )
+
+
+def test_blanks_around_a_value_are_no_part_of_it():
+    """They stay in Parquet files and DataFrames, where two groups came out of one."""
+    assert encode("group", ["a b", " a b\t", "c"]).values.tolist() == [0, 0, 1]
+    assert encode("split", ["train ", "test"]).values.tolist() == encode("split", ["train", "test"]).values.tolist()
+    with pytest.raises(LineProblem, match="an empty line"):
+        encode("group", ["a", "  "])

@@ -16,6 +16,7 @@ from ..yamlio import suggest
 from .cache import RawFile
 from .content import LineProblem, chunks, finite_number, shown, text_blocks, utf8
 from .entry import PARTS, Form
+from .schema import BLANKS
 
 __all__ = ["Encoded", "encode", "read_metadata"]
 
@@ -104,6 +105,7 @@ def encode(name: str, texts: Sequence[str]) -> Encoded:
     LineProblem
         With the number of the row, from 1.
     """
+    texts = [text.strip(BLANKS) for text in texts]  # as cells of a table
     for number, text in enumerate(texts, 1):
         if not text:
             raise LineProblem(number, f"expected a value of {name}, got an empty line")
