@@ -35,6 +35,10 @@ def remove_file(path: Path) -> None:
     """Remove a file, if it exists; raises ResultsError if it cannot be removed."""
     try:
         path.unlink(missing_ok=True)
+    except NotADirectoryError as error:
+        raise ResultsError(
+            f"{path.parent} cannot be written: it is a file, expected a folder", "select another folder"
+        ) from error
     except OSError as error:
         raise ResultsError(f"{path} cannot be removed: {error.strerror}", "select another folder") from error
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_svmlight_file
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.metrics import brier_score_loss, get_scorer, log_loss, roc_auc_score
 from sklearn.preprocessing import normalize
 from test_streaming import a_model, estimator, rows, trained, write
 
@@ -45,8 +45,36 @@ def test_a_model_is_a_scikit_learn_classifier(desk, model):
         classifier.fit(X, y)
 
 
+def test_scorers_of_scikit_learn_agree_whichever_label_is_positive(command, tmp_path):
+    """A scikit-learn classifier has sorted classes, and its scores are those of the second one."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
+    frame["label"] = np.where(frame["a"] + rng.normal(size=600) > 0, "yes", "no")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    found = []
+    for positive in ("yes", "no"):
+        model = f"{positive}.npz"
+        options = ("--label", "label", "--positive", positive, "--learner", "uni_log", "--calibration", "platt")
+        done = command("train", "rows.csv", *options, "--out", model, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        classifier = opauc_bench.load_model(tmp_path / model)
+        assert classifier.classes_.tolist() == ["no", "yes"]
+        is_yes, scores = frame["label"] == "yes", classifier.decision_function(frame)
+        p = classifier.predict_proba(frame)
+        assert get_scorer("roc_auc")(classifier, frame, frame["label"]) == roc_auc_score(is_yes, scores) > 0.7
+        assert get_scorer("neg_log_loss")(classifier, frame, frame["label"]) == -log_loss(is_yes, p[:, 1])
+        assert ((classifier.predict(frame) == "yes") == (scores > 0)).all()
+        np.testing.assert_allclose(frame[list("abc")] @ classifier.coef_[0] + classifier.intercept_, scores)
+        found.append(scores)
+    assert np.corrcoef(*found)[0, 1] > 0.9
+
+
 def test_rows_that_do_not_fit_are_errors(model):
     classifier = opauc_bench.load_model(str(model))
+    with pytest.raises(ValueError, match="complex"):
+        classifier.predict(np.zeros((2, 9), dtype=complex))
+    assert classifier.decision_function(sparse.lil_matrix((2, 9))).shape == (2,)
+    assert classifier.decision_function(sparse.dok_matrix((2, 9))).shape == (2,)
     with pytest.raises(ValueError, match=r"expected an array of shape \(n, 9\), got \(2, 8\)"):
         classifier.predict(np.zeros((2, 8)))
     with pytest.raises(ValueError, match="finite"):

@@ -441,6 +441,9 @@ def test_workers_end_with_their_run_in_the_middle_of_tasks(bench, desk, how):
     wait_until_busy(process, desk / "out", 0)
     workers = children(process.pid)
     process.send_signal(how)
+    if how == signal.SIGTERM:  # as `timeout` does, to the process and to its group
+        time.sleep(0.001)
+        process.send_signal(how)
     _, err = process.communicate(timeout=100)
     wait_until(lambda: not any(stat_of(worker) for worker in workers))
     assert len(workers) >= 2

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from reference import univariate as paper
 from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from opauc_bench.learners import DivergenceError, UniExp, UniLog, UniSqu
 
@@ -98,3 +99,31 @@ def test_intercept_that_overflows_is_divergence(form):
     assert np.isnan(coef[:, 1]).all()
     with pytest.raises(DivergenceError):
         learner.fit(form(X), y)
+
+
+def test_partial_fit_goes_on_with_the_same_setting_and_classes():
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    learner = UniSqu(eta=0.1).partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"the pass began with eta=0.1, got 0.5: fit anew, or set it back"):
+        learner.set_params(eta=0.5).partial_fit(X, y)
+    learner.set_params(eta=0.1).partial_fit(X, y, classes=[1, 0])
+    with pytest.raises(ValueError, match=r"the pass began with the classes \[0, 1\], got \[0, 5\]"):
+        learner.partial_fit(X, y, classes=[0, 5])
+
+
+def test_failed_fit_leaves_no_model():
+    """Old weights with new labels, or of another number of features, are no model."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    learner = UniSqu(eta=0.01).fit(X, np.where(y, "b", "a"))
+    with pytest.raises(DivergenceError):
+        learner.set_params(eta=1e6).fit(100 * X, np.where(y, "d", "c"))
+    with pytest.raises(NotFittedError):
+        learner.predict(X)
+
+
+def test_intercept_that_overflows_is_a_divergence():
+    rng = np.random.default_rng(0)
+    X = np.clip(rng.normal(size=(60, 3)), -1, 1) * 1e160
+    with pytest.raises(DivergenceError, match="scale the features"):
+        UniLog().fit(X, rng.integers(0, 2, 60))

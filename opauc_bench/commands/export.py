@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..data import Sources
-from ..errors import ConfigError
+from ..errors import ConfigError, ResultsError
 from ..files import write_bytes, write_text
 from ..results.frame import curve_frame, grid_frame, record_frame
 from .recorded import Recorded
-from .session import Session
+from .session import Session, shell_command
 from .tables import plain_titles
 
 if TYPE_CHECKING:
@@ -76,6 +76,9 @@ def export_results(session: Session, out: Path, *, grid: bool, curves: bool) -> 
     if grid and curves:
         raise ConfigError("--grid and --curves are two different tables: expected at most one of them")
     frame = frame_of(session, grid=grid, curves=curves)
+    if frame.empty:
+        what = "no points of figures in the records" if curves else "no records of this experiment"
+        raise ResultsError(f"{session.folder}: {what}", "" if curves else shell_command(session, "run"))
     if out.suffix == ".csv":
         write_text(out, frame.to_csv(index=False, lineterminator="\n"))
     elif out.suffix == ".json":

@@ -12,7 +12,7 @@ from ..results.record import Record
 from ..results.store import Store
 from .recorded import Recorded
 from .reports import print_report, write_report_files
-from .session import Session
+from .session import Session, shell_command
 from .terminal import counted, say, wrapped
 
 __all__ = ["add_metrics", "list_metrics"]
@@ -25,6 +25,7 @@ def list_metrics(session: Session) -> str:
     from tabulate import tabulate
 
     recorded = Recorded.read(session)
+    recorded.records.raise_if_damaged(shell_command(session, "run"))
     n_records, n_kept, found = Counter(), Counter(), {}
     for task, record in recorded.pairs:
         if record.ok and record.metrics:
@@ -34,9 +35,11 @@ def list_metrics(session: Session) -> str:
                 name for name, value in record.metrics.items() if value is not None
             )
     if not found:
-        raise ResultsError(
-            f"{session.folder}: no records with metrics", "opauc-bench run, with kind cv, holdout or predefined"
-        )
+        protocol = session.experiment.protocol
+        if "metrics" not in type(protocol).model_fields:
+            message = f"expected an experiment of kind cv, holdout or predefined, and this is {protocol.kind}"
+            raise ConfigError(f"{session.folder}: {message}")
+        raise ResultsError(f"{session.folder}: no records with metrics", shell_command(session, "run"))
     rows = [
         [
             column,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from ..data import availability, download_size
+from ..data import availability, download_size, has_changed_files
 from ..report.titles import plain_title
 from ..results.reuse import absent_folders
 from ..runner.engines import workers
@@ -31,7 +31,10 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     for dataset in session.experiment.datasets:
         entry = session.catalogue[dataset]
         known = dataset in local.prepared or dataset in recorded.manifest.datasets
-        if not known and not (entry.n_samples and entry.width) and availability(entry, session.sources) != "download":
+        unknown = not known and not (entry.n_samples and entry.width)
+        if has_changed_files(entry, session.sources) or (
+            unknown and availability(entry, session.sources) != "download"
+        ):
             local.prepare(dataset, say)  # rows and features of own files are counted
     plan = plan_locally(recorded, local)
     if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
@@ -75,7 +78,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         notes.append(f"{failed} of the done tasks have failed: --retry-failed computes them again.")
     if download:
         notes.append(f"To download: {download / 1e6:.0f} MB.")
-    notes += [f"{line}." for line in local.absences()]
+    notes += [line for text in local.absences() for line in text.splitlines()]
     if missing:
         notes.append(f"Unavailable: {', '.join(missing)}.")
     notes += [f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged]
@@ -102,14 +105,19 @@ def describe_status(session: Session) -> tuple[str, bool]:
     from tabulate import tabulate
 
     recorded = Recorded.read(session)
-    rows = []
+    rows, lacking = [], 0
+    n_repetitions = session.experiment.protocol.n_repetitions
+    known = recorded.manifest.datasets
     for row in session.experiment.rows:
         cells = [row]
         for column in session.columns:
             pairs = recorded.cells[row, column.key]
+            finished = [(task, record) for task, record in pairs if record is not None and record.ok]
+            lacking += sum(bool(task.protocol.lacks(record.metrics)) for task, record in finished)
             failed = sum(record is not None and not record.ok for _, record in pairs)
             good = sum(record is not None for _, record in pairs) - failed
-            cells.append(f"{good}/{len(pairs)}" + (f" !{failed}" if failed else ""))
+            expected = len(pairs) if row.partition(" @ ")[0] in known else n_repetitions
+            cells.append(f"{good}/{expected}" + (f" !{failed}" if failed else ""))
         rows.append(cells)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
     failures = Counter(
@@ -138,6 +146,11 @@ def describe_status(session: Session) -> tuple[str, bool]:
         other = session.folder.parent / name
         records = counted(count, "record")
         notes.append(f"{records} missing in {other}/, to which this folder refers: {run} computes them here")
+    if lacking:
+        notes.append(
+            f"{counted(lacking, 'record')} without a metric of the config: {run} computes them again; "
+            f"opauc-bench metrics {session.folder} --add NAME does without training, where test scores are kept"
+        )
     notes += recorded.changed_data()
     damaged = recorded.records.damaged
     if damaged:

@@ -308,19 +308,28 @@ def _stop(executor: Executor, config: WorkerConfig) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C; only the main thread can."""
+    """Treat SIGTERM like Ctrl-C, and ignore both while the first is answered; only the main thread can.
+
+    `timeout` and shells may send a signal twice, and the second one would end the stopping of the workers.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(*_):
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+    for number in before:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _exit_code(recorded: Recorded, plan: LocalPlan, local: LocalData) -> int:

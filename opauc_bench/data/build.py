@@ -149,7 +149,8 @@ def _may_be_outdated(file: FileSpec, copy: RawFile) -> bool:
 
 def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sources, notify: Notify) -> Dataset:
     kind = form.source.kind if form.source else ""
-    notify(f"{entry.name}: reading {', '.join(file.name for file in raw) or form.source.sklearn or 'arrays'}")
+    names = ", ".join(file.origin.name if file.origin else file.name for file in raw)
+    notify(f"{entry.name}: reading {names or form.source.sklearn or 'arrays'}")
     files = [{"name": form.source.sklearn, "source": "scikit-learn"}] if kind == "sklearn" else []
     files += [{"name": "arrays", "sha256": form.source.memory, "source": "memory"}] if kind == "memory" else []
     files += [{"name": f.name, "sha256": f.sha256, "confirmed": f.confirmed, "source": f.source} for f in raw]

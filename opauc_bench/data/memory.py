@@ -107,9 +107,17 @@ def _unmasked(values: Any) -> Any:
 def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
     from .own import TableData
 
+    if getattr(frame.columns, "nlevels", 1) > 1:
+        raise DataError("expected columns with one name each, got a MultiIndex")
+    if not len(frame):
+        raise DataError("expected rows, got a DataFrame without any")
+    if unnamed := [number for number, name in enumerate(map(str, frame.columns), 1) if not name]:
+        raise DataError(f"column {unnamed[0]} of the DataFrame has no name")
     if not isinstance(y, str):
         if np.shape(y) != (len(frame),):
             raise DataError(f"expected a label for each of {len(frame):,} rows, got the shape {np.shape(y)}")
+        if _LABEL in frame.columns:
+            raise DataError(f"the DataFrame has a column {_LABEL!r}", f"rename it, or give y={_LABEL!r}")
         frame = frame.assign(**{_LABEL: np.asarray(y)})
         y = _LABEL
     known = {"drop", "categorical", "missing", "bits", *ROW_METADATA}

@@ -204,14 +204,16 @@ class OnePassLearner(StreamPass):
 
         finite = not sparse.issparse(X)  # sparse rows are checked when they are learnt
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=finite)
-        self._set_classes(y)
-        self.start_pass(X.shape[1], X.shape[0])
         try:
+            self._set_classes(y)
+            self.start_pass(X.shape[1], X.shape[0])
             self.learn_rows(X, y == self.classes_[1])
-        except ValueError:
-            del self._state  # of some of the rows: nothing may go on from it
+            return self.finish_pass()
+        except BaseException:
+            # Weights of an earlier fit, or of some of the rows: they do not belong to these classes and features.
+            for name in [name for name in vars(self) if name.endswith("_") or name == "_state"]:
+                delattr(self, name)
             raise
-        return self.finish_pass()
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Go on training with more rows.
@@ -230,7 +232,8 @@ class OnePassLearner(StreamPass):
         Raises
         ------
         ValueError
-            As ``fit``, or if there is a label that is neither class.
+            As ``fit``, or if there is a label that is neither class, or if ``classes`` or a parameter of
+            ``grid_axes`` are others than in the first call.
         DivergenceError
             If the weights overflow.
         """
@@ -243,10 +246,19 @@ class OnePassLearner(StreamPass):
             self.start_pass(X.shape[1])
         else:
             self.check_params()
+            self._require_same_pass(classes)
         if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
             raise ValueError(f"y has the labels {unknown}; the classes are {self.classes_.tolist()}")
         self.learn_rows(X, y == self.classes_[1])
         return self.finish_pass()
+
+    def _require_same_pass(self, classes: Any) -> None:
+        """Raise ValueError if the classes or the setting are not those that the pass began with."""
+        if classes is not None and sorted(np.unique(classes).tolist()) != sorted(self.classes_.tolist()):
+            raise ValueError(f"the pass began with the classes {self.classes_.tolist()}, got {list(classes)}")
+        for axis, values in self._state.settings.items():
+            if (now := getattr(self, axis)) != values[0]:
+                raise ValueError(f"the pass began with {axis}={values[0]:g}, got {now:g}: fit anew, or set it back")
 
 
 def _features_in_use(X) -> np.ndarray | None:

@@ -322,6 +322,9 @@ def _fit(model: Any, setting: Mapping[str, Any], train: Any, labels: np.ndarray)
     return {warning.category for warning in caught}
 
 
+_IMPORTED: dict[str, str] = {}  # files of modules of no package, with their hashes when they were first seen
+
+
 class _Description:
     """What an entry says of an estimator, its parameters and the steps in front."""
 
@@ -485,7 +488,14 @@ def _source_of(address: str) -> str | None:
     """The file whose content is part of the identity: of a class that no installed package has."""
     if (file := _file_of(address)) is not None or _package_of(address) or address.startswith(f"{_OWN_PACKAGE}."):
         return file
-    return getattr(sys.modules.get(_class_at(address, ()).__module__), "__file__", None)
+    module = sys.modules.get(_class_at(address, ()).__module__)
+    if (source := getattr(module, "__file__", None)) is None:
+        return None
+    if _IMPORTED.setdefault(source, file_hash(Path(source))) != file_hash(Path(source)):
+        raise EstimatorError(
+            f"{source} has changed since this process imported it", f"start Python anew, or write {source}:Class"
+        )
+    return source
 
 
 def _checksum(*arrays: Any) -> list[int]:

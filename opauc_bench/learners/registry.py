@@ -169,7 +169,7 @@ def zero_axes(name: str, folder: Path | None = None) -> tuple[str, ...]:
 
 
 def load_file(path: Path):
-    """Import a file of the user, once per process.
+    """Import a file of the user, once per process and content: an edited file is imported again.
 
     Raises
     ------
@@ -179,7 +179,8 @@ def load_file(path: Path):
     if not path.is_file():
         raise LearnerError(f"no file {path}", "write a learner as path/to/file.py:Class, relative to the config")
     # The same file under the same name in every process, so that its estimators can be pickled.
-    module_name = f"opauc_bench_learner_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    hashed = hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:8]
+    module_name = f"opauc_bench_learner_{path.stem}_{hashed}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)

@@ -303,19 +303,20 @@ class StreamPass(LinearRanker):
         Raises
         ------
         DivergenceError
-            If a weight is not finite.
+            If a weight or the intercept is not finite.
         """
         n_features = n_features or self._width
         self._class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
         weights = self.current_weights()[:n_features] if average is None else average[0]
         if not np.isfinite(weights).all():
             raise self.overflowed()
-        self.coef_ = weights[None, :]
         with np.errstate(over="ignore", invalid="ignore"):
             intercept = self._intercept(weights)
         if average is not None and self.trained_intercepts() is not None:
             intercept = average[1]
-        self.intercept_ = np.array([intercept])
+        if not np.isfinite(intercept):
+            raise self.overflowed()
+        self.coef_, self.intercept_ = weights[None, :], np.array([intercept])
         return self
 
     def overflowed(self) -> DivergenceError:

@@ -54,7 +54,8 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        Both labels, the positive one last.
+        Both labels, sorted, as scikit-learn expects them. Where the positive one is the first, weights and scores have
+        the other sign than those of ``opauc-bench score``.
     coef_ : ndarray of shape (1, n_features)
     intercept_ : ndarray of shape (1,)
     n_features_in_ : int
@@ -77,15 +78,20 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> np.ndarray:
-        return np.array(self.model.classes)
+        return np.array(self.model.classes)[:: self._sign]
+
+    @property
+    def _sign(self) -> int:
+        """-1 if the positive label is the first of ``classes_``."""
+        return 1 if list(self.model.classes) == sorted(self.model.classes) else -1
 
     @property
     def coef_(self) -> np.ndarray:
-        return self.model.weights[None, :]
+        return self._sign * self.model.weights[None, :]
 
     @property
     def intercept_(self) -> np.ndarray:
-        return np.array([self.model.intercept])
+        return np.array([self._sign * self.model.intercept])
 
     @property
     def n_features_in_(self) -> int:
@@ -100,7 +106,9 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
         return np.array(schema.numbers, dtype=object)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of shape (n_samples,), as ``opauc-bench score`` prints them.
+        """Scores of shape (n_samples,), higher for ``classes_[1]``.
+
+        They are those of ``opauc-bench score``, with the other sign if the positive label is the first of ``classes_``.
 
         Parameters
         ----------
@@ -118,25 +126,30 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
         """
         if self.model.schema is not None and hasattr(X, "columns"):
             X = matrix_of(X, Schema.from_dict(self.model.schema))
-        if not sparse.issparse(X):
+        if np.iscomplexobj(X):
+            raise ValueError("expected real features, got complex ones")
+        if sparse.issparse(X):
+            X = X.tocsr()
+        else:
             X = np.asarray(X, dtype=np.float64)
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"expected an array of shape (n, {self.n_features_in_}), got {X.shape}")
         if not np.isfinite(X.data if sparse.issparse(X) else X).all():
             raise ValueError("expected finite values, got NaN or infinity")
-        return self.model.scores(X)[0]
+        return self._sign * self.model.scores(X)[0]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of shape (n_samples,): the positive one where the score is above 0, calibrated or not."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        """Labels of shape (n_samples,): the positive one where its score is above 0, calibrated or not."""
+        negative, positive = self.model.classes
+        return np.where(self._sign * self.decision_function(X) > 0, positive, negative)
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of both classes, shape (n_samples, 2); not there if the model is not calibrated."""
+        """Probabilities of ``classes_``, shape (n_samples, 2); not there if the model is not calibrated."""
         calibration = self.model.calibration
         assert calibration is not None  # available_if
-        p = calibration.probability(self.decision_function(X))
-        return np.column_stack([1.0 - p, p])
+        p = calibration.probability(self._sign * self.decision_function(X))
+        return np.column_stack([1.0 - p, p][:: self._sign])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
