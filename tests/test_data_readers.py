@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from opauc_bench.data import Sources, availability, load_catalogue, prepare
 from opauc_bench.data.cache import RawFile
 from opauc_bench.data.entry import DatasetEntry, FileSpec, Form
 from opauc_bench.data.formats import read_blocks
+from opauc_bench.data.transform import unit_rows
 from opauc_bench.errors import ConfigError, DataError
 
 FIXTURES = Path(__file__).parent / "fixtures" / "data"
@@ -194,6 +196,16 @@ def test_unit_rows_have_unit_length(small):
         np.testing.assert_allclose(np.linalg.norm(dense(dataset), axis=1), 1.0, rtol=1e-15)
         assert dataset.y.tolist() == [1, 1, -1, -1]
     assert prepare(entries["film.wide"], sources).X.shape == (4, 20000)
+
+
+@pytest.mark.parametrize("factor", [1e-160, 1e-300])
+def test_rows_whose_squares_underflow_have_unit_length(factor):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    X[2] = 0
+    small = X * factor
+    small[4] = X[4]
+    np.testing.assert_allclose(unit_rows(small), unit_rows(X), rtol=1e-14)
+    np.testing.assert_allclose(unit_rows(sparse.csr_matrix(small)).toarray(), unit_rows(X), rtol=1e-14)
 
 
 def test_named_counts_become_a_dataset(small):

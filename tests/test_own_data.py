@@ -288,6 +288,7 @@ def test_an_experiment_with_its_own_data(command, tmp_path, frame):
     facts = json.loads((tmp_path / "results/exp/manifest.json").read_text())["datasets"]["clicks"]
     assert (facts["n_samples"], facts["n_features"]) == (200, 6)
     frame.iloc[:150].to_csv(tmp_path / "clicks.csv", index=False)
+    assert "0 tasks done, 2 to do" in command("plan", "exp.yaml", cwd=tmp_path).stdout, "run reads the new file too"
     assert "2 of 2 tasks to compute" in command("run", "exp.yaml", cwd=tmp_path).stderr
 
 
@@ -412,6 +413,27 @@ def with_index(index):
     X = csr_matrix(np.eye(4, 5))
     X.indices[2] = index
     return X
+
+
+@pytest.mark.parametrize("address", ["mine.py:Own", "edited_module.Own"])
+def test_an_edited_file_is_imported_again_or_named(here, counting, monkeypatch, address):
+    """Ids have the hash of the file as it is now: the class has to be the one of that file."""
+    text = "from sklearn.dummy import DummyClassifier\nclass Own(DummyClassifier):\n    strategy_of_mine = {}\n"
+    text += "    def predict_proba(self, X):\n        import numpy as np\n        s = {} * X[:, 0]\n"
+    text += "        p = 1 / (1 + np.exp(-s))\n        return np.column_stack([1 - p, p])\n"
+    monkeypatch.syspath_prepend(here)
+    name = "mine.py" if ".py" in address else "edited_module.py"
+    X, y = load_breast_cancer(return_X_y=True)
+    experiment = EXPERIMENT | {"learners": [{"estimator": address, "name": "own"}]}
+    (here / name).write_text(text.format(1, 1))
+    first = opauc_bench.run(experiment, data={"mine": (X, y)}, out="a")
+    (here / name).write_text(text.format(2, -1))
+    if name == "edited_module.py":
+        with pytest.raises(LearnerError, match="has changed since this process imported it"):
+            opauc_bench.run(experiment, data={"mine": (X, y)}, out="a")
+    else:
+        second = opauc_bench.run(experiment, data={"mine": (X, y)}, out="a")
+        np.testing.assert_allclose(first["auc"] + second["auc"], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -550,6 +572,11 @@ def test_data_that_cannot_be_used(here, frame):
         ((frame, 5), "expected a label for each of"),
         ((frame, "klicked"), "expected a column 'klicked'"),
         ((frame, "clicked"), "column 'age': expected a value, got nothing"),
+        ((frame.drop(columns="age").rename(columns={"size": ""}), "clicked"), "of the DataFrame has no name"),
+        ((frame.iloc[:0], "clicked"), "expected rows"),
+        ((pd.DataFrame({("a", 1): [1, 2], ("a", 2): [3, 4]}), [0, 1]), "got a MultiIndex"),
+        ((pd.DataFrame({"label of the rows": [1, 2]}), [0, 1]), "has a column 'label of the rows'"),
+        ((pd.DataFrame({"a": [10**400, 2]}), [0, 1]), "column 'a': expected a finite number, got inf"),
         ((frame.drop(columns="age").assign(when=pd.Timestamp("2024-01-01")), "clicked"), "column 'when'"),
     ]:
         with pytest.raises(DataError) as raised:
@@ -576,6 +603,8 @@ def test_data_that_cannot_be_used(here, frame):
         ({"out": "r"}, "unknown dataset 'mine'"),
         ({"data": [(np.eye(2), [0, 1])], "out": "r"}, "data: expected a dict of datasets by name"),
         ({"data": {1: (np.eye(2), [0, 1])}, "out": "r"}, "data: expected a dict of datasets by name"),
+        ({"jobs": "2", "out": "r"}, "jobs: expected a whole number from 1, or None for all cores, got '2'"),
+        ({"jobs": 0, "out": "r"}, "jobs: expected a whole number from 1"),
     ]:
         with pytest.raises(ConfigError, match=message):
             opauc_bench.run(EXPERIMENT, **arguments)

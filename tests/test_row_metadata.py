@@ -216,6 +216,13 @@ def test_encode_has_the_number_of_the_row():
     )
 
 
+def test_integers_that_a_float_cannot_hold_are_no_times():
+    """Epoch nanoseconds 50 apart became equal."""
+    assert encode("time", ["9007199254740992", "9007199254740994"]).values.tolist() == [2.0**53, 2.0**53 + 2]
+    with pytest.raises(LineProblem, match="got 1577836800000000050; subtract the first one, or take a coarser unit"):
+        encode("time", ["1577836800000000000", "1577836800000000050"])
+
+
 def test_blanks_around_a_value_are_no_part_of_it():
     """They stay in Parquet files and DataFrames, where two groups came out of one."""
     assert encode("group", ["a b", " a b\t", "c"]).values.tolist() == [0, 0, 1]

@@ -77,6 +77,10 @@ def run(
     >>> experiment = {"title": "Mine", "datasets": ["mine"], "learners": ["uni_log"], "grids": {"eta": [0.1, 1]}}
     >>> results = opauc_bench.run(experiment, data={"mine": (X, y)}, out="results/mine")  # doctest: +SKIP
     """
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
+        raise ConfigError(f"jobs: expected a whole number from 1, or None for all cores, got {jobs!r}")
+    if not isinstance(experiment, str | os.PathLike | Mapping | Experiment):
+        raise ConfigError(f"expected an experiment: a file, a name or a dict, got {type(experiment).__name__}")
     content, path = None, None
     if isinstance(experiment, Experiment):
         content, path = experiment.plain(), experiment.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -148,11 +149,14 @@ def _kind_of(column: Any) -> str:
 def _numbers(column: Any, name: str, problems: dict[int, str], complete: bool) -> np.ndarray:
     try:
         values = column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         values = np.full(len(column), np.nan)
         for row, value in enumerate(_values(column)):
             if isinstance(value, (bool, int, float, np.number, np.bool_)):
-                values[row] = value
+                with contextlib.suppress(OverflowError):  # an int beyond every float
+                    values[row] = value
+                    continue
+                values[row] = np.inf
             elif value is not None:
                 problems.setdefault(row, f"column {name!r}: expected a number, got {value!r}")
     for row in np.flatnonzero(np.isinf(values)).tolist():

@@ -20,6 +20,7 @@ from .schema import BLANKS
 
 __all__ = ["Encoded", "encode", "read_metadata"]
 
+_LARGEST_EXACT = 2.0**53
 _BLOCK = 1 << 20  # bytes of text decoded at once
 
 
@@ -145,7 +146,11 @@ def _is_number(text: str) -> bool:
 
 
 def _number(text: str, number: int) -> float:
-    return finite_number(text.encode(), number, "the time, as in line 1,")
+    time = finite_number(text.encode(), number, "the time, as in line 1,")
+    if abs(time) > _LARGEST_EXACT and text.lstrip("+-").isdigit() and int(time) != int(text):
+        expected = "expected a time that a 64-bit float holds exactly"
+        raise LineProblem(number, f"{expected}, got {text}; subtract the first one, or take a coarser unit")
+    return time
 
 
 def _date(text: str, number: int) -> float:

@@ -12,6 +12,7 @@ from .entry import Form
 __all__ = ["binary_labels", "minmax", "scale", "unit_rows"]
 
 _MANY_LABELS = 20
+_SQUARES_UNDERFLOW = 1e-140  # shorter rows lose digits in the squares of their values
 
 
 def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str, Any]]:
@@ -122,12 +123,27 @@ def unit_rows(block: Any) -> Any:
         squares = data * data
         # Each row is summed separately: a cumulative sum over all rows would lose digits.
         lengths = np.sqrt(squares.sum(axis=1) if dense else _row_sums(squares, block.indptr))
+    tiny = lengths < _SQUARES_UNDERFLOW
+    if tiny.any() and (data[tiny] if dense else data[np.repeat(tiny, np.diff(block.indptr))]).any():
+        return unit_rows(_enlarged(block, tiny))
     if not np.isfinite(lengths).all():
         raise DataError("expected rows of finite length, got one whose sum of squares overflows")
     lengths[lengths == 0] = 1.0
     if dense:
         return data / lengths[:, None]
     block.data = data / np.repeat(lengths, np.diff(block.indptr))
+    return block
+
+
+def _enlarged(block: Any, rows: np.ndarray) -> Any:
+    """Some rows times powers of two, so that their largest value is between one half and one; zeros stay."""
+    dense = isinstance(block, np.ndarray)
+    largest = np.abs(block).max(axis=1) if dense else abs(block).max(axis=1).toarray().ravel()
+    exponents = np.where(rows, -np.frexp(np.asarray(largest, dtype=np.float64))[1], 0)
+    if dense:
+        return np.ldexp(np.asarray(block, dtype=np.float64), exponents[:, None])
+    block = block.astype(np.float64)
+    block.data = np.ldexp(block.data, np.repeat(exponents, np.diff(block.indptr)))
     return block
 
 
