@@ -17,7 +17,7 @@ from opauc_bench.data.frames import matrix_of
 from opauc_bench.data.inputs import Source
 from opauc_bench.data.memory import rows_in_memory
 from opauc_bench.data.schema import ColumnOptions
-from opauc_bench.errors import ConfigError, DataError, DataUnavailable
+from opauc_bench.errors import ConfigError, DataError, DataUnavailable, LearnerError
 
 EXPERIMENT = {
     "title": "Mine",
