@@ -334,7 +334,7 @@ def test_training_goes_on_with_tables(command, frame, tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n" * 50)
     done = command("train", "rows.svm", "--continue", "monday.npz", "--out", "x.npz", cwd=tmp_path)
     assert done.returncode == 3
-    assert "rows.svm: expected a column 'age'" in done.stderr
+    assert "rows.svm: expected a table with the columns 'age'" in done.stderr
     assert command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path).returncode == 0
     for label in ((), ("--label", "clicked")):
         done = command("train", "all.csv", *label, "--continue", "svm.npz", "--out", "x.npz", cwd=tmp_path)

@@ -322,9 +322,6 @@ def _fit(model: Any, setting: Mapping[str, Any], train: Any, labels: np.ndarray)
     return {warning.category for warning in caught}
 
 
-_IMPORTED: dict[str, str] = {}  # files of modules of no package, with their hashes when they were first seen
-
-
 class _Description:
     """What an entry says of an estimator, its parameters and the steps in front."""
 
@@ -443,7 +440,7 @@ def _class_at(address: str, place: tuple) -> type:
     else:
         module_name, _, name = address.rpartition(".")
         try:
-            module = importlib.import_module(module_name)
+            module = _imported(module_name)
         except (ImportError, ValueError) as error:
             raise EstimatorError(
                 f"{address!r} cannot be imported: {error}",
@@ -484,18 +481,27 @@ def _file_of(address: str) -> str | None:
     return file if file.endswith(".py") else None
 
 
+_HASHES: dict[str, str] = {}  # of the user's modules that were imported, by file
+
+
+def _imported(name: str) -> Any:
+    """A module; one of the user's is imported again after an edit, as its file is part of the identity."""
+    module = importlib.import_module(name)
+    file = getattr(module, "__file__", None)
+    if file is None or any(Path(file).is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix)):
+        return module
+    now = file_hash(Path(file))
+    if _HASHES.setdefault(file, now) != now:
+        importlib.invalidate_caches()
+        module, _HASHES[file] = importlib.reload(module), now
+    return module
+
+
 def _source_of(address: str) -> str | None:
     """The file whose content is part of the identity: of a class that no installed package has."""
     if (file := _file_of(address)) is not None or _package_of(address) or address.startswith(f"{_OWN_PACKAGE}."):
         return file
-    module = sys.modules.get(_class_at(address, ()).__module__)
-    if (source := getattr(module, "__file__", None)) is None:
-        return None
-    if _IMPORTED.setdefault(source, file_hash(Path(source))) != file_hash(Path(source)):
-        raise EstimatorError(
-            f"{source} has changed since this process imported it", f"start Python anew, or write {source}:Class"
-        )
-    return source
+    return getattr(sys.modules.get(_class_at(address, ()).__module__), "__file__", None)
 
 
 def _checksum(*arrays: Any) -> list[int]:
