@@ -107,8 +107,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
     recorded = Recorded.read(session)
     rows, lacking = [], 0
     n_repetitions = session.experiment.protocol.n_repetitions
-    known = recorded.manifest.datasets
-    for row in session.experiment.rows:
+    for row, dataset in session.experiment.rows.items():
         cells = [row]
         for column in session.columns:
             pairs = recorded.cells[row, column.key]
@@ -116,7 +115,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
             lacking += sum(bool(task.protocol.lacks(record.metrics)) for task, record in finished)
             failed = sum(record is not None and not record.ok for _, record in pairs)
             good = sum(record is not None for _, record in pairs) - failed
-            expected = len(pairs) if row.partition(" @ ")[0] in known else n_repetitions
+            expected = len(pairs) if dataset in recorded.manifest.datasets else n_repetitions
             cells.append(f"{good}/{expected}" + (f" !{failed}" if failed else ""))
         rows.append(cells)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")

@@ -305,17 +305,15 @@ def _summary(recorded: Recorded, outcomes: list[Outcome], seconds: float) -> lis
 def _other_platforms(recorded: Recorded, outcomes: list[Outcome]) -> Iterator[str]:
     """What is known of the platforms of records, and what to do about numbers that differ."""
     here = environment()
+    there = [recorded.environment_of(outcome.recorded) for outcome in outcomes]
     values: dict[str, dict[str, None]] = {}
-    for outcome in outcomes:
-        for key, value in differences(recorded.environment_of(outcome.recorded), here).items():
+    for found in there:
+        for key, value in differences(found, here).items():
             values.setdefault(key, {})[value] = None
     different = [f"{key} {value} (here {here.get(key)})" for key, found in values.items() for value in found if value]
     unknown = [f"{key} (here {here.get(key)})" for key, found in values.items() if None in found]
-    if different or len(unknown) < len(here) - 1:  # the number of cores does not count
-        parts = [", ".join(different), f"not recorded: {', '.join(unknown)}" if unknown else ""]
-        what = "; ".join(filter(None, parts))
-    else:
-        what = "the manifest does not say which"
+    parts = [", ".join(different), f"not recorded: {', '.join(unknown)}" if unknown else ""]
+    what = "; ".join(filter(None, parts)) if any(there) else "the manifest does not say which"
     one = counted(len(outcomes), "record") + (" was" if len(outcomes) == 1 else " were")
     yield f"{one} computed on another platform, so that numbers may differ by 1e-9: {what}"
     if "blas" in values and any(outcome.differences for outcome in outcomes):
