@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .config import Experiment, LearnerEntry
-from .errors import ConfigError, LearnerError, place_of
+from .errors import ConfigError
 from .evaluation.span import (
     are_triangular_rows_worth_it,
     has_few_rows,
@@ -77,7 +77,7 @@ def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) ->
     Raises
     ------
     ConfigError
-        If a learner does not take its parameters, or the protocol cannot use it.
+        If the protocol cannot use a learner.
     """
     return [_column(experiment, entry, find_learner) for entry in experiment.learners]
 
@@ -85,20 +85,7 @@ def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) ->
 def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[[str], type]) -> Column:
     learner, params = experiment.learner_of(entry), experiment.params_of(entry)
     class_ = find_learner(learner)
-    try:
-        estimator = class_(**params)
-        # Constructors only store.
-        estimator.check_params()
-        estimator.cost(1, 1, 1.0, 1)
-    except LearnerError as error:
-        raise ConfigError(f"{experiment.path}: {entry.name}: {error.message}", error.hint) from error
-    except Exception as error:
-        own = learner.rpartition(":")[0] if class_.source_hash else None
-        if not own and not isinstance(error, TypeError | ValueError):
-            raise
-        refusal = f"does not take {dict(entry.params)}" if entry.params else "cannot be used"
-        place = f" ({place_of(error, own)})" if own else ""
-        raise ConfigError(f"{experiment.path}: learner {entry.name!r} {refusal}: {error}{place}") from error
+    estimator = class_(**params)
     tuned_by, inherited = None, ()
     if (other := experiment.tuner_of(entry)) is not None:
         tuned_by = _column(experiment, other, find_learner)

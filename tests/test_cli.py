@@ -963,7 +963,7 @@ MISTAKES = {
     "parameter of another type": (
         changed("oam_seq", "{learner: oam_seq, params: {buffer_size: many}}"),
         2,
-        "learner 'oam_seq' does not take {'buffer_size': 'many'}",
+        "bad.yaml:4:60: learners[1].params.buffer_size: OAMSeq: buffer_size has to be an integer >= 1, got 'many'",
     ),
     "number as text": (changed("{pow2: [-10, 0, 5]}", '["1e-3"]'), 2, "bad.yaml:5:15: grids.eta[0]"),
     "duplicate key": (changed("trials: 1,", "trials: 1, trials: 2,"), 2, "bad.yaml:6:"),
@@ -1001,6 +1001,14 @@ SLIPS = {
     "an __init__ that raises": (
         ("self.eta = eta", "self.eta = 1 / 0"),
         "Mine() raised ZeroDivisionError: division by zero",
+    ),
+    "a parameter that is not kept as given": (
+        ("self.eta = eta", "self.eta = 2 * eta"),
+        "has to keep its parameters as they are given: write self.eta = eta in __init__",
+    ),
+    "a default that is an array": (
+        ("eta=0.1", "eta=0.1, size=__import__('numpy').ones(2)"),
+        "needs a default for size that records can store, such as a number or a list; got array([1., 1.])",
     ),
     "no __init__": (("def __init__(self, eta=0.1)", "def other(self, eta=0.1)"), "the parameters of __init__ are none"),
 }

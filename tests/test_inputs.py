@@ -246,6 +246,7 @@ def test_categories_that_are_not_utf8_are_bad_rows(tmp_path):
         ("y\n1\n", "expected columns of features, got none beside the label"),
         ("a,Y\n1,2\n", "expected a column 'y' (did you mean 'Y'?); the columns are 'a', 'Y'"),
         ("label,b\n1,2\n", "expected a column 'y'; the columns are 'label', 'b'"),
+        ('"a,e\nb";c\n1;2\n', "expected a column 'y'; the columns are 'a,e\\nb', 'c'"),
         ("a,y\n1,\0\n", "expected text, got a NUL byte"),
         ("a,y\r1,0\r2,1\r", ":1: expected lines that end with LF or CR LF, got lines that end with CR"),
         ('"a","y"\r"1","0"\r2,1\n', ":1: expected lines that end with LF or CR LF, got lines that end with CR"),

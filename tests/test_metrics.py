@@ -154,11 +154,34 @@ def test_added_metrics_are_those_of_a_run_that_asks_for_them(kept, command, tmp_
     assert command("verify", "added", "--sample", "4", cwd=tmp_path).returncode == 0
     assert "4 of 4 agree" in command("verify", "e.yaml", "--out", "added", "--sample", "4", cwd=tmp_path).stdout
     assert "Average precision" in command("report", "added", cwd=tmp_path).stdout
-    # A table with a metric that the records lack: the tasks are computed again, with the same ids.
+
+
+def test_run_computes_a_new_metric_from_kept_scores(kept, command, tmp_path):
+    shutil.copytree(kept / "results", tmp_path / "results")
     (tmp_path / "e.yaml").write_text(EXPERIMENT % ", metrics: [partial_auc@0.3]")
-    again = command("run", "e.yaml", "--out", "added", cwd=tmp_path)
-    assert "4 of 4 tasks to compute" in again.stderr
-    assert record_of(tmp_path / "added", column="uni_log", fold=1).metrics.keys() == {"auc", "partial_auc@0.3"}
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "4 records completed with metrics of kept test scores" in done.stderr
+    assert "to compute, up to" not in done.stderr
+    assert "Partial AUC" in done.stdout
+    assert "Partial AUC" in (tmp_path / "results/table.md").read_text()
+    from_scores = [record.metrics for record in records_of(tmp_path / "results")]
+    done = command("run", "e.yaml", "--out", "results", "--fresh", cwd=tmp_path)
+    assert "4 of 4 tasks to compute" in done.stderr
+    assert [record.metrics for record in records_of(tmp_path / "results")] == from_scores
+    # Without its scores, or with damaged ones, a task is computed again.
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % ", metrics: [average_precision]")
+    first, second = sorted((tmp_path / "results/scores").iterdir())[:2]
+    first.unlink()
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert "3 records completed with metrics of kept test scores" in done.stderr
+    assert "1 of 4 tasks to compute" in done.stderr
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % ", metrics: [partial_auc@0.2]")
+    second.write_bytes(second.read_bytes()[:100])
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
+    assert f"{second.name} is damaged" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert all("partial_auc@0.2" in record.metrics for record in records_of(tmp_path / "results"))
 
 
 def test_records_from_before_scores_were_kept_are_named(kept, command, tmp_path):

@@ -408,6 +408,33 @@ def test_labels_in_an_array_of_objects(here, counting):
     assert (results["status"] == "ok").all()
 
 
+def test_false_as_the_positive_label(here, counting):
+    X, y = load_wine(return_X_y=True)
+    experiment = EXPERIMENT | {"catalogue": {"mine": {"source": {"positive": False}}}}
+    found = opauc_bench.run(experiment, data={"mine": (X, y > 0)}, out="a")
+    expected = opauc_bench.run(EXPERIMENT, data={"mine": (X, y == 0)}, out="b")
+    assert found["auc"].tolist() == expected["auc"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        (None, "pass X as a DataFrame, and name a column of it under source: {split: COLUMN}"),
+        ({"npz": "t.npz"}, "name an array of the file under source: {split: NAME}"),
+        ({"csv": "t.csv", "label": "y"}, "name a column of the file under source: {split: NAME}"),
+        ({"svmlight": "t.svm"}, "give the file as 'format: svmlight' and 'files', with 'split: FILE'"),
+    ],
+)
+def test_advice_on_missing_row_metadata_fits_the_source(here, source, advice):
+    X, y = load_wine(return_X_y=True)
+    experiment = EXPERIMENT | {"protocol": {"kind": "predefined"}}
+    if source is not None:
+        experiment["catalogue"] = {"mine": {"source": source}}
+    with pytest.raises(ConfigError) as raised:
+        opauc_bench.run(experiment, data=None if source else {"mine": (X, y == 0)}, out="r")
+    assert advice in raised.value.message
+
+
 def with_index(index):
     """A sparse matrix of 4 x 5 with one index that it does not have."""
     X = csr_matrix(np.eye(4, 5))

@@ -23,6 +23,7 @@ from opauc_bench.learners import (
     UniLog,
     get_learner,
     learner_parameters,
+    refused_parameters,
     zero_axes,
 )
 from opauc_bench.learners.base import State
@@ -167,8 +168,8 @@ protocol: {{trials: 1, folds: 3, inner_folds: 2, seed: 0}}
 
 def columns_of(path, learner, params="", grid=""):
     path.write_text(EXPERIMENT.format(learner=learner, params=params, grid=grid))
-    experiment = load_experiment(path, learner_parameters=learner_parameters, zero_axes=zero_axes)
-    return make_columns(experiment, get_learner)
+    known = {"learner_parameters": learner_parameters, "zero_axes": zero_axes}
+    return make_columns(load_experiment(path, **known, refused_parameters=refused_parameters), get_learner)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +181,11 @@ def columns_of(path, learner, params="", grid=""):
         ("opauc_fd", "tau: 1", "eta: [1], lam: [1]", "OPAUCFD: tau has to be an integer >= 2, got 1"),
     ],
 )
-def test_config_error_names_file_learner_and_parameter(tmp_path, learner, params, grid, message):
+def test_config_error_names_place_learner_and_parameter(tmp_path, learner, params, grid, message):
     with pytest.raises(ConfigError) as raised:
         columns_of(tmp_path / "x.yaml", learner, params, grid)
-    assert raised.value.message.startswith(f"{tmp_path / 'x.yaml'}: learner '{learner}' does not take ")
-    assert message in raised.value.message
+    place = rf"{re.escape(str(tmp_path / 'x.yaml'))}:4:\d+: learners\[0\]\.params\.\w+: "
+    assert re.fullmatch(place + re.escape(message), raised.value.message)
 
 
 def test_grid_of_a_config_takes_0_where_the_constraint_does(tmp_path):
@@ -230,3 +231,48 @@ def test_grid_search_over_diverging_settings_reports_nothing_with_the_documented
     assert not caught
     assert search.best_params_ == {"eta": 2.0**-6}
     assert np.isnan(search.cv_results_["mean_test_score"][1:]).all()
+
+
+def test_refused_parameters_lists_all_of_a_learner():
+    params = {"tau": 1, "lam": -1.0, "eta": 0.5}
+    assert refused_parameters("opauc_fd", params) == [
+        ("tau", "OPAUCFD: tau has to be an integer >= 2, got 1"),
+        ("lam", "OPAUCFD: lam has to be a number >= 0, got -1.0"),
+    ]
+    assert refused_parameters("opauc_fd", {"tau": 2}) == []
+    released = {"variant": "released", "slack": 0.1}
+    ((name, message),) = refused_parameters("opauc_s", released)
+    assert name == ""
+    assert "OPAUCS: slack has to be 0 for the variant 'released', got 0.1" in message
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("def seconds_per_row(self, d, k, n): return 1 / 0", "cannot be used: division by zero ({file}:4)"),
+        ("def memory_bytes(self, d, n): return None", "cannot be used: its cost has to be seconds and bytes, got ("),
+    ],
+)
+def test_refused_cost_of_a_learner_from_a_file(tmp_path, method, message):
+    file = tmp_path / "own.py"
+    file.write_text(f"from opauc_bench.learners import UniLog\n\nclass Mine(UniLog):\n    {method}\n")
+    ((name, found),) = refused_parameters(f"{file}:Mine", {})
+    assert name == ""
+    assert found.startswith(message.format(file=file))
+
+
+def test_values_that_learners_refuse_are_reported_at_once_with_their_places(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        "title: t\ndatasets: [german]\nlearners:\n"
+        "  - {learner: opauc_fd, params: {tau: 1, lam: -1}}\n"
+        "  - {learner: oam_seq, params: {buffer_size: true}}\n"
+        "grids: {eta: [1.0]}\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_experiment(path, learner_parameters=learner_parameters, refused_parameters=refused_parameters)
+    assert [line.split(" learners", 1)[1] for line in caught.value.message.splitlines()] == [
+        "[0].params.tau: OPAUCFD: tau has to be an integer >= 2, got 1",
+        "[0].params.lam: OPAUCFD: lam has to be a number >= 0, got -1",
+        "[1].params.buffer_size: OAMSeq: buffer_size has to be an integer >= 1, got True",
+    ]

@@ -274,24 +274,6 @@ def test_tasks_of_one_row_and_column_share_a_definition(made):
 # ---------------------------------------------------------------------- columns and grids
 
 
-@pytest.mark.parametrize(("learner", "params"), [("opauc", {"colour": 1}), ("oam_seq", {"buffer_size": "many"})])
-def test_a_learner_that_does_not_take_its_parameters_is_an_error(learner, params):
-    with pytest.raises(ConfigError) as caught:
-        make_columns(experiment(learners=[{"learner": learner, "params": params}]), get_learner)
-    assert f"experiment.yaml: learner '{learner}' does not take {params}" in caught.value.message
-
-
-def test_a_learner_from_a_file_whose_cost_raises_is_an_error_with_its_line(tmp_path):
-    (tmp_path / "own.py").write_text(
-        "from opauc_bench.learners import UniLog\n\nclass Mine(UniLog):\n"
-        "    def seconds_per_row(self, n_features, n_nonzero, n_settings):\n        return 1 / 0\n"
-    )
-    with pytest.raises(ConfigError) as caught:
-        make_columns(experiment(learners=[f"{tmp_path / 'own.py'}:Mine"]), get_learner)
-    expected = f"learner 'Mine' cannot be used: division by zero ({tmp_path / 'own.py'}:5)"
-    assert expected in caught.value.message
-
-
 def test_columns_have_their_grid_and_parameters():
     entry = {"learner": "opauc", "name": "mine", "title": "My own", "params": {"lambda": 0.5}}
     (column,) = make_columns(experiment(learners=[entry]), get_learner)

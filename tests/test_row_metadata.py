@@ -142,6 +142,7 @@ def test_files_of_metadata_may_be_compressed_mirrored_and_belong_to_scikit_learn
         ("time", "nan\n2\n5\n3\n4", "time.txt:1: expected the time, as in line 1, to be finite, got 'nan'"),
         ("time", "1\n2\n2024-01-01\n3\n4", "time.txt:3: expected the time, as in line 1, to be a number, got '2024-"),
         ("time", "2024-01-01\n2\n2\n3\n4", "time.txt:2: expected the time to be a number in every line, or a date"),
+        ("time", "2024-01-01T00:00:00.123456789\n" * 5, "time.txt:1: expected a time in microseconds or a"),
         ("time", "2024-13-01\n" * 5, "time.txt:1: expected the time to be a number in every line, or a date"),
     ],
 )  # fmt: skip

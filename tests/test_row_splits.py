@@ -424,6 +424,12 @@ def test_figures_use_predefined_splits(invoke, place):
         ),
         ("days", "{kind: holdout, groups: true}", "7:27: protocol.groups", "unknown key"),
         ("wine", "{kind: sweep, splits: {kind: predefined}}", "4:12: datasets[0]", "add 'split: FILE' to the entry"),
+        (
+            "wine",
+            "{kind: sweep, splits: {kind: sweep}}",
+            "7:40: protocol.splits.kind",
+            "expected 'cv' or 'holdout' or 'predefined', got 'sweep'",
+        ),
     ],
 )
 def test_mistakes_have_line_and_column(place, dataset, protocol, place_of, problem):

@@ -64,7 +64,7 @@ def run(
 
 @app.command()
 def plan(
-    config: Config,
+    config: Place,
     out: Out = None,
     dataset: OnlyData = None,
     learner: OnlyLearner = None,
@@ -75,7 +75,7 @@ def plan(
     """Show what a run would do: tasks, finished tasks, CPU time, memory, downloads. Starts nothing."""
     from ..commands.overview import describe_plan
 
-    print(describe_plan(open_session(config, out, dataset, learner, mirror, offline), jobs or n_cores()))
+    print(describe_plan(open_recorded(config, out, dataset, learner, mirror, offline), jobs or n_cores()))
 
 
 @app.command()

@@ -110,7 +110,8 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
 
 def _manifest_of(folder: Path) -> Manifest:
     if not (folder / "manifest.json").is_file():
-        raise ResultsError(f"{folder} is not a results folder: it has no manifest.json", "opauc-bench merge --help")
+        reason = "it has no manifest.json" if folder.is_dir() else "there is no such folder"
+        raise ResultsError(f"{folder} is not a results folder: {reason}", "opauc-bench merge --help")
     return read_manifest(folder)
 
 

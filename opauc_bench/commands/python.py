@@ -139,6 +139,8 @@ class _OwnData:
                 raise ConfigError(f"catalogue: {name}: expected a mapping of settings, and one under source")
             entry = dict(entry)
             settings = dict(entry.pop("source", {}))
+            if isinstance(settings.get("positive"), bool):
+                settings["positive"] = int(settings["positive"])  # as labels True and False are read
             try:
                 self.arrays[name], digest = rows_in_memory(*pair, settings)
             except OpaucBenchError as error:

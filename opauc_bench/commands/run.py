@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import ConfigError, DataError, OpaucBenchError
+from ..errors import ConfigError, DataError, OpaucBenchError, ResultsError
 from ..results.manifest import DatasetFacts, Manifest, find_manifest, write_manifest
+from ..results.record import Record
 from ..results.reuse import absent_folders, join_references, references_to
 from ..results.store import Records, Store
 from ..runner.engines import Engine
@@ -20,8 +21,9 @@ from ..runner.limits import available_memory, exceeds_memory
 from ..runner.worker import WorkerConfig
 from ..task import Task
 from .busy import what_else_runs
-from .local_data import LocalData
+from .local_data import LocalData, Notify
 from .manifests import compose_manifest
+from .metrics import completed_from_scores
 from .planning import LocalPlan, fold_problems, kept_notes, left_out_cases, memory_problems, plan_locally
 from .progress import Estimate, Progress, duration
 from .recorded import Recorded
@@ -61,6 +63,10 @@ def compute_experiment(
         before = Recorded.read(session)
         for name in session.datasets or session.experiment.datasets:
             local.prepare(name, notify)
+        completed = [] if fresh else _complete_metrics(before, notify)
+        if completed:
+            store.pack(completed)
+            before = Recorded.read(session)
         plan, todo = _due(before, local, fresh, retry_failed)
         if changed := local.check({task.dataset for task in todo}, notify):
             notify(f"planned again, since arrays have changed: {', '.join(changed)}")
@@ -75,7 +81,8 @@ def compute_experiment(
                 "\n".join(["no task fits in memory", *memory_problems(session, too_large, memory)]),
                 f"raise limits.memory_gb in {session.experiment.path}, or take other datasets and learners",
             )
-        if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
+        to_write = todo or completed or before.records.loose or before.records.damaged or plan.reusable
+        if not (to_write or _is_outdated(before, plan)):
             notify(_nothing_to_compute(plan, before, too_large))
             if _config_has_changed(before):
                 command = shell_command(session, "report", "--write")
@@ -88,6 +95,18 @@ def compute_experiment(
         for line in memory_problems(session, too_large, memory):
             say(f"not started: {line}")
     return recorded, plan, local, recorded is not before
+
+
+def _complete_metrics(before: Recorded, notify: Notify) -> list[Record]:
+    """Records with metrics of the protocol that they lacked, from kept test scores."""
+    try:
+        completed, _ = completed_from_scores(before, getattr(before.session.experiment.protocol, "metrics", ()))
+    except ResultsError as error:
+        notify(f"damaged, to be computed again: {error.message}")
+        return []
+    if completed:
+        notify(f"{counted(len(completed), 'record')} completed with metrics of kept test scores")
+    return completed
 
 
 def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) -> tuple[LocalPlan, list[Task]]:

@@ -11,7 +11,7 @@ from typing import Any
 from ..config import Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
 from ..errors import ConfigError
-from ..learners import get_learner, learner_parameters, zero_axes
+from ..learners import get_learner, learner_parameters, refused_parameters, zero_axes
 from ..plan import Column, make_columns
 from ..report.published import list_published
 from ..results.manifest import config_of, read_manifest
@@ -176,6 +176,7 @@ def _load(
         known_published=list_published(),
         zero_axes=zero_axes,
         check_estimator=_check_estimator,
+        refused_parameters=refused_parameters,
         content=content,
         change=change,
     )

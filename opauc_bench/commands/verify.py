@@ -116,6 +116,8 @@ def verify_results(
     if not pairs:
         error = DataError if missing else ResultsError
         hint = "opauc-bench data list" if missing or changed else "opauc-bench verify with another --max-seconds"
+        if any(session.catalogue[name].has_own_data for name in (*missing, *changed)):
+            hint = f"{shell_command(session, 'run')}  # computes on the data as they are now"
         raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), hint)
     n_jobs = min(n_jobs, len(pairs))
     wall = sum(record.timing.wall_seconds for _, record in pairs)

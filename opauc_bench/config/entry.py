@@ -136,6 +136,13 @@ class LearnerEntry(ColumnEntry):
             raise Problems(problems)
         return grid
 
+    @model_validator(mode="after")
+    def _check_values(self, info: ValidationInfo) -> "LearnerEntry":
+        refused = info.context.refused(self.learner, self.params) if info.context else ()
+        if refused:
+            raise Problems(Problem(("params", name) if name else (), message) for name, message in refused)
+        return self
+
 
 class EstimatorEntry(ColumnEntry):
     """One column of the table: a scikit-learn compatible classifier, with transformers in front."""

@@ -270,66 +270,53 @@ class Experiment(Section):
         return report
 
     @model_validator(mode="after")
-    def _check_row_metadata(self, info: ValidationInfo) -> "Experiment":
-        needed = self.protocol.row_metadata
-        found = info.context.row_metadata(self.catalogue) if needed and info.context else {}
+    def _check_together(self, info: ValidationInfo) -> "Experiment":
         problems = [
-            Problem(
-                ("datasets", position),
-                f"this protocol needs '{name}' for each row, and the catalogue's entry of '{dataset}' has none; add "
-                f"'{name}: FILE' to the entry, or an entry with 'base: {dataset}' and that line (docs/datasets.md)",
-            )
-            for position, dataset in enumerate(self.datasets)
-            for name in needed
-            if dataset in found and name not in found[dataset]
+            *self._row_metadata_problems(info),
+            *self._probability_problems(),
+            *figure_problems(self.figures, self.protocol, self.learners, self.grids),
+            *self._axes_problems(info),
         ]
         if problems:
             raise Problems(problems)
         return self
 
-    @model_validator(mode="after")
-    def _check_probabilities(self) -> "Experiment":
+    def _row_metadata_problems(self, info: ValidationInfo) -> Iterator[Problem]:
+        needed = self.protocol.row_metadata
+        known = info.context.names_of_datasets(self.catalogue) if needed and info.context else None
+        entries = known if isinstance(known, Mapping) else {}
+        for position, dataset in enumerate(self.datasets):
+            for name in needed:
+                if dataset in entries and name not in entries[dataset].row_metadata:
+                    message = (
+                        f"this protocol needs '{name}' for each row, and the catalogue's entry of '{dataset}' has none"
+                    )
+                    yield Problem(("datasets", position), f"{message}; {entries[dataset].how_to_add(name)}")
+
+    def _probability_problems(self) -> Iterator[Problem]:
         protocol = getattr(self.protocol, "splits", self.protocol)
         if getattr(protocol, "selects_by_probabilities", False):
             name = getattr(protocol, "select", "")
-            problems = [
-                Problem(("learners", position), f"{entry.name} has no probabilities, and protocol.select is {name}")
-                for position, entry in enumerate(self.learners)
-                if not (isinstance(entry, EstimatorEntry) and entry.has_probabilities)
-            ]
-            if problems:
-                raise Problems(problems)
-        return self
+            for position, entry in enumerate(self.learners):
+                if not (isinstance(entry, EstimatorEntry) and entry.has_probabilities):
+                    message = f"{entry.name} has no probabilities, and protocol.select is {name}"
+                    yield Problem(("learners", position), message)
 
-    @model_validator(mode="after")
-    def _check_figures(self, info: ValidationInfo) -> "Experiment":
-        problems = figure_problems(self.figures, self.protocol, self.learners, self.grids)
-        if problems:
-            raise Problems(problems)
-        return self
-
-    @model_validator(mode="after")
-    def _check_axes(self, info: ValidationInfo) -> "Experiment":
-        problems = []
+    def _axes_problems(self, info: ValidationInfo) -> Iterator[Problem]:
         for position, entry in enumerate(self.learners):
             _, axes = learner_names(info, entry.learner) or ((), ())
             if entry.axes_from is not None:
                 tuner = self.tuner_of(entry)
                 _, of_tuner = (learner_names(info, tuner.learner) if tuner else None) or ((), ())
                 inherited = [axis for axis in axes if axis in of_tuner]
-                problems += self._axes_from_problems(position, entry, tuner, inherited)
+                yield from self._axes_from_problems(position, entry, tuner, inherited)
                 axes = [axis for axis in axes if axis not in inherited]
             if without := self._without_values(entry, axes):
-                problems.append(Problem(("learners", position), _no_values(entry, without)))
+                yield Problem(("learners", position), _no_values(entry, without))
             if isinstance(entry.max_train, dict):
                 unknown = unknown_names(entry.max_train, ("default", *self.datasets), "this experiment has no dataset")
-                problems += [
-                    Problem(("learners", position, "max_train", *below.loc), below.message, below.at_key)
-                    for below in unknown
-                ]
-        if problems:
-            raise Problems(problems)
-        return self
+                for below in unknown:
+                    yield Problem(("learners", position, "max_train", *below.loc), below.message, below.at_key)
 
 
 def _rows(datasets: Collection[str], protocol: Protocol) -> dict[str, str]:

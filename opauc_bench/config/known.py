@@ -16,12 +16,14 @@ __all__ = [
     "KnownDatasets",
     "KnownNames",
     "LearnerParameters",
+    "RefusedParameters",
     "ZeroAxes",
     "absolute",
     "learner_names",
 ]
 
 LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
+RefusedParameters = Callable[[str, Mapping[str, Any]], Collection[tuple[str, str]]]
 ZeroAxes = Callable[[str], Collection[str]]
 CheckEstimator = Callable[..., bool]
 KnownDatasets = Collection[str] | Callable[..., Collection[str]]
@@ -39,6 +41,7 @@ class KnownNames:
     published: Collection[str] | None = None
     zero_axes: ZeroAxes | None = None
     check_estimator: CheckEstimator | None = None
+    refused_parameters: RefusedParameters | None = None
     _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
 
     @property
@@ -57,13 +60,6 @@ class KnownNames:
             return self.datasets(catalogue, self.path)
         return self.datasets(None if catalogue is None else self.folder / catalogue)
 
-    def row_metadata(self, catalogue: str | Mapping[str, Any] | None) -> dict[str, Collection[str]]:
-        """Return the row metadata that each dataset has; empty where that is unknown."""
-        known = self.names_of_datasets(catalogue)
-        if not isinstance(known, Mapping):
-            return {}
-        return {name: entry.row_metadata for name, entry in known.items()}
-
     def learner(self, text: str) -> tuple[list[str], list[str]] | LearnerError | None:
         """Return parameters and grid axes of a learner, or the error of loading it; None where that is unknown."""
         if self.learner_parameters is None:
@@ -79,6 +75,10 @@ class KnownNames:
     def may_be_zero(self, text: str) -> Collection[str]:
         """Return the grid axes of a known learner whose values may be 0."""
         return self.zero_axes(absolute(text, self.folder)) if self.zero_axes else ()
+
+    def refused(self, text: str, params: Mapping[str, Any]) -> Collection[tuple[str, str]]:
+        """Return parameters that a known learner refuses, each with the reason; the name is empty if it is no one's."""
+        return self.refused_parameters(absolute(text, self.folder), params) if self.refused_parameters else ()
 
 
 def absolute(learner: str, folder: Path) -> str:

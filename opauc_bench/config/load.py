@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..yamlio import check_model, read_yaml, suggest
 from .experiment import Experiment
-from .known import CheckEstimator, KnownDatasets, KnownNames, LearnerParameters, ZeroAxes
+from .known import CheckEstimator, KnownDatasets, KnownNames, LearnerParameters, RefusedParameters, ZeroAxes
 
 __all__ = ["find_config", "load_experiment"]
 
@@ -22,6 +22,7 @@ def load_experiment(
     known_published: Collection[str] | None = None,
     zero_axes: ZeroAxes | None = None,
     check_estimator: CheckEstimator | None = None,
+    refused_parameters: RefusedParameters | None = None,
     content: Mapping[str, Any] | None = None,
     change: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> Experiment:
@@ -44,6 +45,8 @@ def load_experiment(
     check_estimator : callable, optional
         Checks the entry of an estimator, given ``estimator``, ``params``, ``pipeline`` and ``grid``; returns
         whether it may have probabilities; raises LearnerError, with the place in the entry as ``loc``.
+    refused_parameters : callable, optional
+        From a known learner and its ``params`` to the parameters whose values it refuses, each with the reason.
     content : mapping, optional
         The result of `Experiment.plain`; then the file is not read and need not exist.
     change : callable, optional
@@ -59,7 +62,15 @@ def load_experiment(
         All mistakes at once, each with ``file:line:column``, the key, what is expected and what was found.
     """
     path = Path(path)
-    known = KnownNames(path, known_datasets, learner_parameters, known_published, zero_axes, check_estimator)
+    known = KnownNames(
+        path,
+        known_datasets,
+        learner_parameters,
+        known_published,
+        zero_axes,
+        check_estimator,
+        refused_parameters,
+    )
     if content is None:
         document = read_yaml(path)
         if change is not None:

@@ -335,6 +335,17 @@ class DatasetEntry(Form):
     _in_experiment: bool = PrivateAttr(default=False)
     _arrays: Any = PrivateAttr(default=None)
 
+    def how_to_add(self, name: str) -> str:
+        """What to do to give the entry row metadata called ``name``."""
+        source = self.source
+        if source is not None and source.memory:
+            return f"pass X as a DataFrame, and name a column of it under source: {{{name}: COLUMN}}"
+        if source is not None and (source.is_table or source.npz):
+            return f"name {'an array' if source.npz else 'a column'} of the file under source: {{{name}: NAME}}"
+        if source is not None and source.svmlight:
+            return f"give the file as 'format: svmlight' and 'files', with '{name}: FILE' (docs/datasets.md)"
+        return f"add '{name}: FILE' to the entry, or an entry with 'base: {self.name}' and that line (docs/datasets.md)"
+
     def _problems(self) -> list[Problem]:
         problems = super()._problems()
         if not self.has_own_data:

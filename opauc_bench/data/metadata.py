@@ -6,6 +6,7 @@
 
 import codecs
 import datetime
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -159,6 +160,8 @@ def _date(text: str, number: int) -> float:
     except ValueError:
         expected = "expected the time to be a number in every line, or a date such as 2024-05-31 or 2024-05-31T10:00"
         raise LineProblem(number, f"{expected} in every line, got {shown(text.encode())}") from None
+    if re.search(r"[.,]\d{6}\d*[1-9]", text):  # fromisoformat drops these digits
+        raise LineProblem(number, f"expected a time in microseconds or a coarser unit, got {shown(text.encode())}")
     return (date if date.tzinfo else date.replace(tzinfo=datetime.UTC)).timestamp()
 
 

@@ -97,8 +97,7 @@ class TextTable:
                 raise DataError(f"{name}: expected a header line within {_LONGEST_ROW:,} bytes, got no line end")
             self._fill()
         self._require_line_ends()
-        blank = len(self._text) - len(self._text.lstrip())
-        self._separator = _separator_of(self._text[blank:].partition(b"\n")[0])
+        self._separator = _separator_of(self._text.lstrip())
         self.header = self._read_header()
 
     def _require_line_ends(self) -> None:
@@ -241,8 +240,9 @@ def _outside_quotes(line: bytes) -> bytes:
     return b"".join(line.split(b'"')[::2])
 
 
-def _separator_of(line: bytes) -> bytes:
-    return max((bytes([code]) for code in _SEPARATORS), key=_outside_quotes(line).count)
+def _separator_of(text: bytes) -> bytes:
+    header = _outside_quotes(text).partition(b"\n")[0]  # a name may have a line end in its quotes
+    return max((bytes([code]) for code in _SEPARATORS), key=header.count)
 
 
 def _rows_for(n_columns: int) -> int:

@@ -9,7 +9,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from .registry import ESTIMATOR, LEARNERS, contested_names, get_learner, learner_names, learner_parameters, zero_axes
+from .registry import (
+    ESTIMATOR,
+    LEARNERS,
+    contested_names,
+    get_learner,
+    learner_names,
+    learner_parameters,
+    refused_parameters,
+    zero_axes,
+)
 
 if TYPE_CHECKING:
     from .base import OnePassLearner
@@ -83,6 +92,7 @@ __all__ = [
     "get_learner",
     "learner_names",
     "learner_parameters",
+    "refused_parameters",
     "zero_axes",
 ]
 

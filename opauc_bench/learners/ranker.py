@@ -73,6 +73,7 @@ class Learner(Estimator):
     version = 1
     grid_axes: tuple[str, ...] = ()
     parameter_constraints: ClassVar[dict[str, Constraint]] = {}
+    axis_constraint: ClassVar[Constraint] = Real()  # of grid axes that have none of their own
     rotation_invariant: ClassVar[bool] = False
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
@@ -184,6 +185,11 @@ class Learner(Estimator):
             return 1
         return next(n_passes for n_passes in range(1, n_settings + 1) if fits(n_passes))
 
+    @classmethod
+    def constraints(cls) -> dict[str, Constraint]:
+        """What each grid axis, and each parameter that declares a constraint, may be."""
+        return dict.fromkeys(cls.grid_axes, cls.axis_constraint) | cls.parameter_constraints
+
     def check_params(self) -> None:
         """Check all parameters; called before any work.
 
@@ -216,7 +222,6 @@ class LinearRanker(Learner):
         Both labels, the positive one last.
     """
 
-    axis_constraint: ClassVar[Constraint] = Real()  # of grid axes that have none of their own
     n_features_in_: int
     coef_: np.ndarray
     intercept_: np.ndarray
@@ -248,12 +253,8 @@ class LinearRanker(Learner):
         """
         raise TypeError(f"{type(self).__name__} has to define fit")
 
-    @classmethod
-    def _constraints(cls) -> dict[str, Constraint]:
-        return dict.fromkeys(cls.grid_axes, cls.axis_constraint) | cls.parameter_constraints
-
     def check_params(self) -> None:
-        for name, constraint in self._constraints().items():
+        for name, constraint in self.constraints().items():
             require(type(self).__name__, name, constraint, getattr(self, name))
 
     def _settings(self, grid: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -268,7 +269,7 @@ class LinearRanker(Learner):
         lengths = {axis: len(values) for axis, values in given.items()}
         if not given or len(set(lengths.values())) != 1 or 0 in lengths.values():
             raise ValueError(f"fit_grid needs one value per setting on each axis; got lengths {lengths}")
-        constraints = self._constraints()
+        constraints = self.constraints()
         for axis, values in given.items():
             for value in values:
                 require(type(self).__name__, axis, constraints[axis], value)

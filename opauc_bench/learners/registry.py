@@ -8,13 +8,16 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import json
 import sys
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import LearnerError, place_of
+from .parameters import require
 
 if TYPE_CHECKING:
     from .ranker import Learner, LinearRanker
@@ -28,6 +31,7 @@ __all__ = [
     "learner_names",
     "learner_parameters",
     "load_file",
+    "refused_parameters",
     "zero_axes",
 ]
 
@@ -168,6 +172,36 @@ def zero_axes(name: str, folder: Path | None = None) -> tuple[str, ...]:
     return tuple(axis for axis in learner.grid_axes if axis in constraints and constraints[axis].accepts(0.0))
 
 
+def refused_parameters(name: str, params: Mapping[str, Any], folder: Path | None = None) -> list[tuple[str, str]]:
+    """Why a learner cannot be used with ``params``: names of parameters, each with a sentence about its value.
+
+    The name is empty where the sentence is about the learner as a whole. Raises as `get_learner`.
+    """
+    class_ = get_learner(name, folder)
+    constraints, refused = class_.constraints(), []
+    for parameter, value in params.items():
+        try:
+            if parameter in constraints:
+                require(class_.__name__, parameter, constraints[parameter], value)
+        except ValueError as error:
+            refused.append((parameter, str(error)))
+    if refused:
+        return refused
+    own = inspect.getfile(class_) if class_.source_hash else None
+    try:
+        learner = class_(**params)  # only stores them
+        learner.check_params()
+        cost = learner.cost(1, 1, 1.0, 1)
+        if not all(isinstance(number, Real) for number in cost):
+            return [("", f"cannot be used: its cost has to be seconds and bytes, got {cost}")]
+    except Exception as error:
+        if not own and not isinstance(error, LearnerError | TypeError | ValueError):
+            raise
+        place = f" ({place_of(error, own)})" if own else ""
+        return [("", f"{f'does not take {dict(params)}' if params else 'cannot be used'}: {error}{place}")]
+    return []
+
+
 def load_file(path: Path):
     """Import a file of the user, once per process and content: an edited file is imported again.
 
@@ -238,6 +272,11 @@ def _validation_error(learner: type[LinearRanker]) -> str:
         return f"has {loose[0]!s} in __init__: scikit-learn needs every parameter by its name"
     if bare := [p.name for p in parameters if p.default is p.empty]:
         return f"needs a default for {', '.join(bare)} in __init__, such as {bare[0]}=0.1"
+    for p in parameters:
+        try:
+            json.dumps(p.default)
+        except TypeError:
+            return f"needs a default for {p.name} that records can store, such as a number or a list; got {p.default!r}"
     axes, names = learner.grid_axes, [p.name for p in parameters]
     if isinstance(axes, str) or not all(isinstance(axis, str) for axis in axes):
         return f"needs a tuple of names as grid_axes, such as ({axes!r},); got {axes!r}"
@@ -248,6 +287,8 @@ def _validation_error(learner: type[LinearRanker]) -> str:
     made = learner()
     if missing := [n for n in names if not hasattr(made, n)]:
         return f"has to keep its parameters under their names: write self.{missing[0]} = {missing[0]} in __init__"
+    if changed := [p.name for p in parameters if getattr(made, p.name) is not p.default]:
+        return f"has to keep its parameters as they are given: write self.{changed[0]} = {changed[0]} in __init__"
     for axis in axes:
         if isinstance(value := getattr(made, axis), str) or not isinstance(value, Real):
             return f"needs a number as default of {axis}, which is tuned; got {value!r}"

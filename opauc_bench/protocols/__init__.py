@@ -53,7 +53,9 @@ PROTOCOLS: tuple[type[Protocol], ...] = (
 )
 
 KINDS = tuple(map(kind_of, PROTOCOLS))
-_SPLITS = union_of([protocol for protocol in PROTOCOLS if issubclass(protocol, SplitProtocol)])
+_SPLIT_PROTOCOLS = [protocol for protocol in PROTOCOLS if issubclass(protocol, SplitProtocol)]
+SPLIT_KINDS = tuple(map(kind_of, _SPLIT_PROTOCOLS))
+_SPLITS = union_of(_SPLIT_PROTOCOLS)
 for _protocol in PROTOCOLS:
     _protocol.model_rebuild(_types_namespace={"Splits": _SPLITS})
 

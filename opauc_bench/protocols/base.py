@@ -199,11 +199,16 @@ def union_of(protocols: Sequence[type[Protocol]]) -> Any:
     return Annotated[Union[branches], Discriminator(branch)]  # noqa: UP007 (made of a tuple)
 
 
+def require_kind(kind: Any, kinds: Sequence[str]) -> None:
+    """Raise ValueError if ``kind`` is none of ``kinds``."""
+    if kind not in kinds:
+        raise ValueError(f"expected {' or '.join(map(repr, kinds))}, got {show(kind)}{suggest(str(kind), kinds)}")
+
+
 def _known_kind(kind: Any) -> Any:
     from . import KINDS
 
-    if kind not in KINDS:
-        raise ValueError(f"expected {' or '.join(map(repr, KINDS))}, got {show(kind)}{suggest(str(kind), KINDS)}")
+    require_kind(kind, KINDS)
     return kind
 
 

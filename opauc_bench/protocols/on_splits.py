@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ..evaluation.splits import Split
-from .base import Cost, Protocol, TrainingCost
+from ..sentences import Problem, Problems
+from .base import Cost, Protocol, TrainingCost, require_kind
 from .context import TaskContext, seed_learner
 from .cross_validation import CrossValidation
 from .splitting import ALL_DIVERGED
@@ -33,6 +34,18 @@ class OnSplits(Protocol):
     splits: "Splits" = Field(  # noqa: F821, UP037
         CrossValidation(), description="Protocol whose sets are used, and by which a setting is selected."
     )
+
+    @field_validator("splits", mode="before")
+    @classmethod
+    def _check_kind(cls, value: Any) -> Any:
+        from . import SPLIT_KINDS
+
+        try:
+            if isinstance(value, Mapping) and "kind" in value:
+                require_kind(value["kind"], SPLIT_KINDS)
+        except ValueError as error:
+            raise Problems([Problem(("kind",), str(error))]) from None
+        return value
 
     @property
     def ddof(self) -> int:
