@@ -90,7 +90,7 @@ _BOUNDS = {
     "string_too_long": "text of at most {max_length} character(s)",
     "string_pattern_mismatch": "text that matches {pattern}",
     "literal_error": "{expected}",
-    "union_tag_invalid": "{expected_tags} as {discriminator}",
+    "union_tag_invalid": "{expected_tags}",
 }
 
 
@@ -123,8 +123,11 @@ def _faults(error: Mapping[str, Any], model: type[BaseModel]) -> list[_Fault]:
         return [_Fault(loc, f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {show(error['input'])}")]
     came = show(error["input"])
     near = ""
+    if kind == "union_tag_invalid":
+        came = repr(context["tag"])
+        expected = expected.replace("', '", "' or '")
+        loc = (*loc, context["discriminator"].strip("'").removesuffix("()"))
     if kind in ("literal_error", "union_tag_invalid"):
-        came = repr(context["tag"]) if "tag" in context else came
         near = suggest(came.strip("'"), re.findall(r"'([^']*)'", expected))
     return [_Fault(loc, f"expected {expected}, got {came}{near}", expected, came)]
 

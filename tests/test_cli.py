@@ -779,6 +779,15 @@ def test_learners_show_keeps_to_the_terminal(name, monkeypatch):
         assert (heading in texts["80"]) == (heading in texts["300"])
 
 
+def test_learners_show_has_the_parameters_of_an_own_learner(command, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    shown = command("learners", "show", "own.py:Mine", cwd=tmp_path).stdout
+    assert shown.startswith("own.py:Mine: Mine has no description.\n\nParameters: eta=0.1\n\nTuned in experiments: eta")
+    (tmp_path / "own.py").write_text(OWN.replace("    grid_axes", '    """Learns."""\n\n    grid_axes'))
+    shown = command("learners", "show", "own.py:Mine", cwd=tmp_path).stdout
+    assert shown.startswith("own.py:Mine: Learns.\n\nParameters: eta=0.1\n")
+
+
 def test_packages_with_names_already_registered_are_reported(command, tmp_path, monkeypatch):
     for package, offers in {"one": "opauc = one:A\nmine = one:B\n", "two": "mine = two:C\n"}.items():
         home = tmp_path / f"{package}-1.0.dist-info"

@@ -253,6 +253,13 @@ def test_a_learner_from_a_file_goes_on(command, desk, tmp_path):
     run(command, tmp_path, desk / "first.svm", "--learner", "own.py:Mine", "--no-tune", "--out", "1.npz")
     run(command, tmp_path, desk / "second.svm", "--continue", "1.npz", "--out", "2.npz")
     np.testing.assert_array_equal(LinearModel.load(tmp_path / "2.npz").weights, whole.weights)
+    # From another folder, the file has to be named; a class of another name is another learner.
+    (tmp_path / "sub").mkdir()
+    again = (command, tmp_path / "sub", desk / "second.svm", "--continue", "../1.npz", "--out", "3.npz")
+    assert "--learner path/to/own.py:Mine" in run(*again, fails=1).stderr
+    run(*again, "--learner", "../own.py:Mine")
+    np.testing.assert_array_equal(LinearModel.load(tmp_path / "sub/3.npz").weights, whole.weights)
+    assert "was trained with --learner own.py:Mine" in run(*again, "--learner", "../own.py:Odd", fails=2).stderr
     # A state with something that is no value: the model is written, and says that it cannot be continued.
     done = run(
         *(command, tmp_path, desk / "first.svm", "--learner", "own.py:Odd", "--no-tune", "--features", 8),

@@ -244,6 +244,7 @@ def test_error_lists_each_attempt_if_all_sources_are_wrong(tmp_path, cache, serv
     ):
         assert part in error.message
     assert "opauc-bench data fetch toy --fresh" in error.hint
+    assert all(f"--mirror {mirror}" in error.hint for mirror in mirrors)
     assert raw_files(sources) == []
     assert not leftovers(sources)
 

@@ -179,6 +179,30 @@ class Single(NoProbabilities):
         return np.hstack([1 - positive, positive])
 
 
+class Reversed(ChangesTest):
+    classes_ = [1, 0]
+
+    def decision_function(self, X):
+        return -X[:, 0]
+
+    def predict_proba(self, X):
+        positive = 1 / (1 + np.exp(-X[:, :1]))
+        return np.hstack([positive, 1 - positive])
+
+
+class ReversedProbabilities(Reversed):
+    @property
+    def decision_function(self):
+        raise AttributeError
+
+
+class NeedsMode(Single):
+    def __init__(self, mode=None):
+        if mode is None:
+            raise ValueError("mode needed")
+        self.mode = mode
+
+
 class Ends(ChangesTest):
     def fit(self, X, y):
         raise SystemExit(3)
@@ -207,6 +231,23 @@ def test_rows_that_an_estimator_changes_are_an_error(rows, tmp_path):
     models = EstimatorLearner(f"{tmp_path}/bad.py:Single").fit_grid(X, y, {})
     scores, probabilities = predict(X, np.arange(len(y)), models, lambda n: None, probabilities=True)
     assert (scores.dtype, probabilities.dtype) == (np.float64, np.float32)
+
+
+def test_scores_and_probabilities_are_of_the_positive_class_wherever_it_is(rows, tmp_path):
+    X, y = rows
+    (tmp_path / "bad.py").write_text(BAD)
+    probabilities = 1 / (1 + np.exp(-X[:, 0]))
+    for name, scores in (("Reversed", X[:, 0]), ("ReversedProbabilities", probabilities)):
+        models = EstimatorLearner(f"{tmp_path}/bad.py:{name}").fit_grid(X, y, {})
+        np.testing.assert_allclose(models.scores(X)[:, 0], scores, rtol=1e-12)
+        np.testing.assert_allclose(models.probabilities(X)[:, 0], probabilities, rtol=1e-12)
+
+
+def test_a_class_that_needs_a_parameter_is_taken_with_it(tmp_path):
+    (tmp_path / "bad.py").write_text(BAD)
+    assert check_estimator_entry(f"{tmp_path}/bad.py:NeedsMode", {"mode": "x"}, [], {})
+    with pytest.raises(EstimatorError, match="ValueError: mode needed"):
+        check_estimator_entry(f"{tmp_path}/bad.py:NeedsMode", {}, [], {})
 
 
 def test_plan_outlives_estimators_that_end_their_process(command, tmp_path):

@@ -154,34 +154,11 @@ def test_added_metrics_are_those_of_a_run_that_asks_for_them(kept, command, tmp_
     assert command("verify", "added", "--sample", "4", cwd=tmp_path).returncode == 0
     assert "4 of 4 agree" in command("verify", "e.yaml", "--out", "added", "--sample", "4", cwd=tmp_path).stdout
     assert "Average precision" in command("report", "added", cwd=tmp_path).stdout
-
-
-def test_run_computes_a_new_metric_from_kept_scores(kept, command, tmp_path):
-    shutil.copytree(kept / "results", tmp_path / "results")
+    # A table with a metric that the records lack: the tasks are computed again, with the same ids.
     (tmp_path / "e.yaml").write_text(EXPERIMENT % ", metrics: [partial_auc@0.3]")
-    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "4 records completed with metrics of kept test scores" in done.stderr
-    assert "to compute, up to" not in done.stderr
-    assert "Partial AUC" in done.stdout
-    assert "Partial AUC" in (tmp_path / "results/table.md").read_text()
-    from_scores = [record.metrics for record in records_of(tmp_path / "results")]
-    done = command("run", "e.yaml", "--out", "results", "--fresh", cwd=tmp_path)
-    assert "4 of 4 tasks to compute" in done.stderr
-    assert [record.metrics for record in records_of(tmp_path / "results")] == from_scores
-    # Without its scores, or with damaged ones, a task is computed again.
-    (tmp_path / "e.yaml").write_text(EXPERIMENT % ", metrics: [average_precision]")
-    first, second = sorted((tmp_path / "results/scores").iterdir())[:2]
-    first.unlink()
-    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
-    assert "3 records completed with metrics of kept test scores" in done.stderr
-    assert "1 of 4 tasks to compute" in done.stderr
-    (tmp_path / "e.yaml").write_text(EXPERIMENT % ", metrics: [partial_auc@0.2]")
-    second.write_bytes(second.read_bytes()[:100])
-    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
-    assert f"{second.name} is damaged" in done.stderr
-    assert done.returncode == 0, done.stderr
-    assert all("partial_auc@0.2" in record.metrics for record in records_of(tmp_path / "results"))
+    again = command("run", "e.yaml", "--out", "added", cwd=tmp_path)
+    assert "4 of 4 tasks to compute" in again.stderr
+    assert record_of(tmp_path / "added", column="uni_log", fold=1).metrics.keys() == {"auc", "partial_auc@0.3"}
 
 
 def test_records_from_before_scores_were_kept_are_named(kept, command, tmp_path):
@@ -215,6 +192,8 @@ def test_damaged_scores_are_an_error(kept, command, tmp_path):
         "expected rows, y and scores of one length, got rows": {"rows": arrays["rows"], "y": arrays["y"]},
         "expected rows, y and scores of one length": arrays | {"scores": arrays["scores"][:-3]},
         "their AUC is": arrays | {"scores": arrays["scores"][::-1]},
+        "their AUC is nan": arrays | {"scores": np.full_like(arrays["scores"], np.nan)},
+        "AUC needs rows of two classes": arrays | {"y": np.ones_like(arrays["y"])},
         "": None,
     }
     for message, found in changed.items():
@@ -225,6 +204,14 @@ def test_damaged_scores_are_an_error(kept, command, tmp_path):
         done = command("metrics", "results", "--add", "brier", cwd=tmp_path)
         assert done.returncode == 1
         assert f"{path.name} is damaged: {message}" in done.stderr
+
+
+def test_metrics_of_an_experiment_that_was_not_run_are_an_error(command, tmp_path):
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % "")
+    done = command("metrics", "e.yaml", "--add", "brier", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "results/e: no records" in done.stderr
+    assert not (tmp_path / "results/e/manifest.json").exists()
 
 
 def test_a_metric_of_some_records_is_no_result_yet(kept, command, tmp_path):

@@ -675,3 +675,25 @@ def test_reasons_for_datasets_of_an_experiment_are_given(tmp_path, monkeypatch, 
         opauc_bench.run(experiment | {"datasets": ["first"]}, out="results/else")
     assert raised.value.hint == ""
     assert "under 'source' of the entry in the experiment; the same" in raised.value.message
+
+
+def test_the_positive_class_of_an_entry_and_of_its_base(tmp_path):
+    (tmp_path / "d.csv").write_text("a,y\n" + "1,yes\n2,yes\n3,no\n" * 20)
+    source = "source: {csv: d.csv, label: y"
+    entries = {
+        "under_source": f"{{{source}, positive: 'yes'}}}}",
+        "beside": f"{{{source}}}, positive: 'yes'}}",
+        "other": f"{{base: beside, {source}, positive: 'no'}}}}",
+        "beside_again": "{base: under_source, positive: 'no'}",
+        "largest": "{base: under_source, largest_class: true}",
+        "alternative": "{base: beside, alternatives: [{source: {csv: d.csv, label: y}, positive: 'yes'}]}",
+    }
+    text = "datasets:\n" + "".join(f"  {name}: {entry}\n" for name, entry in entries.items())
+    (tmp_path / "own.yaml").write_text(text)
+    catalogue = load_catalogue(tmp_path / "own.yaml")
+    found = {name: prepare(catalogue[name], Sources(tmp_path / "cache")).manifest["n_positive"] for name in entries}
+    expected = {"under_source": 40, "beside": 40, "other": 20, "beside_again": 20, "largest": 40, "alternative": 40}
+    assert found == expected
+    (tmp_path / "own.yaml").write_text(f"datasets: {{both: {{{source}, positive: 'no'}}, positive: 'yes'}}}}\n")
+    with pytest.raises(ConfigError, match=r"source\.positive: 'positive' is given here and beside 'source'"):
+        load_catalogue(tmp_path / "own.yaml")

@@ -129,6 +129,24 @@ def test_files_of_metadata_may_be_compressed_mirrored_and_belong_to_scikit_learn
     np.testing.assert_array_equal(plain.X, data.X)
 
 
+def test_entries_of_one_base_keep_their_own_metadata(make, tmp_path):
+    make()
+    parts = {"one": "train\n" * 4 + "test\n", "two": "train\n" * 2 + "test\n" * 3}
+    for name, text in parts.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "parts.txt").write_text(text)
+    entries = "".join(f"  {name}: {{base: toy, split: {name}/parts.txt}}\n" for name in parts)
+    (tmp_path / "own.yaml").write_text(ENTRY + entries)
+    catalogue, sources = load_catalogue(tmp_path / "own.yaml"), Sources(tmp_path / "cache", offline=True)
+    first = {name: prepare(catalogue[name], sources) for name in parts}
+    assert [[PARTS[part] for part in first[name].split] for name in parts] == [text.split() for text in parts.values()]
+    said = []
+    again = {name: prepare(catalogue[name], sources, said.append) for name in parts}
+    assert [again[name].fingerprint for name in parts] == [first[name].fingerprint for name in parts]
+    assert said == []
+    assert all(check.ok for name in parts for check in verify(catalogue[name], sources))
+
+
 @pytest.mark.parametrize(
     ("line", "content", "problem"),
     [

@@ -212,6 +212,34 @@ def test_computed_record_replaces_a_failure(command, shards, tmp_path):
     assert (result.status, result.metrics) == ("ok", record.metrics)
 
 
+def test_advice_in_the_folder_of_a_share_is_about_the_share(command, desk, tmp_path):
+    shutil.copy(desk / "shared.yaml", tmp_path)
+    folder = shutil.copytree(desk / "results/shared.shard-1-of-3", tmp_path / "results/shared.shard-1-of-3")
+    record = records_of(folder)[0]
+    edit(folder, record, {"outcome.n_test": 1})
+    done = command("status", folder, cwd=tmp_path)
+    assert "opauc-bench run shared.yaml --shard 1/3 computes damaged records again" in " ".join(done.stdout.split())
+    again = command("run", "shared.yaml", "--shard", "1/3", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert "1 of 6 tasks to compute" in again.stderr
+    assert read_manifest(folder).shard == "1/3"
+
+
+def test_merge_takes_metrics_and_scores_along(command, tmp_path):
+    text = TEXT.replace("protocol: {", "protocol: {keep_scores: true, ")
+    (tmp_path / "first.yaml").write_text(text)
+    assert command("run", "first.yaml", "--offline", "--jobs", 1, cwd=tmp_path).returncode == 0
+    (tmp_path / "second.yaml").write_text(text + "reuse: [first]\n")
+    assert command("run", "second.yaml", "--shard", "1/1", "--offline", "--jobs", 1, cwd=tmp_path).returncode == 0
+    share = tmp_path / "results/second.shard-1-of-1"
+    assert command("merge", "second.yaml", share, cwd=tmp_path).returncode == 0
+    scores = {path.name: path.read_bytes() for path in (tmp_path / "results/second/scores").iterdir()}
+    assert scores == {path.name: path.read_bytes() for path in (tmp_path / "results/first/scores").iterdir()}
+    # Metrics that were added to the records of a share later come with them.
+    assert command("metrics", share, "--add", "average_precision", cwd=tmp_path).returncode == 0
+    assert command("merge", "second.yaml", share, cwd=tmp_path).returncode == 0
+    assert all("average_precision" in record.metrics for record in records_of(tmp_path / "results/second"))
+
+
 # ---------------------------------------------------------------------- records of other folders, and pack
 
 

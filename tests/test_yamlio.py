@@ -382,7 +382,7 @@ def test_valid_file_gives_model(write):
         ("mixed: [{width: x}]", "1:17: mixed[0].width: expected a whole number, got 'x'"),
         (
             "pet: {kind: bird}",
-            "1:6: pet: expected 'cat', 'dog' as 'kind', got 'bird'",
+            "1:13: pet.kind: expected 'cat' or 'dog', got 'bird'",
         ),
         ("pet: {lives: 3}", "1:6: pet: the key 'kind' is required and missing"),
         ("pet: {kind: cat, bark: 3}", "1:18: pet.bark: unknown key; allowed: kind, lives"),

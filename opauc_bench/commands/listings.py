@@ -150,7 +150,7 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
     for entry in find_entries(names, extra):
         checks = verify(entry, sources)
         if names and not checks:
-            lines.append(f"{entry.name}: nothing in the cache; {entry.fetch_command}")
+            lines.append(f"{entry.name}: nothing in the cache; {entry.fetch_command(sources)}")
         for check in checks:
             lines.append(f"{'ok  ' if check.ok else 'BAD '} {entry.name} {check.item}: {check.detail}")
             lines += [] if check.ok else [f"     try: {check.hint}"]
@@ -213,8 +213,10 @@ def describe_learner(name: str) -> str:
     """One learner: its description, its parameters and their meaning."""
     learner = get_learner(name)
     _, axes = learner_parameters(name)
-    text = inspect.getdoc(learner) or f"{learner.__name__} has no description."
+    text = inspect.cleandoc(learner.__doc__) if learner.__doc__ else f"{learner.__name__} has no description."
     about, _, rest = text.partition("\nAttributes\n")
+    if "\nParameters\n" not in about:
+        about = f"{about.strip()}\n\nParameters: {str(inspect.signature(learner))[1:-1]}"
     tuned = f"Tuned in experiments: {', '.join(axes)}"
     parts = [f"{name}: {about.strip()}", tuned, *_section(rest, "Notes"), *_section(rest, "References")]
     return "\n".join(_fitted("\n\n".join(parts).splitlines()))

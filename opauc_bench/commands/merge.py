@@ -71,6 +71,7 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     tasks = Recorded(session, own.manifest.model_copy(update={"datasets": datasets}), Records()).tasks
     by_id = {task.id: task for task in tasks if task.id is not None}
     kept: dict[str, tuple[Record, Path]] = {}
+    homes: dict[str, Store] = {}  # of the test scores, which may be in a folder that records are taken from
     for folder in (session.folder, *folders):
         others = own if folder == session.folder else Recorded.read(replace(session, folder=folder))
         others.require_intact()
@@ -84,6 +85,8 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
         for id, record in others.records.items():
             if id in by_id:
                 _keep(kept, by_id[id], record, folder)
+                if kept[id][1] == folder:
+                    homes[id] = others.store_of(record)
     orphaned = [record for record in own.records.own() if record.id not in by_id]
     copied = [record for record, folder in kept.values() if folder != session.folder]
     manifest = compose_manifest(
@@ -99,8 +102,8 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     write_manifest(session.folder, manifest)
     store = Store(session.folder)
     store.pack(copied)
-    for record, folder in kept.values():
-        store.copy_scores(Store(folder), record.id)
+    for record in copied:
+        store.copy_scores(homes[record.id], record.id)
     records = Records({id: record for id, (record, _) in kept.items()}, reused=own.records.reused)
     recorded = Recorded(session, manifest, records)
     missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]
@@ -137,13 +140,17 @@ def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, fold
     """Keep a record unless there is one of the same task already; a number replaces a failure."""
     if task.id not in kept or (not kept[task.id][0].ok and record.ok):
         kept[task.id] = (record, folder)
-    elif record.ok and not _same_numbers(record, kept[task.id][0]):
+    elif record.ok:
         other, place = kept[task.id]
-        values = [f"{each.metrics['auc']!r} in " if "auc" in each.metrics else "" for each in (other, record)]
-        raise ResultsError(
-            f"two records of {task.label} differ: {values[0]}{place} and {values[1]}{folder}",
-            f"opauc-bench verify {place} and {folder}; nothing was merged",
-        )
+        if not _same_numbers(record, other):
+            values = [f"{each.metrics['auc']!r} in " if "auc" in each.metrics else "" for each in (other, record)]
+            raise ResultsError(
+                f"two records of {task.label} differ: {values[0]}{place} and {values[1]}{folder}",
+                f"opauc-bench verify {place} and {folder}; nothing was merged",
+            )
+        if not record.metrics.keys() <= other.metrics.keys():  # some were added later
+            outcome = other.outcome.model_copy(update={"metrics": {**record.metrics, **other.metrics}})
+            kept[task.id] = (other.model_copy(update={"outcome": outcome}), folder)
 
 
 def _same_numbers(one: Record, other: Record) -> bool:

@@ -15,7 +15,7 @@ from .reports import print_report, write_report_files
 from .session import Session, shell_command
 from .terminal import counted, say, wrapped
 
-__all__ = ["add_metrics", "completed_from_scores", "list_metrics"]
+__all__ = ["add_metrics", "list_metrics"]
 
 _SAME_AUC = 1e-9  # sums of the same numbers may differ in their last bits from processor to processor
 
@@ -75,7 +75,28 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     with store.locked():
         recorded = Recorded.read(session)
         recorded.require_intact()
-        changed, without = completed_from_scores(recorded, wanted)
+        if not any(True for _ in recorded.pairs):
+            raise ResultsError(f"{session.folder}: no records", shell_command(session, "run"))
+        changed, without = [], []
+        for task, record in recorded.pairs:
+            missing = [name for name in wanted if name not in record.metrics]
+            if record.ok and missing:
+                home = recorded.store_of(record)
+                kept = home.read_scores(record.id)
+                if kept is None:
+                    without.append(task.label)
+                    continue
+                try:
+                    auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
+                except (TypeError, ValueError) as error:
+                    raise home.damaged_scores(record.id, str(error)) from None
+                if not abs(auc - record.metrics["auc"]) <= _SAME_AUC:  # which NaN is not either
+                    raise home.damaged_scores(
+                        record.id, f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}"
+                    )
+                if home.folder != store.folder:
+                    store.copy_scores(home, record.id)
+                changed.append(_with_metrics(record, missing, kept))
         if without and not changed:
             raise ResultsError(
                 f"{session.folder}: no test scores of {without[0]}{_more(without)}",
@@ -96,31 +117,6 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     if without:
         say(wrapped(f"{counted(len(without), 'record')} without test scores: {without[0]}{_more(without)}"))
     return 1 if without else 0
-
-
-def completed_from_scores(recorded: Recorded, names: Sequence[str]) -> tuple[list[Record], list[str]]:
-    """Records with the metrics that they lacked, from kept test scores; and the labels of tasks without scores.
-
-    Scores that another folder keeps are copied. ResultsError if a file of scores is damaged.
-    """
-    protocol, store = recorded.session.experiment.protocol, Store(recorded.session.folder)
-    completed, without = [], []
-    for task, record in recorded.pairs:
-        missing = [name for name in names if name not in record.metrics]
-        if not (record.ok and missing):
-            continue
-        home = recorded.store_of(record)
-        kept = home.read_scores(record.id)
-        if kept is None:
-            without.append(task.label)
-            continue
-        auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
-        if abs(auc - record.metrics["auc"]) > _SAME_AUC:
-            raise home.damaged_scores(record.id, f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}")
-        if home.folder != store.folder:
-            store.copy_scores(home, record.id)
-        completed.append(_with_metrics(record, missing, kept))
-    return completed, without
 
 
 def _with_metrics(record: Record, names: Sequence[str], kept) -> Record:

@@ -9,10 +9,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from ..errors import ConfigError, DataError, OpaucBenchError, ResultsError
+from ..errors import ConfigError, DataError, OpaucBenchError
 from ..results.manifest import DatasetFacts, Manifest, find_manifest, write_manifest
-from ..results.record import Record
 from ..results.reuse import absent_folders, join_references, references_to
 from ..results.store import Records, Store
 from ..runner.engines import Engine
@@ -21,9 +21,8 @@ from ..runner.limits import available_memory, exceeds_memory
 from ..runner.worker import WorkerConfig
 from ..task import Task
 from .busy import what_else_runs
-from .local_data import LocalData, Notify
+from .local_data import LocalData
 from .manifests import compose_manifest
-from .metrics import completed_from_scores
 from .planning import LocalPlan, fold_problems, kept_notes, left_out_cases, memory_problems, plan_locally
 from .progress import Estimate, Progress, duration
 from .recorded import Recorded
@@ -63,10 +62,6 @@ def compute_experiment(
         before = Recorded.read(session)
         for name in session.datasets or session.experiment.datasets:
             local.prepare(name, notify)
-        completed = [] if fresh else _complete_metrics(before, notify)
-        if completed:
-            store.pack(completed)
-            before = Recorded.read(session)
         plan, todo = _due(before, local, fresh, retry_failed)
         if changed := local.check({task.dataset for task in todo}, notify):
             notify(f"planned again, since arrays have changed: {', '.join(changed)}")
@@ -81,8 +76,7 @@ def compute_experiment(
                 "\n".join(["no task fits in memory", *memory_problems(session, too_large, memory)]),
                 f"raise limits.memory_gb in {session.experiment.path}, or take other datasets and learners",
             )
-        to_write = todo or completed or before.records.loose or before.records.damaged or plan.reusable
-        if not (to_write or _is_outdated(before, plan)):
+        if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
             notify(_nothing_to_compute(plan, before, too_large))
             if _config_has_changed(before):
                 command = shell_command(session, "report", "--write")
@@ -95,18 +89,6 @@ def compute_experiment(
         for line in memory_problems(session, too_large, memory):
             say(f"not started: {line}")
     return recorded, plan, local, recorded is not before
-
-
-def _complete_metrics(before: Recorded, notify: Notify) -> list[Record]:
-    """Records with metrics of the protocol that they lacked, from kept test scores."""
-    try:
-        completed, _ = completed_from_scores(before, getattr(before.session.experiment.protocol, "metrics", ()))
-    except ResultsError as error:
-        notify(f"damaged, to be computed again: {error.message}")
-        return []
-    if completed:
-        notify(f"{counted(len(completed), 'record')} completed with metrics of kept test scores")
-    return completed
 
 
 def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) -> tuple[LocalPlan, list[Task]]:
@@ -183,7 +165,8 @@ def _compute_and_write(
     if executor is not None:
         executor.connect()  # before any record is removed
     manifest = _manifest(before, local, plan, todo, memory, test)
-    write_manifest(session.folder, manifest)
+    if todo:  # otherwise last: references to other folders without tables would look like a finished run
+        write_manifest(session.folder, manifest)
     store = Store(session.folder)
     # Other tasks keep the inner folds of an interrupted run.
     store.discard(todo if fresh else [task for task in todo if task.id in records])
@@ -195,9 +178,12 @@ def _compute_and_write(
     records.reused |= plan.reusable.reused
     if executor is not None:
         _compute(before, local, todo, executor, engine.n_jobs, estimate, quiet)
-    recorded = Recorded(session, find_manifest(session.folder) or manifest, records)
+    written = find_manifest(session.folder) if todo else None  # with the environments of the workers
+    recorded = Recorded(session, written or manifest, records)
     recorded.records.damaged.clear()
     write_report_files(recorded, session.folder, test)
+    if not todo:
+        write_manifest(session.folder, manifest)
     store.remove_partials(recorded.tasks)
     store.pack()
     return recorded
@@ -310,14 +296,26 @@ def _compute(
                 progress.done(task, record)
         except KeyboardInterrupt:
             _stop(executor, config)
-            # With these two, the next run would compute finished tasks again.
-            again = [argument for argument in sys.argv[1:] if argument not in ("--fresh", "--retry-failed")]
-            progress.say("interrupted; finished tasks are saved. To continue:")
-            progress.say(f"  {shlex.join(['opauc-bench', *again])}")
+            for line in _how_to_continue(session):
+                progress.say(line)
             raise
         except BaseException:
             _stop(executor, config)
             raise
+
+
+def _how_to_continue(session: Session) -> list[str]:
+    said = "interrupted; finished tasks are saved"
+    if Path(sys.argv[0]).stem not in ("opauc-bench", "__main__"):  # `opauc_bench.run` from a script
+        return [f"{said}: the same call continues"]
+    # With these two, the next run would compute finished tasks again.
+    again = [argument for argument in sys.argv[1:] if argument not in ("--fresh", "--retry-failed")]
+    lines = [f"{said}. To continue:", f"  {shlex.join(['opauc-bench', *again])}"]
+    if "--fresh" in sys.argv and session.reuse:
+        lines.append(
+            "That takes what the folders under reuse have; with --fresh, all tasks are computed from the start."
+        )
+    return lines
 
 
 def _stop(executor: Executor, config: WorkerConfig) -> None:

@@ -16,7 +16,7 @@ from ..plan import Column, make_columns
 from ..report.published import list_published
 from ..results.manifest import config_of, read_manifest
 from ..yamlio import suggest
-from .shards import Shard
+from .shards import Shard, parse_shard
 
 __all__ = ["Session", "shell_command"]
 
@@ -100,7 +100,8 @@ class Session:
             command = f"opauc-bench COMMAND path/to/{manifest.config} --out {shlex.quote(str(folder))}"
             hint = f"{command}  # paths are relative to the config, which is not here"
             raise ConfigError(error.message, hint) from None
-        return cls._opened(experiment, folder, sources, datasets, learners)
+        shard = parse_shard(manifest.shard) if manifest.shard else None
+        return cls._opened(experiment, folder, sources, datasets, learners, shard)
 
     @classmethod
     def _opened(
@@ -135,9 +136,10 @@ class Session:
 
 def shell_command(session: Session, name: str, *options: str) -> str:
     """The command line of a command on this experiment and its folder."""
-    usual = _usual_folder(session.experiment, session.shard)
+    usual = _usual_folder(session.experiment, session.shard if name == "run" else None)
     place = () if session.folder == usual else ("--out", str(session.folder))
-    return shlex.join(["opauc-bench", name, str(session.experiment.path), *place, *options])
+    shard = ("--shard", str(session.shard)) if session.shard and name == "run" else ()
+    return shlex.join(["opauc-bench", name, str(session.experiment.path), *place, *shard, *options])
 
 
 def _restricted(names: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[str, ...]:

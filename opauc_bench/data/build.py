@@ -178,10 +178,10 @@ def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sour
     except DataUnavailable:
         raise
     except DataError as error:
-        raise _with_places(entry, raw, error) from None
+        raise _with_places(entry, raw, sources, error) from None
 
 
-def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> DataError:
+def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, error: DataError) -> DataError:
     """Add the files and a hint to an error."""
     in_own_file = any(error.message.startswith(f"{copy.origin}:") for copy in raw)
     if isinstance(error, ZeroIndexError):
@@ -202,7 +202,7 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], error: DataError) -> D
     elif in_own_file or (raw and all(copy.origin for copy in raw)):
         hint = f"correct the file, or the entry in {entry.catalogue}; the same command reads changed files again"
     else:
-        hint = f"{entry.fetch_command}  # or correct the catalogue, if that is wrong"
+        hint = f"{entry.fetch_command(sources)}  # or correct the catalogue, if that is wrong"
     places = [f"{copy.place}" if copy.origin else f"{copy.place} (from {copy.source})" for copy in raw]
     # A message with a line already names the file.
     if in_own_file:

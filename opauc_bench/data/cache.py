@@ -59,8 +59,8 @@ class LocalFile:
 
     @property
     def folder(self) -> Path:
-        """The dataset's folder of downloaded files; entries that use files of their base share that of the base."""
-        return self.sources.cache / self.entry.home / "raw"
+        """The folder of the downloaded file; entries that use files of their base share that of the base."""
+        return self.sources.cache / self.entry.home_of(self.file) / "raw"
 
     @property
     def limit(self) -> int:

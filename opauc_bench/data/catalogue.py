@@ -103,6 +103,9 @@ def _share_folders(entries: dict[str, DatasetEntry], others: dict[str, DatasetEn
             common = [(file, of_base[file.name]) for file in entry.data_files if file.name in of_base]
             if not entry.data_files or (common and all(_may_be_same(*pair) for pair in common)):
                 entry._home = base.name
+                shared = [file for form in base.forms for file in form.all_files]
+                own = (set(form.all_files) - set(form.data_files) - set(shared) for form in entry.forms)
+                entry._own_files = frozenset().union(*own)
 
 
 def _may_be_same(file: FileSpec, other: FileSpec) -> bool:
@@ -140,7 +143,7 @@ def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path
 
 def _derived(name: str, known: dict[str, Any]) -> Any:
     """Return an entry with the settings of its base."""
-    entry = known[name]
+    entry = _with_rule(name, known[name])
     base = entry.get("base") if isinstance(entry, dict) else None
     if not isinstance(base, str):
         return entry
@@ -155,27 +158,48 @@ def _derived(name: str, known: dict[str, Any]) -> Any:
         own |= {*RULES, "n_positive", "alternatives"}
     if "files" in entry or "format" in entry:
         own |= {"n_positive", "alternatives", *ROW_METADATA}
-    return {key: value for key, value in known[base].items() if key not in own} | entry
+    return {key: value for key, value in _with_rule(base, known[base]).items() if key not in own} | entry
+
+
+def _with_rule(name: str, entry: Any) -> Any:
+    """Return an entry with ``positive`` of its source beside the source, where the other rules are."""
+    source = entry.get("source") if isinstance(entry, dict) else None
+    if not isinstance(source, dict) or "positive" not in source:
+        return entry
+    if "positive" in entry:
+        place = ("datasets", name, "source", "positive")
+        raise Problems([Problem(place, "'positive' is given here and beside 'source'; keep one of them")])
+    rest = {key: value for key, value in source.items() if key != "positive"}
+    return entry | {"source": rest, "positive": source["positive"]}
 
 
 def _completed(name: str, entry: Any, folder: Path) -> Any:
-    """Return an entry with a ``source`` as the model takes it: lists in place of single values, addresses for paths."""
-    source = entry.get("source") if isinstance(entry, dict) else None
-    if not isinstance(source, dict):
+    """Return an entry with the values that one with a ``source`` may leave out."""
+    if not isinstance(entry, dict):
         return entry
-    source, entry = dict(source), dict(entry)
-    entry = {"title": name, **({"scaling": "minmax"} if "sklearn" in source else {"range": None}), **entry}
-    if "positive" in source:
-        entry.setdefault("positive", source.pop("positive"))
-    if isinstance(entry.get("positive"), str | int | float):
-        entry["positive"] = [entry["positive"]]
+    entry = dict(entry)
+    if isinstance(source := entry.get("source"), dict):
+        entry = {"title": name, **({"scaling": "minmax"} if "sklearn" in source else {"range": None}), **entry}
+    if isinstance(others := entry.get("alternatives"), list):
+        entry["alternatives"] = [_with_lists(form, folder) for form in others]
+    return _with_lists(entry, folder)
+
+
+def _with_lists(form: Any, folder: Path) -> Any:
+    """Return a form with a ``source`` as the model takes it: lists in place of single values, addresses for paths."""
+    source = form.get("source") if isinstance(form, dict) else None
+    if not isinstance(source, dict):
+        return form
+    source, form = dict(source), dict(form)
+    if isinstance(form.get("positive"), str | int | float):
+        form["positive"] = [form["positive"]]
     for key in (*FILE_SOURCES, "drop", "categorical"):
         if isinstance(source.get(key), str):
             source[key] = [source[key]]
     for key in FILE_SOURCES:
         if isinstance(source.get(key), list):
             source[key] = [_address(path, folder) for path in source[key]]
-    return entry | {"source": source}
+    return form | {"source": source}
 
 
 def _placed(entry: Any, folder: Path) -> Any:

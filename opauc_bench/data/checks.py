@@ -82,7 +82,7 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
         try:
             checks.append(Check(item, True, check()))
         except DataError as error:
-            checks.append(Check(item, False, error.message, entry.fetch_command))
+            checks.append(Check(item, False, error.message, entry.fetch_command(sources)))
     return checks
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from ..yamlio import Problem, Problems
 from .content import SUFFIXES
+from .sources import Sources
 
 __all__ = [
     "FILE_SOURCES",
@@ -332,6 +333,7 @@ class DatasetEntry(Form):
 
     _file: Path | None = PrivateAttr(default=None)
     _home: str | None = PrivateAttr(default=None)
+    _own_files: frozenset[FileSpec] = PrivateAttr(default=frozenset())
     _in_experiment: bool = PrivateAttr(default=False)
     _arrays: Any = PrivateAttr(default=None)
 
@@ -371,6 +373,10 @@ class DatasetEntry(Form):
         """The dataset in whose folder the files are kept: its own name, or that of the base whose files it uses."""
         return self._home or self.name
 
+    def home_of(self, file: FileSpec) -> str:
+        """The dataset in whose folder of the cache a file is kept; that of the base, but for row metadata of its own."""
+        return self.name if file in self._own_files else self.home
+
     @property
     def width(self) -> int | None:
         """Number of features of the finished data, if it is known."""
@@ -394,15 +400,15 @@ class DatasetEntry(Form):
     def _is_without_file(self) -> bool:
         return self._in_experiment and not os.path.isfile(str(self._file))
 
-    @property
-    def fetch_command(self) -> str:
-        """The command that fetches and prepares the dataset again."""
+    def fetch_command(self, sources: Sources) -> str:
+        """The command that fetches and prepares the dataset again, from the same mirrors."""
         if self._is_without_file:
             return "opauc_bench.run(...)"
         if self._in_experiment:
             return shlex.join(["opauc-bench", "run", str(self._file)])
         place = () if self._file is None else ("--catalogue", str(self._file))
-        return shlex.join(["opauc-bench", "data", "fetch", self.name, "--fresh", *place])
+        mirrors = [word for mirror in sources.named_mirrors for word in ("--mirror", mirror)]
+        return shlex.join(["opauc-bench", "data", "fetch", self.name, "--fresh", *place, *mirrors])
 
     @property
     def forms(self) -> tuple[Form, ...]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import DataError, DataUnavailable
-from .cache import LocalFile, RawFile, part_file, stamp_of
+from .cache import LocalFile, RawFile, local_files, part_file, stamp_of
 from .content import DAMAGED, SUFFIXES, suffix_of
 from .download import Missing, clear_downloads, download
 from .entry import DatasetEntry, Form
@@ -35,14 +35,16 @@ def fetch_form(entry: DatasetEntry, form: Form, sources: Sources, notify: Notify
 
     DataUnavailable if no source has a file, DataError if no source has the expected content; both list all attempts.
     """
-    folder = sources.cache / entry.home / "raw"
-    folder.mkdir(parents=True, exist_ok=True)
-    for leftover in folder.glob(".part-*"):  # of a killed process, since this one holds the lock
-        leftover.unlink()
+    folders = {file.folder for file in local_files(entry, form, sources)}
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        for leftover in folder.glob(".part-*"):  # of a killed process, since this one holds the lock
+            leftover.unlink()
     with contextlib.ExitStack() as archives:
         kept: dict[str, Path] = {}
         fetched = [_Fetch(entry, file, sources, notify, archives, kept).fetch(fresh) for file in form.all_files]
-    clear_downloads(folder)
+    for folder in folders:
+        clear_downloads(folder)
     return fetched
 
 
@@ -175,12 +177,13 @@ class _Fetch(LocalFile):
             attempts.append("no official address is known")
         asked = "".join(f"\n  - {attempt}" for attempt in attempts)
         if found_wrong:
-            hint = f"{entry.fetch_command}  # after correcting the source that is wrong"
+            hint = f"{entry.fetch_command(self.sources)}  # after correcting the source that is wrong"
             return DataError(f"{entry.name}: {file.name}: no source has the expected content{asked}", hint)
         if file.urls and not any(map(is_remote, file.urls)):
             hint = f"put the file there, or correct its address in {entry.catalogue}"
         else:
-            hint = f"put the file at <folder>/{entry.home}/{file.name} (or .xz, .bz2, .gz) and pass --mirror <folder>"
+            place = f"<folder>/{entry.home}/{file.name}"
+            hint = f"put the file at {place} (or .xz, .bz2, .gz) and pass --mirror <folder>"
             hint = f"run without --offline, or {hint}" if self.sources.offline else hint
         return DataUnavailable(f"{entry.name}: {file.name}: unavailable{asked}", hint)
 

@@ -93,7 +93,7 @@ def format_of(file: str, head: bytes = b"") -> Format:
     """The format of a file, by its first bytes and by its name; svmlight if neither says anything."""
     if head.startswith(b"PAR1"):
         return "parquet"
-    if head.startswith(b"ARROW1"):
+    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file, or a stream
         return "arrow"
     name = Path(file).name.lower()
     for suffix in _COMPRESSED:

@@ -46,7 +46,7 @@ class Sources:
         ConfigError
             A mirror is an address with another scheme than http, https and file.
         """
-        found = [*mirrors, *_MIRRORS.findall(os.environ.get("OPAUC_BENCH_MIRROR", ""))]
+        found = [*mirrors, *_mirrors_of_environment()]
         for mirror in found:
             scheme = re.match(r"(\w+)://", mirror)
             if scheme and scheme[1].lower() not in ("http", "https", "file"):
@@ -54,6 +54,15 @@ class Sources:
         cache = os.environ.get("OPAUC_BENCH_CACHE")
         folder = Path(cache).expanduser().absolute() if cache else _default_cache()
         return cls(folder, tuple(dict.fromkeys(found)), offline)
+
+    @property
+    def named_mirrors(self) -> list[str]:
+        """Mirrors that are not in ``OPAUC_BENCH_MIRROR``: those of the command line."""
+        return [mirror for mirror in self.mirrors if mirror not in _mirrors_of_environment()]
+
+
+def _mirrors_of_environment() -> list[str]:
+    return _MIRRORS.findall(os.environ.get("OPAUC_BENCH_MIRROR", ""))
 
 
 def _default_cache() -> Path:

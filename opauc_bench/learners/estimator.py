@@ -84,7 +84,7 @@ class FittedEstimators:
         if not all(hasattr(estimator, "predict_proba") for estimator in self._estimators if estimator is not None):
             return None
         try:
-            return self._columns(X, lambda estimator, rows: estimator.predict_proba(rows)[:, 1], dtype=None)
+            return self._columns(X, _probabilities_of, dtype=None)
         except (NotImplementedError, AttributeError):
             return None
 
@@ -396,8 +396,8 @@ def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params
     made = {name: _value(value, (*place_of_params, name)) for name, value in params.items()}
     try:
         known = class_().get_params(deep=False)
-    except (TypeError, AttributeError):
-        known = made  # parameters without a default: the constructor has the last word
+    except Exception:
+        known = made  # it cannot be made without parameters: the constructor has the last word
     if not hasattr(class_, "get_params"):
         raise EstimatorError(f"{address} is no scikit-learn estimator: it has no get_params", loc=place)
     for name in made:
@@ -570,5 +570,16 @@ def _starts_warm(model: Any, params: Mapping[str, Any]) -> bool:
 
 def _scores_of(estimator: Any, X: Any) -> np.ndarray:
     if hasattr(estimator, "decision_function"):
-        return estimator.decision_function(X)
-    return estimator.predict_proba(X)[:, 1]
+        scores = estimator.decision_function(X)
+        return -np.asarray(scores) if _position_of_positive(estimator) == 0 else scores
+    return _probabilities_of(estimator, X)
+
+
+def _probabilities_of(estimator: Any, X: Any) -> np.ndarray:
+    return estimator.predict_proba(X)[:, _position_of_positive(estimator)]
+
+
+def _position_of_positive(estimator: Any) -> int:
+    """Where the label 1 is among an estimator's two classes, which only scikit-learn's own ones always sort."""
+    classes = getattr(estimator, "classes_", None)
+    return 0 if classes is not None and len(classes) == 2 and classes[0] == 1 and classes[1] != 1 else 1

@@ -211,7 +211,10 @@ def load_file(path: Path):
         If there is no such file, or importing it fails.
     """
     if not path.is_file():
-        raise LearnerError(f"no file {path}", "write a learner as path/to/file.py:Class, relative to the config")
+        raise LearnerError(
+            f"no file {path}",
+            "write a learner as path/to/file.py:Class, relative to the config, or to this folder on the command line",
+        )
     # The same file under the same name in every process, so that its estimators can be pickled.
     hashed = hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:8]
     module_name = f"opauc_bench_learner_{path.stem}_{hashed}"

@@ -53,11 +53,9 @@ PROTOCOLS: tuple[type[Protocol], ...] = (
 )
 
 KINDS = tuple(map(kind_of, PROTOCOLS))
-_SPLIT_PROTOCOLS = [protocol for protocol in PROTOCOLS if issubclass(protocol, SplitProtocol)]
-SPLIT_KINDS = tuple(map(kind_of, _SPLIT_PROTOCOLS))
-_SPLITS = union_of(_SPLIT_PROTOCOLS)
+_SPLITS = union_of([protocol for protocol in PROTOCOLS if issubclass(protocol, SplitProtocol)], nearest=False)
 for _protocol in PROTOCOLS:
     _protocol.model_rebuild(_types_namespace={"Splits": _SPLITS})
 
-AnyProtocol = union_of(PROTOCOLS)
+AnyProtocol = union_of(PROTOCOLS, nearest=True)
 AnyOutcome = Annotated[Union[tuple(protocol.outcome for protocol in PROTOCOLS)], Field(discriminator="kind")]  # noqa: UP007

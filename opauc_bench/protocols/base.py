@@ -186,29 +186,30 @@ def kind_of(protocol: type[Protocol]) -> str:
     return protocol.model_fields["kind"].default
 
 
-def union_of(protocols: Sequence[type[Protocol]]) -> Any:
-    """The union of some kinds, discriminated by ``kind``; for a misspelt kind, the nearest one reports the mistake."""
+def union_of(protocols: Sequence[type[Protocol]], *, nearest: bool) -> Any:
+    """The union of some kinds, discriminated by ``kind``.
+
+    With ``nearest``, which is for all kinds, the one that a misspelt kind is nearest to reports it with its other
+    mistakes.
+    """
     kinds = [kind_of(protocol) for protocol in protocols]
 
-    def branch(document: Any) -> str:
-        kind = document.get("kind", kinds[0]) if isinstance(document, Mapping) else getattr(document, "kind", kinds[0])
-        near = difflib.get_close_matches(kind, kinds, n=1) if isinstance(kind, str) else []
+    def kind(document: Any) -> str:
+        found = document.get("kind", kinds[0]) if isinstance(document, Mapping) else getattr(document, "kind", kinds[0])
+        if not nearest:
+            return str(found)
+        near = difflib.get_close_matches(found, kinds, n=1) if isinstance(found, str) else []
         return near[0] if near else kinds[0]
 
     branches = tuple(Annotated[protocol, Tag(kind)] for protocol, kind in zip(protocols, kinds))
-    return Annotated[Union[branches], Discriminator(branch)]  # noqa: UP007 (made of a tuple)
-
-
-def require_kind(kind: Any, kinds: Sequence[str]) -> None:
-    """Raise ValueError if ``kind`` is none of ``kinds``."""
-    if kind not in kinds:
-        raise ValueError(f"expected {' or '.join(map(repr, kinds))}, got {show(kind)}{suggest(str(kind), kinds)}")
+    return Annotated[Union[branches], Discriminator(kind)]  # noqa: UP007 (made of a tuple)
 
 
 def _known_kind(kind: Any) -> Any:
     from . import KINDS
 
-    require_kind(kind, KINDS)
+    if kind not in KINDS:
+        raise ValueError(f"expected {' or '.join(map(repr, KINDS))}, got {show(kind)}{suggest(str(kind), KINDS)}")
     return kind
 
 

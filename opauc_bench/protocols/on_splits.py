@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from ..evaluation.splits import Split
-from ..sentences import Problem, Problems
-from .base import Cost, Protocol, TrainingCost, require_kind
+from .base import Cost, Protocol, TrainingCost
 from .context import TaskContext, seed_learner
 from .cross_validation import CrossValidation
 from .splitting import ALL_DIVERGED
@@ -34,18 +33,6 @@ class OnSplits(Protocol):
     splits: "Splits" = Field(  # noqa: F821, UP037
         CrossValidation(), description="Protocol whose sets are used, and by which a setting is selected."
     )
-
-    @field_validator("splits", mode="before")
-    @classmethod
-    def _check_kind(cls, value: Any) -> Any:
-        from . import SPLIT_KINDS
-
-        try:
-            if isinstance(value, Mapping) and "kind" in value:
-                require_kind(value["kind"], SPLIT_KINDS)
-        except ValueError as error:
-            raise Problems([Problem(("kind",), str(error))]) from None
-        return value
 
     @property
     def ddof(self) -> int:

@@ -27,7 +27,7 @@ def shown_label(label: Label) -> str:
     """A label as a person would write it."""
     if isinstance(label, str):
         return label
-    return str(int(label)) if float(label).is_integer() else f"{label:.17g}"
+    return str(int(label)) if float(label).is_integer() else repr(float(label))
 
 
 def unit_length(X: sparse.csr_matrix) -> sparse.csr_matrix:

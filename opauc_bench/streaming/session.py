@@ -68,11 +68,16 @@ def load_session(file: Path, what: Training) -> Session:
     model = LinearModel.load(file, with_state=True)
     if model.state is None:
         raise DataError(
-            f"{file}: this model has no state to go on from: it was trained with --small",
-            "train it again without --small",
+            f"{file}: this model has no state to go on from: it was trained with --small, or by a learner whose state "
+            "cannot be stored",
+            "train it again without --small; where that cannot help, train has a note on the learner",
         )
     try:
         options = {name: model.state["options"][name] for name in _KEPT}
+        if what.learner is not None and _is_moved(what.learner, options["learner"]):
+            for entrant in model.state["pass"]["entrants"]:
+                entrant["candidate"]["name"] = what.learner
+            options["learner"] = what.learner
         _require_agreement(file, what, model, options)
         session = Session(model, TunedModel.restored(model.state["pass"]), options)
     except (KeyError, TypeError, ValueError, MemoryError) as error:
@@ -81,12 +86,23 @@ def load_session(file: Path, what: Training) -> Session:
             f"({error})",
             "train a new model",
         ) from None
+    except LearnerError as error:
+        if not _is_moved(model.learner, model.learner):
+            raise
+        place = f"--learner path/to/{Path(model.learner).name}"
+        raise LearnerError(f"{file}: {error.message}", f"{place}  # if the file of the learner is elsewhere") from None
     if session.pass_.is_over:
         raise LearnerError(
             f"{file}: {model.learner} has laid out its pass for {options['n_rows']:,} rows, which have all come",
             "train a new model, with --rows N for the rows of all files",
         )
     return session
+
+
+def _is_moved(typed: str, stored: str | None) -> bool:
+    """Whether both are the same class of a file of the same name, which may be in another folder now."""
+    (file, _, class_), (of_model, _, its_class) = typed.rpartition(":"), (stored or "").rpartition(":")
+    return of_model.endswith(".py") and (Path(file).name, class_) == (Path(of_model).name, its_class)
 
 
 def _require_agreement(file: Path, what: Training, model: LinearModel, options: dict[str, Any]) -> None:

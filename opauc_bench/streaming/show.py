@@ -85,7 +85,7 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
         f"weights   {model.about_weights}",
         *([] if model.schema is None else [f"columns   {Schema.from_dict(model.schema).described()}"]),
         f"scaling   {'each row divided by its length' if model.unit_length else 'none'}",
-        f"continue  {'with train --continue' if model.state else 'not possible: trained with --small'}",
+        f"continue  {'with train --continue' if model.state else 'not possible: the file has no state for it'}",
     ]
     return lines
 
