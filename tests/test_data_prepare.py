@@ -360,7 +360,7 @@ def test_verify_detects_flipped_bit(sources, tmp_path, content, changes, array):
     (bad,) = [check for check in verify(entry, sources) if not check.ok]
     assert bad.item == "arrays"
     assert dataset.fingerprint in bad.detail
-    assert bad.hint == "opauc-bench data fetch toy --fresh"
+    assert bad.hint == f"opauc-bench data fetch toy --fresh --mirror {sources.mirrors[0]}"
 
 
 @pytest.mark.parametrize(

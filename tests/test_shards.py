@@ -152,7 +152,8 @@ def merge_is_refused(command, place, *arguments):
 
 
 def test_folder_without_results_is_not_merged(command, shards, tmp_path):
-    assert "it has no manifest.json" in merge_is_refused(command, tmp_path, "shared.yaml", shards[0], "nowhere")
+    assert "there is no such folder" in merge_is_refused(command, tmp_path, "shared.yaml", shards[0], "nowhere")
+    assert "it has no manifest.json" in merge_is_refused(command, tmp_path, "shared.yaml", shards[0], tmp_path)
 
 
 def test_records_of_another_experiment_are_not_merged(command, shards, tmp_path):
@@ -217,7 +218,7 @@ def test_advice_in_the_folder_of_a_share_is_about_the_share(command, desk, tmp_p
     folder = shutil.copytree(desk / "results/shared.shard-1-of-3", tmp_path / "results/shared.shard-1-of-3")
     record = records_of(folder)[0]
     edit(folder, record, {"outcome.n_test": 1})
-    done = command("status", folder, cwd=tmp_path)
+    done = command("status", "results/shared.shard-1-of-3", cwd=tmp_path)
     assert "opauc-bench run shared.yaml --shard 1/3 computes damaged records again" in " ".join(done.stdout.split())
     again = command("run", "shared.yaml", "--shard", "1/3", "--offline", "--jobs", 1, cwd=tmp_path)
     assert "1 of 6 tasks to compute" in again.stderr

@@ -374,7 +374,7 @@ class DatasetEntry(Form):
         return self._home or self.name
 
     def home_of(self, file: FileSpec) -> str:
-        """The dataset in whose folder of the cache a file is kept; that of the base, but for row metadata of its own."""
+        """The dataset in whose folder of the cache a file is: `home`, except for row metadata of the entry alone."""
         return self.name if file in self._own_files else self.home
 
     @property
