@@ -124,7 +124,7 @@ def drop(*path):
         ("cv", drop("timing"), "timing: this key is required and missing"),
         ("cv", put("timing", "wall_seconds", value=-1), "timing.wall_seconds: expected at least 0, got -1"),
         ("cv", put("timing", "finished", value="today"), "timing.finished: expected text that matches"),
-        ("cv", put("outcome", "kind", value="cw"), "outcome: expected 'cv', 'holdout'"),
+        ("cv", put("outcome", "kind", value="cw"), "outcome.kind: expected 'cv' or 'holdout'"),
         ("cv", put("outcome", "metrics", "auc", value=1.5), r"expected a number in \[0, 1\] for metrics.auc, got 1.5"),
         ("cv", put("outcome", "metrics", "auc", value="x"), "outcome.metrics.auc: expected a number, got 'x'"),
         ("cv", put("outcome", "metrics", "auc", value=True), "outcome.metrics.auc: expected a number, got true"),
