@@ -123,7 +123,7 @@ def _faults(error: Mapping[str, Any], model: type[BaseModel]) -> list[_Fault]:
         return [_Fault(loc, f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {show(error['input'])}")]
     came = show(error["input"])
     near = ""
-    if kind == "union_tag_invalid":
+    if kind == "union_tag_invalid":  # reported at the key that decides, which a function has as its name
         came = repr(context["tag"])
         expected = expected.replace("', '", "' or '")
         loc = (*loc, context["discriminator"].strip("'").removesuffix("()"))

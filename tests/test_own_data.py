@@ -402,6 +402,21 @@ def test_columns_of_metrics_are_there_without_a_number(here, counting):
     assert results["auc"].isna().all()
 
 
+def test_after_ctrl_c_the_same_call_continues(here, monkeypatch, capsys):
+    from opauc_bench.runner.execute import LocalExecutor
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    X, y = load_wine(return_X_y=True)
+    monkeypatch.setattr(LocalExecutor, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        opauc_bench.run(EXPERIMENT, data={"mine": (X, y == 0)}, out="r")
+    said = capsys.readouterr().err
+    assert "interrupted; finished tasks are saved: the same call continues" in said
+    assert "opauc-bench" not in said
+
+
 def test_labels_in_an_array_of_objects(here, counting):
     X, y = load_wine(return_X_y=True)
     results = opauc_bench.run(EXPERIMENT, data={"mine": (X, (y == 0).astype(object))}, out="r")

@@ -267,6 +267,20 @@ def test_reused_records_are_referred_to_and_not_copied(reusing):
     assert (reusing / "folds.csv").read_text().count(",uni_log,uni_log,") == 8
 
 
+def test_reused_records_without_tables_are_no_finished_run(command, desk, tmp_path):
+    shutil.copytree(desk / "whole", tmp_path / "results/shared")
+    (tmp_path / "again.yaml").write_text(TEXT + "reuse: [shared]\n")
+    (tmp_path / "results/again/table.md").mkdir(parents=True)
+    done = command("run", "again.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode != 0
+    (tmp_path / "results/again/table.md").rmdir()
+    done = command("run", "again.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results/again/folds.csv").read_bytes() == (desk / "whole/folds.csv").read_bytes()
+    assert (tmp_path / "results/again/table.md").is_file()
+    assert command("verify", "results/again", "--sample", 0, cwd=tmp_path).returncode == 0
+
+
 def test_self_contained_folder_needs_no_other_folder(command, reusing, tmp_path):
     tables = {name: (reusing / name).read_bytes() for name in NUMBERS}
     done = command("pack", reusing, "--self-contained", cwd=tmp_path)

@@ -75,7 +75,7 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     with store.locked():
         recorded = Recorded.read(session)
         recorded.require_intact()
-        if not any(True for _ in recorded.pairs):
+        if next(iter(recorded.pairs), None) is None:
             raise ResultsError(f"{session.folder}: no records", shell_command(session, "run"))
         changed, without = [], []
         for task, record in recorded.pairs:

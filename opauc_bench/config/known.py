@@ -77,7 +77,7 @@ class KnownNames:
         return self.zero_axes(absolute(text, self.folder)) if self.zero_axes else ()
 
     def refused(self, text: str, params: Mapping[str, Any]) -> Collection[tuple[str, str]]:
-        """Return parameters that a known learner refuses, each with the reason; the name is empty if it is no one's."""
+        """Return parameters that a known learner refuses, with reasons; one without a name is the learner's own."""
         return self.refused_parameters(absolute(text, self.folder), params) if self.refused_parameters else ()
 
 

@@ -87,7 +87,7 @@ def load_session(file: Path, what: Training) -> Session:
             "train a new model",
         ) from None
     except LearnerError as error:
-        if not _is_moved(model.learner, model.learner):
+        if not _is_from_file(model.learner):
             raise
         place = f"--learner path/to/{Path(model.learner).name}"
         raise LearnerError(f"{file}: {error.message}", f"{place}  # if the file of the learner is elsewhere") from None
@@ -102,7 +102,11 @@ def load_session(file: Path, what: Training) -> Session:
 def _is_moved(typed: str, stored: str | None) -> bool:
     """Whether both are the same class of a file of the same name, which may be in another folder now."""
     (file, _, class_), (of_model, _, its_class) = typed.rpartition(":"), (stored or "").rpartition(":")
-    return of_model.endswith(".py") and (Path(file).name, class_) == (Path(of_model).name, its_class)
+    return _is_from_file(stored or "") and (Path(file).name, class_) == (Path(of_model).name, its_class)
+
+
+def _is_from_file(learner: str) -> bool:
+    return learner.rpartition(":")[0].endswith(".py")
 
 
 def _require_agreement(file: Path, what: Training, model: LinearModel, options: dict[str, Any]) -> None:
