@@ -34,7 +34,11 @@ from opauc_bench.report.text import auc_text
 from opauc_bench.results.manifest import read_manifest
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-TABLES = sorted({path.parent for path in (*RESULTS.glob("table*/manifest.json"), *RESULTS.glob("*/report.html"))})
+WITH_PAGES = {path.parent for path in (*RESULTS.glob("table*/manifest.json"), *RESULTS.glob("*/report.html"))}
+TABLES = [
+    pytest.param(folder, marks=() if folder.name == "table2" else pytest.mark.large, id=folder.name)
+    for folder in sorted(WITH_PAGES)
+]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -646,7 +650,7 @@ def test_a_table_in_which_nothing_is_complete():
     assert [cell.words for cell in cells(page, page.one("table", class_="results"), "a")] == ["… 1/2", "N/A1"]
 
 
-@pytest.mark.parametrize("folder", TABLES, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", TABLES)
 def test_committed_results_have_a_page(folder, command, tmp_path):
     """Read where they are: some refer to records of others beside them."""
     assert command("report", folder, "--html", "--to", tmp_path, cwd=tmp_path).returncode == 0
