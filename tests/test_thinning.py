@@ -81,6 +81,8 @@ def test_a_run_thins_training_sets_only_and_leaves_out_what_has_too_few(command,
     assert "Left out: breast_cancer @ 2%, since 2% are 2 positive training rows, fewer than 4." in " ".join(
         again.split()
     )
+    other = command("plan", "e.yaml", "--out", "results", "--dataset", "digits", cwd=tmp_path).stdout
+    assert "Left out" not in other
     assert planned.returncode == 0
     assert command("verify", "results", "--sample", "3", cwd=tmp_path).returncode == 0
 

@@ -191,12 +191,14 @@ def fold_problems(session: Session, local: LocalData, names: Iterable[str]) -> l
 
 
 def left_out_cases(recorded: Recorded, local: LocalData) -> list[str]:
-    """Sentences on the datasets that have no tasks under some case of the protocol."""
-    shapes = shapes_of(recorded.session, {**recorded.manifest.datasets, **local.facts()})
+    """Sentences on the selected datasets that have no tasks under some case of the protocol."""
+    session = recorded.session
+    shapes = shapes_of(session, {**recorded.manifest.datasets, **local.facts()})
     return [
         f"Left out: {dataset}{end}, since {reason}."
         for dataset, shape in shapes.items()
-        for end, protocol in recorded.session.experiment.protocol.cases()
+        if not session.datasets or dataset in session.datasets
+        for end, protocol in session.experiment.protocol.cases()
         if (reason := is_left_out(protocol, shape))
     ]
 

@@ -39,7 +39,7 @@ __all__ = ["EstimatorError", "EstimatorLearner", "FittedEstimators", "check_esti
 # What a fit may raise because a number overflowed: the setting has diverged.
 _OVERFLOWS = (DivergenceError, FloatingPointError, OverflowError, np.linalg.LinAlgError)
 _FIRST_MEASUREMENT = 500  # rows
-_LONG_ENOUGH = 0.05  # seconds: what does not depend on the number of rows takes less
+_LONG_ENOUGH = 0.2  # seconds: what does not depend on the number of rows takes less
 _TOO_LONG = 10.0  # seconds
 _OWN_PACKAGE = __name__.partition(".")[0]
 
@@ -197,7 +197,7 @@ class EstimatorLearner(Learner):
     ) -> Iterator[dict[int, tuple[float, float]]]:
         """Measure fits of a dataset's rows, whose times `cost` extrapolates by a power of the number of rows.
 
-        Of 500 rows, and then of four times as many, until a fit takes .05 s or has all rows, but of two numbers of rows
+        Of 500 rows, and then of four times as many, until a fit takes .2 s or has all rows, but of two numbers of rows
         at least. Of a grid, the first and the last setting are measured. What the estimator raises is left to the run.
 
         Parameters
@@ -236,7 +236,10 @@ class EstimatorLearner(Learner):
             n_rows *= 4
             exponent = 1.0
             if len(times) > 1:
-                exponent = min(3.0, max(1.0, math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])))
+                # Over three sizes where there are, since between two a cache that is full looks like a higher power.
+                before = max(-3, -len(times))
+                exponent = math.log(times[-1] / times[before]) / math.log(sizes[-1] / sizes[before])
+                exponent = min(3.0, max(1.0, exponent))
             yield {X.shape[1]: (times[-1] / sizes[-1] ** exponent, exponent)}
 
     def fit_grid(
