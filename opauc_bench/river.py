@@ -155,7 +155,7 @@ class FTRLAUC(_Ranker):
 
     References
     ----------
-    B. Zhou, Y. Ying, S. Skiena: Online AUC optimization for sparse high-dimensional datasets. ICDM 2020, Algorithm 1.
+    B. Zhou, Y. Ying, S. Skiena: Online AUC optimization for high-dimensional sparse datasets. ICDM 2020, Algorithm 1.
 
     Examples
     --------

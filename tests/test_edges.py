@@ -148,3 +148,13 @@ def test_files_and_the_page_have_the_footnote(edged, command, tmp_path):
         assert f"uni_log: {NOTE}" in text, name
         assert text.count("squared loss: selected") == 0
     assert "in 2 of 3 folds (wine)" in (folder / "table.tex").read_text()
+
+
+def test_latex_of_some_rows_has_their_edges_only(edged, command):
+    def printed(rows):
+        done = command("report", "results/small", "--latex", "-", "--rows", rows, cwd=edged)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "in 2 of 3 folds (wine)" in printed("digits,wine")
+    assert "selected at the edge" not in printed("digits")

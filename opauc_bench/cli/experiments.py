@@ -41,7 +41,7 @@ def run(
     offline: Offline = False,
     test: Test = None,
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Compute share i of n of the tasks, such as 2/8; see merge.")
+        str | None, typer.Option(metavar="I/N", help="Compute shard i of n of the tasks, such as 2/8; see merge.")
     ] = None,
     backend: Annotated[str, typer.Option(help="Engine: loky (processes of this machine) or dask.")] = "loky",
     scheduler: Annotated[
@@ -113,7 +113,8 @@ def report(
     ] = False,
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Write it into another folder.")] = None,
     html: Annotated[
-        bool, typer.Option("--html", help="With --write: also one page with table, grids, ranks, times, every fold.")
+        bool,
+        typer.Option("--html", help="With --write or --to: also one page with table, grids, ranks, times, every fold."),
     ] = False,
     latex: Annotated[
         str | None,

@@ -18,8 +18,10 @@ def _parameter(*names: str, help: str) -> Any:
     ]
 
 
-Eta = _parameter("--eta", help="Step size of any learner: the gamma of ftrl_*, the xi of spam_* and solam.")
-Lam = _parameter("--lam", "--lambda", help="Regularisation of opauc.")
+Eta = _parameter(
+    "--eta", help="Step size: also the gamma of ftrl_* and the xi of spam_* and solam. Not of rda_l1 and spauc."
+)
+Lam = _parameter("--lam", "--lambda", help="Regularisation of opauc, opauc_* and ada_oam.")
 Gamma = _parameter("--gamma", help="Step size of ftrl_*; divisor of the step of rda_l1.")
 L1 = _parameter("--l1", help="Coefficient of the l1 norm of the weights.")
 L2 = _parameter("--l2", help="Coefficient of half their squared l2 norm.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..report.write import write_report
 from ..results.frame import folds_text
 from ..results.manifest import find_manifest, write_manifest
 from ..results.store import Store
+from .edges import edge_notes
 from .figures import NO_MATPLOTLIB, figures_of, write_figures
 from .manifests import rendered_test
 from .page import PAGE, page_text
@@ -76,6 +78,9 @@ def write_latex(session: Session, file: str, options: dict[str, Any], test: str 
     recorded = Recorded.read(session)
     recorded.require_intact()
     table, _ = build_report(recorded, test)
+    if style.rows:
+        keys = [column.key for column in table.columns]
+        table = replace(table, edges=edge_notes(recorded.edges, style.rows, keys, table.runs))
     text = paper_table(table, **style.model_dump())
     if file == "-":
         print(text, end="")

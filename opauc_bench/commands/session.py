@@ -36,7 +36,7 @@ class Session:
     datasets, learners : tuple of str
         Those selected on the command line; empty for all.
     shard : Shard or None
-        The share of the tasks that is computed here; None for all.
+        The part of the tasks that is computed here; None for all.
     """
 
     experiment: Experiment

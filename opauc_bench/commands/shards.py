@@ -1,6 +1,6 @@
-"""One experiment on several machines without a common disk: each computes one share of the tasks.
+"""One experiment on several machines without a common disk: each computes one shard of the tasks.
 
-The share of a task follows from its place in the experiment file alone, not from costs or finished tasks, so that all
+The shard of a task follows from its place in the experiment file alone, not from costs or finished tasks, so that all
 machines agree on it.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["Shard", "parse_shard"]
 
 @dataclass(frozen=True)
 class Shard:
-    """The ``index``-th of ``count`` shares, counted from 1."""
+    """The ``index``-th of ``count`` shards, counted from 1."""
 
     index: int
     count: int
@@ -33,7 +33,7 @@ class Shard:
         return f".shard-{self.index}-of-{self.count}"
 
     def select(self, tasks: Iterable[Task], experiment: Experiment) -> list[Task]:
-        """Return the tasks of this share, in the order given."""
+        """Return the tasks of this shard, in the order given."""
         places = list(experiment.protocol.repetitions())
         place = {key: number for number, key in enumerate(places)}
         cells = [(dataset, column) for dataset in experiment.datasets for column in experiment.columns]

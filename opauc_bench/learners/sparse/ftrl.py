@@ -180,7 +180,7 @@ class FTRLAUC(_FTRL):
 
     References
     ----------
-    B. Zhou, Y. Ying, S. Skiena: Online AUC optimization for sparse high-dimensional datasets. ICDM 2020, Algorithm 1.
+    B. Zhou, Y. Ying, S. Skiena: Online AUC optimization for high-dimensional sparse datasets. ICDM 2020, Algorithm 1.
     """
 
     parameter_constraints: ClassVar = _FTRL.parameter_constraints | {"lazy": Boolean()}
