@@ -110,13 +110,13 @@ def test_scores_are_those_of_scikit_learn(rows):
 def test_settings_that_start_from_the_one_before_reach_the_same_optimum(rows):
     X, y = rows
     grid = {"C": np.array([1e-3, 1.0, 100.0, 0.1])}
-    learner = EstimatorLearner(LOGISTIC, {"tol": 1e-10, "max_iter": 10000}, axes=["C"])
+    learner = EstimatorLearner(LOGISTIC, {"tol": 1e-10, "max_iter": 10000}, axes=grid)
     scores = learner.fit_grid(X, y, grid).scores(X)
     for position, C in enumerate(grid["C"]):
         alone = LogisticRegression(C=C, tol=1e-10, max_iter=10000).fit(X, y)
         np.testing.assert_allclose(scores[:, position], alone.decision_function(X), rtol=1e-4, atol=1e-5)
     # Each setting keeps its own model, and those of estimators that do not start warm are exact.
-    learner = EstimatorLearner(LOGISTIC, {"solver": "liblinear"}, axes=["C"], random_state=0)
+    learner = EstimatorLearner(LOGISTIC, {"solver": "liblinear"}, axes=grid, random_state=0)
     scores = learner.fit_grid(X, y, grid).scores(X)
     for position in range(4):
         alone = learner.fit_grid(X, y, {"C": grid["C"][position : position + 1]})
@@ -127,8 +127,8 @@ def test_warm_starts_where_a_step_changes_the_number_of_features(rows):
     """Where a step in front gives another number of features, the weights before cannot be taken over."""
     X, y = rows
     step = "sklearn.feature_selection.SelectKBest"
-    learner = EstimatorLearner(LOGISTIC, {"tol": 1e-10}, [step], axes=["C", "selectkbest__k"])
     grid = {"C": np.repeat([0.1, 1.0, 10.0], 2), "selectkbest__k": np.tile([2.0, 5.0], 3)}
+    learner = EstimatorLearner(LOGISTIC, {"tol": 1e-10}, [step], axes=grid)
     seen = []
     scores = learner.fit_grid(X, y, grid, on_chunk=seen.append).scores(X)
     assert seen == [1, 2, 3, 4, 5, 6]
@@ -293,18 +293,18 @@ def test_a_class_that_no_installed_package_has_is_identified_by_its_file(tmp_pat
 
 def test_whole_numbers_are_integers_unless_the_default_is_a_float(rows):
     X, y = rows
-    models = EstimatorLearner(BOOSTING, {"max_iter": 2}, axes=["max_leaf_nodes", "learning_rate"]).fit_grid(
-        X, y, {"max_leaf_nodes": np.array([3.0, 7.0]), "learning_rate": np.array([1.0, 1.0])}
-    )
+    grid = {"max_leaf_nodes": np.array([3.0, 7.0]), "learning_rate": np.array([1.0, 1.0])}
+    models = EstimatorLearner(BOOSTING, {"max_iter": 2}, axes=grid).fit_grid(X, y, grid)
     params = [model.get_params() for model in models._estimators]
     assert [(p["max_leaf_nodes"], type(p["max_leaf_nodes"])) for p in params] == [(3, int), (7, int)]
     assert {type(p["learning_rate"]) for p in params} == {float}
     forest = "sklearn.ensemble.RandomForestClassifier"
-    models = EstimatorLearner(forest, {"n_estimators": 2}, axes=["max_features"]).fit_grid(
-        X, y, {"max_features": np.array([0.5, 1.0])}
-    )
-    assert [model.max_features for model in models._estimators] == [0.5, 1.0]
-    assert type(models._estimators[1].max_features) is float  # one feature would be the integer
+    grid = {"max_features": np.array([0.5, 1.0])}
+    learner = EstimatorLearner(forest, {"n_estimators": 2}, axes=grid)
+    for along in grid["max_features"], grid["max_features"][1:]:  # the search, and the training of the selected setting
+        models = learner.fit_grid(X, y, {"max_features": along})
+        assert [model.max_features for model in models._estimators] == along.tolist()
+        assert type(models._estimators[-1].max_features) is float  # one feature would be the integer
 
 
 def test_unset_seeds_come_from_the_fold_and_threads_are_limited_to_one(rows):
@@ -330,8 +330,8 @@ def test_unset_seeds_come_from_the_fold_and_threads_are_limited_to_one(rows):
 
 def test_setting_that_overflows_is_not_selected(rows, own):
     X, y = rows
-    learner = EstimatorLearner(f"{own}:Centroids", axes=["scale"])
     grid = {"scale": np.array([1.0, 1000.0, 3.0])}
+    learner = EstimatorLearner(f"{own}:Centroids", axes=grid)
     counts = []
     models = learner.fit_grid(X, y, grid, on_chunk=counts.append)
     assert counts == [1, 2, 3]
@@ -339,6 +339,11 @@ def test_setting_that_overflows_is_not_selected(rows, own):
     aucs = fit_and_score(learner, X, y, grid, np.arange(120), np.arange(120, 180))
     assert np.isnan(aucs).tolist() == [False, True, False]
     assert aucs[0] == aucs[2]
+    # scikit-learn raises a ValueError where weights overflow.
+    network = {"solver": "sgd", "max_iter": 5, "hidden_layer_sizes": [3]}
+    grid = {"learning_rate_init": np.array([0.01, 1e100])}
+    learner = EstimatorLearner("sklearn.neural_network.MLPClassifier", network, axes=grid, random_state=0)
+    assert learner.fit_grid(X, y, grid).finite().tolist() == [True, False]
 
 
 def test_one_class_and_missing_convergence_are_reported(rows):
@@ -368,6 +373,7 @@ def test_sparse_rows_stay_sparse_unless_they_are_made_dense(rows):
     )
     assert 0 < logistic.fit_grid(csr, y, {}).sparse_ratio()[0] <= 1
     assert np.isnan(dense.fit_grid(csr, y, {}).sparse_ratio()[0])
+    assert EstimatorLearner("sklearn.svm.SVC", {"kernel": "linear"}).fit_grid(csr, y, {}).sparse_ratio() == [1]
 
 
 def test_identity_has_versions_and_contents_of_files_but_no_paths(own, tmp_path, monkeypatch):
@@ -395,7 +401,7 @@ def test_identity_has_versions_and_contents_of_files_but_no_paths(own, tmp_path,
 
 def test_cost_is_that_of_a_measured_fit(rows):
     X, y = rows
-    learner = EstimatorLearner(BOOSTING, {"max_iter": 3}, axes=["max_leaf_nodes"])
+    learner = EstimatorLearner(BOOSTING, {"max_iter": 3}, axes={"max_leaf_nodes": (3.0, 5.0, 7.0)})
     guess = learner.cost(1e4, 6, 6.0, 4)[0]
     for found in learner.measure_cost(X, y, {"max_leaf_nodes": np.array([3.0, 5.0, 7.0])}):
         learner.measured |= found

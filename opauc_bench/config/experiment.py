@@ -133,7 +133,7 @@ class Experiment(Section):
         """Return the constructor parameters of a column's learner that are not tuned."""
         if not isinstance(entry, EstimatorEntry):
             return dict(entry.params)
-        return {**entry.described(self._path.parent), "axes": list(entry.grid), "dense": entry.dense}
+        return {**entry.described(self._path.parent), "axes": dict(entry.grid), "dense": entry.dense}
 
     def grid_of(self, entry: ColumnEntry, axes: Collection[str]) -> dict[str, tuple[float, ...]]:
         """Return the values of each of a column's ``axes`` that is not fixed; ConfigError if one has no values.

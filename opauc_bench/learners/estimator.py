@@ -36,8 +36,9 @@ from .registry import file_hash, load_file
 
 __all__ = ["EstimatorError", "EstimatorLearner", "FittedEstimators", "check_estimator_entry"]
 
-# What a fit may raise because a number overflowed: the setting has diverged.
+# What a fit may raise because a number overflowed: the setting has diverged. For scikit-learn it is a ValueError.
 _OVERFLOWS = (DivergenceError, FloatingPointError, OverflowError, np.linalg.LinAlgError)
+_OVERFLOW_IN_WORDS = re.compile(r"overflow|infinity|non-finite|not finite", re.IGNORECASE)
 _FIRST_MEASUREMENT = 500  # rows
 _LONG_ENOUGH = 0.2  # seconds: what does not depend on the number of rows takes less
 _TOO_LONG = 10.0  # seconds
@@ -92,7 +93,7 @@ class FittedEstimators:
         """Share of weights that are not 0, shape (n_settings,); NaN where a setting has no weights for features."""
         finals = [estimator[-1] if isinstance(estimator, Pipeline) else estimator for estimator in self._estimators]
         weights = [getattr(final, "coef_", None) for final in finals]
-        return np.array([np.nan if coef is None else np.count_nonzero(coef) / np.size(coef) for coef in weights])
+        return np.array([np.nan if coef is None else _share_of_nonzero(coef) for coef in weights])
 
     def _columns(self, X: Any, values: Callable[[Any, Any], np.ndarray], dtype: Any = float) -> np.ndarray:
         rows = X.toarray() if self._dense and sparse.issparse(X) else X
@@ -122,8 +123,9 @@ class EstimatorLearner(Learner):
         Constructor parameters. A value may describe an estimator itself, as ``{"estimator": ..., "params": ...}``.
     pipeline : sequence of str or dict
         Transformers in front, in order, fitted on training rows only; each an address or ``{"estimator": ...}``.
-    axes : sequence of str
-        Parameters that are tuned: of the estimator, or of a step of the pipeline as ``step__parameter``.
+    axes : mapping of str to sequence of float, optional
+        Parameters that are tuned, of the estimator or of a step of the pipeline as ``step__parameter``, and the values
+        that are tried of each.
     dense : bool
         Whether sparse rows are made dense.
     random_state : int, optional
@@ -143,7 +145,7 @@ class EstimatorLearner(Learner):
         estimator: str = "sklearn.linear_model.LogisticRegression",
         params: Mapping[str, Any] | None = None,
         pipeline: Sequence[Any] = (),
-        axes: Sequence[str] = (),
+        axes: Mapping[str, Sequence[float]] | None = None,
         dense: bool = False,
         random_state: int | None = None,
     ):
@@ -157,7 +159,7 @@ class EstimatorLearner(Learner):
 
     @property
     def grid_axes(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(self.axes)
+        return tuple(self.axes or ())
 
     def check_params(self) -> None:
         _Description(self.estimator, self.params, self.pipeline).make()
@@ -263,7 +265,7 @@ class EstimatorLearner(Learner):
         warm = _starts_warm(template, self.params or {}) and n_settings > 1
         if warm:
             _final(template).set_params(warm_start=True)
-        values = {axis: _passed(template, axis, grid[axis]) for axis in grid}
+        values = {axis: _passed(template, axis, grid[axis], (self.axes or {})[axis]) for axis in grid}
         fitted: list[Any] = []
         model, seen = clone(template), set()
         if sparse.issparse(train) and hasattr(train, "sort_indices"):
@@ -321,7 +323,12 @@ def _fit(model: Any, setting: Mapping[str, Any], train: Any, labels: np.ndarray)
         _owner(model, axis).set_params(**{axis: value})
     with threadpool_limits(1), warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
         warnings.simplefilter("always")
-        model.fit(train, labels)
+        try:
+            model.fit(train, labels)
+        except ValueError as error:
+            if _OVERFLOW_IN_WORDS.search(str(error)):
+                raise DivergenceError(str(error)) from error
+            raise
     return {warning.category for warning in caught}
 
 
@@ -388,7 +395,7 @@ def check_estimator_entry(
         known = owner.get_params(deep=True)
         if axis not in known:
             raise EstimatorError(_unknown(estimator, axis, known), loc=("grid", axis), at_key=True)
-        for position, value in enumerate(_passed(model, axis, values)):
+        for position, value in enumerate(_passed(model, axis, values, values)):
             owner.set_params(**{axis: value})
             _validate(model if owner is not final else final, ("grid", axis, position))
     return hasattr(type(final), "predict_proba") or hasattr(final, "predict_proba")
@@ -556,12 +563,13 @@ def _owner(model: Any, axis: str) -> Any:
     return final if axis in final.get_params(deep=True) else model
 
 
-def _passed(model: Any, axis: str, values: Sequence[float] | np.ndarray) -> list[float] | list[int]:
-    numbers = [float(value) for value in values]
+def _passed(
+    model: Any, axis: str, values: Sequence[float] | np.ndarray, tried: Sequence[float]
+) -> list[float] | list[int]:
+    """Values of an axis as the estimator gets them; all that are ``tried`` decide whether they are integers."""
     default = _owner(model, axis).get_params(deep=True).get(axis)
-    if all(number.is_integer() for number in numbers) and not isinstance(default, float):
-        return [int(number) for number in numbers]
-    return numbers
+    are_integers = all(float(value).is_integer() for value in tried) and not isinstance(default, float)
+    return [int(value) for value in values] if are_integers else [float(value) for value in values]
 
 
 def _starts_warm(model: Any, params: Mapping[str, Any]) -> bool:
@@ -569,6 +577,11 @@ def _starts_warm(model: Any, params: Mapping[str, Any]) -> bool:
         return bool(params["warm_start"])
     final = _final(model)
     return type(final) is LogisticRegression and final.solver != "liblinear"
+
+
+def _share_of_nonzero(coef: Any) -> float:
+    dense = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)  # SVC has sparse weights after sparse rows
+    return np.count_nonzero(dense) / dense.size
 
 
 def _scores_of(estimator: Any, X: Any) -> np.ndarray:
