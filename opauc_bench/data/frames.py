@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
-from .schema import BLANKS, Cells, Schema, hash_texts
-from .table import Problem, TableRows
+from .schema import Schema, hash_texts
+from .typed import TypedTable
 
 __all__ = ["FrameTable", "matrix_of"]
 
 _ROWS = 4096
 
 
-class FrameTable:
+class FrameTable(TypedTable):
     """A DataFrame as a table.
 
     Columns of numbers and booleans (0 and 1) hold numbers, those of text and of pandas' categories hold categories; a
@@ -29,71 +26,60 @@ class FrameTable:
     frame : pandas.DataFrame
     name : str
         For messages.
-
-    Attributes
-    ----------
-    header : list of str
-
-    Raises
-    ------
-    DataError
-        Two columns have the same name.
     """
 
-    place = "{}, row {}"
-
     def __init__(self, frame: Any, name: str):
-        self.name = name
-        self.header = [str(column) for column in frame.columns]
+        super().__init__([str(column) for column in frame.columns], name)
         self._frame = frame.set_axis(self.header, axis=1)
-        for column, one in enumerate(self.header):
-            if one in self.header[:column]:
-                raise DataError(f"{name}: expected different names of columns, got {one!r} twice")
 
     def kinds(self) -> dict[str, str]:
         """Whether each column has numbers or categories; ``other`` if neither."""
         return {name: _kind_of(self._frame[name]) for name in self.header}
 
-    def has_fractions(self, column: str) -> bool:
-        """Whether it has numbers that can have a fraction; without any value, a column of text is one of floats."""
-        from pandas.api import types
-
-        kind = self._frame[column].dtype
-        of_values = kind.categories.dtype if isinstance(kind, types.CategoricalDtype) else kind
-        return types.is_float_dtype(of_values) and bool(self._frame[column].notna().any())
-
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""
         return str(self._frame[column].dtype)
 
-    def rows(
-        self, schema: Schema, numeric_labels: bool, aside: tuple[str, ...] = (), labels_needed: bool = True
-    ) -> Iterator[TableRows]:
-        """Yield the rows in pieces; see `table.TextTable.rows`."""
+    def _batches(self, names: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         for start in range(0, len(self._frame), _ROWS):
             frame = self._frame.iloc[start : start + _ROWS]
-            problems: dict[int, str] = {}
-            complete = schema.missing == "error"
-            numbers = [_numbers(frame[name], name, problems, complete) for name in schema.numbers]
-            texts = [_texts(frame[name], name, problems, complete) for name in schema.categories]
-            hashes = [hash_texts(of_column, name, schema.bits) for of_column, name in zip(texts, schema.categories)]
-            labels = None
-            if schema.label is not None and numeric_labels:
-                labels = _numbers(frame[schema.label], schema.label, problems if labels_needed else {}, True)
-            elif schema.label is not None:
-                named = _texts(frame[schema.label], schema.label, problems if labels_needed else {}, True)
-                labels = np.array([text or "" for text in named], dtype=np.str_)
-            yield TableRows(
-                Cells(
-                    np.column_stack(numbers) if numbers else np.empty((len(frame), 0)),
-                    np.column_stack(hashes) if hashes else np.empty((len(frame), 0), np.int64),
-                    partial(_text, texts),
-                ),
-                labels,
-                {name: ["" if value is None else str(value) for value in _values(frame[name])] for name in aside},
-                start + 1 + np.arange(len(frame)),
-                [Problem(row, problems[row]) for row in sorted(problems)],
-            )
+            yield len(frame), {name: frame[name] for name in names}
+
+    def _values(self, column: Any) -> list[Any]:
+        return _values(column)
+
+    def _numbers(self, column: Any, name: str, problems: dict[int, str]) -> np.ndarray:
+        try:
+            return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
+        except (ValueError, TypeError, OverflowError):
+            values = np.full(len(column), np.nan)
+        for row, value in enumerate(_values(column)):
+            if _is_number(value):
+                try:
+                    values[row] = value
+                except OverflowError:  # an int beyond every float
+                    values[row] = np.inf
+            elif value is not None:
+                problems.setdefault(row, f"column {name!r}: expected a number, got {value!r}")
+        return values
+
+    def _texts(self, column: Any, name: str, problems: dict[int, str]) -> list[str | None]:
+        values = _values(column)
+        for row, value in enumerate(values):
+            if isinstance(value, (float, np.floating)):
+                expected = "text or a whole number for a category"
+                problems.setdefault(row, f"column {name!r}: expected {expected}, got {value!r}")
+        return [None if value is None else str(value) for value in values]
+
+    def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, str]) -> np.ndarray:
+        return hash_texts(self._texts(column, name, problems), name, bits)
+
+    def _has_fractions(self, column: Any) -> bool:
+        from pandas.api import types
+
+        kind = column.dtype
+        of_values = kind.categories.dtype if isinstance(kind, types.CategoricalDtype) else kind
+        return types.is_float_dtype(of_values) and bool(column.notna().any())
 
 
 def matrix_of(frame: Any, schema: Schema, name: str = "the DataFrame") -> Any:
@@ -141,44 +127,9 @@ def _kind_of(column: Any) -> str:
         return "number"
     if types.is_string_dtype(kind) or types.is_object_dtype(kind):
         first = next((value for value in _values(column) if value is not None), 0)
-        is_number = isinstance(first, (bool, int, float, np.number, np.bool_))
-        return "number" if is_number else "category" if isinstance(first, str) else "other"
+        return "number" if _is_number(first) else "category" if isinstance(first, str) else "other"
     return "other"
 
 
-def _numbers(column: Any, name: str, problems: dict[int, str], complete: bool) -> np.ndarray:
-    try:
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    except (ValueError, TypeError, OverflowError):
-        values = np.full(len(column), np.nan)
-        for row, value in enumerate(_values(column)):
-            if isinstance(value, (bool, int, float, np.number, np.bool_)):
-                with contextlib.suppress(OverflowError):  # an int beyond every float
-                    values[row] = value
-                    continue
-                values[row] = np.inf
-            elif value is not None:
-                problems.setdefault(row, f"column {name!r}: expected a number, got {value!r}")
-    for row in np.flatnonzero(np.isinf(values)).tolist():
-        problems.setdefault(row, f"column {name!r}: expected a finite number, got {values[row]}")
-    if complete:
-        for row in np.flatnonzero(np.isnan(values)).tolist():
-            problems.setdefault(row, f"column {name!r}: expected a value, got nothing")
-    return values
-
-
-def _texts(column: Any, name: str, problems: dict[int, str], complete: bool) -> list[str | None]:
-    values = _values(column)
-    texts = [None if value is None else str(value).strip(BLANKS) for value in values]
-    for row, value in enumerate(values):
-        if isinstance(value, (float, np.floating)):
-            problems.setdefault(row, f"column {name!r}: expected text or a whole number for a category, got {value!r}")
-    if complete:
-        for row, text in enumerate(texts):
-            if not text:
-                problems.setdefault(row, f"column {name!r}: expected a value, got nothing")
-    return texts
-
-
-def _text(texts: list[list[str | None]], row: int, k: int) -> str:
-    return texts[k][row] or ""
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, np.number, np.bool_))

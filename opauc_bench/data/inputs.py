@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from ..errors import DataError
 from .arrow import ArrowTable
 from .content import compression_of, decompressed, pieces
-from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, fractions, listing, written_names
+from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TableRows, TextTable
+from .typed import TypedTable
 
 __all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of"]
 
@@ -48,18 +49,7 @@ _BAD_LINE = b"0 # a line that cannot be read"
 _COMPRESSED = {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "xz -d", ".zst": "zstd -d"}  # and what reverses it
 
 
-class _Table(Protocol):
-    """What the tables of `table`, `arrow` and `frames` have in common."""
-
-    name: str
-    place: str
-    header: list[str]
-
-    def kinds(self) -> dict[str, str]: ...
-
-    def rows(
-        self, schema: Schema, numeric_labels: bool, aside: tuple[str, ...] = (), labels_needed: bool = True
-    ) -> Iterator[TableRows]: ...
+_Table = TextTable | TypedTable
 
 
 class RowChunk(NamedTuple):
@@ -101,43 +91,25 @@ def format_of(file: str, head: bytes = b"") -> Format:
     return _SUFFIXES.get(Path(name).suffix, "svmlight")
 
 
-class _Bytes(io.RawIOBase):
+class _Bytes(io.FileIO):
     """Bytes of a file as they lie on the disk, counted; ``-`` is standard input."""
 
     def __init__(self, file: str, count: Callable[[int], None], name: str):
-        super().__init__()
-        self.name = name
         try:
-            self._raw = io.FileIO(os.dup(0) if file == "-" else file)
+            super().__init__(os.dup(0) if file == "-" else file)
         except OSError as error:
             raise DataError(
-                f"{self.name}: cannot be read ({error.strerror})", "name a data file, or - for standard input"
+                f"{name}: cannot be read ({error.strerror})", "name a data file, or - for standard input"
             ) from None
-        status = os.fstat(self._raw.fileno())
+        self.name = name
+        status = os.fstat(self.fileno())
         self.size = status.st_size if stat.S_ISREG(status.st_mode) else None  # bytes in all, where that is known
         self._count = count
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._raw.seekable()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._raw.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._raw.tell()
-
     def readinto(self, buffer) -> int:
-        n = self._raw.readinto(buffer)
+        n = super().readinto(buffer)
         self._count(n or 0)
         return n
-
-    def close(self) -> None:
-        if not self.closed:
-            self._raw.close()
-        super().close()
 
 
 @dataclass
@@ -329,7 +301,7 @@ class Source:
 
             return FrameTable(file, name)
         raw = self._open.enter_context(contextlib.closing(_Bytes(file, self._count, name)))
-        buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 16)
+        buffered = io.BufferedReader(raw, 1 << 16)
         try:
             head = buffered.peek(16)[:16]
         except OSError as error:
@@ -413,7 +385,7 @@ class Source:
         for column in self.options.aside:
             if column not in known:
                 raise DataError(absent_column(table.name, column, [*known]))
-        if not isinstance(table, TextTable):
+        if isinstance(table, TypedTable):
             _check_types(table, schema, _WAYS[self.hints][-1])
         if self.learnt and schema.label is not None and schema.label not in known:
             raise DataError(absent_column(table.name, schema.label, [*known]))
@@ -430,7 +402,7 @@ class Source:
         numeric_labels = self.numeric_labels is not False
         label = schema.label or ""
         has_labels = schema.label is not None and label in known
-        if has_labels and not isinstance(table, TextTable):
+        if has_labels and isinstance(table, TypedTable):
             kind = table.kinds()[label]
             has_labels = kind == "number" or (kind == "category" and not (numeric_labels and self.learnt))
             if not has_labels and not self.learnt:
@@ -444,8 +416,6 @@ class Source:
                     f"{table.name}: column {label!r}: expected labels that are {expected}, as those before, "
                     f"got the type {table.type_of(label)}"
                 )
-            if self.learnt and not numeric_labels and hasattr(table, "has_fractions") and table.has_fractions(label):
-                raise DataError(*fractions(table.name, label, table.type_of(label)))
         shown_schema = schema if has_labels else replace(schema, label=None)
         for rows in table.rows(shown_schema, numeric_labels, self.options.aside, self.learnt):
             yield from self._chunk_of(table, rows, schema, means)
@@ -490,7 +460,7 @@ class Source:
         return "; ".join(filter(None, ways))
 
 
-def _check_types(table: Any, schema: Schema, way_to_drop: str) -> None:
+def _check_types(table: TypedTable, schema: Schema, way_to_drop: str) -> None:
     """Raise DataError if a typed column does not have what the schema says."""
     kinds = table.kinds()
     for names, expected in ((schema.numbers, "numbers"), (schema.categories, "text")):
@@ -500,8 +470,6 @@ def _check_types(table: Any, schema: Schema, way_to_drop: str) -> None:
                     f"{table.name}: column {column!r}: expected {expected}, got the type {table.type_of(column)}",
                     way_to_drop.format(shlex.quote(written_names([column]))),
                 )
-            if expected == "text" and hasattr(table, "has_fractions") and table.has_fractions(column):
-                raise DataError(*fractions(table.name, column, table.type_of(column)))
 
 
 def _name_of(file: Any) -> str:

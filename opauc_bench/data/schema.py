@@ -30,12 +30,12 @@ __all__ = [
     "Schema",
     "absent_column",
     "folded",
-    "fractions",
     "hash_spans",
     "hash_texts",
     "hashed",
     "listing",
     "read_names",
+    "require_different",
     "seed_of",
     "written_names",
 ]
@@ -264,12 +264,11 @@ def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str])
     return f"{name}: expected a column {column!r}{suggest(column, known)}; the columns are {listing(known)}"
 
 
-def fractions(name: str, column: str, kind: str) -> tuple[str, str]:
-    """A sentence on a column of text that has numbers with a fraction, and what to do."""
-    return (
-        f"{name}: column {column!r}: expected text or whole numbers, got the type {kind}, in which 9 may be 9.0",
-        "make it a column of text or of whole numbers",
-    )
+def require_different(names: Sequence[str], place: str) -> None:
+    """Raise DataError if two columns have the same name."""
+    for column, name in enumerate(names):
+        if name in names[:column]:
+            raise DataError(f"{place}: expected different names of columns, got {name!r} twice")
 
 
 def listing(names: Iterable[str]) -> str:

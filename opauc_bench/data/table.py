@@ -17,9 +17,9 @@ from ..errors import DataError
 from ..kernels import njit
 from .content import shown, utf8
 from .decimals import HARD, READ, decimal
-from .schema import MISSING_WORDS, Cells, Schema, folded, hashed, seed_of
+from .schema import MISSING_WORDS, Cells, Schema, folded, hashed, require_different, seed_of
 
-__all__ = ["Problem", "TableRows", "TextTable"]
+__all__ = ["Problem", "TableRows", "TextTable", "no_value"]
 
 _SEPARATORS = b",\t;|"
 _MOST_ROWS = 4096  # of a piece
@@ -133,9 +133,7 @@ class TextTable:
                 f"{self.name}:1: expected a header line with the names of columns, got numbers",
                 "put a line with names in front: sed '1i label,a,b,c' FILE",
             )
-        for column, one in enumerate(names):
-            if one and one in names[:column]:
-                raise DataError(f"{self.name}:1: expected different names of columns, got {one!r} twice")
+        require_different([name for name in names if name], f"{self.name}:1")
         self._advance(scan.end)
         return names
 
@@ -249,6 +247,11 @@ def _rows_for(n_columns: int) -> int:
     return max(16, min(_MOST_ROWS, _MOST_CELLS // n_columns))
 
 
+def no_value(column: str) -> str:
+    """What is wrong with a row that has no value in a column."""
+    return f"column {column!r}: expected a value, got nothing"
+
+
 def _is_number(token: bytes) -> bool:
     """Whether it is written as a number, finite or not."""
     try:
@@ -335,7 +338,7 @@ class _Decoder:
         )
         if self._schema.missing == "error":
             for row, k in np.argwhere(categories < 0).tolist():
-                problems.setdefault(row, self._missing(self._header[self._categories[k]]))
+                problems.setdefault(row, no_value(self._header[self._categories[k]]))
         labels = self._labels(scan, problems)
         aside = {
             name: [
@@ -357,7 +360,7 @@ class _Decoder:
             column, flag = columns[k], flags[row, k]
             token, name = scan.token(row, column), self._header[column]
             if flag & _MISSING:
-                problems.setdefault(row, self._missing(name))
+                problems.setdefault(row, no_value(name))
             elif flag & _LONG and np.isfinite(value := float(token)):
                 values[row, k] = value
             elif _is_number(token):
@@ -388,7 +391,7 @@ class _Decoder:
         for row in range(scan.n_rows):
             token = b"" if scan.problems[row] else scan.token(row, self._label)
             if not token and self._labels_needed:
-                problems.setdefault(row, self._missing(self._header[self._label]))
+                problems.setdefault(row, no_value(self._header[self._label]))
             texts.append(self._exact_text(token, row, self._label, problems))
         return np.array(texts, dtype=np.str_)
 
@@ -409,9 +412,6 @@ class _Decoder:
         if code == _AFTER_QUOTE:
             return "expected a separator after a closing quote, got other text"
         return f"expected {len(self._header)} columns, got {code}"
-
-    def _missing(self, name: str) -> str:
-        return f"column {name!r}: expected a value, got nothing"
 
 
 # ------------------------------------------------------------------------------------ compiled
