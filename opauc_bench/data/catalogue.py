@@ -74,22 +74,30 @@ def _read_packaged(path: Path, changed: int) -> dict[str, DatasetEntry]:
 
 
 def _read(path: Path, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry]:
-    bases = {
-        name: entry.model_dump(mode="json", exclude_unset=True, exclude={"name"}) for name, entry in others.items()
-    }
     document = read_yaml(path)
     own = document.data.get("datasets")
     if isinstance(own, dict):
         try:
-            complete = {name: _derived(name, bases | own) for name in own}
+            complete = _complete(own, others, path)
         except Problems as error:
             raise document.error(error.problems) from None
-        folder = path.absolute().parent
-        placed = {name: _placed(_completed(name, entry, folder), folder) for name, entry in complete.items()}
-        document = replace(document, data=document.data | {"datasets": placed})
-    entries = {}
-    for name, entry in document.validate(_Catalogue).datasets.items():
-        entries[name] = entry.model_copy(update={"name": name})
+        document = replace(document, data=document.data | {"datasets": complete})
+    return _named(document.validate(_Catalogue), others)
+
+
+def _complete(own: Mapping[str, Any], others: dict[str, DatasetEntry], path: Path) -> dict[str, Any]:
+    """The content of entries with the settings of their bases, with defaults, and with addresses for paths."""
+    known = {
+        name: entry.model_dump(mode="json", exclude_unset=True, exclude={"name"}) for name, entry in others.items()
+    }
+    known |= own
+    folder = path.absolute().parent
+    return {name: _placed(_with_defaults(name, _derived(name, known)), folder) for name in own}
+
+
+def _named(catalogue: _Catalogue, others: dict[str, DatasetEntry]) -> dict[str, DatasetEntry]:
+    """Entries with their names and the folders of their files."""
+    entries = {name: entry.model_copy(update={"name": name}) for name, entry in catalogue.datasets.items()}
     _share_folders(entries, others)
     return entries
 
@@ -120,24 +128,15 @@ def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path
     if taken := [name for name in data if name in packaged]:
         message = "the packaged catalogue has a dataset of this name; give yours another one"
         raise Problems([Problem((name,), message, at_key=True) for name in taken])
-    bases = {
-        name: entry.model_dump(mode="json", exclude_unset=True, exclude={"name"}) for name, entry in packaged.items()
-    }
-    folder = path.absolute().parent
     try:
-        complete = {name: _derived(name, bases | dict(data)) for name in data}
-        content = {name: _placed(_completed(name, entry, folder), folder) for name, entry in complete.items()}
-        found = _Catalogue.model_validate_json(json.dumps({"datasets": content}), strict=True).datasets
-    except ValidationError as error:
-        problems = problems_of(error, _Catalogue, {"datasets": content})
-        raise Problems([Problem(p.loc[1:], p.message, p.at_key) for p in problems]) from None
-    except Problems as error:
-        raise Problems([Problem(p.loc[1:], p.message, p.at_key) for p in error.problems]) from None
-    entries = {}
-    for name, entry in found.items():
-        entries[name] = entry.model_copy(update={"name": name})
-        entries[name]._file, entries[name]._in_experiment = path, True
-    _share_folders(entries, packaged)
+        content = {"datasets": _complete(data, packaged, path)}
+        catalogue = _Catalogue.model_validate_json(json.dumps(content), strict=True)
+    except (ValidationError, Problems) as error:
+        found = error.problems if isinstance(error, Problems) else problems_of(error, _Catalogue, content)
+        raise Problems([Problem(p.loc[1:], p.message, p.at_key) for p in found]) from None
+    entries = _named(catalogue, packaged)
+    for entry in entries.values():
+        entry._file, entry._in_experiment = path, True
     return entries
 
 
@@ -173,53 +172,41 @@ def _with_rule(name: str, entry: Any) -> Any:
     return entry | {"source": rest, "positive": source["positive"]}
 
 
-def _completed(name: str, entry: Any, folder: Path) -> Any:
+def _with_defaults(name: str, entry: Any) -> Any:
     """Return an entry with the values that one with a ``source`` may leave out."""
-    if not isinstance(entry, dict):
+    if not isinstance(entry, dict) or not isinstance(source := entry.get("source"), dict):
         return entry
-    entry = dict(entry)
-    if isinstance(source := entry.get("source"), dict):
-        entry = {"title": name, **({"scaling": "minmax"} if "sklearn" in source else {"range": None}), **entry}
-    if isinstance(others := entry.get("alternatives"), list):
-        entry["alternatives"] = [_with_lists(form, folder) for form in others]
-    return _with_lists(entry, folder)
+    return {"title": name, **({"scaling": "minmax"} if "sklearn" in source else {"range": None}), **entry}
 
 
-def _with_lists(form: Any, folder: Path) -> Any:
-    """Return a form with a ``source`` as the model takes it: lists in place of single values, addresses for paths."""
-    source = form.get("source") if isinstance(form, dict) else None
-    if not isinstance(source, dict):
-        return form
-    source, form = dict(source), dict(form)
-    if isinstance(form.get("positive"), str | int | float):
-        form["positive"] = [form["positive"]]
-    for key in (*FILE_SOURCES, "drop", "categorical"):
-        if isinstance(source.get(key), str):
-            source[key] = [source[key]]
-    for key in FILE_SOURCES:
-        if isinstance(source.get(key), list):
-            source[key] = [_address(path, folder) for path in source[key]]
-    return form | {"source": source}
+def _placed(part: Any, folder: Path) -> Any:
+    """Return an entry, one of its alternatives or files as the model takes it: addresses for paths, lists for values.
 
-
-def _placed(entry: Any, folder: Path) -> Any:
-    """Replace the paths of an entry, its alternatives and their files by ``file://`` addresses.
-
-    Paths are the items of ``urls``, and row metadata that are given as text.
+    Paths are the items of ``urls``, row metadata that are given as text, and the files of a ``source``. Beside and
+    under ``source``, a single value may stand for a list.
     """
-    if not isinstance(entry, dict):
-        return entry
-    placed = dict(entry)
+    if not isinstance(part, dict):
+        return part
+    placed = dict(part)
     for key in ROW_METADATA:
-        if isinstance(path := entry.get(key), str):
+        if isinstance(path := part.get(key), str):
             placed[key] = {"name": path.rpartition("/")[2], "urls": [_address(path, folder)]}
-        elif key in entry:
-            placed[key] = _placed(entry[key], folder)
+        elif key in part:
+            placed[key] = _placed(part[key], folder)
     for key in ("alternatives", "files"):
-        if isinstance(entry.get(key), list):
-            placed[key] = [_placed(below, folder) for below in entry[key]]
-    if isinstance(entry.get("urls"), list):
-        placed["urls"] = [_address(url, folder) for url in entry["urls"]]
+        if isinstance(part.get(key), list):
+            placed[key] = [_placed(below, folder) for below in part[key]]
+    if isinstance(part.get("urls"), list):
+        placed["urls"] = [_address(url, folder) for url in part["urls"]]
+    if isinstance(part.get("source"), dict):
+        source = placed["source"] = dict(part["source"])
+        if isinstance(part.get("positive"), str | int | float):
+            placed["positive"] = [part["positive"]]
+        for key in (*FILE_SOURCES, "drop", "categorical"):
+            if isinstance(source.get(key), str):
+                source[key] = [source[key]]
+            if key in FILE_SOURCES and isinstance(source.get(key), list):
+                source[key] = [_address(path, folder) for path in source[key]]
     return placed
 
 
