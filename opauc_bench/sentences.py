@@ -3,13 +3,13 @@
 import difflib
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["Loc", "Problem", "Problems", "problems_of", "show", "suggest"]
+__all__ = ["Loc", "Problem", "Problems", "convert_each", "problems_of", "raise_problems", "show", "suggest"]
 
 Loc = tuple[str | int, ...]
 
@@ -22,6 +22,18 @@ class Problem:
     message: str
     at_key: bool = False
 
+    @property
+    def place(self) -> str:
+        """The path of keys, such as ``learners[0].grid``; empty for the whole document."""
+        return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.loc).removeprefix(".")
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.loc else self.message
+
+    def under(self, *place: str | int) -> "Problem":
+        """The same mistake, in a document that has this one at ``place``."""
+        return replace(self, loc=(*place, *self.loc))
+
 
 class Problems(ValueError):
     """Raised inside a pydantic validator to report several mistakes, each with a path below that value."""
@@ -29,6 +41,27 @@ class Problems(ValueError):
     def __init__(self, problems: Iterable[Problem]):
         self.problems = tuple(problems)
         super().__init__("; ".join(problem.message for problem in self.problems))
+
+
+def raise_problems(problems: Iterable[Problem]) -> None:
+    """Raise `Problems` if there are any."""
+    if problems := tuple(problems):
+        raise Problems(problems)
+
+
+def convert_each(items: Iterable[tuple[Any, Any]], convert: Callable[[Any, Any], Any]) -> list[Any]:
+    """Convert pairs of a key (or a position) and a value; all mistakes are raised at once, as `Problems`."""
+    converted: list[Any] = []
+    problems: list[Problem] = []
+    for key, item in items:
+        try:
+            converted.append(convert(key, item))
+        except Problems as error:
+            problems += [problem.under(key) for problem in error.problems]
+        except ValueError as error:
+            problems.append(Problem((key,), str(error)))
+    raise_problems(problems)
+    return converted
 
 
 def suggest(name: str, allowed: Iterable[str]) -> str:

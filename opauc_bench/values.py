@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from .sentences import Problem, Problems, show, suggest
+from .sentences import Problem, Problems, convert_each, raise_problems, show, suggest
 
 __all__ = [
     "Scalar",
@@ -114,14 +114,14 @@ def grid_values(value: Any, or_zero: bool = False) -> tuple[float, ...]:
         for position, item in enumerate(value)
         if not (_is_positive(item) or (or_zero and type(item) in (int, float) and item == 0))
     ]
-    if problems := problems or repeated([float(item) for item in value]):
-        raise Problems(problems)
+    raise_problems(problems or repeated([float(item) for item in value]))
     return tuple(float(item) for item in value)
 
 
 def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
-    if unknown := [key for key in value if key != "pow2"]:
-        raise Problems(Problem((key,), f"unknown key{suggest(key, ['pow2'])}; allowed: pow2", True) for key in unknown)
+    raise_problems(
+        Problem((key,), f"unknown key{suggest(key, ['pow2'])}; allowed: pow2", True) for key in value if key != "pow2"
+    )
     if "pow2" not in value:
         raise ValueError("expected {pow2: [lowest, highest]}, got an empty mapping")
     bounds = value["pow2"]
@@ -146,24 +146,20 @@ def ratios(value: Any) -> float | tuple[float, ...] | None:
 def shares_or_all(value: Any) -> float | tuple[float | None, ...] | None:
     """Return a share between 0 and 1, None for ``all``, or several different ones of a list."""
     if not isinstance(value, list | tuple):
-        if value in (None, "all"):
-            return None
-        if not _is_positive(value) or value >= 1:
-            raise ValueError(f"expected 'all', a share between 0 and 1, or a list of them, got {show(value)}")
-        return float(value)
+        return _share_or_all(value, "'all', a share between 0 and 1, or a list of them")
     if not value:
         raise ValueError("expected at least one share, got an empty list")
-    shares, problems = [], []
-    for position, item in enumerate(value):
-        try:
-            if isinstance(item, list | tuple):
-                raise ValueError(f"expected 'all' or a share between 0 and 1, got {show(item)}")
-            shares.append(shares_or_all(item))
-        except ValueError as error:
-            problems.append(Problem((position,), str(error)))
-    if problems := problems or repeated(["all" if share is None else share for share in shares]):
-        raise Problems(problems)
+    shares = convert_each(enumerate(value), lambda _, item: _share_or_all(item, "'all' or a share between 0 and 1"))
+    raise_problems(repeated(["all" if share is None else share for share in shares]))
     return tuple(shares)
+
+
+def _share_or_all(value: Any, expected: str) -> float | None:
+    if value in (None, "all"):
+        return None
+    if not _is_positive(value) or value >= 1:
+        raise ValueError(f"expected {expected}, got {show(value)}")
+    return float(value)
 
 
 def row_cap(value: Any) -> int | dict[str, int] | None:
@@ -172,7 +168,7 @@ def row_cap(value: Any) -> int | dict[str, int] | None:
         return value if value is None else _rows(value)
     if not value:
         raise ValueError("expected 'default: rows' or 'dataset: rows' lines, got an empty mapping")
-    return _each(value, lambda _, rows: _rows(rows))
+    return dict(zip(map(str, value), convert_each(value.items(), lambda _, rows: _rows(rows))))
 
 
 def _rows(value: Any) -> int:
@@ -188,30 +184,16 @@ def by_axis(value: Any, convert: Callable[..., Any], or_zero: Collection[str] = 
     """
     if not isinstance(value, Mapping):
         raise ValueError(f"expected 'name: value' lines, got {show(value)}")
-    return _each(
-        value, lambda axis, item: convert(item, or_zero=True) if axis in or_zero else convert(item), spell_axis
-    )
+    by_name: dict[str, Any] = {}
 
+    def add(key: Any, item: Any) -> None:
+        axis = spell_axis(key)
+        if axis in by_name:
+            raise Problems([Problem((), "lam and lambda are the same; keep one of them", at_key=True)])
+        by_name[axis] = convert(item, or_zero=True) if axis in or_zero else convert(item)
 
-def _each(
-    value: Mapping[Any, Any], convert: Callable[[str, Any], Any], spell: Callable[[Any], str] = str
-) -> dict[str, Any]:
-    """Apply ``convert`` to each key and value of a mapping, reporting all mistakes at once."""
-    converted: dict[str, Any] = {}
-    problems = []
-    for key, item in value.items():
-        name = spell(key)
-        if name in converted:
-            problems.append(Problem((key,), "lam and lambda are the same; keep one of them", at_key=True))
-        try:
-            converted[name] = convert(name, item)
-        except Problems as error:
-            problems += [Problem((key, *below.loc), below.message, below.at_key) for below in error.problems]
-        except ValueError as error:
-            problems.append(Problem((key,), str(error)))
-    if problems:
-        raise Problems(problems)
-    return converted
+    convert_each(value.items(), add)
+    return by_name
 
 
 def spell_axis(axis: Any) -> str:

@@ -17,9 +17,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from .errors import ConfigError
-from .sentences import Loc, Problem, Problems, problems_of, show, suggest
+from .sentences import Loc, Problem, problems_of, show
 
-__all__ = ["Problem", "Problems", "check_model", "problems_of", "read_model", "read_yaml", "show", "suggest"]
+__all__ = ["check_model", "read_model", "read_yaml"]
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 100
@@ -87,7 +87,7 @@ class Document:
 
     def error(self, problems: Iterable[Problem], hint: str = "") -> ConfigError:
         """Return one ConfigError that lists all problems in the order of the file."""
-        findings = [(*self.locate(p.loc, key=p.at_key), _spell(p.loc), p.message) for p in problems]
+        findings = [(*self.locate(p.loc, key=p.at_key), p.place, p.message) for p in problems]
         return _config_error(self.path, findings, hint)
 
     def validate(self, model: type[Model], *, context: Any = None) -> Model:
@@ -152,7 +152,7 @@ def check_model(data: Any, model: type[Model], *, source: str | Path, context: A
         return _validate(data, model, context)
     except ValidationError as error:
         problems = problems_of(error, model, data if isinstance(data, dict) else {})
-        lines = [": ".join(filter(None, (str(source), _spell(problem.loc), problem.message))) for problem in problems]
+        lines = [f"{source}: {problem}" for problem in problems]
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None
 
 
@@ -282,7 +282,7 @@ class _Structure:
             self._add(node, loc, f"{show(node.value)} cannot be read as {_short(node.tag)}")
 
     def _add(self, node: yaml.Node, loc: Loc, message: str) -> None:
-        self._findings.append((*_position(node), _spell(loc), message))
+        self._findings.append((*_position(node), Problem(loc, message).place, message))
 
 
 _KEY_TAGS = {_TAG + "str", _TAG + "int", _TAG + "merge"}
@@ -303,7 +303,3 @@ def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Node | None, yaml.Nod
     # Merged pairs come first and are overridden by later ones.
     pairs = reversed(node.value) if isinstance(node, yaml.MappingNode) else ()
     return next(((key, value) for key, value in pairs if _key_text(key) == str(part)), None)
-
-
-def _spell(loc: Loc) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).removeprefix(".")

@@ -23,15 +23,13 @@ TRAIN, TEST = np.random.default_rng(1).permutation(240)[:160], np.arange(200, 24
 GRID = {"eta": np.array([2.0**-8, 2.0**-4, 2.0**9]), "lam": np.array([0.01, 0.5, 4.0])}
 
 
-def context_of(learner, X=X, grid=GRID, **limits):
+def context_of(learner, X=X, grid=GRID, **options):
     task = SimpleNamespace(selected={axis: float(values[0]) for axis, values in grid.items()})
-    return TaskContext(task, SimpleNamespace(X=X, y=Y), learner, grid, **limits)
+    return TaskContext(task, SimpleNamespace(X=X, y=Y), learner, grid, **options)
 
 
-def swept(learner, X=X, grid=GRID, sets=None, finished=None, keep=lambda found: None, **limits):
-    return sweep(
-        context_of(learner, X, grid, **limits), TRAIN, sets or {"auc": TEST}, auc_columns, finished or {}, keep
-    )
+def swept(learner, X=X, grid=GRID, sets=None, **options):
+    return sweep(context_of(learner, X, grid, **options), TRAIN, sets or {"auc": TEST}, auc_columns)
 
 
 def fitted(learner, setting, rows):
@@ -71,11 +69,11 @@ def test_sweep_in_blocks_continues_after_an_interruption():
     seen = []
 
     def keep(found):
-        seen.append(sorted(found))
+        seen.append(sorted(found["sweep"]))
 
     one_at_a_time = swept(get_learner("opauc")(), memory_bytes=1, keep=keep)
-    kept = {1: {"auc": 0.125, "sparse_ratio": 0.5}}
-    resumed = swept(get_learner("opauc")(), finished=kept)
+    kept = {"1": {"auc": 0.125, "sparse_ratio": 0.5}}
+    resumed = swept(get_learner("opauc")(), partial={"sweep": kept})
     assert seen[-1] == [0, 1, 2]
     np.testing.assert_allclose(one_at_a_time["auc"], whole["auc"], rtol=1e-12)
     assert resumed["auc"][1] == 0.125

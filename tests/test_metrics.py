@@ -285,9 +285,9 @@ def test_selection_by_a_loss_refuses_estimators_without_probabilities_before_any
         (", metrics: [auc, f1]", "e.yaml:6:93: protocol.metrics[1]: no metric is called 'f1'"),
         (", select: brier", "uni_log has no probabilities, and protocol.select is brier"),
         (", select: f1", "protocol.select: no metric is called 'f1'"),
-        (", metrics: [auc, 3]", "protocol.metrics[1]: expected the name of a metric, got 3"),
+        (", metrics: [auc, 3]", "protocol.metrics[1]: expected text, got 3"),
         (", metrics: [brier, brier]", "protocol.metrics[1]: 'brier' is listed twice"),
-        (", metrics: auc", "protocol.metrics: expected a list of metrics, got 'auc'"),
+        (", metrics: auc", "protocol.metrics: expected a list, got 'auc'"),
     ],
 )
 def test_errors_in_a_config_have_a_position(command, tmp_path, settings, place):

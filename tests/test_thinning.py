@@ -112,7 +112,7 @@ def test_the_inner_folds_and_the_refit_see_the_thinned_set(command, tmp_path):
     ("value", "message"),
     [
         ("1.5", "expected 'all', a share between 0 and 1, or a list of them, got 1.5"),
-        ("[all, 2]", "train_positives[1]: expected 'all', a share between 0 and 1"),
+        ("[all, 2]", "train_positives[1]: expected 'all' or a share between 0 and 1"),
         ("[0.1, 0.1]", "train_positives[1]: 0.1 is listed twice"),
         ("[]", "expected at least one share"),
     ],

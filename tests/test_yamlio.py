@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from opauc_bench.errors import ConfigError
-from opauc_bench.yamlio import Problem, Problems, read_model, read_yaml, show, suggest
+from opauc_bench.sentences import Problem, Problems, show, suggest
+from opauc_bench.yamlio import read_model, read_yaml
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from ..data import (
 from ..data.sources import is_remote
 from ..errors import DataError, LearnerError
 from ..learners import contested_names, get_learner, learner_names, learner_parameters
-from ..yamlio import suggest
+from ..sentences import suggest
 from .terminal import width, wrapped
 
 __all__ = [

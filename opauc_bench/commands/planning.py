@@ -23,8 +23,9 @@ from ..results.record import Record
 from ..results.reuse import find_reusable
 from ..results.store import Records
 from ..runner.inner_products import has_stored_products
+from ..sentences import Problem
 from ..task import Shape, Task, expand_grid
-from ..yamlio import Problem, read_yaml
+from ..yamlio import read_yaml
 from .local_data import LocalData
 from .recorded import Recorded, shapes_of
 from .session import Session

@@ -15,7 +15,7 @@ from ..learners import get_learner, learner_parameters, refused_parameters, zero
 from ..plan import Column, make_columns
 from ..report.published import list_published
 from ..results.manifest import config_of, read_manifest
-from ..yamlio import suggest
+from ..sentences import suggest
 from .shards import Shard, parse_shard
 
 __all__ = ["Session", "shell_command"]

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -20,6 +20,7 @@ from pydantic import (
 
 from ..errors import LearnerError
 from ..protocols import Section
+from ..sentences import Problem, Problems, convert_each, raise_problems, show, suggest
 from ..values import (
     Scalar,
     address,
@@ -33,13 +34,18 @@ from ..values import (
     spell_axis,
     unknown_names,
 )
-from ..yamlio import Problem, Problems, show, suggest
 from .known import FROM_FILE, absolute, learner_names
 
 __all__ = ["AnyEntry", "ColumnEntry", "EstimatorEntry", "LearnerEntry", "Line", "Name"]
 
 Line = Annotated[str, AfterValidator(line)]
 Name = Annotated[str, AfterValidator(plain_name)]
+Title = Annotated[Line, Field(description="Heading in tables; by default the key of the column.")]
+MaxTrain = Annotated[
+    int | dict[str, int] | None,
+    BeforeValidator(row_cap),
+    Field(description="Training rows at most, drawn at random; or by dataset, with 'default' for the others."),
+]
 
 
 class ColumnEntry(Section):
@@ -68,15 +74,13 @@ class LearnerEntry(ColumnEntry):
 
     learner: str = Field(description="Registry name, or path/to/file.py:Class relative to the experiment file.")
     name: Name = Field("", description="Key of the column, unique; by default the learner's name.")
-    title: Line = Field("", description="Heading in tables; by default the key of the column.")
+    title: Title = ""
     params: dict[str, Scalar] = Field({}, description="Constructor parameters that are not tuned.")
     grid: dict[str, tuple[float, ...]] = Field({}, description="Grid axes in place of those under grids.")
     axes_from: str | None = Field(
         None, description="Column whose selected values are used on the axes that both tune; kind holdout only."
     )
-    max_train: Annotated[int | dict[str, int] | None, BeforeValidator(row_cap)] = Field(
-        None, description="Training rows at most, drawn at random; or by dataset, with 'default' for the others."
-    )
+    max_train: MaxTrain = None
 
     @model_validator(mode="before")
     @classmethod
@@ -108,9 +112,8 @@ class LearnerEntry(ColumnEntry):
     def _check_params(cls, value: Any, info: ValidationInfo) -> dict[str, Scalar]:
         params = by_axis(value, parameter)
         learner = info.data.get("learner")
-        known = learner_names(info, learner)
-        if known and (problems := unknown_names(value, known[0], f"{learner} has no parameter")):
-            raise Problems(problems)
+        if known := learner_names(info, learner):
+            raise_problems(unknown_names(value, known[0], f"{learner} has no parameter"))
         return params
 
     @field_validator("grid", mode="before")
@@ -125,22 +128,16 @@ class LearnerEntry(ColumnEntry):
             unchecked = not (info.context and info.context.learner_parameters) and isinstance(value, Mapping)
             or_zero = [spell_axis(key) for key in value] if unchecked else ()
         grid = by_axis(value, grid_values, or_zero)
-        problems = [
-            Problem((key,), f"{key} is fixed under params and tuned here; keep one of them", at_key=True)
-            for key in value
-            if spell_axis(key) in params
-        ]
+        problems = _fixed_and_tuned([key for key in value if spell_axis(key) in params])
         if known:
             problems += unknown_names(value, known[1], f"{learner} has no grid axis")
-        if problems:
-            raise Problems(problems)
+        raise_problems(problems)
         return grid
 
     @model_validator(mode="after")
     def _check_values(self, info: ValidationInfo) -> "LearnerEntry":
         refused = info.context.refused(self.learner, self.params) if info.context else ()
-        if refused:
-            raise Problems(Problem(("params", name) if name else (), message) for name, message in refused)
+        raise_problems(Problem(("params", name) if name else (), message) for name, message in refused)
         return self
 
 
@@ -155,7 +152,7 @@ class EstimatorEntry(ColumnEntry):
         description="package.module.Class of a classifier, or path/to/file.py:Class relative to the experiment file."
     )
     name: Name = Field("", description="Key of the column, unique; by default the name of the class.")
-    title: Line = Field("", description="Heading in tables; by default the key of the column.")
+    title: Title = ""
     params: dict[str, Any] = Field(
         {}, description="Constructor parameters that are not tuned; an estimator among them as {estimator, params}."
     )
@@ -166,9 +163,7 @@ class EstimatorEntry(ColumnEntry):
         {}, description="Values tried of each tuned parameter; of a transformer, written as step__parameter."
     )
     dense: bool = Field(False, description="Whether sparse rows are made dense, for classifiers that need it.")
-    max_train: Annotated[int | dict[str, int] | None, BeforeValidator(row_cap)] = Field(
-        None, description="Training rows at most, drawn at random; or by dataset, with 'default' for the others."
-    )
+    max_train: MaxTrain = None
 
     _has_probabilities: bool = PrivateAttr(True)
 
@@ -193,11 +188,7 @@ class EstimatorEntry(ColumnEntry):
     def _check_pipeline(cls, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             raise ValueError(f"expected a list of transformers, got {show(value)}")
-        problems = []
-        for position, step in enumerate(value):
-            problems += _problems_of_step(step, (position,))
-        if problems:
-            raise Problems(problems)
+        raise_problems(found for position, step in enumerate(value) for found in _problems_of_step(step, (position,)))
         return tuple(value)
 
     @field_validator("params", mode="before")
@@ -205,11 +196,7 @@ class EstimatorEntry(ColumnEntry):
     def _check_params(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise ValueError(f"expected 'name: value' lines, got {show(value)}")
-        problems = []
-        for name, item in value.items():
-            problems += _problems_of_param(item, (name,))
-        if problems:
-            raise Problems(problems)
+        raise_problems(found for name, item in value.items() for found in _problems_of_param(item, (name,)))
         return value
 
     @field_validator("grid", mode="before")
@@ -217,23 +204,8 @@ class EstimatorEntry(ColumnEntry):
     def _check_grid(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
         if not isinstance(value, Mapping):
             raise ValueError(f"expected 'parameter: values' lines, got {show(value)}")
-        grid, problems = {}, []
-        for name, values in value.items():
-            if name in info.data.get("params", {}):
-                message = f"{name} is fixed under params and tuned here; keep one of them"
-                problems.append(Problem((name,), message, at_key=True))
-            if isinstance(values, list | tuple) and any(isinstance(item, str | bool | None) for item in values):
-                message = "expected numbers; make a column for each other value, with params"
-                problems.append(Problem((name,), message))
-                continue
-            try:
-                grid[name] = grid_values(values, or_zero=True)
-            except Problems as error:
-                problems += [Problem((name, *below.loc), below.message, below.at_key) for below in error.problems]
-            except ValueError as error:
-                problems.append(Problem((name,), str(error)))
-        if problems:
-            raise Problems(problems)
+        grid = dict(zip(value, convert_each(value.items(), _values_of_estimator)))
+        raise_problems(_fixed_and_tuned([name for name in value if name in info.data.get("params", {})]))
         return grid
 
     @model_validator(mode="after")
@@ -267,6 +239,20 @@ AnyEntry = Annotated[
     Annotated[LearnerEntry, Tag("LearnerEntry")] | Annotated[EstimatorEntry, Tag("EstimatorEntry")],
     Discriminator(entry_kind),
 ]
+
+
+def _fixed_and_tuned(names: Iterable[str]) -> list[Problem]:
+    return [
+        Problem((name,), f"{name} is fixed under params and tuned here; keep one of them", at_key=True)
+        for name in names
+    ]
+
+
+def _values_of_estimator(_: str, values: Any) -> tuple[float, ...]:
+    """The values of a grid axis of an estimator."""
+    if isinstance(values, list | tuple) and any(isinstance(item, str | bool | None) for item in values):
+        raise ValueError("expected numbers; make a column for each other value, with params")
+    return grid_values(values, or_zero=True)
 
 
 def _problems_of_step(step: Any, place: tuple[str | int, ...]) -> list[Problem]:

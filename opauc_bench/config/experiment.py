@@ -19,8 +19,8 @@ from pydantic import (
 from ..errors import ConfigError
 from ..figures import FigureEntry, figure_problems
 from ..protocols import KINDS, PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section
+from ..sentences import Problem, problems_of, raise_problems, suggest
 from ..values import by_axis, duration, grid_values, not_empty, repeated, unknown_names
-from ..yamlio import Problem, Problems, problems_of, suggest
 from .entry import AnyEntry, ColumnEntry, EstimatorEntry, LearnerEntry, Line, Name
 from .known import absolute, learner_names
 from .latex import LatexTable
@@ -61,7 +61,7 @@ class Report(Section):
     @field_validator("published")
     @classmethod
     def _check_published(cls, text: str | None, info: ValidationInfo) -> str | None:
-        known = info.context.published if info.context else None
+        known = info.context.known_published if info.context else None
         if text is not None and known is not None and text not in known:
             raise ValueError(f"no published table '{text}'{suggest(text, known)}; known: {', '.join(sorted(known))}")
         return text
@@ -224,16 +224,14 @@ class Experiment(Section):
                 for position, name in enumerate(names)
                 if name not in known
             ]
-        if problems:
-            raise Problems(problems)
+        raise_problems(problems)
         return names
 
     @field_validator("learners")
     @classmethod
     def _check_columns(cls, entries: tuple[AnyEntry, ...]) -> tuple[AnyEntry, ...]:
         problems = repeated([entry.name for entry in entries], "; give one of these columns another name")
-        if problems:
-            raise Problems(Problem((*problem.loc, "name"), problem.message) for problem in problems)
+        raise_problems(Problem((*problem.loc, "name"), problem.message) for problem in problems)
         return entries
 
     @field_validator("grids", mode="before")
@@ -243,15 +241,13 @@ class Experiment(Section):
         known = [learner_names(info, entry.learner) for entry in info.data.get("learners", ())]
         if known and all(known):
             axes = list(dict.fromkeys(axis for _, learner_axes in known for axis in learner_axes))
-            if problems := unknown_names(value, axes, "no learner here has the axis"):
-                raise Problems(problems)
+            raise_problems(unknown_names(value, axes, "no learner here has the axis"))
         return grids
 
     @field_validator("reuse")
     @classmethod
     def _check_reuse(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if problems := repeated(names):
-            raise Problems(problems)
+        raise_problems(repeated(names))
         return names
 
     @field_validator("report")
@@ -261,24 +257,23 @@ class Experiment(Section):
         known = {"columns": columns} if columns else {}
         if info.data.keys() >= {"datasets", "protocol"}:
             known["rows"] = _rows(info.data["datasets"], info.data["protocol"])
-        problems = [Problem(("latex", *found.loc), found.message) for found in report.latex.unknown_names(**known)]
+        problems = [found.under("latex") for found in report.latex.unknown_names(**known)]
         if columns and report.reference is not None and report.reference not in columns:
             message = f"no column '{report.reference}'{suggest(report.reference, columns)}"
             problems.append(Problem(("reference",), f"{message}; columns: {', '.join(columns)}"))
-        if problems:
-            raise Problems(problems)
+        raise_problems(problems)
         return report
 
     @model_validator(mode="after")
     def _check_together(self, info: ValidationInfo) -> "Experiment":
-        problems = [
-            *self._row_metadata_problems(info),
-            *self._probability_problems(),
-            *figure_problems(self.figures, self.protocol, self.learners, self.grids),
-            *self._axes_problems(info),
-        ]
-        if problems:
-            raise Problems(problems)
+        raise_problems(
+            [
+                *self._row_metadata_problems(info),
+                *self._probability_problems(),
+                *figure_problems(self.figures, self.protocol, self.learners, self.grids),
+                *self._axes_problems(info),
+            ]
+        )
         return self
 
     def _row_metadata_problems(self, info: ValidationInfo) -> Iterator[Problem]:
@@ -315,8 +310,7 @@ class Experiment(Section):
                 yield Problem(("learners", position), _no_values(entry, without))
             if isinstance(entry.max_train, dict):
                 unknown = unknown_names(entry.max_train, ("default", *self.datasets), "this experiment has no dataset")
-                for below in unknown:
-                    yield Problem(("learners", position, "max_train", *below.loc), below.message, below.at_key)
+                yield from (below.under("learners", position, "max_train") for below in unknown)
 
 
 def _rows(datasets: Collection[str], protocol: Protocol) -> dict[str, str]:

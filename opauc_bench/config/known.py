@@ -10,38 +10,43 @@ from pydantic import ValidationInfo
 
 from ..errors import LearnerError
 
-__all__ = [
-    "FROM_FILE",
-    "CheckEstimator",
-    "KnownDatasets",
-    "KnownNames",
-    "LearnerParameters",
-    "RefusedParameters",
-    "ZeroAxes",
-    "absolute",
-    "learner_names",
-]
-
-LearnerParameters = Callable[[str], tuple[Collection[str], Collection[str]]]
-RefusedParameters = Callable[[str, Mapping[str, Any]], Collection[tuple[str, str]]]
-ZeroAxes = Callable[[str], Collection[str]]
-CheckEstimator = Callable[..., bool]
-KnownDatasets = Collection[str] | Callable[..., Collection[str]]
+__all__ = ["FROM_FILE", "KnownNames", "absolute", "learner_names"]
 
 FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
 
 @dataclass
 class KnownNames:
-    """Known names, and functions that look them up; ``path`` is that of the experiment file."""
+    """Known names, and functions that look them up; what is None is not checked.
+
+    Attributes
+    ----------
+    path : Path
+        The experiment file.
+    known_datasets : collection of str, or callable, optional
+        Names that ``datasets`` may use; or a function from the path of the extra catalogue (or None) to the names,
+        which also takes its entries and the path of the experiment file, and then raises Problems.
+    learner_parameters : callable, optional
+        From a registry name or ``/absolute/file.py:Class`` to the names of the constructor parameters and of the grid
+        axes; raises LearnerError.
+    known_published : collection of str, optional
+        Ids that ``report.published`` may use.
+    zero_axes : callable, optional
+        From a known learner to the grid axes that may be 0.
+    check_estimator : callable, optional
+        Checks the entry of an estimator, given ``estimator``, ``params``, ``pipeline`` and ``grid``; returns
+        whether it may have probabilities; raises LearnerError, with the place in the entry as ``loc``.
+    refused_parameters : callable, optional
+        From a known learner and its ``params`` to the parameters whose values it refuses, each with the reason.
+    """
 
     path: Path
-    datasets: KnownDatasets | None = None
-    learner_parameters: LearnerParameters | None = None
-    published: Collection[str] | None = None
-    zero_axes: ZeroAxes | None = None
-    check_estimator: CheckEstimator | None = None
-    refused_parameters: RefusedParameters | None = None
+    known_datasets: Collection[str] | Callable[..., Collection[str]] | None = None
+    learner_parameters: Callable[[str], tuple[Collection[str], Collection[str]]] | None = None
+    known_published: Collection[str] | None = None
+    zero_axes: Callable[[str], Collection[str]] | None = None
+    check_estimator: Callable[..., bool] | None = None
+    refused_parameters: Callable[[str, Mapping[str, Any]], Collection[tuple[str, str]]] | None = None
     _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
 
     @property
@@ -54,11 +59,11 @@ class KnownNames:
 
         Problems if the catalogue is given by its entries, and they have mistakes.
         """
-        if not callable(self.datasets):
-            return self.datasets
+        if not callable(self.known_datasets):
+            return self.known_datasets
         if isinstance(catalogue, Mapping):
-            return self.datasets(catalogue, self.path)
-        return self.datasets(None if catalogue is None else self.folder / catalogue)
+            return self.known_datasets(catalogue, self.path)
+        return self.known_datasets(None if catalogue is None else self.folder / catalogue)
 
     def learner(self, text: str) -> tuple[list[str], list[str]] | LearnerError | None:
         """Return parameters and grid axes of a learner, or the error of loading it; None where that is unknown."""

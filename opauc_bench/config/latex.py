@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ..protocols import Section
+from ..sentences import Problem, show, suggest
 from ..values import repeated
-from ..yamlio import Problem, show, suggest
 
 __all__ = ["LatexTable"]
 
@@ -38,13 +38,9 @@ class LatexTable(Section):
         problems = []
         for key, allowed in known.items():
             names = getattr(self, key)
-            problems += [Problem((key, *found.loc), found.message) for found in repeated(names)]
-            problems += [
-                Problem(
-                    (key, i),
-                    f"no {key.removesuffix('s')} '{name}'{suggest(name, allowed)}; {key}: {', '.join(allowed)}",
-                )
-                for i, name in enumerate(names)
-                if name not in allowed
-            ]
+            problems += [found.under(key) for found in repeated(names)]
+            for position, name in enumerate(names):
+                if name not in allowed:
+                    message = f"no {key.removesuffix('s')} '{name}'{suggest(name, allowed)}"
+                    problems.append(Problem((key, position), f"{message}; {key}: {', '.join(allowed)}"))
         return problems

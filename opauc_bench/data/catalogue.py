@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import ConfigError
-from ..yamlio import Problem, Problems, problems_of, read_yaml, suggest
+from ..sentences import Problem, Problems, problems_of, suggest
+from ..yamlio import read_yaml
 from .entry import FILE_SOURCES, NAME, ROW_METADATA, RULES, DatasetEntry, FileSpec, Strict, packaged_catalogue
 
 __all__ = ["load_catalogue"]

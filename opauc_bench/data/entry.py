@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlparse
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from ..yamlio import Problem, Problems
+from ..sentences import Problem, Problems
 from .content import SUFFIXES
 from .sources import Sources
 

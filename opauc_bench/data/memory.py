@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from ..errors import ConfigError, DataError
-from ..yamlio import problems_of
+from ..sentences import problems_of
 from .content import Block
 from .entry import ROW_METADATA, DataSource
 from .schema import ColumnOptions
@@ -133,7 +133,7 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
         checked = DataSource.model_validate({"csv": ["table.csv"], "label": y, **given})
     except ValidationError as error:
         problem = problems_of(error, DataSource, given)[0]
-        raise ConfigError(f"source: {'.'.join(map(str, problem.loc))}: {problem.message}") from None
+        raise ConfigError(f"source: {problem}") from None
     texts: dict[str, list[str]] = {name: [] for name in ROW_METADATA if given.get(name)}
     aside = tuple(given[name] for name in texts)
     options = ColumnOptions(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DataError
-from ..yamlio import suggest
+from ..sentences import suggest
 from .cache import RawFile
 from .content import LineProblem, chunks, finite_number, shown, text_blocks, utf8
 from .entry import PARTS, Form

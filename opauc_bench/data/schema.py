@@ -259,7 +259,7 @@ def _is_name_of(pair: Any, n_positions: int) -> bool:
 
 def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:
     """A sentence on a column that a file does not have."""
-    from ..yamlio import suggest
+    from ..sentences import suggest
 
     return f"{name}: expected a column {column!r}{suggest(column, known)}; the columns are {listing(known)}"
 

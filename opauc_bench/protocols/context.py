@@ -107,8 +107,8 @@ class TaskContext:
             return self.learner, self.data.X
         return self.learner, triangular_rows(self.inner_products(), rows, self.check_limits)
 
-    def capped(self, train: np.ndarray, least: int) -> np.ndarray:
-        """The first ``max_train`` rows of a training set, which is in random order.
+    def capped(self, train: np.ndarray, least: int, latest: bool = False) -> np.ndarray:
+        """The first ``max_train`` rows of a training set, which is in random order; the last ones if ``latest``.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class TaskContext:
         cap = self.task.max_train
         if cap is None or cap >= len(train):
             return train
-        kept = train[:cap]
+        kept = train[-cap:] if latest else train[:cap]
         positive = int(np.count_nonzero(np.asarray(self.data.y[kept]) > 0))
         if min(positive, cap - positive) < least:
             raise ConfigError(

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ..evaluation.splits import Split, inner_splits, n_kept, outer_fold, thinned
 from ..sentences import Problem, Problems
 from ..values import shares_or_all
-from .base import Cost, KnownKind, TrainingCost, scoring_seconds
+from .base import KnownKind
 from .context import TaskContext, seed_learner
 from .outcome import TestedOutcome, from_json, to_json
 from .splitting import KEEP_SCORES, METRICS, SELECT, SplitProtocol
@@ -172,20 +172,10 @@ class CrossValidation(SplitProtocol):
             return f"{inside}{error}"
         return None
 
-    def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
-        train, _, _ = self.sizes(n_samples, max_train)
-        selection, memory = training(train, n_settings, self.inner_folds)
-        refit, memory_of_refit = training(train, 1)
-        held_out = train / self.inner_folds
-        memory = max(memory + 16.0 * held_out * n_settings, memory_of_refit)
-        return selection + scoring_seconds(train, n_settings) + refit, memory
-
     def make_split(self, context: TaskContext) -> Split:
         task = context.task
         split = self._thinned(context.data.y, self._split(context.data, task.dataset, task.trial, task.fold))
-        if self.order == "time":  # the latest rows are kept
-            return replace(split, train=context.capped(split.train[::-1], self.inner_folds)[::-1])
-        return replace(split, train=context.capped(split.train, self.inner_folds))
+        return replace(split, train=context.capped(split.train, self.inner_folds, latest=self.order == "time"))
 
     def _split(self, data: Dataset, name: str, trial: int, fold: int) -> Split:
         settings = {key: getattr(self, key) for key in ("folds", "stratified", "seed")}

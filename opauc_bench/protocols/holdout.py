@@ -12,7 +12,7 @@ from ..evaluation.holdout import holdout_split
 from ..evaluation.splits import Split
 from ..sentences import Problem, Problems
 from ..values import ratios
-from .base import Cost, KnownKind, TrainingCost, scoring_seconds
+from .base import KnownKind
 from .context import TaskContext, seed_learner
 from .outcome import TestedOutcome, from_json, to_json
 from .splitting import KEEP_SCORES, METRICS, SELECT, SplitProtocol
@@ -126,18 +126,9 @@ class Holdout(SplitProtocol):
                 return f"cut {' : '.join(map(str, self.shares))} along time, {error}"
         return None
 
-    def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
-        train, validation, _ = self.sizes(n_samples, max_train)
-        selection, memory = training(train, n_settings)
-        refit, memory_of_refit = training(train, 1)
-        memory = max(memory + 16.0 * validation * n_settings, memory_of_refit)
-        return selection + scoring_seconds(validation, n_settings) + refit, memory
-
     def make_split(self, context: TaskContext) -> Split:
         split = self._split(context.data, context.task.dataset, context.task.trial)
-        if self.order == "time":  # the latest rows are kept
-            return replace(split, train=context.capped(split.train[::-1], 1)[::-1])
-        return replace(split, train=context.capped(split.train, 1))
+        return replace(split, train=context.capped(split.train, 1, latest=self.order == "time"))
 
     def _split(self, data: Dataset, name: str, trial: int) -> Split:
         settings = {key: getattr(self, key) for key in ("shares", "split", "imbalance", "seed")}

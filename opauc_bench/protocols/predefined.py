@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, PrivateAttr
 
 from ..evaluation.splits import Split, seed_for
-from .base import Cost, KnownKind, TrainingCost, scoring_seconds
+from .base import KnownKind
 from .context import TaskContext
 from .cross_validation import CrossValidation
 from .holdout import Holdout, HoldoutOutcome
@@ -82,14 +82,6 @@ class Predefined(SplitProtocol):
                 why = " for inner folds, since it has no validation rows" if least > 1 else ""
                 return f"{found}, expected at least {least} of each class{why}"
         return None
-
-    def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
-        train, validation, _ = self.sizes(n_samples, max_train)
-        selection, memory = training(train, n_settings, 0 if validation else self.inner_folds)
-        refit, memory_of_refit = training(train, 1)
-        seconds = selection + scoring_seconds(validation or train, n_settings) + refit
-        held_out = validation or train / self.inner_folds
-        return seconds, max(memory + 16.0 * held_out * n_settings, memory_of_refit)
 
     def make_split(self, context: TaskContext) -> Split:
         train, validation, test = self._parts_of(context.data)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from ..evaluation.splits import Split
-from ..sentences import Problem, Problems, show
+from ..sentences import Problem, Problems, raise_problems
 from ..values import repeated
-from .base import Protocol
+from .base import Cost, Protocol, TrainingCost, scoring_seconds
 from .context import TaskContext, as_grid
 from .outcome import Selection
 
@@ -22,34 +22,22 @@ __all__ = ["ALL_DIVERGED", "KEEP_SCORES", "METRICS", "SELECT", "SplitProtocol"]
 ALL_DIVERGED = "no setting stayed finite"
 
 
-def _metrics(value: Any) -> Any:
-    """Names in their one spelling, ``auc`` first: it is always measured."""
-    from ..evaluation.metrics import metric_name
-
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"expected a list of metrics, got {show(value)}")
-    names, problems = [], []
-    for position, text in enumerate(value):
-        try:
-            if not isinstance(text, str):
-                raise ValueError(f"expected the name of a metric, got {show(text)}")
-            names.append(metric_name(text))
-        except ValueError as error:
-            problems.append(Problem((position,), str(error)))
-    if problems := problems or repeated(names):
-        raise Problems(problems)
-    return ("auc", *(name for name in names if name != "auc"))
-
-
 def _metric(text: str) -> str:
+    """The one spelling of a name."""
     from ..evaluation.metrics import metric_name
 
     return metric_name(text)
 
 
+def _auc_first(names: tuple[str, ...]) -> tuple[str, ...]:
+    """It is always measured."""
+    raise_problems(repeated(names))
+    return ("auc", *(name for name in names if name != "auc"))
+
+
 METRICS = Annotated[
-    tuple[str, ...],
-    BeforeValidator(_metrics),
+    tuple[Annotated[str, AfterValidator(_metric)], ...],
+    AfterValidator(_auc_first),
     Field(description="Metrics of the test rows: auc, average_precision, partial_auc@F, log_loss, brier."),
 ]
 SELECT = Annotated[str, AfterValidator(_metric), Field(description="Metric by which a setting is selected.")]
@@ -68,9 +56,18 @@ class SplitProtocol(Protocol):
     added_later: ClassVar[frozenset[str]] = frozenset({"metrics", "select", "keep_scores"})
 
     if TYPE_CHECKING:
+        inner_folds: int  # of kinds that may have no validation rows
         metrics: tuple[str, ...]
         select: str
         keep_scores: bool
+
+    def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
+        train, validation, _ = self.sizes(n_samples, max_train)
+        selection, memory = training(train, n_settings, 0 if validation else self.inner_folds)
+        refit, memory_of_refit = training(train, 1)
+        held_out = validation or train / self.inner_folds
+        seconds = selection + scoring_seconds(validation or train, n_settings) + refit
+        return seconds, max(memory + 16.0 * held_out * n_settings, memory_of_refit)
 
     def identity(self) -> dict[str, Any]:
         """As `Protocol.identity`; metrics and kept scores come on top of a number, they do not change it."""

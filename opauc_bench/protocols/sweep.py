@@ -52,21 +52,8 @@ class Sweep(OnSplits):
         outcome = {"kind": "sweep", **split.counts}
         if message := self.splits.inherit_axes(context, split):
             return {"status": "diverged", "message": message, "outcome": outcome}
-
-        def keep(found: dict[int, dict[str, float]]) -> None:
-            context.keep({"sweep": {k: dict(zip(values, to_json(values.values()))) for k, values in found.items()}})
-
-        measured = sweep(
-            context,
-            split.train,
-            {"auc": split.test} | ({} if split.validation is None else {"validation_auc": split.validation}),
-            self.splits.auc_columns,
-            {
-                int(k): dict(zip(values, from_json(list(values.values()))))
-                for k, values in context.partial.get("sweep", {}).items()
-            },
-            keep,
-        )
+        sets = {"auc": split.test} | ({} if split.validation is None else {"validation_auc": split.validation})
+        measured = sweep(context, split.train, sets, self.splits.auc_columns)
         diverged = bool(np.isnan(measured["auc"]).all())
         return {
             "status": "diverged" if diverged else "ok",
@@ -83,26 +70,23 @@ class Sweep(OnSplits):
 
 
 def sweep(
-    context: TaskContext,
-    train: np.ndarray,
-    sets: dict[str, np.ndarray],
-    auc: Callable[..., np.ndarray],
-    finished: dict[int, dict[str, float]],
-    keep: Callable[[dict[int, dict[str, float]]], None],
+    context: TaskContext, train: np.ndarray, sets: dict[str, np.ndarray], auc: Callable[..., np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Train every setting on the rows ``train``, in as few passes as the memory allows, and score it on some sets.
 
-    ``finished`` has the values of settings that an interrupted run has kept; `keep` is called with those of all
-    settings so far after each pass. Returns an AUC for each set and ``sparse_ratio``, the share of weights that are not
-    zero, of shape (n_settings,); NaN where the setting diverged.
+    The values of finished settings are kept after each pass. Returns an AUC for each set and ``sparse_ratio``, the
+    share of weights that are not zero, of shape (n_settings,); NaN where the setting diverged.
     """
     from ..evaluation.selection import blocks_that_fit, score_columns, sparse_ratios
 
     X, y, learner = context.data.X, context.data.y, context.learner
-    found = dict(finished)
+    found = {
+        int(k): dict(zip(values, from_json(list(values.values()))))
+        for k, values in context.partial.get("sweep", {}).items()
+    }
     # Sparse ratios and two sets of scores come on top of the learner's own estimate.
     memory_bytes = None if context.memory_bytes is None else context.memory_bytes / 2
-    for block, grid in blocks_that_fit(learner, X, len(train), context.grid, finished, memory_bytes):
+    for block, grid in blocks_that_fit(learner, X, len(train), context.grid, found, memory_bytes):
         models = learner.fit_grid(X, y, grid, order=train, on_chunk=context.check_limits)
         measured = {
             name: score_columns(X, y[rows], rows, models, auc, context.check_limits) for name, rows in sets.items()
@@ -111,5 +95,5 @@ def sweep(
         measured["sparse_ratio"] = sparse_ratios(models)
         for k, setting in enumerate(block):
             found[setting] = {name: float(values[k]) if finite[k] else np.nan for name, values in measured.items()}
-        keep(found)
+        context.keep({"sweep": {k: dict(zip(values, to_json(values.values()))) for k, values in found.items()}})
     return {name: np.array([found[setting][name] for setting in range(context.n_settings)]) for name in found[0]}

@@ -9,13 +9,15 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ..config import find_config
 from ..errors import ConfigError, ResultsError
 from ..files import read_json, write_text
+from ..protocols.outcome import Count, Part
 from ..sentences import problems_of
 from ..task import task_id
+from .record import Fingerprint, Hash
 
 __all__ = [
     "DatasetFacts",
@@ -30,39 +32,32 @@ __all__ = [
 MANIFEST = "manifest.json"
 
 Size = Annotated[int, Field(gt=0, lt=2**62)]
-Hash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
-class Parts(BaseModel):
+class Parts(Part):
     """Numbers of rows of each part of a dataset."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    train: Annotated[int, Field(ge=0)]
-    validation: Annotated[int, Field(ge=0)]
-    test: Annotated[int, Field(ge=0)]
+    train: Count
+    validation: Count
+    test: Count
 
 
-class RowMetadata(BaseModel):
+class RowMetadata(Part, extra="allow"):
     """What is known of the parts, groups and times of the rows of a dataset."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     split: Parts | None = None
 
 
-class DatasetFacts(BaseModel):
+class DatasetFacts(Part, extra="allow"):
     """Facts about a dataset of the runs of a folder, or that it was unavailable."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
-
     unavailable: bool = False
-    fingerprint: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    fingerprint: Fingerprint | None = None
     n_samples: Size | None = None
     n_features: Size | None = None
     n_positive: Size | None = None
     density: Annotated[float, Field(ge=0, le=1)] | None = None
-    files: list[dict[str, Any]] = []
+    files: list[dict[str, Any]] = Field(default_factory=list)
     row_metadata: RowMetadata = RowMetadata()
 
     @property
@@ -76,10 +71,8 @@ class DatasetFacts(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-class Manifest(BaseModel):
+class Manifest(Part):
     """The contents of ``manifest.json``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     experiment: dict[str, Any]  # the experiment file with all defaults
     config: str  # its file name
@@ -88,14 +81,12 @@ class Manifest(BaseModel):
     datasets: dict[str, DatasetFacts]
     memory_bytes: Annotated[float, Field(gt=0)]  # that a task could use: tasks that need far more were not started
     test: str | None = None  # significance test of the tables beside the manifest; None where there are none
-    definitions: dict[Hash, dict[str, Any]] = {}
-    environments: dict[Hash, dict[str, Any]] = {}
-    reused: dict[
-        str, tuple[Hash, ...]
-    ] = {}  # by folder, ids of records there that are used for tasks of this experiment
-    selected_in: dict[
-        str, tuple[Hash, ...]
-    ] = {}  # by folder, ids of records there whose selected setting was used here
+    definitions: dict[Hash, dict[str, Any]] = Field(default_factory=dict)
+    environments: dict[Hash, dict[str, Any]] = Field(default_factory=dict)
+    # By folder, ids of records there that are used for tasks of this experiment.
+    reused: dict[str, tuple[Hash, ...]] = Field(default_factory=dict)
+    # By folder, ids of records there whose selected setting was used here.
+    selected_in: dict[str, tuple[Hash, ...]] = Field(default_factory=dict)
 
 
 def config_of(folder: Path, name: str) -> Path:
@@ -131,8 +122,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError) as error:
         problem = str(error)
         if isinstance(error, ValidationError):
-            first = problems_of(error, Manifest, content)[0]
-            problem = f"{'.'.join(map(str, first.loc))}: {first.message}".removeprefix(": ")
+            problem = str(problems_of(error, Manifest, content)[0])
         raise ResultsError(
             f"{path} is not the manifest of a run: {problem}", f"git checkout '{path}', or rm '{path}' and run again"
         ) from error

@@ -189,7 +189,7 @@ def record_of_line(line: bytes) -> Record:
     try:
         return Record.model_validate_json(body + b"}")
     except ValidationError as error:
-        raise ValueError(_sentence(error, _document(body + b"}"))) from None
+        raise ValueError(str(problems_of(error, Record, _document(body + b"}"))[0])) from None
 
 
 def make_record(task: Task, content: Mapping[str, Any], environment: str) -> Record:
@@ -204,7 +204,7 @@ def make_record(task: Task, content: Mapping[str, Any], environment: str) -> Rec
     try:
         return Record.model_validate({**place, **data, **hashes, **content}, strict=False)
     except ValidationError as error:
-        raise ValueError(_sentence(error, content)) from None
+        raise ValueError(str(problems_of(error, Record, content)[0])) from None
 
 
 def _document(text: bytes) -> Any:
@@ -212,13 +212,6 @@ def _document(text: bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return {}
-
-
-def _sentence(error: ValidationError, document: Any) -> str:
-    """The first mistake, with its place."""
-    problem = problems_of(error, Record, document)[0]
-    place = ".".join(map(str, problem.loc))
-    return f"{place}: {problem.message}" if place else problem.message
 
 
 def _checksum(body: bytes) -> bytes:

@@ -189,7 +189,6 @@ class Store:
         """Copy the test scores of a task from another folder, if they were kept there and are not here."""
         source, path = other.scores_path(id), self.scores_path(id)
         if source.is_file() and not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, source.read_bytes())
 
     def read_scores(self, id: str) -> dict[str, np.ndarray] | None:
