@@ -28,6 +28,7 @@ from scipy import sparse
 from ...kernels import njit
 from ..base import OnePassLearner, State
 from ..parameters import POSITIVE, Integer, Options, Seed
+from .pair_steps import all_at_once, one_after_another
 from .sparse_kernels import SparseBuffers, consume_sparse
 
 __all__ = ["OAMGra", "OAMSeq"]
@@ -35,7 +36,6 @@ __all__ = ["OAMGra", "OAMSeq"]
 _STEPS = {"C": 1.0, "C/2": 0.5}
 # From so many features on rows are taken to be sparse; matrix products with dense buffers would cost O(N d).
 _WIDE = 4096
-_EQUAL = 1e-14  # squared distance, relative to the squared norm, that rounding leaves between equal rows
 
 
 @dataclass
@@ -200,43 +200,11 @@ def _pass(X, y, slots, caps, sequential, counts, sizes, rows, gram, W):
         if sequential:
             products = np.dot(opponents, x)
             for g in range(n_settings):
-                _one_after_another(scores[g], m, sign, caps[g] * worth, products, gram[opp])
+                one_after_another(scores[g], m, sign, caps[g] * worth, products, gram[opp])
         else:
             for g in range(n_settings):
-                _all_at_once(scores[g], m, sign, caps[g] * worth)
+                all_at_once(scores[g], m, sign, caps[g] * worth)
         changes = np.dot(scores, opponents)
         for g in range(n_settings):
             for j in range(len(x)):
                 W[g, j] += changes[g, j]
-
-
-@njit(fastmath={"contract"})
-def _one_after_another(scores, m, sign, cap, products, gram):
-    """Replace the scores of m opponents and of x (last) by the coefficients of the step on each of them."""
-    own_score, total = scores[m], 0.0
-    for j in range(m):
-        loss = 1.0 - sign * (own_score - scores[j])
-        distance = products[m] - 2.0 * products[j] + gram[j, j]
-        if loss <= 0.0 or distance <= _EQUAL * products[m]:  # equal rows have no direction to step in
-            scores[j] = 0.0
-            continue
-        step = sign * (cap if cap * distance <= loss else loss / distance)
-        own_score += step * (products[m] - products[j])
-        row = gram[j]
-        for i in range(j + 1, m):
-            scores[i] += step * (products[i] - row[i])
-        scores[j] = -step
-        total += step
-    scores[m] = total
-
-
-@njit(fastmath={"contract"})
-def _all_at_once(scores, m, sign, cap):
-    """The same with every pair judged by the scores as they are."""
-    own_score, total = scores[m], 0.0
-    step = sign * cap
-    for j in range(m):
-        violated = sign * (own_score - scores[j]) <= 1.0
-        scores[j] = -step if violated else 0.0
-        total += step if violated else 0.0
-    scores[m] = total

@@ -15,6 +15,7 @@ import numpy as np
 from ...kernels import njit
 from ..base import State
 from ..rows import rows_of
+from .pair_steps import all_at_once, one_after_another
 
 __all__ = ["SparseBuffers", "consume_sparse"]
 
@@ -71,7 +72,7 @@ def consume_sparse(state: SparseBuffers, X, y: np.ndarray, slots: np.ndarray, ca
 def _pass(indptr, indices, data, y, slots, caps, sequential, counts, sizes, lengths, features, values, gram, W, spread):
     n_settings = W.shape[1]
     buffer_size = gram.shape[1]
-    scores = np.empty((buffer_size + 1, n_settings))
+    scores, of_row = np.empty((n_settings, buffer_size + 1)), np.empty(n_settings)
     products = np.empty(buffer_size + 1)
     for t in range(len(y)):
         row, worths = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
@@ -93,18 +94,20 @@ def _pass(indptr, indices, data, y, slots, caps, sequential, counts, sizes, leng
         if m > 0:
             worth = max(1.0, counts[opp] / buffer_size)
             for j in range(m):
-                _gather(features[opp, j], values[opp, j], lengths[opp, j], W, scores[j])
-            _gather(row, worths, k, W, scores[m])
+                _gather(features[opp, j], values[opp, j], lengths[opp, j], W, of_row, scores[:, j])
+            _gather(row, worths, k, W, of_row, scores[:, m])
             if sequential:
                 for j in range(m):
                     products[j] = _dot(features[opp, j], values[opp, j], lengths[opp, j], spread)
                 products[m] = _dot(row, worths, k, spread)
-                _one_after_another(scores, m, sign, caps, worth, products, gram[opp])
+                for g in range(n_settings):
+                    one_after_another(scores[g], m, sign, caps[g] * worth, products, gram[opp])
             else:
-                _all_at_once(scores, m, sign, caps, worth)
+                for g in range(n_settings):
+                    all_at_once(scores[g], m, sign, caps[g] * worth)
             for j in range(m):
-                _scatter(features[opp, j], values[opp, j], lengths[opp, j], W, scores[j])
-            _scatter(row, worths, k, W, scores[m])
+                _scatter(features[opp, j], values[opp, j], lengths[opp, j], W, of_row, scores[:, j])
+            _scatter(row, worths, k, W, of_row, scores[:, m])
         for i in range(k):
             spread[row[i]] = 0.0
 
@@ -118,69 +121,25 @@ def _dot(features, values, length, spread):
 
 
 @njit(fastmath={"contract"})
-def _gather(features, values, length, W, scores):
-    """scores = W'x."""
-    scores[:] = 0.0
+def _gather(features, values, length, W, total, scores):
+    """scores = W'x; ``total`` is room for them where they lie side by side."""
+    total[:] = 0.0
     for i in range(length):
         w, value = W[features[i]], values[i]
-        for g in range(len(scores)):
-            scores[g] += value * w[g]
+        for g in range(len(total)):
+            total[g] += value * w[g]
+    for g in range(len(total)):
+        scores[g] = total[g]
 
 
 @njit(fastmath={"contract"})
-def _scatter(features, values, length, W, coefficients):
-    """W += x coefficients', where any of them is not zero."""
-    if not coefficients.any():
+def _scatter(features, values, length, W, step, coefficients):
+    """W += x coefficients', where any of them is not zero; ``step`` is room for them where they lie side by side."""
+    for g in range(len(step)):
+        step[g] = coefficients[g]
+    if not step.any():
         return
     for i in range(length):
         w, value = W[features[i]], values[i]
-        for g in range(len(coefficients)):
-            w[g] += value * coefficients[g]
-
-
-# Squared distance, relative to the squared norm, that rounding leaves between equal rows.
-_EQUAL = 1e-14
-
-
-@njit(fastmath={"contract"})
-def _one_after_another(scores, m, sign, caps, worth, products, gram):
-    """Replace the scores of m opponents and of x (last) by the coefficients of the step on each, for all settings."""
-    n_settings = scores.shape[1]
-    own, totals, steps = scores[m].copy(), np.zeros(n_settings), np.empty(n_settings)
-    for j in range(m):
-        distance = products[m] - 2.0 * products[j] + gram[j, j]
-        apart = distance > _EQUAL * products[m]  # equal rows have no direction to step in
-        any_step = False
-        for g in range(n_settings):
-            loss = 1.0 - sign * (own[g] - scores[j, g])
-            steps[g] = 0.0
-            if apart and not loss <= 0.0:
-                cap = caps[g] * worth
-                steps[g] = sign * (cap if cap * distance <= loss else loss / distance)
-                any_step = True
-        if any_step:
-            toward = products[m] - products[j]
-            for g in range(n_settings):
-                own[g] += steps[g] * toward
-                totals[g] += steps[g]
-            for i in range(j + 1, m):
-                change = products[i] - gram[j, i]
-                for g in range(n_settings):
-                    scores[i, g] += steps[g] * change
-        for g in range(n_settings):
-            scores[j, g] = -steps[g]
-    for g in range(n_settings):
-        scores[m, g] = totals[g]
-
-
-@njit(fastmath={"contract"})
-def _all_at_once(scores, m, sign, caps, worth):
-    """The same with every pair judged by the scores as they are."""
-    n_settings = scores.shape[1]
-    for g in range(n_settings):
-        own, total, step = scores[m, g], 0.0, sign * caps[g] * worth
-        for j in range(m):
-            violated = sign * (own - scores[j, g]) <= 1.0
-            scores[j, g] = -step if violated else 0.0
-            total += step if violated else 0.0
-        scores[m, g] = total
+        for g in range(len(step)):
+            w[g] += value * step[g]
