@@ -633,6 +633,14 @@ def test_ranks_of_complete_datasets_only():
     assert "NEVER (0)" in section.words
 
 
+def test_friedmans_test_that_does_not_reject():
+    done = {
+        (f"d{i}", c): Cell((0.9, 0.8 - 0.01 * ((i + j) % 3)), FOLDS, 2) for i in range(6) for j, c in enumerate("abc")
+    }
+    section = parse(render_page(content_of(done, [f"d{i}" for i in range(6)], "abc"))).one(id="ranks")
+    assert "must not be read as findings. With so few datasets" in section.words
+
+
 @pytest.mark.parametrize("n_columns", [1, 2])
 def test_a_table_of_few_columns(n_columns):
     columns = ["opauc", "b"][:n_columns]
