@@ -972,7 +972,7 @@ MISTAKES = {
     "parameter of another type": (
         changed("oam_seq", "{learner: oam_seq, params: {buffer_size: many}}"),
         2,
-        "bad.yaml:4:60: learners[1].params.buffer_size: OAMSeq: buffer_size has to be an integer >= 1, got 'many'",
+        "bad.yaml:4:60: learners[1].params.buffer_size: OAMSeq: buffer_size has to be an integer from 1 to ",
     ),
     "number as text": (changed("{pow2: [-10, 0, 5]}", '["1e-3"]'), 2, "bad.yaml:5:15: grids.eta[0]"),
     "duplicate key": (changed("trials: 1,", "trials: 1, trials: 2,"), 2, "bad.yaml:6:"),

@@ -3,6 +3,7 @@
 import inspect
 import re
 import warnings
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -16,9 +17,12 @@ from sklearn.model_selection import GridSearchCV
 from opauc_bench.config import load_experiment
 from opauc_bench.errors import ConfigError, LearnerError
 from opauc_bench.learners import (
+    FTRLAUC,
     LEARNERS,
     OPAUC,
     OPAUCS,
+    DivergenceError,
+    FTRLProximal,
     OnePassLearner,
     UniLog,
     get_learner,
@@ -64,7 +68,7 @@ def refused_values(name: str, parameter: str) -> list:
         return [1, True, NAN]
     bound, excluded = RANGES_OF.get((name, parameter)) or RANGES[parameter]
     below = [-1, -0.1, bound - 1] + ([0, 0.0, -0.0] if excluded else [])
-    return [*NOT_NUMBERS, *below, *([2.5, 50.0, "50"] if isinstance(default, int) else [10**400])]
+    return [*NOT_NUMBERS, *below, *([2.5, 50.0, "50", 2**31, 10**400] if isinstance(default, int) else [10**400])]
 
 
 @cache
@@ -100,8 +104,9 @@ def test_bounds_that_are_included_and_defaults_are_accepted(name):
     for parameter in learner.get_params():
         bound, excluded = RANGES_OF.get((name, parameter)) or RANGES.get(parameter, (0, True))
         if not excluded:
-            get_learner(name)(**{parameter: bound}).check_params()
-            get_learner(name)(**{parameter: np.int64(bound)}).check_params()
+            others = {"l2": 1.0} if parameter == "beta" else {}  # one of the two has to be > 0
+            for value in (bound, np.int64(bound)):
+                get_learner(name)(**{parameter: value}, **others).check_params()
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -134,6 +139,23 @@ def test_partial_fit_checks_parameters_that_were_changed_between_calls():
         learner.set_params(weights="equal").partial_fit(X, Y)
 
 
+@pytest.mark.parametrize("class_", [FTRLAUC, FTRLProximal])
+def test_ftrl_refuses_beta_0_without_l2(class_):
+    with pytest.raises(ValueError, match=rf"^{class_.__name__}: beta has to be a number > 0 if l2 is 0, got 0$"):
+        class_(beta=0).fit(X, Y)
+    assert np.isfinite(class_(beta=0, l2=0.1).fit(X, Y).coef_).all()
+
+
+def test_overflow_names_a_fraction_as_a_number():
+    with pytest.raises(DivergenceError, match=r"\(eta=1e\+300\)"):
+        UniLog(eta=Fraction(10**300)).fit(1e10 * X, Y)
+
+
+def test_opauc_s_with_a_huge_slack_equals_one_that_drops_nothing():
+    huge, unlimited = OPAUCS(tau=1, slack=1e200).fit(X, Y), OPAUCS(tau=1, slack=10.0).fit(X, Y)
+    assert np.array_equal(huge.coef_, unlimited.coef_)
+
+
 def test_opauc_s_released_has_no_slack():
     with pytest.raises(ValueError, match=r"OPAUCS: slack has to be 0 for the variant 'released', got 0\.1"):
         OPAUCS(variant="released", slack=0.1).fit(X, Y)
@@ -145,10 +167,15 @@ def test_opauc_s_released_has_no_slack():
         (Real(), [0, -1, 1e-300, np.float32(2)], NOT_NUMBERS, "a finite number"),
         (Real(above=0), [1, 1e-300], [*NOT_NUMBERS, 0, -1e-300], "a number > 0"),
         (Real(at_least=0.5), [0.5, 1], [*NOT_NUMBERS, 0.499], "a number >= 0.5"),
-        (Integer(at_least=2), [2, np.int8(3)], [*NOT_NUMBERS, 1, 2.0], "an integer >= 2"),
+        (Integer(at_least=2), [2, np.int8(3)], [*NOT_NUMBERS, 1, 2.0, 2**31], "an integer from 2 to 2147483647"),
         (Boolean(), [True, np.False_], [0, 1, "True", None], "True or False"),
         (Options("a", "b"), ["a", "b", np.str_("a")], ["c", "A", None, 0, ["a"]], "one of a, b"),
-        (Seed(), [None, 0, np.int64(3), np.random.default_rng(0)], [-1, 1.0, "0", True], "None, an integer >= 0 or a"),
+        (
+            Seed(),
+            [None, 0, 2**100, np.int64(3), np.random.default_rng(0)],
+            [-1, 1.0, "0", True],
+            "None, an integer >= 0 or a",
+        ),
         (OptionalPath(), [None, "a", Path("a")], [0, True], "None or the path of a file"),
     ],
 )
@@ -178,7 +205,7 @@ def columns_of(path, learner, params="", grid=""):
         ("opauc", "eta: -1", "lam: [0.1]", "OPAUC: eta has to be a number > 0, got -1"),
         ("ftrl_auc", "lazy: 1", "gamma: [0.1], l1: [0.1]", "FTRLAUC: lazy has to be True or False, got 1"),
         ("rda_l1", "l1: '0.1'", "gamma: [1], rho: [0]", "RDAL1: l1 has to be a number >= 0, got '0.1'"),
-        ("opauc_fd", "tau: 1", "eta: [1], lam: [1]", "OPAUCFD: tau has to be an integer >= 2, got 1"),
+        ("opauc_fd", "tau: 1", "eta: [1], lam: [1]", "OPAUCFD: tau has to be an integer from 2 to 2147483647, got 1"),
     ],
 )
 def test_config_error_names_place_learner_and_parameter(tmp_path, learner, params, grid, message):
@@ -236,7 +263,7 @@ def test_grid_search_over_diverging_settings_reports_nothing_with_the_documented
 def test_refused_parameters_lists_all_of_a_learner():
     params = {"tau": 1, "lam": -1.0, "eta": 0.5}
     assert refused_parameters("opauc_fd", params) == [
-        ("tau", "OPAUCFD: tau has to be an integer >= 2, got 1"),
+        ("tau", "OPAUCFD: tau has to be an integer from 2 to 2147483647, got 1"),
         ("lam", "OPAUCFD: lam has to be a number >= 0, got -1.0"),
     ]
     assert refused_parameters("opauc_fd", {"tau": 2}) == []
@@ -272,7 +299,7 @@ def test_values_that_learners_refuse_are_reported_at_once_with_their_places(tmp_
     with pytest.raises(ConfigError) as caught:
         load_experiment(path, learner_parameters=learner_parameters, refused_parameters=refused_parameters)
     assert [line.split(" learners", 1)[1] for line in caught.value.message.splitlines()] == [
-        "[0].params.tau: OPAUCFD: tau has to be an integer >= 2, got 1",
+        "[0].params.tau: OPAUCFD: tau has to be an integer from 2 to 2147483647, got 1",
         "[0].params.lam: OPAUCFD: lam has to be a number >= 0, got -1",
-        "[1].params.buffer_size: OAMSeq: buffer_size has to be an integer >= 1, got True",
+        "[1].params.buffer_size: OAMSeq: buffer_size has to be an integer from 1 to 2147483647, got True",
     ]

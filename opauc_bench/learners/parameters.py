@@ -68,15 +68,18 @@ class Real:
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer, but not True or False, of ``at_least`` some value."""
+    """An integer between two bounds, both included, but not True or False."""
 
     at_least: int
+    at_most: int = 2**31 - 1  # sizes of arrays; the kernels count in 64 bits
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= self.at_least
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+            return False
+        return self.at_least <= int(value) <= self.at_most
 
     def __str__(self) -> str:
-        return f"an integer >= {self.at_least}"
+        return f"an integer from {self.at_least} to {self.at_most}"
 
 
 class Boolean:
@@ -106,7 +109,9 @@ class Seed:
     """What ``numpy.random.default_rng`` is seeded with."""
 
     def accepts(self, value: Any) -> bool:
-        return value is None or isinstance(value, np.random.Generator) or Integer(0).accepts(value)
+        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+            return int(value) >= 0
+        return value is None or isinstance(value, np.random.Generator)
 
     def __str__(self) -> str:
         return "None, an integer >= 0 or a numpy.random.Generator"

@@ -323,7 +323,7 @@ class StreamPass(LinearRanker):
         """The error that says so."""
         return DivergenceError(
             f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
-            f"({', '.join(f'{axis}={getattr(self, axis):g}' for axis in self.grid_axes)}): "
+            f"({', '.join(f'{axis}={float(getattr(self, axis)):g}' for axis in self.grid_axes)}): "
             "take smaller steps, or scale the features to [-1, 1]"
         )
 

@@ -87,7 +87,7 @@ class _FTRL(OnePassLearner):
     l2 : float, default=0.0
         Added to the inverse of the rate; multiplies ``|w|^2 / 2``. The FTRL-AUC paper has none.
     beta : float, default=1.0
-        Added to sqrt(q_i).
+        Added to sqrt(q_i). Above 0 if l2 is 0.
     refresh : bool, default=False
         Whether all weights are computed from z at the end. Without it a weight is as of the last visit to its
         coordinate, and a feature that came only once has weight 0. That is what the published tables count: on
@@ -120,6 +120,11 @@ class _FTRL(OnePassLearner):
         self.beta = beta
         self.refresh = refresh
         self.variant = variant
+
+    def check_params(self):
+        super().check_params()
+        if self.beta == 0 and self.l2 == 0:  # the first weight would be 0/0
+            raise ValueError(f"{type(self).__name__}: beta has to be a number > 0 if l2 is 0, got {self.beta!r}")
 
     def _begin(self, n_features, settings):
         l1 = settings["l1"]
