@@ -32,6 +32,7 @@ __all__ = [
     "digest",
     "finite_number",
     "import_pyarrow",
+    "is_number",
     "opened",
     "pieces",
     "shown",
@@ -265,20 +266,29 @@ def shown(token: bytes) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-def utf8(token: bytes) -> str:
-    """The text of a token; ValueError if it is not in UTF-8."""
+def utf8(token: bytes, line: int, what: str = "") -> str:
+    """Return the text of a token, or raise LineProblem with ``what`` if it is not in UTF-8."""
     try:
         return token.decode()
     except UnicodeDecodeError:
-        raise ValueError(f"expected text in UTF-8 (iconv -f latin1 -t utf8 FILE), got {shown(token)}") from None
+        expected = f"{what}: expected" if what else "expected"
+        raise LineProblem(
+            line, f"{expected} text in UTF-8 (iconv -f latin1 -t utf8 FILE), got {shown(token)}"
+        ) from None
+
+
+def is_number(token: bytes) -> bool:
+    """Whether a token is written as a number, finite or not."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return b"_" not in token
 
 
 def finite_number(token: bytes, line: int, what: str) -> float:
     """Return a finite number, or raise LineProblem with ``what``."""
-    try:
-        value = float(token) if b"_" not in token else None
-    except ValueError:
-        value = None
+    value = float(token) if is_number(token) else None
     if value is None:
         mark = token.startswith(codecs.BOM_UTF8)
         why = "; the file begins with a byte order mark: remove it (tail -c +4)" if mark else ""

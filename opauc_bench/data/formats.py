@@ -9,13 +9,14 @@ import re
 import struct
 from array import array
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
 from .cache import RawFile
-from .content import Block, LineProblem, chunks, finite_number, shown, text_blocks, utf8
+from .content import Block, LineProblem, chunks, finite_number, is_number, shown, text_blocks, utf8
 from .entry import Form
 from .svmlight import parse_svmlight
 
@@ -74,21 +75,13 @@ def _cause(line: bytes, form: Form) -> str:
         return "; for numbers separated by commas use 'format: csv'"
     if form.format != "table" and b"," not in line and len(line.split()) > 1:
         return "; for numbers separated by blanks or tabs use 'format: table'"
-    if not any(cell in tokens or _is_number(cell) for cell in re.split(rb'[\s,"]+', line) if cell):
+    if not any(cell in tokens or is_number(cell) for cell in re.split(rb'[\s,"]+', line) if cell):
         return "; for a file with a header line use 'source: {csv: FILE, label: COLUMN}', or remove it (tail -n +2)"
     if b'"' in line:
         return "; quotes are not supported: remove them (tr -d '\"')"
     if form.format == "csv" and line.rstrip().endswith(b","):
         return "; remove the comma at the end of lines (sed 's/,\\r\\?$//')"
     return ""
-
-
-def _is_number(cell: bytes) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
@@ -132,7 +125,7 @@ def _token_counts_parser() -> Callable[[bytes, int, Form, int], Block]:
             if word != _LABEL or not label:
                 found = f"got {shown(tokens[-1])}"
                 raise LineProblem(line_number, f"expected {_LABEL.decode()}:class at the end of the line, {found}")
-            labels.append(_text(label, line_number))
+            labels.append(utf8(label, line_number, "the label"))
             row: dict[int, float] = {}
             for token in tokens[:-1]:
                 word, _, count = token.rpartition(b":")
@@ -157,86 +150,71 @@ def _token_counts_parser() -> Callable[[bytes, int, Form, int], Block]:
 # ------------------------------------------------------------------------------------ tables
 
 
-def _cells(text: bytes, first_line: int, form: Form, n_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return byte strings of shape (rows, columns), the line of each row, and the columns (from 0) of features."""
+def _parse_table(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+    """Numbers, or tokens as one-hot features: column j with the k-th token becomes feature j * len(tokens) + k."""
+    n_tokens = max(1, len(form.tokens))
     aside = set(form.drop_columns)
-    aside.add(n_features + len(aside) + 1 if form.label_column == -1 else form.label_column)
-    width = n_features + len(aside)
+    label = n_features // n_tokens + len(aside) + 1 if form.label_column == -1 else form.label_column
+    aside.add(label)
+    width = n_features // n_tokens + len(aside)
     if max(aside) > width:
-        message = f"expected {n_features} features and the column {max(aside)}, got {width} columns"
+        message = f"expected {n_features // n_tokens} features and the column {max(aside)}, got {width} columns"
         raise LineProblem(first_line, message)
+    kept = [j for j in range(width) if j + 1 not in aside]
+    read = partial(_one_hot, [token.encode() for token in form.tokens]) if form.tokens else _numbers
     separator = None if form.format == "table" else b","
-    rows, numbers = [], []
+    rows, labels = [], []
     for number, line in enumerate(text.split(b"\n"), first_line):
-        if line.strip():
-            rows.append(line.rstrip(b"\r").split(separator))
-            numbers.append(number)
-    for number, row in zip(numbers, rows):
-        if len(row) != width:
-            raise LineProblem(number, f"expected {width} columns, got {len(row)}")
-        # All cells take as much memory as the longest.
-        if len(longest := max(row, key=len)) > _LONGEST_CELL:
-            raise LineProblem(number, f"expected at most {_LONGEST_CELL} bytes per column, got {shown(longest)}")
-    cells = np.char.strip(np.array(rows, dtype=np.bytes_).reshape(len(rows), width))
-    return cells, np.array(numbers), np.array([j for j in range(width) if j + 1 not in aside], dtype=int)
+        if not line.strip():
+            continue
+        cells = line.split(separator)
+        if len(cells) != width:
+            raise LineProblem(number, f"expected {width} columns, got {len(cells)}")
+        if max(map(len, cells)) > _LONGEST_CELL:
+            longest = shown(max(cells, key=len))
+            raise LineProblem(number, f"expected at most {_LONGEST_CELL} bytes per column, got {longest}")
+        rows.append(read(cells, kept, number))
+        labels.append(_label(cells[label - 1].strip(), number, form))
+    X = np.array(rows, dtype=np.uint8 if form.tokens else np.float64).reshape(len(rows), len(kept) * n_tokens)
+    return Block(X, np.array(labels, dtype=np.float64 if form.numeric_labels else np.str_))
 
 
-def _labels(cells: np.ndarray, numbers: np.ndarray, form: Form) -> np.ndarray:
-    column = cells[:, form.label_column if form.label_column == -1 else form.label_column - 1]
-    for number, token in zip(numbers, column):
-        if not token:
-            raise LineProblem(int(number), "expected a label, got nothing")
-    if not form.numeric_labels:
-        return np.array([_text(token, int(number)) for number, token in zip(numbers, column)], dtype=np.str_)
+def _numbers(cells: list[bytes], columns: list[int], number: int) -> list[float]:
     try:
-        return _floats(column[:, None], numbers, np.array([form.label_column]), "the label")[:, 0]
-    except LineProblem as error:
-        raise LineProblem(error.number, f"{error.problem}; text labels must be listed under 'positive'") from None
-
-
-def _text(label: bytes, number: int) -> str:
-    try:
-        return utf8(label)
-    except ValueError as error:
-        raise LineProblem(number, f"the label: {error}") from None
-
-
-def _floats(cells: np.ndarray, numbers: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:
-    try:
-        values = cells.astype(np.float64)
+        values = [float(cells[j]) for j in columns]
     except ValueError:
-        values = np.array(np.nan)
-    if np.isfinite(values).all() and not (np.char.find(cells, b"_") >= 0).any():
+        values = [math.nan]
+    if all(map(math.isfinite, values)) and b"_" not in b"".join(cells):
         return values
-    found = [
-        [finite_number(token, int(number), what or f"column {column + 1}") for column, token in zip(columns, row)]
-        for number, row in zip(numbers, cells)
-    ]
-    return np.array(found).reshape(cells.shape)
+    return [finite_number(cells[j].strip(), number, f"column {j + 1}") for j in columns]
 
 
-def _parse_numbers(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
-    cells, numbers, keep = _cells(text, first_line, form, n_features)
-    return Block(_floats(cells[:, keep], numbers, keep, ""), _labels(cells, numbers, form))
+def _one_hot(tokens: list[bytes], cells: list[bytes], columns: list[int], number: int) -> list[bool]:
+    hot = []
+    for j in columns:
+        cell = cells[j].strip()
+        if cell not in tokens:
+            expected = b", ".join(tokens).decode()
+            raise LineProblem(number, f"expected column {j + 1} to be one of {expected}, got {shown(cell)}")
+        hot += [cell == token for token in tokens]
+    return hot
 
 
-def _parse_tokens(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
-    """One-hot: column j with the k-th token becomes feature j * len(tokens) + k."""
-    cells, numbers, keep = _cells(text, first_line, form, n_features // len(form.tokens))
-    hot = cells[:, keep, None] == np.array([token.encode() for token in form.tokens])
-    for row, column in np.argwhere(~hot.any(axis=2)):
-        expected = f"expected column {keep[column] + 1} to be one of {', '.join(form.tokens)}"
-        raise LineProblem(int(numbers[row]), f"{expected}, got {shown(bytes(cells[row, keep[column]]))}")
-    X = hot.reshape(len(cells), len(keep) * len(form.tokens)).astype(np.uint8)
-    return Block(X, _labels(cells, numbers, form))
+def _label(cell: bytes, number: int, form: Form) -> float | str:
+    if not cell:
+        raise LineProblem(number, "expected a label, got nothing")
+    if not form.numeric_labels:
+        return utf8(cell, number, "the label")
+    try:
+        return finite_number(cell, number, "the label")
+    except LineProblem as error:
+        raise LineProblem(number, f"{error.problem}; text labels must be listed under 'positive'") from None
 
 
 _PARSERS: dict[str, Callable[[bytes, int, Form, int], Block]] = {
     "svmlight": _parse_svmlight,
     "svmlight_multilabel": _parse_multilabel,
-    "csv": _parse_numbers,
-    "table": _parse_numbers,
-    "csv_tokens": _parse_tokens,
+    **dict.fromkeys(_TABLES, _parse_table),
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import DataError
 from ..sentences import suggest
 from .cache import RawFile
-from .content import LineProblem, chunks, finite_number, shown, text_blocks, utf8
+from .content import LineProblem, chunks, finite_number, is_number, shown, text_blocks, utf8
 from .entry import PARTS, Form
 from .schema import BLANKS
 
@@ -82,14 +82,7 @@ def _lines(file: RawFile, n_samples: int) -> list[str]:
         raise LineProblem(min(len(lines), n_samples) + 1, expected)
     if lines[0].startswith(codecs.BOM_UTF8):
         raise LineProblem(1, "the file begins with a byte order mark: remove it (tail -c +4)")
-    return [_text(line, number) for number, line in enumerate(lines, 1)]
-
-
-def _text(line: bytes, number: int) -> str:
-    try:
-        return utf8(line)
-    except ValueError as error:
-        raise LineProblem(number, str(error)) from None
+    return [utf8(line, number) for number, line in enumerate(lines, 1)]
 
 
 def encode(name: str, texts: Sequence[str]) -> Encoded:
@@ -117,13 +110,10 @@ def encode(name: str, texts: Sequence[str]) -> Encoded:
 def _encode_split(texts: Sequence[str]) -> Encoded:
     for number, text in enumerate(texts, 1):
         if text not in PARTS:
-            raise LineProblem(number, f"expected {', '.join(PARTS[:-1])} or {PARTS[-1]}, got {_shown(text, PARTS)}")
+            expected = f"{', '.join(PARTS[:-1])} or {PARTS[-1]}"
+            raise LineProblem(number, f"expected {expected}, got {shown(text.encode())}{suggest(text, PARTS)}")
     values = np.array([PARTS.index(text) for text in texts])
     return Encoded(values, dict(zip(PARTS, np.bincount(values, minlength=len(PARTS)).tolist())))
-
-
-def _shown(text: str, allowed: Sequence[str]) -> str:
-    return shown(text.encode()) + suggest(text, allowed)
 
 
 def _encode_group(texts: Sequence[str]) -> Encoded:
@@ -133,17 +123,9 @@ def _encode_group(texts: Sequence[str]) -> Encoded:
 
 
 def _encode_time(texts: Sequence[str]) -> Encoded:
-    read = _number if _is_number(texts[0]) else _date
+    read = _number if is_number(texts[0].encode()) else _date
     values = np.array([read(text, number) for number, text in enumerate(texts, 1)])
     return Encoded(values, {"first": texts[int(values.argmin())], "last": texts[int(values.argmax())]})
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _number(text: str, number: int) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..kernels import njit
-from .content import shown, utf8
+from .content import LineProblem, is_number, shown, utf8
 from .decimals import HARD, READ, decimal
 from .schema import MISSING_WORDS, Cells, Schema, folded, hashed, require_different, seed_of
 
@@ -128,7 +128,7 @@ class TextTable:
             names = [text.decode() for text in texts]
         except UnicodeDecodeError:
             raise DataError(f"{self.name}:1: expected names of columns in UTF-8", "iconv -f latin1 -t utf8") from None
-        if all(_is_number(text) for text in texts):
+        if all(is_number(text) for text in texts):
             raise DataError(
                 f"{self.name}:1: expected a header line with the names of columns, got numbers",
                 "put a line with names in front: sed '1i label,a,b,c' FILE",
@@ -161,8 +161,8 @@ class TextTable:
                 usable = (scan.problems == 0) & (scan.flags[:, column] & _MISSING == 0)
                 if usable.any():
                     row = int(np.argmax(usable))
-                    is_number = bool(scan.flags[row, column] & (_PLAIN | _LONG)) or _is_number(scan.token(row, column))
-                    found[column] = "number" if is_number else "category"
+                    numeric = bool(scan.flags[row, column] & (_PLAIN | _LONG)) or is_number(scan.token(row, column))
+                    found[column] = "number" if numeric else "category"
             if not scan.n_rows:
                 break
             start = scan.end
@@ -250,15 +250,6 @@ def _rows_for(n_columns: int) -> int:
 def no_value(column: str) -> str:
     """What is wrong with a row that has no value in a column."""
     return f"column {column!r}: expected a value, got nothing"
-
-
-def _is_number(token: bytes) -> bool:
-    """Whether it is written as a number, finite or not."""
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return b"_" not in token
 
 
 class _Scan:
@@ -363,7 +354,7 @@ class _Decoder:
                 problems.setdefault(row, no_value(name))
             elif flag & _LONG and np.isfinite(value := float(token)):
                 values[row, k] = value
-            elif _is_number(token):
+            elif is_number(token):
                 problems.setdefault(row, f"column {name!r}: expected a finite number, got {shown(token)}")
             else:
                 problems.setdefault(row, f"column {name!r}: expected a number, got {shown(token)}")
@@ -401,9 +392,9 @@ class _Decoder:
     def _exact_text(self, token: bytes, row: int, column: int, problems: dict[int, str]) -> str:
         """Text that tells rows apart: other encodings would make different texts the same."""
         try:
-            return utf8(token)
-        except ValueError as error:
-            problems.setdefault(row, f"column {self._header[column]!r}: {error}")
+            return utf8(token, row, f"column {self._header[column]!r}")
+        except LineProblem as error:
+            problems.setdefault(row, error.problem)
             return ""
 
     def _row_problem(self, code: int) -> str:
