@@ -512,7 +512,7 @@ def test_table_experiment_may_have_figures(command, csv_only, tmp_path):
         ({"auc": [0.5], "sparse_ratio": [0.5] * 6}, "expected columns of equal length"),
         ({"auc": [0.5], "sparse_ratio": [0.5]}, "columns.auc has 1 values, expected 6"),
         ({"auc": [1.5] * 6, "sparse_ratio": [0.5] * 6}, "expected numbers in [0, 1] in columns.auc"),
-        ({"auc": ["x"] * 6}, "columns.auc.0: expected a number"),
+        ({"auc": ["x"] * 6}, "columns.auc[0]: expected a number"),
         ({"auc": 3}, "columns.auc: "),
         ({"auc": [0.5] * 6}, "expected columns.sparse_ratio with status ok"),
         ({}, "expected columns.auc with status ok"),

@@ -308,7 +308,7 @@ def test_a_file_of_records_that_cannot_be_read_is_named(command, copy, place):
         ({"outcome.selection.auc": [0.5]}, "selection has 1 AUCs of 6 settings, and the grid has 6"),
         ({"outcome.selection.n_settings": 5}, "selection has 6 AUCs of 5 settings, and the grid has 6"),
         ({"outcome.selection.auc": [0.5] * 5 + [None]}, "1 settings have no inner AUC, its n_diverged is 0"),
-        ({"outcome.selection.auc": [2.0] * 6}, "outcome.selection.auc.0: expected at most 1"),
+        ({"outcome.selection.auc": [2.0] * 6}, "outcome.selection.auc[0]: expected at most 1"),
         (
             {"outcome.selection.auc": [None] * 6, "outcome.selection.n_diverged": 6},
             "1 settings were refit, 0 have an inner AUC",
