@@ -49,7 +49,7 @@ from opauc_bench.commands.session import Session
 from opauc_bench.commands.tables import build_report
 from opauc_bench.data import Sources
 from opauc_bench.report.compare import ComparedCell, Comparison
-from opauc_bench.report.figure_write import figure_texts
+from opauc_bench.report.figure_text import figure_to_csv
 from opauc_bench.report.metrics import AUC, Metric
 from opauc_bench.report.table import Entry, ResultTable
 
@@ -174,7 +174,8 @@ def cpu(experiment: str, *rows: str) -> str:
 @functools.cache
 def drawn(figure: str) -> list[dict[str, str]]:
     """The data of a figure."""
-    return list(csv.DictReader(io.StringIO(figure_texts(figures_of(recorded(figure)))[f"{figure}.csv"])))
+    (text,) = [figure_to_csv(found) for found in figures_of(recorded(figure)) if found.spec.name == figure]
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def plotted(figure: str, **where: str) -> dict[str, str]:

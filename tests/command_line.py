@@ -89,7 +89,7 @@ class Command:
 def undrawn():
     """Let reports write only the numbers of figures, as without matplotlib: drawing takes longer than most tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opauc_bench.commands.figures.find_spec", lambda name: None)
+        patch.setattr("opauc_bench.commands.reports.find_spec", lambda name: None)
         yield
 
 

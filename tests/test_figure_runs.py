@@ -21,6 +21,7 @@ from opauc_bench.commands.figures import _samples
 from opauc_bench.commands.local_data import LocalData
 from opauc_bench.commands.planning import plan_locally, selecting_plan
 from opauc_bench.commands.recorded import Recorded, shapes_of
+from opauc_bench.commands.reports import report_files
 from opauc_bench.commands.session import Session
 from opauc_bench.config import Experiment, load_experiment
 from opauc_bench.data import Sources, load_catalogue
@@ -29,7 +30,6 @@ from opauc_bench.figures import _TAKEN
 from opauc_bench.learners import learner_parameters
 from opauc_bench.protocols import KINDS, PROTOCOLS, Convergence, CrossValidation, Holdout, Sweep, Timing
 from opauc_bench.protocols.convergence import checkpoints
-from opauc_bench.report.write import _COMPARISON_FILES
 from opauc_bench.results.manifest import DatasetFacts, read_manifest
 from opauc_bench.runner.engines import Engine
 from opauc_bench.task import expand_grid
@@ -376,7 +376,8 @@ def test_reused_selection_equals_own_selection(desk):
 
 
 def test_a_figure_cannot_have_the_name_of_another_file(desk):
-    files = [*_COMPARISON_FILES, *(path.name for path in (desk / "results/table").iterdir())]
+    session = Session.of_folder(desk / "results/table", sources=Sources.from_environment())
+    files = report_files(Recorded.read(session), None, page=False, draw=False)
     assert {Path(name).stem for name in files if name.endswith(".csv")} == set(_TAKEN)
 
 

@@ -25,7 +25,7 @@ from opauc_bench.report.figure_draw import _scale, _text, draw, render
 from opauc_bench.report.figure_labels import power_of_two, value_label, value_text
 from opauc_bench.report.figure_style import LEARNER_STYLES, style_of
 from opauc_bench.report.figure_text import figure_to_csv, figure_to_terminal
-from opauc_bench.report.figure_write import write_figure
+from opauc_bench.report.write import figure_files, write_files
 
 NAN = float("nan")
 ETAS, LAMS = [0.25, 0.5, 1.0], [0.125, 4.0]
@@ -543,12 +543,13 @@ def test_the_same_bytes_in_every_process(pass_files):
 
 
 def test_writing_without_matplotlib_removes_older_drawings(pass_figure, tmp_path):
-    assert [path.name for path in write_figure(tmp_path, pass_figure, True)] == ["f.csv", "f.pdf", "f.svg", "f.png"]
-    assert [path.name for path in write_figure(tmp_path, pass_figure, False)] == ["f.csv"]
+    write_files(tmp_path, figure_files(pass_figure, True))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.csv", "f.pdf", "f.png", "f.svg"]
+    write_files(tmp_path, figure_files(pass_figure, False))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.csv"]
 
 
-def test_figure_without_points_writes_csv_only(tmp_path):
+def test_figure_without_points_writes_csv_only():
     figure = build_figure(PASS, ["d"], [OPAUC], {("d", "opauc"): cell(expected=2)})
-    assert [path.name for path in write_figure(tmp_path, figure, True)] == ["f.csv"]
+    assert [name for name, content in figure_files(figure, True).items() if content is not None] == ["f.csv"]
     assert figure_to_terminal(figure) == "0 of 2 done: d\n"

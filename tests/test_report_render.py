@@ -21,7 +21,7 @@ from opauc_bench.report.render import CSV_FIELDS, to_csv, to_markdown
 from opauc_bench.report.table import Cell, Column, build_table
 from opauc_bench.report.terminal import MIN_WIDTH, to_terminal
 from opauc_bench.report.text import auc_text, superscript
-from opauc_bench.report.write import write_report
+from opauc_bench.report.write import table_files, write_files
 
 FOLDS = ((0, 0), (0, 1), (1, 0), (1, 1))
 COLUMNS = [Column("opauc", "OPAUC"), Column("oam_seq", "OAM_seq"), Column("uni_exp", "Uni-Exp & co")]
@@ -366,37 +366,36 @@ def comparison(table):
 
 
 def test_a_report_is_the_same_bytes_each_time(table, comparison, tmp_path):
-    first = write_report(tmp_path / "deep" / "a", table, comparison)
-    again = write_report(tmp_path / "b", table, comparison)
+    one, other = tmp_path / "deep" / "a", tmp_path / "b"
+    for folder in (one, other):
+        write_files(folder, table_files(table, comparison))
     names = ["table.md", "table.tex", "table.csv", "table.html", "comparison.md", "comparison.csv"]
-    assert [path.name for path in first] == names
-    assert sorted(os.listdir(tmp_path / "b")) == sorted(names), "no temporary file is left"
-    for one, other in zip(first, again):
-        content = one.read_bytes()
-        assert content == other.read_bytes()
+    assert sorted(os.listdir(one)) == sorted(os.listdir(other)) == sorted(names), "no temporary file is left"
+    for name in names:
+        content = (one / name).read_bytes()
+        assert content == (other / name).read_bytes()
         assert b"\r" not in content
         assert content.endswith(b"\n")
         assert not content.endswith(b"\n\n")
 
 
-def test_the_order_in_which_cells_were_collected_does_not_matter(table, tmp_path):
+def test_the_order_in_which_cells_were_collected_does_not_matter(table):
     backwards = dict(reversed(CELLS.items()))
     other = build_table(
         "50% of #1", list(table.datasets), COLUMNS, backwards, "opauc", "paired", 0.5, {"opauc": ["Note {1}."]}
     )
-    for one, two in zip(write_report(tmp_path / "a", table), write_report(tmp_path / "b", other)):
-        assert one.read_bytes() == two.read_bytes()
+    assert table_files(table) == table_files(other)
 
 
 def test_comparison_of_another_table_is_removed(table, comparison, tmp_path):
-    write_report(tmp_path, table, comparison)
+    write_files(tmp_path, table_files(table, comparison))
     (tmp_path / "notes.txt").write_text("mine")
-    write_report(tmp_path, table)
+    write_files(tmp_path, table_files(table))
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "table.csv", "table.html", "table.md", "table.tex"]
 
 
 def test_failed_write_keeps_the_old_file_and_says_what_to_do(table, tmp_path, monkeypatch):
-    write_report(tmp_path, table)
+    write_files(tmp_path, table_files(table))
     before = (tmp_path / "table.md").read_bytes()
 
     def full(*_):
@@ -404,7 +403,7 @@ def test_failed_write_keeps_the_old_file_and_says_what_to_do(table, tmp_path, mo
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(ResultsError, match="No space left on device") as error:
-        write_report(tmp_path, table)
+        write_files(tmp_path, table_files(table))
     assert "another folder" in error.value.hint
     assert (tmp_path / "table.md").read_bytes() == before
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
@@ -413,4 +412,4 @@ def test_failed_write_keeps_the_old_file_and_says_what_to_do(table, tmp_path, mo
 def test_a_folder_that_is_a_file_is_a_results_error(table, tmp_path):
     (tmp_path / "results").write_text("")
     with pytest.raises(ResultsError, match=r"cannot be (written|removed)"):
-        write_report(tmp_path / "results", table)
+        write_files(tmp_path / "results", table_files(table))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -160,7 +161,7 @@ def report(
                 f"--rope {rope:g}: not with --write, since the tables of a results folder follow from its config",
                 f"report: {{rope: {rope:g}}} in the config, or --to DIR in place of --write",
             )
-        session = session.with_rope(rope)
+        session = replace(session, experiment=session.experiment.with_rope(rope))
     if latex is None:
         report(session, test, write=write, to=to, page=html)
     else:

@@ -10,18 +10,13 @@ import numpy as np
 from ..data import find_prepared
 from ..errors import ResultsError
 from ..evaluation.selection import ranking
-from ..report.figure_write import figure_texts
-from ..report.write import report_texts
-from ..results.frame import folds_text
 from ..results.record import Record
 from ..results.reuse import find_reusable
 from ..task import Task, expand_grid, identity_of, task_id
-from .figures import figures_of
-from .page import PAGE, page_text
+from .page import PAGE
 from .planning import selecting_plan
 from .recorded import Recorded, shapes_of
-from .reports import FOLDS
-from .tables import build_report, plain_titles
+from .reports import report_files
 from .terminal import counted
 
 __all__ = ["Audit", "audit"]
@@ -136,19 +131,15 @@ def _selection_problem(task: Task, record: Record) -> str:
 
 
 def _check_tables(recorded: Recorded, found: Audit) -> None:
-    session, test = recorded.session, recorded.manifest.test
-    command = f"opauc-bench report {session.folder} --write"
+    folder = recorded.session.folder
+    command = f"opauc-bench report {folder} --write"
     try:
-        texts = figure_texts(figures_of(recorded)) if session.experiment.figures else {}
-        if session.experiment.protocol.table_metrics:
-            texts |= report_texts(*build_report(recorded, test))
-            if (session.folder / PAGE).is_file():
-                texts[PAGE] = page_text(recorded, test)
+        files = report_files(recorded, recorded.manifest.test, (folder / PAGE).is_file(), draw=False)
     except ResultsError as error:
         found.notes.append(f"there are no tables to compare: {error.message}")
         return
-    texts[FOLDS] = folds_text(recorded.pairs, plain_titles(session.columns))
-    present = {name: path.read_bytes() for name in texts if (path := session.folder / name).is_file()}
+    texts = {name: text for name, text in files.items() if text is not None}
+    present = {name: path.read_bytes() for name in texts if (path := folder / name).is_file()}
     if wrong := [name for name, content in present.items() if content != texts[name].encode()]:
         found.findings.append(
             f"{', '.join(wrong)}: not what the records give; '{command}' writes them again from the records"

@@ -3,75 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
 
-from ..errors import ResultsError
 from ..report.figure import POINT, Cell, Column, Figure, Sample, build_figure
-from ..report.figure_write import write_figure
 from ..report.titles import plain_title
 from ..results.record import Record
 from ..task import Task
 from .recorded import Pair, Recorded
-from .session import shell_command
-from .tables import missing_because
+from .tables import count_statuses, select_cells
 
-__all__ = ["NO_MATPLOTLIB", "figures_of", "write_figures"]
-
-NO_MATPLOTLIB = "figures are not drawn without matplotlib; their numbers are in the CSV files"
+__all__ = ["figures_of"]
 
 
 def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
-    """The figures of an experiment, ``restricted`` to the datasets and columns of the command line.
+    """The figures of an experiment, if it has any, ``restricted`` to the datasets and columns of the command line.
 
     Raises
     ------
     ResultsError
         If there is no record.
     """
-    session = recorded.session
-    experiment, rows = session.experiment, session.experiment.rows
-    keys = set(experiment.columns)
+    session, experiment = recorded.session, recorded.session.experiment
+    if not experiment.figures:
+        return []
+    datasets, keys = experiment.datasets, experiment.columns
     if restricted:
-        rows = {row: dataset for row, dataset in rows.items() if dataset in (session.datasets or rows.values())}
-        keys &= set(session.learners or keys)
-    pairs = {(row, key): found for (row, key), found in recorded.cells.items() if row in rows and key in keys}
-    if not any(record for found in pairs.values() for _, record in found):
-        raise ResultsError(f"{session.folder}: no records of this experiment", shell_command(session, "run"))
-    expected = experiment.protocol.n_repetitions
-    cells = {
-        place: _cell(found, expected, missing_because(recorded, place[0], found)) for place, found in pairs.items()
-    }
+        datasets, keys = session.datasets, session.learners
+    rows, found = select_cells(recorded, datasets, keys)
+    cells = {place: _cell(recorded, place[0], pairs) for place, pairs in found.items()}
     columns = [
-        Column(
-            column.key,
-            plain_title(column.title),
-            column.identity["learner"],
-            column.identity["params"],
-        )
+        Column(column.key, plain_title(column.title), column.identity["learner"], column.identity["params"])
         for column in session.columns
         if column.key in keys
     ]
     return [build_figure(figure, list(rows), columns, cells, experiment.protocol.ddof) for figure in experiment.figures]
 
 
-def write_figures(folder: Path, figures: list[Figure]) -> bool:
-    """Write figures into a folder; return whether they could be drawn."""
-    drawn = find_spec("matplotlib") is not None
-    for figure in figures:
-        write_figure(folder, figure, drawn)
-    return drawn
-
-
-def _cell(pairs: list[Pair], expected: int, missing: str | None) -> Cell:
-    finished = [(task, record) for task, record in pairs if record is not None]
-    good = [(task, record) for task, record in finished if record.ok]
-    statuses = Counter(record.status for _, record in finished if not record.ok)
-    if missing:
-        statuses[missing] = expected
-    return Cell(tuple(_samples(good)), expected, dict(statuses))
+def _cell(recorded: Recorded, row: str, pairs: list[Pair]) -> Cell:
+    good = [(task, record) for task, record in pairs if record is not None and record.ok]
+    statuses = count_statuses(recorded, row, pairs)
+    return Cell(tuple(_samples(good)), recorded.session.experiment.protocol.n_repetitions, statuses)
 
 
 def _samples(pairs: list[tuple[Task, Record]]) -> Iterator[Sample]:

@@ -79,12 +79,7 @@ def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
     tasks = make_plan(session.experiment, shapes, session.columns, selected)
     if session.shard:
         tasks = session.shard.select(tasks, session.experiment)
-    tasks = [
-        task
-        for task in tasks
-        if (not session.datasets or task.dataset in session.datasets)
-        and (not session.learners or task.column in session.learners)
-    ]
+    tasks = [task for task in tasks if session.selects(task)]
     _refuse_sparse(session, shapes, tasks)
     without = {task.id for task in tasks if recorded.records.of(task) is None and task.id is not None}
     return LocalPlan(tasks, find_reusable(session.reuse, without) if without else Records(), selections)
@@ -198,7 +193,7 @@ def left_out_cases(recorded: Recorded, local: LocalData) -> list[str]:
     return [
         f"Left out: {dataset}{end}, since {reason}."
         for dataset, shape in shapes.items()
-        if not session.datasets or dataset in session.datasets
+        if dataset in session.datasets
         for end, protocol in session.experiment.protocol.cases()
         if (reason := is_left_out(protocol, shape))
     ]

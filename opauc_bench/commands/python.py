@@ -93,8 +93,12 @@ def run(
     if data is not None and not (isinstance(data, Mapping) and all(isinstance(name, str) for name in data)):
         raise ConfigError("data: expected a dict of datasets by name", "data={'mine': (X, y)}")
     own = _OwnData(dict(data or {}))
-    session = Session.of_experiment(
-        path, content, own.enter if data else None, out=Path(out) if out else None, sources=Sources.from_environment()
+    session = Session.open(
+        path,
+        out=Path(out) if out else None,
+        sources=Sources.from_environment(),
+        content=content,
+        change=own.enter if data else None,
     )
     for name, arrays in own.arrays.items():
         session.catalogue[name]._arrays = arrays

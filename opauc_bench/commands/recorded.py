@@ -18,7 +18,7 @@ from ..results.manifest import DatasetFacts, Manifest, find_manifest
 from ..results.record import Record
 from ..results.reuse import read_results
 from ..results.store import Damage, Records, Store
-from ..runner.limits import available_memory, exceeds_memory
+from ..runner.limits import available_memory
 from ..task import Shape, Task, task_id
 from .edges import Edges, edges_of
 from .session import Session, shell_command
@@ -92,15 +92,6 @@ class Recorded:
         known = {task.id for task in self.tasks}
         return [record for record in self.records.own() if record.id not in known]
 
-    @property
-    def unavailable(self) -> set[str]:
-        """Datasets that were unavailable in the last run with them."""
-        return {name for name, facts in self.manifest.datasets.items() if facts.unavailable}
-
-    def exceeds_memory(self, task: Task) -> bool:
-        """Whether a task needs far more memory than the runs could use."""
-        return exceeds_memory(task, self.manifest.memory_bytes)
-
     def require_intact(self) -> None:
         """Raise a ResultsError if there are damaged records, or references to missing ones."""
         self.records.raise_if_damaged(shell_command(self.session, "run"))
@@ -126,15 +117,15 @@ class Recorded:
 
     def changed_data(self) -> list[str]:
         """Sentences on datasets that have changed on this machine since the results were computed."""
-        session, changed = self.session, []
-        for name in session.experiment.datasets:
-            known, entry = self.known_fingerprint(name), session.catalogue[name]
-            if known is None:
+        sources, sentences = self.session.sources, []
+        for name in self.session.experiment.datasets:
+            if (known := self.known_fingerprint(name)) is None:
                 continue
-            data = find_prepared(entry, session.sources)
-            if has_changed_files(entry, session.sources) or (data is not None and data.fingerprint != known):
-                changed.append(name)
-        return [f"{name}: the data on this machine have changed since these results were computed" for name in changed]
+            entry = self.session.catalogue[name]
+            data = find_prepared(entry, sources)
+            if has_changed_files(entry, sources) or (data is not None and data.fingerprint != known):
+                sentences.append(f"{name}: the data on this machine have changed since these results were computed")
+        return sentences
 
     @cached_property
     def definitions(self) -> dict[str, dict[str, Any]]:
@@ -148,8 +139,7 @@ class Recorded:
 
     def known_fingerprint(self, dataset: str) -> str | None:
         """Fingerprint of the data of the results."""
-        facts = self.manifest.datasets.get(dataset)
-        return facts.fingerprint if facts else None
+        return self.manifest.datasets.get(dataset, DatasetFacts()).fingerprint
 
 
 def shapes_of(session: Session, facts: Mapping[str, DatasetFacts]) -> dict[str, Shape]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from ..report.latex import paper_table
 from ..report.over_datasets import cases_of, over_datasets
 from ..report.terminal import over_datasets_to_terminal, to_terminal
 from ..report.titles import plain_title
-from ..report.write import write_report
+from ..report.write import Files, figure_files, table_files, write_files
 from ..results.frame import folds_text
 from ..results.manifest import find_manifest, write_manifest
 from ..results.store import Store
 from .edges import edge_notes
-from .figures import NO_MATPLOTLIB, figures_of, write_figures
+from .figures import figures_of
 from .manifests import rendered_test
 from .page import PAGE, page_text
 from .recorded import Recorded
@@ -27,9 +28,7 @@ from .session import Session, shell_command
 from .tables import build_report, check_test, plain_titles
 from .terminal import say, width, wrapped
 
-__all__ = ["FOLDS", "print_comparison", "print_report", "report", "write_latex", "write_report_files"]
-
-FOLDS = "folds.csv"
+__all__ = ["print_comparison", "print_report", "report", "report_files", "write_latex", "write_report_files"]
 
 
 def report(session: Session, test: str | None, *, write: bool, to: Path | None, page: bool) -> None:
@@ -94,16 +93,23 @@ def write_report_files(recorded: Recorded, folder: Path, test: str | None, page:
 
     The page is written if requested, and if there is one already, which would be out of date.
     """
-    session = recorded.session
+    session, draw = recorded.session, find_spec("matplotlib") is not None
+    write_files(folder, report_files(recorded, test, page or (folder / PAGE).is_file(), draw))
+    if session.experiment.figures and not draw:
+        say("figures are not drawn without matplotlib; their numbers are in the CSV files")
+        say(f"  try: pip install 'opauc-bench[plots]' && {shell_command(session, 'report', '--write')}")
+
+
+def report_files(recorded: Recorded, test: str | None, page: bool, draw: bool) -> Files:
+    """Render tables, comparison, figures and the list of folds; with `page` the page, with `draw` drawings."""
+    session, files = recorded.session, {}
+    for figure in figures_of(recorded):
+        files |= figure_files(figure, draw)
     if session.experiment.protocol.table_metrics:
-        write_report(folder, *build_report(recorded, test))
-        if page or (folder / PAGE).is_file():
-            write_text(folder / PAGE, page_text(recorded, test))
-    if session.experiment.figures and not write_figures(folder, figures_of(recorded)):
-        say(
-            f"{NO_MATPLOTLIB}\n  try: pip install 'opauc-bench[plots]' && {shell_command(session, 'report', '--write')}"
-        )
-    write_text(folder / FOLDS, folds_text(recorded.pairs, plain_titles(session.columns)))
+        files |= table_files(*build_report(recorded, test))
+        if page:
+            files[PAGE] = page_text(recorded, test)
+    return {**files, "folds.csv": folds_text(recorded.pairs, plain_titles(session.columns))}
 
 
 def print_report(recorded: Recorded, test: str | None) -> None:
@@ -113,7 +119,7 @@ def print_report(recorded: Recorded, test: str | None) -> None:
         _print_table(recorded, test)
     else:
         print(wrapped(plain_title(session.experiment.title)))
-    for figure in figures_of(recorded, restricted=True) if session.experiment.figures else ():
+    for figure in figures_of(recorded, restricted=True):
         print()
         print(figure_to_terminal(figure, width()).rstrip("\n"))
 
@@ -121,7 +127,7 @@ def print_report(recorded: Recorded, test: str | None) -> None:
 def _print_table(recorded: Recorded, test: str | None) -> None:
     table, comparison = build_report(recorded, test)
     session = recorded.session
-    if session.datasets or session.learners:
+    if session.is_part:
         table, _ = build_report(recorded, test, restricted=True)
     print(to_terminal(table, width()).rstrip("\n"))
     if table.test == "bayes" and table.tallies:

@@ -60,7 +60,7 @@ def compute_experiment(
     local = LocalData(session.catalogue, session.sources)
     with store.locked():
         before = Recorded.read(session)
-        for name in session.datasets or session.experiment.datasets:
+        for name in session.datasets:
             local.prepare(name, notify)
         plan, todo = _due(before, local, fresh, retry_failed)
         if changed := local.check({task.dataset for task in todo}, notify):

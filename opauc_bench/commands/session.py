@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..plan import Column, make_columns
 from ..report.published import list_published
 from ..results.manifest import config_of, read_manifest
 from ..sentences import suggest
+from ..task import Task
 from .shards import Shard, parse_shard
 
 __all__ = ["Session", "shell_command"]
@@ -34,7 +35,7 @@ class Session:
     folder : Path
         Of the results.
     datasets, learners : tuple of str
-        Those selected on the command line; empty for all.
+        Those selected on the command line; by default all.
     shard : Shard or None
         The part of the tasks that is computed here; None for all.
     """
@@ -44,8 +45,8 @@ class Session:
     columns: list[Column]
     sources: Sources
     folder: Path
-    datasets: tuple[str, ...] = ()
-    learners: tuple[str, ...] = ()
+    datasets: tuple[str, ...]
+    learners: tuple[str, ...]
     shard: Shard | None = None
 
     @classmethod
@@ -58,22 +59,14 @@ class Session:
         datasets: tuple[str, ...] = (),
         learners: tuple[str, ...] = (),
         shard: Shard | None = None,
+        content: dict[str, Any] | None = None,
+        change: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> Session:
-        """Read and check an experiment file; ConfigError has all its mistakes. Nothing is fetched or computed."""
-        return cls._opened(_load(config), out, sources, datasets, learners, shard)
+        """Read and check an experiment file; ConfigError has all its mistakes. Nothing is fetched or computed.
 
-    @classmethod
-    def of_experiment(
-        cls,
-        config: Path,
-        content: dict[str, Any] | None,
-        change: Callable[[dict[str, Any]], dict[str, Any]] | None,
-        *,
-        out: Path | None,
-        sources: Sources,
-    ) -> Session:
-        """Open an experiment whose ``content`` is given, or whose file is changed before it is checked."""
-        return cls._opened(_load(config, content, change), out, sources, (), ())
+        A file whose ``content`` is given is not read, and ``change`` changes its content before it is checked.
+        """
+        return cls._opened(_load(config, content, change), out, sources, datasets, learners, shard)
 
     @classmethod
     def of_folder(
@@ -111,7 +104,7 @@ class Session:
         sources: Sources,
         datasets: tuple[str, ...],
         learners: tuple[str, ...],
-        shard: Shard | None = None,
+        shard: Shard | None,
     ) -> Session:
         return cls(
             experiment=experiment,
@@ -124,9 +117,15 @@ class Session:
             shard=shard,
         )
 
-    def with_rope(self, rope: float) -> Session:
-        """Return the session with another ``report.rope``; raises ConfigError if it is out of range."""
-        return replace(self, experiment=self.experiment.with_rope(rope))
+    def selects(self, task: Task) -> bool:
+        """Whether the command line selects the dataset and the column of a task."""
+        return task.dataset in self.datasets and task.column in self.learners
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the command line leaves out any dataset or column."""
+        experiment = self.experiment
+        return len(self.datasets) < len(experiment.datasets) or len(self.learners) < len(experiment.columns)
 
     @property
     def reuse(self) -> list[Path]:
@@ -147,7 +146,7 @@ def _restricted(names: tuple[str, ...], known: tuple[str, ...], what: str) -> tu
         raise ConfigError(
             f"--{what} {unknown[0]}: not in this experiment{suggest(unknown[0], known)}; it has {', '.join(known)}"
         )
-    return tuple(name for name in known if name in names)
+    return tuple(name for name in known if not names or name in names)
 
 
 def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import get_args
 
 from ..errors import ConfigError, ResultsError
@@ -14,12 +14,14 @@ from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, Test, build_table
 from ..report.titles import plain_title
+from ..results.manifest import DatasetFacts
 from ..results.record import Record
+from ..runner.limits import exceeds_memory
 from .edges import edge_notes
 from .recorded import Cells, Pair, Recorded, shapes_of
 from .session import shell_command
 
-__all__ = ["build_report", "check_test", "missing_because", "plain_titles"]
+__all__ = ["build_report", "check_test", "count_statuses", "plain_titles", "select_cells"]
 
 
 def build_report(
@@ -31,27 +33,18 @@ def build_report(
     excludes, but not the reference. Raises ResultsError if there are no records.
     """
     check_test(test)
-    session = recorded.session
-    experiment = session.experiment
-    rows, keys = session.experiment.rows, experiment.columns
+    session, experiment = recorded.session, recorded.session.experiment
+    datasets, keys = experiment.datasets, experiment.columns
     if restricted:
-        rows = {row: dataset for row, dataset in rows.items() if dataset in (session.datasets or rows.values())}
-        keys = [key for key in keys if key in (*(session.learners or keys), experiment.reference)]
-    cells = {(row, key): pairs for (row, key), pairs in recorded.cells.items() if row in rows and key in keys}
-    if not any(record for pairs in cells.values() for _, record in pairs):
-        raise ResultsError(f"{session.folder}: no records of this experiment", shell_command(session, "run"))
+        datasets, keys = session.datasets, {*session.learners, experiment.reference}
+    rows, cells = select_cells(recorded, datasets, keys)
     protocol = experiment.protocol
     titles = column_titles(session.columns)
     table = build_table(
         title=experiment.title,
         datasets=list(rows),
         columns=[Column(column.key, titles[column.key]) for column in session.columns if column.key in keys],
-        cells={
-            place: _cell(
-                pairs, protocol.n_repetitions, missing_because(recorded, place[0], pairs), protocol.table_metrics
-            )
-            for place, pairs in cells.items()
-        },
+        cells={place: _cell(recorded, place[0], pairs) for place, pairs in cells.items()},
         reference=experiment.reference,
         test=test or experiment.report.test,
         test_fraction=protocol.test_fraction,
@@ -65,6 +58,16 @@ def build_report(
     )
     published = experiment.report.published
     return table, compare(table, load_published(published)) if published else None
+
+
+def select_cells(recorded: Recorded, datasets: Collection[str], keys: Collection[str]) -> tuple[dict[str, str], Cells]:
+    """Return the rows of some datasets, and their cells in some columns. ResultsError if no cell has a record."""
+    session = recorded.session
+    rows = {row: dataset for row, dataset in session.experiment.rows.items() if dataset in datasets}
+    cells = {(row, key): pairs for (row, key), pairs in recorded.cells.items() if row in rows and key in keys}
+    if not any(record for pairs in cells.values() for _, record in pairs):
+        raise ResultsError(f"{session.folder}: no records of this experiment", shell_command(session, "run"))
+    return rows, cells
 
 
 def column_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
@@ -96,30 +99,31 @@ def _origins(column: str, cells: Cells) -> list[str]:
     return origin_notes(filter(None, (getattr(record.outcome, "learner_info", {}).get("note") for record in kept)))
 
 
-def missing_because(recorded: Recorded, row: str, pairs: list[Pair]) -> str | None:
-    """Why the tasks of a row cannot have records, or None, also if one of them has a record."""
+def count_statuses(recorded: Recorded, row: str, pairs: list[Pair]) -> dict[str, int]:
+    """Count the tasks of a cell without a number by status; all of them where none can have one."""
+    experiment, manifest = recorded.session.experiment, recorded.manifest
     if any(record is not None for _, record in pairs):
-        return None
-    dataset = recorded.session.experiment.rows[row]
-    if dataset in recorded.unavailable:
-        return "unavailable"
-    if not pairs:  # without a size there are no tasks yet
-        return "left_out" if dataset in shapes_of(recorded.session, recorded.manifest.datasets) else None
-    return "too_large" if any(recorded.exceeds_memory(task) for task, _ in pairs) else None
+        return Counter(record.status for _, record in pairs if record is not None and not record.ok)
+    dataset, reason = experiment.rows[row], None
+    if manifest.datasets.get(dataset, DatasetFacts()).unavailable:
+        reason = "unavailable"
+    elif not pairs and dataset in shapes_of(recorded.session, manifest.datasets):  # without a size, none has tasks yet
+        reason = "left_out"
+    elif any(exceeds_memory(task, manifest.memory_bytes) for task, _ in pairs):
+        reason = "too_large"
+    return {reason: experiment.protocol.n_repetitions} if reason else {}
 
 
-def _cell(pairs: list[Pair], expected: int, reason: str | None, metrics: tuple[str, ...]) -> Cell:
+def _cell(recorded: Recorded, row: str, pairs: list[Pair]) -> Cell:
+    protocol = recorded.session.experiment.protocol
     finished = [record for _, record in pairs if record is not None]
     good = [record for record in finished if record.ok]
-    statuses = Counter(record.status for record in finished if not record.ok)
-    if reason:
-        statuses[reason] = expected
     return Cell(
         aucs=tuple(record.metrics["auc"] for record in good),
-        others={name: tuple(_value(record, name) for record in good) for name in metrics if name != "auc"},
+        others={name: tuple(_value(record, name) for record in good) for name in protocol.table_metrics[1:]},
         folds=tuple((record.trial, record.fold) for record in good),
-        expected=expected,
-        statuses=dict(statuses),
+        expected=protocol.n_repetitions,
+        statuses=count_statuses(recorded, row, pairs),
         messages=tuple(sorted({record.message for record in finished if record.message})),
     )
 

@@ -224,8 +224,7 @@ def _compared(old: Any, new: Any, place: str = "") -> list[tuple[str, Any, Any]]
 
 def _candidates(session: Session, records: list[Pair], max_seconds: float | None) -> tuple[list[Pair], list[str]]:
     """Records that may be drawn, and notes on those that may not."""
-    wanted = [pair for pair in records if not session.datasets or pair[0].dataset in session.datasets]
-    wanted = [pair for pair in wanted if not session.learners or pair[0].column in session.learners]
+    wanted = [pair for pair in records if session.selects(pair[0])]
     failed = Counter(record.status for _, record in wanted if record.status not in RECOMPUTABLE)
     kept = [pair for pair in wanted if pair[1].status in RECOMPUTABLE]
     notes = [f"left out: {counted(n, 'record')} with status {status}" for status, n in sorted(failed.items())]

@@ -19,11 +19,10 @@ from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, M
 from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Panel
 from .figure_labels import quantity_label
-from .figure_style import style_of
+from .figure_style import FORMATS, style_of
 
-__all__ = ["FORMATS", "draw", "render"]
+__all__ = ["draw", "render"]
 
-FORMATS = ("pdf", "svg", "png")
 _WIDTH = 7.0  # inches: a text block of the journals
 _PANEL_HEIGHT = {1: 3.2, 2: 2.5, 3: 2.0, 4: 1.65}
 _MARKERS_ON_A_LINE = 9

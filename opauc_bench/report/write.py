@@ -1,44 +1,52 @@
-"""Write a report into a folder: every file complete or untouched, the same bytes for the same table."""
+"""The files of a report: each complete or untouched, the same bytes for the same contents."""
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from ..files import remove_file, write_text
+from ..files import remove_file, write_bytes
 from .compare import Comparison
 from .compare_render import comparison_to_csv, comparison_to_markdown
+from .figure import Figure
+from .figure_style import FORMATS
+from .figure_text import figure_to_csv
 from .html import to_html
 from .latex import to_latex
 from .render import to_csv, to_markdown
 from .table import ResultTable
 
-__all__ = ["report_texts", "write_report"]
+__all__ = ["Files", "figure_files", "table_files", "write_files"]
 
-_COMPARISON_FILES = ("comparison.md", "comparison.csv")
+# Contents by name; None for a file of an earlier report that does not belong to this one.
+Files = Mapping[str, str | bytes | None]
 
 
-def report_texts(table: ResultTable, comparison: Comparison | None = None) -> dict[str, str]:
-    """Return the files of a report, names and contents; see `write_report`."""
-    texts = {
+def table_files(table: ResultTable, comparison: Comparison | None = None) -> dict[str, str | None]:
+    """Render the table, and the comparison if there is one, in every format."""
+    return {
         "table.md": to_markdown(table),
         "table.tex": to_latex(table),
         "table.csv": to_csv(table),
         "table.html": to_html(table),
+        "comparison.md": comparison_to_markdown(comparison) if comparison else None,
+        "comparison.csv": comparison_to_csv(comparison) if comparison else None,
     }
-    if comparison is not None:
-        texts |= zip(_COMPARISON_FILES, (comparison_to_markdown(comparison), comparison_to_csv(comparison)))
-    return texts
 
 
-def write_report(folder: str | os.PathLike, table: ResultTable, comparison: Comparison | None = None) -> list[Path]:
-    """Write the table, and the comparison if there is one, into a folder; returns the files.
+def figure_files(figure: Figure, draw: bool) -> dict[str, str | bytes | None]:
+    """Render the numbers as CSV and, with ``draw``, the drawing of a figure that has complete points."""
+    drawn = {}
+    if draw and any(point.complete for panel in figure.panels for line in panel.lines for point in line.points):
+        from .figure_draw import render
 
-    The comparison of an earlier report is removed if there is none now: it does not belong to this table.
-    """
-    folder = Path(folder)
-    texts = report_texts(table, comparison)
-    for name in _COMPARISON_FILES:
-        if name not in texts:
+        drawn = render(figure)
+    name = figure.spec.name
+    return {f"{name}.csv": figure_to_csv(figure), **{f"{name}.{ending}": drawn.get(ending) for ending in FORMATS}}
+
+
+def write_files(folder: Path, files: Files) -> None:
+    """Write or remove files; raises ResultsError if the folder or one of them cannot be written."""
+    for name, content in files.items():
+        if content is None:
             remove_file(folder / name)
-    for name, text in texts.items():
-        write_text(folder / name, text)
-    return [folder / name for name in texts]
+        else:
+            write_bytes(folder / name, content.encode() if isinstance(content, str) else content)
