@@ -65,13 +65,14 @@ def test_is_narrower_for_few_rows_of_many_features():
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40), rank=st.integers(1, 40), panel=st.integers(1, 50))
 def test_triangular_rows_have_the_inner_products(seed, n, rank, panel):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, rank)) * rng.integers(0, 2, size=(n, 1))
+    X = rng.normal(size=(n, rank)) * rng.integers(0, 2, size=(n, 1)) * 10.0 ** rng.integers(0, 6, size=(n, 1))
     order = rng.permutation(n)[: max(1, n - 3)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(span, "_PANEL", panel)
         T = triangular_rows(X @ X.T, order)
-    rows = T[order]
-    np.testing.assert_allclose(rows @ rows.T, X[order] @ X[order].T, atol=1.1e-10 * max(1.0, (X**2).sum(axis=1).max()))
+    rows, lengths = T[order], np.linalg.norm(X[order], axis=1)
+    errors = np.abs(rows @ rows.T - X[order] @ X[order].T)
+    assert (errors <= 1.1e-10 * np.outer(lengths, lengths)).all()
     np.testing.assert_array_equal(rows, np.tril(rows))
     assert not rows[(X[order] == 0.0).all(axis=1)].any()
     assert T.n_leading(order[:2]) == min(2, len(order))
@@ -126,6 +127,28 @@ def test_settings_that_overflow_are_dropped_from_a_state_that_grows(steps, wide,
     )
     np.testing.assert_array_equal(np.isnan(on_rows).all(axis=0), np.array(steps) > 1)
     np.testing.assert_allclose(on_coordinates, on_rows, atol=1e-9)
+
+
+class _OnSigns(get_learner("opauc")):
+    def _consume(self, state, X, y):
+        super()._consume(state, np.sign(X), y)
+
+
+class _ProjectedTwice(get_learner("opauc_rp")):
+    def _consume(self, state, X, y):
+        super()._consume(state, X, y)
+        super()._consume(state, X, y)
+
+
+class _Rotated(get_learner("opauc")):
+    rotation_invariant = True
+
+
+def test_a_class_of_the_user_does_not_inherit_what_its_base_class_computes_in_fewer_dimensions(wide):
+    assert (_OnSigns.rotation_invariant, _Rotated.rotation_invariant) == (False, True)
+    projected = _ProjectedTwice(n_components=4)
+    assert projected.reduced(wide[0], np.arange(60), lambda: None) is None
+    assert projected.reduced_size(60, 300, 300) is None
 
 
 # ---------------------------------------------------------------------- problems of the learners' own

@@ -42,8 +42,8 @@ _BLOCK_BYTES = 64e6  # of few rows
 _LARGE_BLOCK_BYTES = 512e6  # of more rows, which may be made again each time they are read
 _PANEL = 512  # columns of a triangular factor between two checks of the limits
 _SECONDS_PER_PRODUCT = 6e-11  # a multiplication and an addition in a matrix product
-# Added to the squared lengths, relative to the largest: rounding makes the smallest eigenvalues negative, by less than
-# n^2 times the machine precision (Demmel 1989), which the last value exceeds.
+# Added to each squared length, relative to itself: rounding makes the smallest eigenvalues negative, for rows of length
+# 1 by less than n^2 times the machine precision (Demmel 1989), which the last value exceeds.
 _SHIFTS = (1e-10, 1e-8, 1e-6)
 
 
@@ -164,15 +164,15 @@ def triangular_rows(gram: np.ndarray, order: np.ndarray, check: Callable[[], Non
     Returns
     -------
     TriangularRows
-        Its inner products are those in ``gram``, up to rounding, with 1e-10 of the largest squared length added to
-        every squared length: rows may depend on each other linearly. More, 1e-6 at most, where rounding requires it.
+        Its inner products are those in ``gram``, up to rounding, with every squared length larger by a factor of
+        1 + 1e-10: rows may depend on each other linearly. More, 1 + 1e-6 at most, where rounding requires it.
     """
     squares = np.asarray(gram.diagonal()[order])
     for shift in _SHIFTS:
         factor = np.empty((len(order), len(order)))
         for start in range(0, len(order), _PANEL):
             factor[start : start + _PANEL] = gram[order[start : start + _PANEL]][:, order]
-        factor.flat[:: len(order) + 1] += shift * (squares.max(initial=0.0) or 1.0)
+        factor.flat[:: len(order) + 1] += np.where(squares > 0.0, shift * squares, 1.0)
         try:
             _factorize(factor, check)
         except LinAlgError:

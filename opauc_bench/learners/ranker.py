@@ -18,6 +18,17 @@ from .sklearn_api import Estimator
 
 __all__ = ["DivergenceError", "Learner", "LinearRanker", "Reduced"]
 
+_PACKAGE = __name__.partition(".")[0]
+# Shortcuts that hold for what a class computes. A class outside this package may compute something else than its base.
+_NOT_INHERITED = (
+    "rotation_invariant",
+    "given_inner_products",
+    "reduced",
+    "reduced_size",
+    "_skips_zero_features",
+    "_moves_own_features",
+    "_merges_identical_columns",
+)
 _SHARE_OF_TRAINING = 0.7
 
 
@@ -60,6 +71,8 @@ class Learner(Estimator):
         What each parameter may be, see :mod:`.parameters`; a grid axis without one is a finite number.
     rotation_invariant : bool
         Whether rotating all rows leaves the scores as they are, but for rounding: few wide rows can be narrowed first.
+        A class outside this package does not inherit it, nor the methods `given_inner_products`, `reduced` and
+        `reduced_size`.
     source_hash : str or None
         Of the file of a user's learner: it is still worked on, and every edit may change numbers.
     not_identity : tuple of str
@@ -79,6 +92,15 @@ class Learner(Estimator):
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
     supports_stops: ClassVar[bool] = False
     sketches_second_moments: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith(f"{_PACKAGE}."):
+            return
+        for name in _NOT_INHERITED:
+            definitions = [vars(base)[name] for base in cls.__mro__ if name in vars(base)]
+            if definitions and name not in vars(cls):
+                setattr(cls, name, definitions[-1])
 
     def fit_grid(
         self,
