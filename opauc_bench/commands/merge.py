@@ -149,8 +149,7 @@ def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, fold
                 f"opauc-bench verify {place} and {folder}; nothing was merged",
             )
         if not record.metrics.keys() <= other.metrics.keys():  # some were added later
-            outcome = other.outcome.model_copy(update={"metrics": {**record.metrics, **other.metrics}})
-            kept[task.id] = (other.model_copy(update={"outcome": outcome}), folder)
+            kept[task.id] = (other.with_metrics({**record.metrics, **other.metrics}), folder)
 
 
 def _same_numbers(one: Record, other: Record) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from ..errors import ConfigError, ResultsError
 from ..evaluation.metrics import evaluate, metric_name
 from ..results.manifest import write_manifest
-from ..results.record import Record
 from ..results.store import Store
 from .recorded import Recorded
 from .reports import print_report, write_report_files
@@ -35,20 +34,12 @@ def list_metrics(session: Session) -> str:
                 name for name, value in record.metrics.items() if value is not None
             )
     if not found:
-        protocol = session.experiment.protocol
-        if "metrics" not in type(protocol).model_fields:
-            message = f"expected an experiment of kind cv, holdout or predefined, and this is {protocol.kind}"
-            raise ConfigError(f"{session.folder}: {message}")
+        _require_metrics(session, str(session.folder))
         raise ResultsError(f"{session.folder}: no records with metrics", shell_command(session, "run"))
-    rows = [
-        [
-            column,
-            n_records[column],
-            f"{n_kept[column]}",
-            ", ".join(name if n == n_records[column] else f"{name} ({n})" for name, n in names.items()),
-        ]
-        for column, names in found.items()
-    ]
+    rows = []
+    for column, names in found.items():
+        texts = [name if n == n_records[column] else f"{name} ({n})" for name, n in names.items()]
+        rows.append([column, n_records[column], str(n_kept[column]), ", ".join(texts)])
     return tabulate(rows, ["column", "records", "scores", "metrics"], tablefmt="simple", disable_numparse=True)
 
 
@@ -66,11 +57,8 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
         wanted = [metric_name(name) for name in names]
     except ValueError as error:
         raise ConfigError(f"--add: {error}") from None
+    _require_metrics(session, "--add")
     protocol = session.experiment.protocol
-    if "metrics" not in type(protocol).model_fields:
-        raise ConfigError(
-            f"--add: expected an experiment of kind cv, holdout or predefined, and this is {protocol.kind}"
-        )
     store = Store(session.folder)
     with store.locked():
         recorded = Recorded.read(session)
@@ -80,23 +68,24 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
         changed, without = [], []
         for task, record in recorded.pairs:
             missing = [name for name in wanted if name not in record.metrics]
-            if record.ok and missing:
-                home = recorded.store_of(record)
-                kept = home.read_scores(record.id)
-                if kept is None:
-                    without.append(task.label)
-                    continue
-                try:
-                    auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
-                except (TypeError, ValueError) as error:
-                    raise home.damaged_scores(record.id, str(error)) from None
-                if not abs(auc - record.metrics["auc"]) <= _SAME_AUC:  # which NaN is not either
-                    raise home.damaged_scores(
-                        record.id, f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}"
-                    )
-                if home.folder != store.folder:
-                    store.copy_scores(home, record.id)
-                changed.append(_with_metrics(record, missing, kept))
+            if not (record.ok and missing):
+                continue
+            home = recorded.store_of(record)
+            kept = home.read_scores(record.id)
+            if kept is None:
+                without.append(task.label)
+                continue
+            try:
+                auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
+            except (TypeError, ValueError) as error:
+                raise home.damaged_scores(record.id, str(error)) from None
+            if not abs(auc - record.metrics["auc"]) <= _SAME_AUC:  # which NaN is not either
+                reason = f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}"
+                raise home.damaged_scores(record.id, reason)
+            if home.folder != store.folder:
+                store.copy_scores(home, record.id)
+            found = evaluate(missing, kept["y"], kept["scores"], kept.get("probabilities"))
+            changed.append(record.with_metrics({**record.metrics, **found}))
         if without and not changed:
             raise ResultsError(
                 f"{session.folder}: no test scores of {without[0]}{_more(without)}",
@@ -119,10 +108,12 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     return 1 if without else 0
 
 
-def _with_metrics(record: Record, names: Sequence[str], kept) -> Record:
-    found = evaluate(names, kept["y"], kept["scores"], kept.get("probabilities"))
-    outcome = record.outcome.model_copy(update={"metrics": {**record.metrics, **found}})
-    return record.model_copy(update={"outcome": outcome})
+def _require_metrics(session: Session, place: str) -> None:
+    protocol = session.experiment.protocol
+    if "metrics" not in type(protocol).model_fields:
+        raise ConfigError(
+            f"{place}: expected an experiment of kind cv, holdout or predefined, and this is {protocol.kind}"
+        )
 
 
 def _more(labels: Sequence[str]) -> str:

@@ -96,10 +96,9 @@ def _without(recorded: Recorded, gone: set[str]) -> Manifest:
     rest = [record for id, record in recorded.records.items() if id not in gone]
     definitions, environments = {record.definition for record in rest}, {record.environment for record in rest}
     manifest = recorded.manifest
-    reused = {name: tuple(id for id in ids if id not in gone) for name, ids in manifest.reused.items()}
     return manifest.model_copy(
         update={
-            "reused": {name: ids for name, ids in reused.items() if ids},
+            "reused": join_references({name: set(ids) - gone for name, ids in manifest.reused.items()}),
             "definitions": {name: entry for name, entry in manifest.definitions.items() if name in definitions},
             "environments": {name: entry for name, entry in manifest.environments.items() if name in environments},
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -92,16 +93,16 @@ def run(
         path = find_config(os.fspath(experiment))
     if data is not None and not (isinstance(data, Mapping) and all(isinstance(name, str) for name in data)):
         raise ConfigError("data: expected a dict of datasets by name", "data={'mine': (X, y)}")
-    own = _OwnData(dict(data or {}))
+    arrays: dict[str, Any] = {}
     session = Session.open(
         path,
         out=Path(out) if out else None,
         sources=Sources.from_environment(),
         content=content,
-        change=own.enter if data else None,
+        change=functools.partial(_with_entries, data=data, arrays=arrays) if data else None,
     )
-    for name, arrays in own.arrays.items():
-        session.catalogue[name]._arrays = arrays
+    for name, found in arrays.items():
+        session.catalogue[name]._arrays = found
     engine = Engine(n_jobs=jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 1)
     _, _, local, _ = compute_experiment(
         session, engine, fresh=fresh, retry_failed=retry_failed, test=None, quiet=not verbose
@@ -119,37 +120,29 @@ def _plain(experiment: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"experiment: expected dicts, lists, text and numbers of Python ({error})") from None
 
 
-class _OwnData:
-    """Datasets in memory, and their entries in an experiment."""
-
-    def __init__(self, data: dict[str, Any]):
-        self._data = data
-        self.arrays: dict[str, Any] = {}
-
-    def enter(self, content: dict[str, Any]) -> dict[str, Any]:
-        """The content of an experiment with an entry for each dataset."""
-        catalogue = content.get("catalogue") or {}
-        if not isinstance(catalogue, Mapping):
-            raise ConfigError(
-                f"catalogue: {catalogue}: data in memory go with entries in the experiment itself",
-                "catalogue: {NAME: {...}} in place of the name of a file",
-            )
-        catalogue = dict(catalogue)
-        for name, pair in self._data.items():
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ConfigError(f"data[{name!r}]: expected a pair (X, y), got {type(pair).__name__}")
-            entry = catalogue.get(name) or {}
-            if not isinstance(entry, Mapping) or not isinstance(entry.get("source", {}), Mapping):
-                raise ConfigError(f"catalogue: {name}: expected a mapping of settings, and one under source")
-            entry = dict(entry)
-            settings = dict(entry.pop("source", {}))
-            if isinstance(settings.get("positive"), bool):
-                settings["positive"] = int(settings["positive"])  # as labels True and False are read
-            try:
-                self.arrays[name], digest = rows_in_memory(*pair, settings)
-            except OpaucBenchError as error:
-                hint = "" if error.hint.startswith("--") else error.hint  # an option of `train`
-                raise type(error)(f"data[{name!r}]: {error.message}", hint) from None
-            kept = {key: settings[key] for key in ("positive", *ROW_METADATA) if key in settings}
-            catalogue[name] = {**entry, "source": {"memory": digest} | kept}
-        return {**content, "catalogue": catalogue}
+def _with_entries(content: dict[str, Any], data: Mapping[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
+    """The content of an experiment with an entry for each dataset in memory, whose rows are put into `arrays`."""
+    catalogue = content.get("catalogue") or {}
+    if not isinstance(catalogue, Mapping):
+        raise ConfigError(
+            f"catalogue: {catalogue}: data in memory go with entries in the experiment itself",
+            "catalogue: {NAME: {...}} in place of the name of a file",
+        )
+    catalogue = dict(catalogue)
+    for name, pair in data.items():
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise ConfigError(f"data[{name!r}]: expected a pair (X, y), got {type(pair).__name__}")
+        entry = catalogue.get(name) or {}
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("source", {}), Mapping):
+            raise ConfigError(f"catalogue: {name}: expected a mapping of settings, and one under source")
+        settings = dict(entry.get("source", {}))
+        if isinstance(settings.get("positive"), bool):
+            settings["positive"] = int(settings["positive"])  # as labels True and False are read
+        try:
+            arrays[name], digest = rows_in_memory(*pair, settings)
+        except OpaucBenchError as error:
+            hint = "" if error.hint.startswith("--") else error.hint  # an option of `train`
+            raise type(error)(f"data[{name!r}]: {error.message}", hint) from None
+        kept = {key: settings[key] for key in ("positive", *ROW_METADATA) if key in settings}
+        catalogue[name] = {**entry, "source": {"memory": digest} | kept}
+    return {**content, "catalogue": catalogue}

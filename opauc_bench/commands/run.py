@@ -253,7 +253,7 @@ def _manifest(
         name: DatasetFacts(unavailable=True) for name in local.unavailable if before.known_fingerprint(name) is None
     }
     references = join_references(before.manifest.reused, references_to(plan.reusable.reused))
-    reused = {name: tuple(id for id in ids if id not in computed) for name, ids in references.items()}
+    reused = join_references({name: set(ids) - computed for name, ids in references.items()})
     others = (find_manifest(session.folder.parent / name) for name in reused)
     records = {**before.records, **plan.reusable}
     return compose_manifest(
@@ -264,12 +264,9 @@ def _manifest(
         known=[before.manifest.model_copy(update={"definitions": before.definitions}), *filter(None, others)],
         records=[record for id, record in records.items() if id not in computed],
         todo=todo,
-        reused={name: ids for name, ids in reused.items() if ids},
+        reused=reused,
         selected_in=join_references(before.manifest.selected_in, references_to(plan.selections.reused)),
     )
-
-
-# ---------------------------------------------------------------------------------------------- computing
 
 
 def _compute(
@@ -294,13 +291,11 @@ def _compute(
             for task, record in executor.run(todo, config):
                 before.records.add(record)
                 progress.done(task, record)
-        except KeyboardInterrupt:
-            _stop(executor, config)
-            for line in _how_to_continue(session):
+        except BaseException as error:
+            executor.stop()
+            Store(config.results).sweep()  # a worker may have been ended while it wrote a file
+            for line in _how_to_continue(session) if isinstance(error, KeyboardInterrupt) else ():
                 progress.say(line)
-            raise
-        except BaseException:
-            _stop(executor, config)
             raise
 
 
@@ -316,11 +311,6 @@ def _how_to_continue(session: Session) -> list[str]:
             "That takes what the folders under reuse have; with --fresh, all tasks are computed from the start."
         )
     return lines
-
-
-def _stop(executor: Executor, config: WorkerConfig) -> None:
-    executor.stop()
-    Store(config.results).sweep()  # a worker may have been ended while it wrote a file
 
 
 @contextmanager

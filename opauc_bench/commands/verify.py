@@ -41,14 +41,7 @@ _CIRCUMSTANCES = ("environment", "timing", "message", "traceback", "column")
 _SHOWN = 5
 
 
-class _Absent:
-    """Takes the place of a value that only one of two records has."""
-
-    def __str__(self) -> str:
-        return "absent"
-
-
-_ABSENT = _Absent()
+_ABSENT = object()  # in place of a value that only one of two records has
 
 
 @dataclass(frozen=True)
@@ -286,7 +279,7 @@ def _explanations(outcomes: list[Outcome]) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    text = str(value) if value is _ABSENT else repr(value)
+    text = "absent" if value is _ABSENT else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

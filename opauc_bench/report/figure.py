@@ -154,7 +154,8 @@ def build_figure(
             for setting, points in _lines(spec, dataset, column, cell, ddof):
                 owner = owners[column.key]
                 key = (owner, tuple(setting.items()))
-                variant = numbers.setdefault((column.learner, *key), _count(numbers, column.learner))
+                n_lines = sum(learner == column.learner for learner, *_ in numbers)
+                variant = numbers.setdefault((column.learner, *key), n_lines)
                 titles = {other.title for other in drawn if owners[other.key] == owner}
                 title = column.title if len(titles) == 1 else _title_of_line(owner)
                 label = _label(title, setting, len(set(owners.values())) > 1)
@@ -164,7 +165,7 @@ def build_figure(
     return Figure(
         spec=spec,
         panels=tuple(Panel(name, tuple(lines.values())) for name, lines in panels.items()),
-        exact_x=not _is_measured(spec, cells.values()),
+        exact_x=not any(spec.x in sample.measured for cell in cells.values() for sample in cell.samples),
         notes=(*_notes(datasets, columns, cells), *_notes_on_columns(spec, samples, undrawn)),
     )
 
@@ -213,14 +214,6 @@ def _undrawn(spec: FigureEntry, column: Column, samples: Sequence[Sample]) -> st
         if values and not any(map(math.isfinite, values)):
             return f"{name} is not defined"
     return ""
-
-
-def _is_measured(spec: FigureEntry, cells) -> bool:
-    return any(spec.x in sample.measured for cell in cells for sample in cell.samples)
-
-
-def _count(numbers: Mapping[tuple, int], learner: str) -> int:
-    return sum(key[0] == learner for key in numbers)
 
 
 def _label(title: str, setting: Mapping[str, float], several: bool) -> str:

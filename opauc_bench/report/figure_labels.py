@@ -2,6 +2,8 @@
 
 import math
 
+from .text import superscript
+
 __all__ = ["AXIS_SYMBOLS", "QUANTITY_LABELS", "power_of_two", "quantity_label", "value_label", "value_text"]
 
 QUANTITY_LABELS = {
@@ -20,7 +22,6 @@ QUANTITY_LABELS = {
     "dataset": "",
 }
 AXIS_SYMBOLS = {"eta": "η", "lam": "λ", "l1": "λ", "gamma": "γ", "tau": "τ"}
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def quantity_label(name: str) -> str:
@@ -37,7 +38,7 @@ def value_text(value: float) -> str:
     """A power of two such as ``2⁻⁸``, unless it is 1, 2, 4 or 8; any other number with four digits."""
     exponent = power_of_two(value)
     if exponent is not None and not 0 <= exponent <= 3:
-        return "2" + str(exponent).translate(_SUPERSCRIPTS)
+        return f"2{superscript(exponent)}"
     return f"{value:.4g}"
 
 

@@ -1,13 +1,12 @@
 """The numbers of a figure: as CSV, and a summary for the terminal."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 
 from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Point
 from .figure_labels import quantity_label, value_text
+from .render import csv_text
 from .text import GAP, auc_text, columns_text, paragraph
 
 __all__ = ["figure_to_csv", "figure_to_terminal"]
@@ -25,21 +24,16 @@ def figure_to_csv(figure: Figure) -> str:
     fixed = list(dict.fromkeys(axis for panel in figure.panels for line in panel.lines for axis in line.setting))
     x_names = [] if spec.x == DATASET else [spec.x] if figure.exact_x else [f"{spec.x}_mean", f"{spec.x}_std"]
     along = [spec.along] if spec.along else []
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["dataset", "column", *fixed, *along, *x_names, f"{spec.y}_mean", f"{spec.y}_std", "n", "expected"])
+    rows = []
     for panel in figure.panels:
         for line in panel.lines:
             for point in line.points:
                 xs = [*([point.along] if along else []), *[point.x, point.x_std][: len(x_names)]]
                 where = [panel.dataset or point.x, point.column, *(line.setting.get(axis, "") for axis in fixed)]
-                numbers = map(_number, (*xs, point.y, point.y_std))
-                writer.writerow([*where, *numbers, point.n, point.expected])
-    return text.getvalue()
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else repr(float(value))
+                numbers = [None if math.isnan(value) else float(value) for value in (*xs, point.y, point.y_std)]
+                rows.append([*where, *numbers, point.n, point.expected])
+    fields = ["dataset", "column", *fixed, *along, *x_names, f"{spec.y}_mean", f"{spec.y}_std", "n", "expected"]
+    return csv_text(fields, rows)
 
 
 def figure_to_terminal(figure: Figure, width: int = 80) -> str:

@@ -14,5 +14,5 @@ def to_html(table: ResultTable) -> str:
 
     template = Markup('<span role="img" aria-label="{0}" title="{0}">{1}</span>')
     marks = {verdict: template.format(verdict_text(table, verdict), mark) for verdict, mark in MARKS.items()}
-    style = Style(escape, Markup("<sup>{}</sup>").format, percent=Markup("<small>{}</small>").format, **marks)
+    style = Style(escape, Markup("<sup>{}</sup>").format, marks=marks, percent=Markup("<small>{}</small>").format)
     return render_template("table.html", table=table, groups=body_groups(table, style)) + "\n"

@@ -18,9 +18,7 @@ _STYLE = Style(
     escape_latex,
     lambda number: f"$^{{{number}}}$",
     plus_minus=r"$\pm$",
-    win=r"$\bullet$",
-    loss=r"$\circ$",
-    equivalent=r"$\approx$",
+    marks={"win": r"$\bullet$", "loss": r"$\circ$", "equivalent": r"$\approx$", "undecided": "?"},
     percent=r"{{\scriptsize {}}}".format,
     pending=r"\ldots{}",
 )

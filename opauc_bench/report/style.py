@@ -1,7 +1,7 @@
 """The cells of a table: one builder for all formats, and a `Style` for each of them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from ..evaluation.bayes import Posterior
 from ..evaluation.significance import Verdict
@@ -26,10 +26,7 @@ class Style:
     escape: Callable[[str], str]
     note: Callable[[int], str]
     plus_minus: str = "±"
-    win: str = MARKS["win"]
-    loss: str = MARKS["loss"]
-    equivalent: str = MARKS["equivalent"]
-    undecided: str = MARKS["undecided"]
+    marks: Mapping[str, str] = field(default_factory=lambda: MARKS)
     pending: str = "…"
     undefined: str = "–"
     mean_width: int = 0
@@ -95,7 +92,7 @@ def value_text(
         text = style.best(text)
     if std is not None:
         text += f" {style.plus_minus} {metric.text(std)}"
-    return text + (" " + getattr(style, verdict) if verdict in MARKS else "")
+    return text + " " + style.marks[verdict] if verdict in style.marks else text
 
 
 def percent_text(posterior: Posterior) -> str:

@@ -10,7 +10,7 @@ __all__ = ["GAP", "auc_text", "columns_text", "paragraph", "rope_text", "supersc
 
 GAP = 2  # blanks between columns
 
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def auc_text(value: float) -> str:
@@ -24,7 +24,7 @@ def rope_text(rope: float) -> str:
 
 
 def superscript(number: int) -> str:
-    """Print a footnote's number in superscript digits."""
+    """Print a number, such as that of a footnote, in superscript digits."""
     return str(number).translate(_SUPERSCRIPTS)
 
 

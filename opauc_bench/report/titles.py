@@ -10,26 +10,12 @@ _COMMAND = re.compile(r"\\([A-Za-z]+)|\\(.)|[{}~]")
 _SPACES = {",", ";", ":", " "}  # \, and the like
 _FONTS = ("math", "text", "operatorname", "boldsymbol")
 
-_GREEK = (
+_NAMES = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
-    "omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+    "omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega "
+    "ell pm times cdot leq le geq ge in approx infty to bullet circ"
 )
-_SYMBOLS = dict(zip(_GREEK.split(), "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", strict=True)) | {
-    "ell": "ℓ",
-    "pm": "±",
-    "times": "×",
-    "cdot": "·",
-    "leq": "≤",
-    "le": "≤",
-    "geq": "≥",
-    "ge": "≥",
-    "in": "∈",
-    "approx": "≈",
-    "infty": "∞",
-    "to": "→",
-    "bullet": "•",
-    "circ": "◦",
-}
+_SYMBOLS = dict(zip(_NAMES.split(), "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩℓ±×·≤≤≥≥∈≈∞→•◦", strict=True))
 _COMMANDS = {symbol: f"\\{command}" for command, symbol in _SYMBOLS.items()}
 _ESCAPES = {
     "\\": r"\textbackslash{}",

@@ -122,6 +122,10 @@ class Record(Part):
         """Numbers by name, None for what a learner does not have; empty without a number, or for figures only."""
         return getattr(self.outcome, "metrics", {})
 
+    def with_metrics(self, metrics: dict[str, float | None]) -> Record:
+        """Return the record with other metrics."""
+        return self.model_copy(update={"outcome": self.outcome.model_copy(update={"metrics": metrics})})
+
     @property
     def selected(self) -> Setting:
         """The selected setting; empty where there is none."""
