@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,6 +22,7 @@ from .options import (
     Quiet,
     Rope,
     Test,
+    in_panel,
     n_cores,
     n_workers,
     open_recorded,
@@ -89,18 +91,15 @@ def status(config: Place, out: Out = None) -> int:
     return 0 if intact else 1
 
 
-def _latex(kind: Any, name: str, help: str, metavar: str | None = None) -> Any:
-    return Annotated[kind | None, typer.Option(name, metavar=metavar, rich_help_panel="With --latex", help=help)]
-
-
-Columns = _latex(str, "--columns", "Columns to show, in order, separated by commas.", "NAMES")
-Rows = _latex(str, "--rows", "Rows to show, in order, separated by commas.", "NAMES")
-Digits = _latex(int, "--digits", "Decimals of all numbers.", "K")
-Bold = _latex(str, "--bold", "Print the best mean of each dataset in bold.", "best|none")
-Std = _latex(bool, "--std/--no-std", "Standard deviations.")
-Transpose = _latex(bool, "--transpose/--no-transpose", "Learners as rows, datasets as columns.")
-Marks = _latex(bool, "--marks/--no-marks", "Marks of significance, win/tie/loss.")
-Label = _latex(str, "--label", "Label of the table, for references.", "NAME")
+_latex = partial(in_panel, "With --latex")
+Columns = _latex(str | None, "--columns", metavar="NAMES", help="Columns to show, in order, separated by commas.")
+Rows = _latex(str | None, "--rows", metavar="NAMES", help="Rows to show, in order, separated by commas.")
+Digits = _latex(int | None, "--digits", metavar="K", help="Decimals of all numbers.")
+Bold = _latex(str | None, "--bold", metavar="best|none", help="Print the best mean of each dataset in bold.")
+Std = _latex(bool | None, "--std/--no-std", help="Standard deviations.")
+Transpose = _latex(bool | None, "--transpose/--no-transpose", help="Learners as rows, datasets as columns.")
+Marks = _latex(bool | None, "--marks/--no-marks", help="Marks of significance, win/tie/loss.")
+Label = _latex(str | None, "--label", metavar="NAME", help="Label of the table, for references.")
 
 
 @app.command()

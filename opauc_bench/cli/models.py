@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from .app import app, model_app
+from .options import in_panel
 
-
-def _parameter(*names: str, help: str) -> Any:
-    """An option for a parameter of a learner, which checks the value."""
-    return Annotated[
-        str | None, typer.Option(*names, metavar="X", rich_help_panel="Parameters of the learner", help=help)
-    ]
-
-
+_parameter = partial(in_panel, "Parameters of the learner", str | None, metavar="X")  # the learner checks the value
 Eta = _parameter(
     "--eta", help="Step size: also the gamma of ftrl_* and the xi of spam_* and solam. Not of rda_l1 and spauc."
 )
@@ -26,17 +21,13 @@ Gamma = _parameter("--gamma", help="Step size of ftrl_*; divisor of the step of 
 L1 = _parameter("--l1", help="Coefficient of the l1 norm of the weights.")
 L2 = _parameter("--l2", help="Coefficient of half their squared l2 norm.")
 Calibrations = Literal["auto", "isotonic", "platt", "none"]
-Assignments = Annotated[
+Assignments = in_panel(
+    "Parameters of the learner",
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=X",
-        rich_help_panel="Parameters of the learner",
-        help="Any parameter; repeatable. opauc-bench learners show NAME lists them. 2^-8 is a number.",
-    ),
-]
-
-
+    "--set",
+    metavar="NAME=X",
+    help="Any parameter; repeatable. opauc-bench learners show NAME lists them. 2^-8 is a number.",
+)
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -49,19 +40,17 @@ FileFormat = Annotated[
 ]
 
 
-def _column(name: str, kind: Any, help: str, **options: Any) -> Any:
-    """An option for the columns of tables."""
-    return Annotated[kind, typer.Option(name, rich_help_panel="Columns of tables", help=help, **options)]
-
-
-Label = _column("--label", str | None, "Column of the labels.", metavar="NAME")
+_column = partial(in_panel, "Columns of tables")
 _NAMES = """Separated by commas; '"a, b"' is one name; repeatable."""
-Drop = _column("--drop", list[str] | None, f"Columns to leave out. {_NAMES}", metavar="NAMES")
+Label = _column(str | None, "--label", metavar="NAME", help="Column of the labels.")
+Drop = _column(list[str] | None, "--drop", metavar="NAMES", help=f"Columns to leave out. {_NAMES}")
 Categorical = _column(
-    "--categorical", list[str] | None, f"Columns of numbers that are categories. {_NAMES}", metavar="NAMES"
+    list[str] | None, "--categorical", metavar="NAMES", help=f"Columns of numbers that are categories. {_NAMES}"
 )
-MissingValues = _column("--missing", str | None, "Missing values: error (default), mean or indicator.", metavar="NAME")
-Bits = _column("--bits", int | None, "Categories are hashed to 2^BITS features (default: 18).", min=1, max=30)
+MissingValues = _column(
+    str | None, "--missing", metavar="NAME", help="Missing values: error (default), mean or indicator."
+)
+Bits = _column(int | None, "--bits", min=1, max=30, help="Categories are hashed to 2^BITS features (default: 18).")
 
 
 @app.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +41,11 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore cached files.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 
 _WORKERS_PER_CORE = 2
+
+
+def in_panel(panel: str, kind: Any, *names: str, **options: Any) -> Any:
+    """An option in a panel of the help."""
+    return Annotated[kind, typer.Option(*names, rich_help_panel=panel, **options)]
 
 
 def open_session(
@@ -88,12 +92,10 @@ def find_sources(mirror: list[str] | None, offline: bool) -> Sources:
     return Sources.from_environment(tuple(mirror or ()), offline)
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def n_workers(jobs: int | None) -> int:
     """Worker processes: by default one per core, and at most two per core."""
+    from ..commands.terminal import say
+
     cores = n_cores()
     most = _WORKERS_PER_CORE * max(cores, 2)
     if jobs is not None and jobs > most:

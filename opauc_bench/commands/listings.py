@@ -99,13 +99,12 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
     found = find_prepared(entry, sources)
     n_positive = found.manifest["n_positive"] if found else entry.n_positive
     n_samples, n_features = found.X.shape if found else (entry.n_samples, entry.width)
-    positive = "?" if n_positive is None else f"{n_positive:,}"
     facts = [
         ("dataset", entry.name),
         ("title", entry.title),
         ("origin", entry.origin),
         ("licence", entry.licence or "see the origin"),
-        ("rows", f"{_number(n_samples)}, {positive} of them positive"),
+        ("rows", f"{_number(n_samples)}, {_number(n_positive)} of them positive"),
         ("features", _number(n_features) + (f", {entry.fourier.n:,} of them random cosines" if entry.fourier else "")),
         ("positive", _positive_classes(entry)),
         ("scaling", _SCALINGS[found.manifest["scaling"] if found else entry.scaling or "minmax"]),
@@ -168,14 +167,14 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
             for file in form.all_files:
                 if urls := tuple(filter(is_remote, file.urls)):
                     files.setdefault((entry.home, file.name), urls)
-    addresses = dict.fromkeys(url for urls in files.values() for url in urls)
-    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        answers = dict(zip(addresses, pool.map(ask, addresses)))
-    rows, asked_for = [], {}
+    addresses = {}
     for (name, _), urls in files.items():
         for url in urls:
-            asked_for.setdefault(url, name)
-    for url, name in asked_for.items():
+            addresses.setdefault(url, name)
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+        answers = dict(zip(addresses, pool.map(ask, addresses)))
+    rows = []
+    for url, name in addresses.items():
         answer = answers[url]
         size = "" if answer.size is None else _megabytes(answer.size)
         rows.append([name, answer.text, size, "yes" if answer.resumes else "", url])

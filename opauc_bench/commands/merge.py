@@ -71,9 +71,8 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     tasks = Recorded(session, own.manifest.model_copy(update={"datasets": datasets}), Records()).tasks
     by_id = {task.id: task for task in tasks if task.id is not None}
     kept: dict[str, tuple[Record, Path]] = {}
-    homes: dict[str, Store] = {}  # of the test scores, which may be in a folder that records are taken from
-    for folder in (session.folder, *folders):
-        others = own if folder == session.folder else Recorded.read(replace(session, folder=folder))
+    read = {session.folder: own, **{folder: Recorded.read(replace(session, folder=folder)) for folder in folders}}
+    for folder, others in read.items():
         others.require_intact()
         foreign = [record for record in others.records.own() if record.id not in by_id]
         if foreign and folder != session.folder:
@@ -85,25 +84,25 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
         for id, record in others.records.items():
             if id in by_id:
                 _keep(kept, by_id[id], record, folder)
-                if kept[id][1] == folder:
-                    homes[id] = others.store_of(record)
     orphaned = [record for record in own.records.own() if record.id not in by_id]
+    known = [own.manifest, *manifests.values()]
     copied = [record for record, folder in kept.values() if folder != session.folder]
     manifest = compose_manifest(
         session,
         datasets=datasets,
-        memory_bytes=min(known.memory_bytes for known in (own.manifest, *manifests.values())),
+        memory_bytes=min(each.memory_bytes for each in known),
         test=test,
-        known=[own.manifest, *manifests.values()],
+        known=known,
         records=[*orphaned, *(record for record, _ in kept.values())],
         reused=own.manifest.reused,
-        selected_in=join_references(*(known.selected_in for known in (own.manifest, *manifests.values()))),
+        selected_in=join_references(*(each.selected_in for each in known)),
     )
     write_manifest(session.folder, manifest)
     store = Store(session.folder)
     store.pack(copied)
     for record in copied:
-        store.copy_scores(homes[record.id], record.id)
+        _, folder = kept[record.id]
+        store.copy_scores(read[folder].store_of(record), record.id)
     records = Records({id: record for id, (record, _) in kept.items()}, reused=own.records.reused)
     recorded = Recorded(session, manifest, records)
     missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]

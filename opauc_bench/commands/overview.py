@@ -114,9 +114,8 @@ def describe_status(session: Session) -> tuple[str, bool]:
             finished = [(task, record) for task, record in pairs if record is not None and record.ok]
             lacking += sum(bool(task.protocol.lacks(record.metrics)) for task, record in finished)
             failed = sum(record is not None and not record.ok for _, record in pairs)
-            good = sum(record is not None for _, record in pairs) - failed
             expected = len(pairs) if dataset in recorded.manifest.datasets else n_repetitions
-            cells.append(f"{good}/{expected}" + (f" !{failed}" if failed else ""))
+            cells.append(f"{len(finished)}/{expected}" + (f" !{failed}" if failed else ""))
         rows.append(cells)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
     failures = Counter(

@@ -46,7 +46,6 @@ def page_content(recorded: Recorded, test: str | None = None) -> PageContent:
         grids={key: found for key, pairs in recorded.cells.items() if (found := _grid(pairs)) is not None},
         seconds={key: found for key, kept in records.items() if (found := _seconds(kept)) is not None},
         learners={column.key: column.identity["learner"] for column in session.columns},
-        runs=session.experiment.protocol.runs,
         selected_by=metric_of(getattr(session.experiment.protocol, "select", "auc")).heading,
         provenance=_provenance(recorded),
     )

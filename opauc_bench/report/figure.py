@@ -90,23 +90,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """Points of one learner.
-
-    Attributes
-    ----------
-    column, learner, label : str
-    setting : dict of str to float
-        Values of the grid axes that this line holds fixed.
-    variant : int
-        Its number among the learner's lines in this figure.
-    points : tuple of Point
-    """
+    """Points of one learner."""
 
     column: str
     learner: str
     label: str
-    setting: Mapping[str, float]
-    variant: int
+    setting: Mapping[str, float]  # values of the grid axes that this line holds fixed
+    variant: int  # its number among the learner's lines in this figure
     points: tuple[Point, ...]
 
 
@@ -116,6 +106,11 @@ class Panel:
 
     dataset: str
     lines: tuple[Line, ...]
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there is a complete point."""
+        return any(point.complete for line in self.lines for point in line.points)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def render(figure: Figure) -> dict[str, bytes]:
 
 def draw(figure: Figure) -> Canvas:
     """Lay out the panels that have complete points, and the legend above them."""
-    panels = [panel for panel in figure.panels if _drawn(panel)]
+    panels = [panel for panel in figure.panels if panel.is_drawn]
     by_dataset = figure.spec.x == DATASET
     n_across = 1 if by_dataset else _n_across(len(panels))
     n_down = -(-len(panels) // n_across)
@@ -101,10 +101,6 @@ def draw(figure: Figure) -> Canvas:
     elif title:
         canvas.suptitle(title, fontsize=9)
     return canvas
-
-
-def _drawn(panel: Panel) -> bool:
-    return any(point.complete for line in panel.lines for point in line.points)
 
 
 def _n_across(n_panels: int) -> int:

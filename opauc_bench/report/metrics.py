@@ -8,33 +8,15 @@ __all__ = ["AUC", "METRICS", "Metric", "metric_of"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that is measured per model.
+    """A number that is measured per model."""
 
-    Attributes
-    ----------
-    key : str
-        Its name in records and in CSV files.
-    heading : str
-        Of its section, where a table has several.
-    digits : int
-        Decimals that are printed.
-    leading_zero : bool
-        Whether numbers below 1 begin with a zero.
-    elsewhere : bool
-        Whether the number can be compared with one from another machine.
-    lower_is_better : bool
-        Whether the best of several is the lowest.
-    meaning : str
-        What is measured, for the footnotes of a table that has several.
-    """
-
-    key: str
-    heading: str
-    digits: int
-    leading_zero: bool = False
-    elsewhere: bool = True
+    key: str  # its name in records and in CSV files
+    heading: str  # of its section, where a table has several
+    digits: int  # decimals that are printed
+    leading_zero: bool = False  # whether numbers below 1 begin with a zero
+    elsewhere: bool = True  # whether the number can be compared with one from another machine
     lower_is_better: bool = False
-    meaning: str = ""
+    meaning: str = ""  # what is measured, for the footnotes of a table that has several
 
     def text(self, value: float) -> str:
         """Print a value: .8309, 1.0000, 0.015."""

@@ -35,7 +35,7 @@ def table_files(table: ResultTable, comparison: Comparison | None = None) -> dic
 def figure_files(figure: Figure, draw: bool) -> dict[str, str | bytes | None]:
     """Render the numbers as CSV and, with ``draw``, the drawing of a figure that has complete points."""
     drawn = {}
-    if draw and any(point.complete for panel in figure.panels for line in panel.lines for point in line.points):
+    if draw and any(panel.is_drawn for panel in figure.panels):
         from .figure_draw import render
 
         drawn = render(figure)

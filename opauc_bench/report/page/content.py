@@ -79,7 +79,6 @@ class PageContent:
     seconds: Mapping[Key, Seconds]
     learners: Mapping[str, str]  # registry names by column key, which determine colours
     provenance: Provenance
-    runs: str = "folds"  # or trials
     selected_by: str = "AUC"  # heading of the metric by which settings were selected
 
     @property
@@ -111,17 +110,17 @@ def grid_map(
             times_selected[tuple(values.index(setting[name]) for name, values in axes.items())] += 1
     kept = sorted(range(len(axes)), key=lambda i: -shape[i])[:2]  # the longer axis is x
     others = tuple(i for i in range(len(axes)) if i not in kept)
-    order = (*others, *reversed(kept)) if len(kept) > 1 else (0,)
+    order = (*others, *reversed(kept))
     mean, diverged, times_selected = (a.transpose(order) for a in (mean, diverged, times_selected))
     over = tuple(range(len(others)))
-    mean = np.where(np.isnan(mean), -np.inf, mean).max(axis=over)
-    named = [(name, tuple(axes[name])) for name in (list(axes)[i] for i in kept)]
+    names = list(axes)
+    named = [(names[i], tuple(axes[names[i]])) for i in kept]
     return GridMap(
         x=named[0],
         y=named[1] if len(named) > 1 else None,
-        auc=np.atleast_2d(np.where(np.isinf(mean), np.nan, mean)),
+        auc=np.atleast_2d(np.fmax.reduce(mean, axis=over)),  # NaN only where all are
         diverged=np.atleast_2d(diverged.min(axis=over)),
         selected=np.atleast_2d(times_selected.sum(axis=over)),
         n_folds=len(folds),
-        others=tuple(list(axes)[i] for i in others),
+        others=tuple(names[i] for i in others),
     )

@@ -40,7 +40,7 @@ def render_page(content: PageContent) -> str:
         "page.html",
         content=content,
         table=content.table,
-        runs=content.runs,
+        runs=content.table.runs,
         facts=_facts(content),
         tests=[(name, words, name == content.test) for name, words in _TESTS.items()],
         signs=MARKS,
@@ -72,7 +72,7 @@ def _facts(content: PageContent) -> list[str]:
     failed = sum(fold.status != "ok" for folds in content.folds.values() for fold in folds)
     where = "rows" if table.has_repeated_datasets else "datasets"
     facts = [f"{complete} of {len(table.datasets)} {where} complete", f"{len(table.columns)} learners"]
-    facts.append(f"{finished:,} of {expected:,} {content.runs} have a number")
+    facts.append(f"{finished:,} of {expected:,} {table.runs} have a number")
     return facts + ([f"{failed:,} ended without one"] if failed else [])
 
 

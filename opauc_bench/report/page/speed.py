@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 
 from markupsafe import Markup
 
@@ -18,12 +19,11 @@ _LEAST = 1e-6  # below the resolution of process clocks
 
 def learner_looks(content: PageContent) -> dict[str, tuple[str, str]]:
     """Colour and marker of each column: its learner's own; further columns of one learner are lighter."""
-    seen: dict[str, int] = {}
-    looks = {}
+    seen, looks = Counter(), {}
     for column in content.table.columns:
         learner = content.learners[column.key]
-        style = style_of(learner, seen.get(learner, 0))
-        seen[learner] = seen.get(learner, 0) + 1
+        style = style_of(learner, seen[learner])
+        seen[learner] += 1
         looks[column.key] = (style.colour, style.marker)
     return looks
 
