@@ -31,33 +31,29 @@ class Estimate:
     """CPU seconds of tasks: estimates of the plan, corrected by measured times of the same column."""
 
     def __init__(self):
-        self._planned: dict[Kind, float] = defaultdict(float)
-        self._taken: dict[Kind, float] = defaultdict(float)
+        # Of finished tasks: by dataset and column, by column, and (None) of all.
+        self._planned: dict[Kind | str | None, float] = defaultdict(float)
+        self._taken: dict[Kind | str | None, float] = defaultdict(float)
 
     def learn(self, task: Task, record: Record) -> None:
         """Add the measured time of a task, if it has finished."""
         if record.ok and (taken := record.timing.cpu_seconds) > 0:
-            self._planned[task.dataset, task.column] += task.seconds
-            self._taken[task.dataset, task.column] += taken
+            for key in ((task.dataset, task.column), task.column, None):
+                self._planned[key] += task.seconds
+                self._taken[key] += taken
 
     def seconds(self, tasks: Iterable[Task]) -> float:
         return self.corrected(planned_by_kind(tasks))
 
     def corrected(self, planned: Mapping[Kind, float]) -> float:
         """Seconds of tasks of which only the plan's own estimates are given, summed by dataset and column."""
-        of_columns: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        for kind, seconds in self._planned.items():
-            of_columns[kind[1]][0] += self._taken[kind]
-            of_columns[kind[1]][1] += seconds
-        known, taken = sum(self._planned.values()), sum(self._taken.values())
-        # A slow machine is slow for all columns. That other columns take less than estimated tells nothing of this one.
-        overall = max(1.0, taken / known if known > 0 else 1.0)
 
         def factor(kind: Kind) -> float:
-            if self._planned[kind]:
-                return self._taken[kind] / self._planned[kind]
-            of_column = of_columns[kind[1]]
-            return of_column[0] / of_column[1] if of_column[1] else overall
+            for key in (kind, kind[1]):
+                if self._planned[key]:
+                    return self._taken[key] / self._planned[key]
+            # A slow machine is slow for all columns. That others take less than estimated tells nothing of this one.
+            return max(1.0, self._taken[None] / self._planned[None]) if self._planned[None] else 1.0
 
         return sum(seconds * factor(kind) for kind, seconds in planned.items())
 

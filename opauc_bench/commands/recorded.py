@@ -147,7 +147,6 @@ def shapes_of(session: Session, facts: Mapping[str, DatasetFacts]) -> dict[str, 
     shapes = {}
     for name in session.experiment.datasets:
         entry, known = session.catalogue[name], facts.get(name, DatasetFacts())
-        known = DatasetFacts() if known.unavailable else known
         n_samples, n_features = known.n_samples or entry.n_samples, known.n_features or entry.width
         if n_samples is None or n_features is None:  # counted when the data are read
             continue

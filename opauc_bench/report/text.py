@@ -28,9 +28,9 @@ def superscript(number: int) -> str:
     return str(number).translate(_SUPERSCRIPTS)
 
 
-def paragraph(text: str, width: int, first: str = "", rest: str | None = None) -> str:
-    """Break a text into lines of at most `width`, with a prefix to its first line and its other lines."""
-    indent = " " * len(first) if rest is None else rest
+def paragraph(text: str, width: int, first: str = "") -> str:
+    """Break a text into lines of at most `width`, with a prefix to its first line; the others are indented as far."""
+    indent = " " * len(first)
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
 
 
