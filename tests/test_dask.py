@@ -65,7 +65,7 @@ catalogue: own.yaml
 datasets: [wine, own]
 learners: ["mine.py:Paused", uni_log, uni_squ]
 grids: {eta: {pow2: [-8, 0, 4]}}
-protocol: {trials: 2, folds: 3, inner_folds: 3}
+protocol: {trials: 2, folds: 3, inner_folds: 3, keep_scores: true}
 """
 
 OWN = """
@@ -172,6 +172,12 @@ def test_cluster_gives_the_same_records_as_one_machine(bench, cluster, place):
     assert (local.returncode, remote.returncode) == (0, 0), remote.stderr
     assert records(place / "remote") == records(place / "local_run")
     assert len(records(place / "remote")) == 18
+    remote_scores, local_scores = (
+        {path.name: path.read_bytes() for path in (place / folder / "scores").iterdir()}
+        for folder in ("remote", "local_run")
+    )
+    assert len(local_scores) == 18
+    assert remote_scores == local_scores
     assert (place / "remote/folds.csv").read_bytes() == (place / "local_run/folds.csv").read_bytes()
     assert not list((place / "local").rglob("opauc-bench-*")), "workers clean up after themselves"
 

@@ -123,6 +123,12 @@ def test_settings_that_start_from_the_one_before_reach_the_same_optimum(rows):
         np.testing.assert_array_equal(scores[:, position], alone.scores(X)[:, 0])
 
 
+def test_a_memory_limit_does_not_change_where_warm_starts_begin():
+    size = (200, 200_000, 40.0, 16, 1e7)
+    assert EstimatorLearner(LOGISTIC).n_passes(*size) == 1
+    assert EstimatorLearner(LOGISTIC, {"warm_start": False}).n_passes(*size) > 1
+
+
 def test_warm_starts_where_a_step_changes_the_number_of_features(rows):
     """Where a step in front gives another number of features, the weights before cannot be taken over."""
     X, y = rows
@@ -272,6 +278,10 @@ def test_lists_become_tuples_and_lists_may_have_estimators(rows):
     members = [("a", GaussianNB()), ("b", LogisticRegression(C=0.5))]
     alone = make_pipeline(MinMaxScaler((-1, 1)), VotingClassifier(members, voting="soft")).fit(X, y)
     np.testing.assert_array_equal(found, alone.predict_proba(X)[:, 1])
+    stacking = "sklearn.ensemble.StackingClassifier"  # its default for final_estimator is made in fit
+    assert check_estimator_entry(stacking, {"estimators": [["a", bayes], ["b", logistic]]}, [], {})
+    with pytest.raises(EstimatorError, match="gives no scores"):
+        check_estimator_entry(voting, {"estimators": [["a", bayes]]}, [], {})
     with pytest.raises(EstimatorError, match="no parameter 'c'") as raised:
         check_estimator_entry(voting, {"estimators": [["b", {"estimator": LOGISTIC, "params": {"c": 1}}]]}, [], {})
     assert raised.value.loc == ("params", "estimators", 0, 1, "params", "c")

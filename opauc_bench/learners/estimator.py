@@ -194,6 +194,16 @@ class EstimatorLearner(Learner):
         numbers = n_rows * (n_features if self.dense else 1.5 * n_nonzero)
         return n_settings * (1e-3 + scale * n_rows**exponent), 8.0 * (3 * numbers + n_features * n_settings)
 
+    def n_passes(
+        self, n_rows: int, n_features: int, n_nonzero: float, n_settings: int, memory_bytes: float | None
+    ) -> int:
+        """As `Learner.n_passes`; 1 with warm starts, whose numbers would depend on where a pass begins."""
+        n_passes = super().n_passes(n_rows, n_features, n_nonzero, n_settings, memory_bytes)
+        if n_passes == 1:
+            return 1
+        model = _Description(self.estimator, self.params, self.pipeline).make()
+        return 1 if _starts_warm(model, self.params or {}) else n_passes
+
     def measure_cost(
         self, X: Any, y: np.ndarray, grid: Mapping[str, np.ndarray]
     ) -> Iterator[dict[int, tuple[float, float]]]:
@@ -386,7 +396,10 @@ def check_estimator_entry(
     """
     model = _Description(estimator, params, pipeline).make()
     final = _final(model)
-    if not hasattr(final, "fit") or not (hasattr(final, "decision_function") or hasattr(final, "predict_proba")):
+    has_scores = hasattr(final, "decision_function") or hasattr(final, "predict_proba")
+    if hasattr(final, "final_estimator") and final.final_estimator is None:
+        has_scores = True  # those of StackingClassifier's default, which it has from fit on
+    if not hasattr(final, "fit") or not has_scores:
         raise EstimatorError(
             f"{estimator} gives no scores: expected fit, and decision_function or predict_proba", loc=("estimator",)
         )

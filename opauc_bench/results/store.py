@@ -185,11 +185,20 @@ class Store:
         with written_at_once(path) as stream:
             np.savez_compressed(stream, **arrays, **({} if probabilities is None else {"probabilities": probabilities}))
 
+    def scores_file(self, id: str) -> bytes | None:
+        """The file of a task's test scores; None where they were not kept."""
+        path = self.scores_path(id)
+        return path.read_bytes() if path.is_file() else None
+
+    def write_scores_file(self, id: str, content: bytes | None) -> None:
+        """Keep what another folder's `scores_file` has given."""
+        if content is not None:
+            write_bytes(self.scores_path(id), content)
+
     def copy_scores(self, other: Store, id: str) -> None:
         """Copy the test scores of a task from another folder, if they were kept there and are not here."""
-        source, path = other.scores_path(id), self.scores_path(id)
-        if source.is_file() and not path.is_file():
-            write_bytes(path, source.read_bytes())
+        if not self.scores_path(id).is_file():
+            self.write_scores_file(id, other.scores_file(id))
 
     def read_scores(self, id: str) -> dict[str, np.ndarray] | None:
         """Rows, labels, scores and perhaps probabilities of a task; None where they were not kept.

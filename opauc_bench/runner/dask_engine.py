@@ -1,8 +1,8 @@
 """Tasks on a Dask cluster: a scheduler elsewhere, or worker processes of this machine.
 
 A worker receives names, hashes, seeds and the dataset's entry of the catalogue. It takes the data from its own cache, a
-mirror or the official address, checks their hash, computes the record and sends it back; this process writes it. So
-workers need no common folder, and a record is complete or absent.
+mirror or the official address, checks their hash, computes the record and sends it back, with the test scores where
+they are kept; this process writes them. So workers need no common folder, and a record is complete or absent.
 """
 
 from __future__ import annotations
@@ -222,6 +222,7 @@ class DaskExecutor:
                 outcome = failed_record(task, "error", f"no worker has the data: {outcome.message}")
             elif isinstance(outcome, _Computed):
                 self._note_environment(config.results, outcome)
+                Store(config.results).write_scores_file(outcome.record.id, outcome.scores)
                 outcome = outcome.record
             yield task, outcome
             refill()
@@ -242,10 +243,11 @@ def _given_up(task: Task, limit: float | None, elapsed: float) -> Record:
 
 
 class _Computed(NamedTuple):
-    """A record, and the environment that it was computed in."""
+    """A record, the environment that it was computed in, and the file of its test scores, where they are kept."""
 
     record: Record
     environment: dict[str, Any]
+    scores: bytes | None
 
 
 class _Refusal(NamedTuple):
@@ -296,7 +298,8 @@ def _compute_there(task: Task, entry: DatasetEntry, limits: WorkerConfig, run: s
     note = Path(worker.local_directory).parent / f"opauc-bench-{run}-{task.id}"
     try:
         content = note.read_text(encoding="utf-8", errors="replace") if note.exists() else None
-        return _Computed(overdue_record(task, config, content) or run_task(task, config, note), environment())
+        record = overdue_record(task, config, content) or run_task(task, config, note)
+        return _Computed(record, environment(), Store(results).scores_file(record.id))
     finally:
         note.unlink(missing_ok=True)
         shutil.rmtree(results, ignore_errors=True)
