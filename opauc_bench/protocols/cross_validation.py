@@ -50,7 +50,7 @@ class CrossValidation(SplitProtocol):
         None, description="Share of positives among training rows, others are left out; of a list, each is a row."
     )
     least_positives: int = Field(
-        0, ge=0, description="Positive training rows below which a share under train_positives is left out."
+        0, ge=0, description="Positive training rows, before max_train, below which a share is left out."
     )
     groups: bool = Field(False, description="Whether the rows of a group stay in one fold, outer and inner.")
     order: Literal["random", "time"] = Field(
