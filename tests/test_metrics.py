@@ -91,6 +91,14 @@ def test_a_setting_is_selected_by_a_loss(command, tmp_path, name, loss):
         assert record.selected["var_smoothing"] == values[np.argmin(losses)]
 
 
+@pytest.mark.parametrize("name", ["auc", "average_precision", "partial_auc@0.5", "log_loss", "brier"])
+def test_rows_of_one_class_have_no_value(name):
+    y, columns = np.full(4, -1), np.linspace(0, 1, 4)[:, None]
+    for compute in (selecting(name), lambda y, columns: evaluate([name], y, columns[:, 0], columns[:, 0])):
+        with pytest.raises(ValueError, match=r"need rows of two classes; got the labels \[-1\]"):
+            compute(y, columns)
+
+
 def test_a_column_with_scores_that_are_not_finite_has_no_value():
     y = np.array([1, -1, 1, -1])
     scores = np.array([[1.0, 2.0], [0.0, np.inf], [3.0, 1.0], [2.0, 0.0]])
@@ -193,7 +201,7 @@ def test_damaged_scores_are_an_error(kept, command, tmp_path):
         "expected rows, y and scores of one length": arrays | {"scores": arrays["scores"][:-3]},
         "their AUC is": arrays | {"scores": arrays["scores"][::-1]},
         "their AUC is nan": arrays | {"scores": np.full_like(arrays["scores"], np.nan)},
-        "AUC needs rows of two classes": arrays | {"y": np.ones_like(arrays["y"])},
+        "metrics need rows of two classes": arrays | {"y": np.ones_like(arrays["y"])},
         "": None,
     }
     for message, found in changed.items():

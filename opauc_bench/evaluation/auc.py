@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels import njit
 
-__all__ = ["AUCS", "auc_columns", "auc_of_sorted", "auc_score", "released_auc_columns"]
+__all__ = ["AUCS", "auc_columns", "auc_of_sorted", "auc_score", "positive_rows", "released_auc_columns"]
 
 
 def auc_score(y: Any, scores: Any) -> float:
@@ -87,15 +87,21 @@ def released_auc_columns(y: Any, scores: Any) -> np.ndarray:
 AUCS = {"exact": auc_columns, "released": released_auc_columns}
 
 
+def positive_rows(y: Any) -> np.ndarray:
+    """Which rows have the greater one of two labels; ValueError if there are not exactly two."""
+    classes = np.unique(y)
+    if len(classes) != 2:
+        raise ValueError(f"metrics need rows of two classes; got the labels {classes.tolist()[:5]}")
+    return np.asarray(y) == classes[1]
+
+
 def _checked(y, scores) -> tuple[np.ndarray, np.ndarray]:
     """Which rows are positive, and the scores as floats."""
     y, scores = np.asarray(y), np.asarray(scores, dtype=np.float64)
-    classes = np.unique(y)
-    if len(classes) != 2:
-        raise ValueError(f"AUC needs rows of two classes; got the labels {classes.tolist()[:5]}")
+    positive = positive_rows(y)
     if y.ndim != 1 or scores.ndim != 2 or len(y) != len(scores):
         raise ValueError(f"expected labels of shape (n,) and scores of shape (n, k); got {y.shape} and {scores.shape}")
-    return y == classes[1], scores
+    return positive, scores
 
 
 @njit()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .auc import auc_columns
+from .auc import auc_columns, positive_rows
 
 __all__ = ["RANKING", "evaluate", "metric_columns", "metric_name", "needs_probabilities", "selecting"]
 
@@ -52,7 +52,8 @@ def needs_probabilities(name: str) -> bool:
 def metric_columns(name: str) -> Columns:
     """Return the function of a ranking metric, from labels and columns of scores to a value per column.
 
-    Values are NaN where a score of a column is not finite. ValueError for a metric of probabilities.
+    Values are NaN where a score of a column is not finite. ValueError for a metric of probabilities; the function
+    raises it if the labels are not of two classes.
     """
     if name == "auc":
         return auc_columns
@@ -115,13 +116,13 @@ def evaluate(
         elif probabilities is None:
             values[name] = None
         else:
-            positive = np.asarray(y) == np.max(y)
+            positive = positive_rows(y)
             values[name] = (_log_loss if name == "log_loss" else _brier)(positive, np.asarray(probabilities))
     return values
 
 
 def _by_column(metric: Callable[[np.ndarray, np.ndarray], float], y: Any, scores: np.ndarray) -> np.ndarray:
-    positive = np.asarray(y) == np.max(y)
+    positive = positive_rows(y)
     return np.array([metric(positive, column) if np.isfinite(column).all() else np.nan for column in scores.T])
 
 
