@@ -869,6 +869,14 @@ def test_no_more_workers_are_started_than_there_are_tasks_and_cores(command, tmp
     assert "on 1 worker\n" in again.stderr
 
 
+def test_plan_names_downloads_of_unknown_size(command, monkeypatch, tmp_path):
+    monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(tmp_path / "cache"))
+    text = "datasets: [kddcup04, letter]\nlearners: [uni_log]\ngrids: {eta: [0.1]}\ntitle: t\n"
+    (tmp_path / "x.yaml").write_text(text)
+    plan = command("plan", "x.yaml", cwd=tmp_path)
+    assert "To download: 3 MB, and kddcup04 of unknown size." in plan.stdout
+
+
 def test_plan_reports_folds_that_are_impossible(command, tmp_path):
     text = "datasets: [wine]\nlearners: [uni_log]\ngrids: {eta: [0.1]}\ntitle: t\nprotocol: {trials: 1, folds: 99}\n"
     (tmp_path / "x.yaml").write_text(text)

@@ -347,6 +347,7 @@ def test_asking_takes_one_byte(server):
     assert ask(f"{server.url}/file").text == "an HTML page"
     assert ask(f"{server.url}/else").text == "HTTP 404"
     assert ask("http://127.0.0.1:9/file").text == "no connection (Connection refused)"
+    assert "label empty" in ask("http://a..b/file").text
     server.kind, server.files["/empty"] = "text/plain", b""
     assert ask(f"{server.url}/empty").text in ("an empty file", "HTTP 416")
     server.ranges = False

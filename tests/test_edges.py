@@ -109,6 +109,22 @@ def test_wider_grids_reach_beyond_the_edges_that_cut_off():
     assert grid_values({"pow2": [-24, 22, 2]})[-1] == 2.0**22
 
 
+@pytest.mark.parametrize(
+    ("values", "end", "wider"),
+    [
+        ((1, 2, 3, 4), 4, ["n: [1, 2, 3, 4, 5, 7]"]),
+        ((2, 3, 4), 2, ["n: [1, 2, 3, 4]"]),
+        ((1, 2, 3), 1, []),
+        ((4, 8, 16), 4, ["n: {pow2: [0, 4]}"]),
+        ((1, 2, 4), 1, []),
+    ],
+)
+def test_axes_of_integers_get_no_other_values(values, end, wider):
+    edges = {("a", "knn"): (Edge("n", float(end), 9, 9),)}
+    grids = {"knn": {"n": tuple(map(float, values))}}
+    assert list(wider_grids(edges, grids, lambda column: ["n"])) == wider
+
+
 @pytest.fixture(scope="module")
 def edged(bench, tmp_path_factory):
     """A folder in which ``uni_log`` has its best setting at the edge in two of three folds of wine."""

@@ -308,6 +308,7 @@ def test_whole_numbers_are_integers_unless_the_default_is_a_float(rows):
     params = [model.get_params() for model in models._estimators]
     assert [(p["max_leaf_nodes"], type(p["max_leaf_nodes"])) for p in params] == [(3, int), (7, int)]
     assert {type(p["learning_rate"]) for p in params} == {float}
+    assert EstimatorLearner(BOOSTING, axes=grid).integer_axes() == {"max_leaf_nodes"}
     forest = "sklearn.ensemble.RandomForestClassifier"
     grid = {"max_features": np.array([0.5, 1.0])}
     learner = EstimatorLearner(forest, {"n_estimators": 2}, axes=grid)

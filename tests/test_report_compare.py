@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opauc_bench.errors import ResultsError
+from opauc_bench.errors import ConfigError
 from opauc_bench.report.compare import compare
 from opauc_bench.report.compare_render import (
     COMPARISON_FIELDS,
@@ -161,7 +161,7 @@ def test_cells_outside_our_experiment_are_counted():
 
 def test_tables_without_a_common_cell_are_refused():
     table = table_of({("magic04", "opauc"): 0.8, ("magic04", "oam_seq"): 0.8})
-    with pytest.raises(ResultsError, match="no dataset and learner in common with the published doctored") as error:
+    with pytest.raises(ConfigError, match="no dataset and learner in common with the published doctored") as error:
         compare(table, PUBLISHED)
     assert "aij2016_table2" in error.value.hint
 

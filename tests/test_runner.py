@@ -741,6 +741,13 @@ def test_run_that_fails_before_computing_leaves_no_new_folder(desk, command, out
     assert sorted(desk.rglob("*")) == before
 
 
+def test_a_published_table_without_a_common_cell_is_refused_before_computing(desk, command):
+    (desk / "odd.yaml").write_text(f"{QUICK}report: {{published: aij2016_table2}}\n")
+    done = command("run", "odd.yaml", "--offline", cwd=desk)
+    assert (done.returncode, "no dataset and learner in common" in done.stderr) == (2, True)
+    assert not (desk / "results/odd").exists()
+
+
 def test_only_the_task_of_a_deleted_line_is_computed_again(quick, command):
     desk, folder = quick
     before, known, shown = written(folder), records(folder), tables(folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..evaluation.edges import edges_cutting
@@ -71,10 +71,14 @@ def _note(axis: str, value: float, rows: Mapping[tuple[int, int], Sequence[str]]
     return f"selected at the edge of the grid, {axis} = {_value_text(value)}, in {', '.join(parts)}."
 
 
-def wider_grids(edges: Edges, grids: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, list[str]]:
+def wider_grids(
+    edges: Edges,
+    grids: Mapping[str, Mapping[str, Sequence[float]]],
+    integer_axes: Callable[[str], Collection[str]] = lambda column: (),
+) -> dict[str, list[str]]:
     """Axes that reach half their length beyond the edges that cut off, as in a config, with the columns they are for.
 
-    ``grids`` has the axes of each column.
+    ``grids`` has the axes of each column; ``integer_axes`` gives those of a column that take positive integers only.
     """
     cut: dict[tuple[str, str], set[float]] = {}
     for (_, column), found in edges.items():
@@ -83,12 +87,15 @@ def wider_grids(edges: Edges, grids: Mapping[str, Mapping[str, Sequence[float]]]
     wider: dict[str, list[str]] = {}
     for column, grid in grids.items():
         for axis, values in grid.items():
-            if ends := cut.get((column, axis)):
-                wider.setdefault(f"{axis}: {_widened(values, ends)}", []).append(column)
+            if (ends := cut.get((column, axis))) and (
+                found := _widened(values, ends, integers=axis in integer_axes(column))
+            ):
+                wider.setdefault(f"{axis}: {found}", []).append(column)
     return wider
 
 
-def _widened(values: Sequence[float], ends: Collection[float]) -> str:
+def _widened(values: Sequence[float], ends: Collection[float], integers: bool) -> str:
+    """A wider axis, or an empty text where nothing lies beyond its ends."""
     ordered = sorted(values)
     n_more = (len(ordered) + 1) // 2
     down, up = n_more * (ordered[0] in ends), n_more * (ordered[-1] in ends)
@@ -96,10 +103,17 @@ def _widened(values: Sequence[float], ends: Collection[float]) -> str:
     if None not in exponents:
         low, high, step = exponents[0], exponents[-1], exponents[1] - exponents[0]
         if exponents == list(range(low, high + 1, step)):
-            return f"{{pow2: {[low - down * step, high + up * step, *([step] if step > 1 else [])]}}}"
-    below = [ordered[0] * (ordered[0] / ordered[1]) ** k for k in range(min(down, _MOST_LISTED), 0, -1)]
-    above = [ordered[-1] * (ordered[-1] / ordered[-2]) ** k for k in range(1, min(up, _MOST_LISTED) + 1)]
-    return f"[{', '.join(f'{value:.4g}' for value in (*below, *ordered, *above))}]"
+            down = min(down, low // step) if integers else down
+            wider = [low - down * step, high + up * step, *([step] if step > 1 else [])]
+            return f"{{pow2: {wider}}}" if down or up else ""
+    below = _beyond(ordered[0], ordered[1], down, integers)
+    above = _beyond(ordered[-1], ordered[-2], up, integers)
+    return f"[{', '.join(f'{value:.4g}' for value in (*below[::-1], *ordered, *above))}]" if below or above else ""
+
+
+def _beyond(last: float, inside: float, n: int, integers: bool) -> list[float]:
+    values = [last * (last / inside) ** k for k in range(1, min(n, _MOST_LISTED) + 1)]
+    return [value for value in dict.fromkeys(map(round, values)) if value not in (0, last)] if integers else values
 
 
 def _value_text(value: float) -> str:

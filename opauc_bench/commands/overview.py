@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from ..data import availability, download_size, has_changed_files
+from ..learners import ESTIMATOR
 from ..report.titles import plain_title
 from ..results.reuse import absent_folders
 from ..runner.engines import workers
@@ -50,12 +51,14 @@ def describe_plan(session: Session, n_jobs: int) -> str:
             done[task.dataset] += 1
             failed += not record.ok
             estimate.learn(task, record)
-    rows, missing, download = [], [], 0
+    rows, missing, download, unknown_sizes = [], [], 0, []
     for dataset in dict.fromkeys(task.dataset for task in plan.tasks):
         entry = session.catalogue[dataset]
         where = availability(entry, session.sources)
         size = download_size(entry, session.sources) if where == "download" else None
         download += size or 0
+        if where == "download" and size is None:
+            unknown_sizes.append(dataset)
         left = todo[dataset]
         cost = ["-", "-"]
         if left:
@@ -76,8 +79,10 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []
     if failed:
         notes.append(f"{failed} of the done tasks have failed: --retry-failed computes them again.")
-    if download:
-        notes.append(f"To download: {download / 1e6:.0f} MB.")
+    if download or unknown_sizes:
+        sizes = [f"{download / 1e6:.0f} MB"] * bool(download)
+        sizes += [f"{', '.join(unknown_sizes)} of unknown size"] * bool(unknown_sizes)
+        notes.append(f"To download: {', and '.join(sizes)}.")
     notes += [line for text in local.absences() for line in text.splitlines()]
     if missing:
         notes.append(f"Unavailable: {', '.join(missing)}.")
@@ -87,9 +92,11 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes += [f"It would not start: {line}." for line in fold_problems(session, local, todo)]
     notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
     grids = {column.key: column.grid for column in session.columns}
+    estimators = {column.key: column.estimator for column in session.columns if column.learner == ESTIMATOR}
+    wider = wider_grids(recorded.edges, grids, lambda key: estimators[key].integer_axes() if key in estimators else ())
     notes += [
         f"At an edge of the grid (see status); a wider one for {', '.join(columns)}: {axis}"
-        for axis, columns in wider_grids(recorded.edges, grids).items()
+        for axis, columns in wider.items()
     ]
     if too_large:
         notes.append(

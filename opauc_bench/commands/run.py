@@ -28,7 +28,7 @@ from .progress import Estimate, Progress, duration
 from .recorded import Recorded
 from .reports import print_report, write_report_files
 from .session import Session, shell_command
-from .tables import check_test
+from .tables import check_published, check_test
 from .terminal import counted, say
 
 __all__ = ["compute_experiment", "run_experiment"]
@@ -55,6 +55,7 @@ def compute_experiment(
 ) -> tuple[Recorded, LocalPlan, LocalData, bool]:
     """Compute tasks without a record and write the report; returns also whether anything was written."""
     check_test(test)
+    check_published(session.experiment)
     notify = (lambda text: None) if quiet else say
     store = Store(session.folder)
     local = LocalData(session.catalogue, session.sources)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import get_args
 
+from ..config import Experiment
 from ..errors import ConfigError, ResultsError
 from ..plan import Column as PlannedColumn
-from ..report.compare import Comparison, compare
+from ..report.compare import Comparison, compare, nothing_in_common
 from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, Test, build_table
@@ -21,7 +23,7 @@ from .edges import edge_notes
 from .recorded import Cells, Pair, Recorded, shapes_of
 from .session import shell_command
 
-__all__ = ["build_report", "check_test", "count_statuses", "plain_titles", "select_cells"]
+__all__ = ["build_report", "check_published", "check_test", "count_statuses", "plain_titles", "select_cells"]
 
 
 def build_report(
@@ -134,6 +136,16 @@ def _value(record: Record, name: str) -> float | None:
         return record.timing.fit_cpu_seconds
     value = record.metrics.get(name)
     return math.nan if value is None and name in record.metrics else value
+
+
+def check_published(experiment: Experiment) -> None:
+    """Raise a ConfigError if an experiment names a published table that has none of its cells."""
+    if not (experiment.report.published and experiment.protocol.table_metrics):
+        return
+    published = load_published(experiment.report.published)
+    places = itertools.product(experiment.rows, experiment.columns, experiment.protocol.table_metrics)
+    if all(published.cell(*place) is None for place in places):
+        raise nothing_in_common(experiment.title, published)
 
 
 def check_test(test: str | None) -> None:

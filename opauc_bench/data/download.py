@@ -304,6 +304,7 @@ class Answer:
 def ask(address: str, timeout: float = 10.0) -> Answer:
     """Ask an http address for its size, without the file: for one byte of it, of which most servers know the whole."""
     import requests
+    import urllib3
 
     headers = _HEADERS | {"Range": "bytes=0-0"}
     try:
@@ -320,5 +321,5 @@ def ask(address: str, timeout: float = 10.0) -> Answer:
             return Answer(True, "ok", _size(response, 0) or None if response.status_code == 200 else None)
     except requests.Timeout:
         return Answer(False, f"no answer in {timeout:g} s")
-    except requests.RequestException as error:
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         return Answer(False, str(_failure(error, address)))

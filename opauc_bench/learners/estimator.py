@@ -164,6 +164,11 @@ class EstimatorLearner(Learner):
     def check_params(self) -> None:
         _Description(self.estimator, self.params, self.pipeline).make()
 
+    def integer_axes(self) -> set[str]:
+        """Axes whose values are passed as integers."""
+        model = _Description(self.estimator, self.params, self.pipeline).make()
+        return {axis for axis, tried in (self.axes or {}).items() if _are_integers(model, axis, tried)}
+
     def accepts_sparse(self) -> bool:
         """Whether sparse rows can be used, as far as the estimator and the steps in front say it."""
         if self.dense:
@@ -580,9 +585,13 @@ def _passed(
     model: Any, axis: str, values: Sequence[float] | np.ndarray, tried: Sequence[float]
 ) -> list[float] | list[int]:
     """Values of an axis as the estimator gets them; all that are ``tried`` decide whether they are integers."""
+    number = int if _are_integers(model, axis, tried) else float
+    return [number(value) for value in values]
+
+
+def _are_integers(model: Any, axis: str, tried: Sequence[float]) -> bool:
     default = _owner(model, axis).get_params(deep=True).get(axis)
-    are_integers = all(float(value).is_integer() for value in tried) and not isinstance(default, float)
-    return [int(value) for value in values] if are_integers else [float(value) for value in values]
+    return all(float(value).is_integer() for value in tried) and not isinstance(default, float)
 
 
 def _starts_warm(model: Any, params: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import ResultsError
+from ..errors import ConfigError
 from .metrics import Metric
 from .published import Note, Published, PublishedCell, list_published
 from .table import Column, Entry, ResultTable
@@ -166,7 +166,7 @@ class Comparison:
 
 
 def compare(table: ResultTable, published: Published) -> Comparison:
-    """Compare our table with a published one by dataset and column key; raises ResultsError without a common cell."""
+    """Compare our table with a published one by dataset and column key; raises ConfigError without a common cell."""
     comparable = table.reference == published.reference and table.test != "bayes"
     cells = []
     for metric, entries in table.parts():
@@ -176,12 +176,7 @@ def compare(table: ResultTable, published: Published) -> Comparison:
                     notes = published.notes_on(dataset, column.key, metric.key)
                     cells.append(ComparedCell(dataset, column, entry, cell, notes, comparable, metric))
     if not cells:
-        raise ResultsError(
-            f"{table.title!r} has no dataset and learner in common with the published {published.name}, "
-            f"which has the datasets {', '.join(published.datasets)} and the learners "
-            f"{', '.join(column.key for column in published.columns)}",
-            f"name the published table that this experiment reproduces: {', '.join(list_published())}",
-        )
+        raise nothing_in_common(table.title, published)
     used = {note for cell in cells for note in cell.notes}
     return Comparison(
         title=table.title,
@@ -189,6 +184,16 @@ def compare(table: ResultTable, published: Published) -> Comparison:
         cells=tuple(cells),
         notes=tuple(note for note in published.notes if note in used),
         remarks=published.remarks + tuple(_remarks(table, published)) + _on_edges(table),
+    )
+
+
+def nothing_in_common(title: str, published: Published) -> ConfigError:
+    """The error of an experiment without a dataset and learner of the published table."""
+    return ConfigError(
+        f"{title!r} has no dataset and learner in common with the published {published.name}, "
+        f"which has the datasets {', '.join(published.datasets)} and the learners "
+        f"{', '.join(column.key for column in published.columns)}",
+        f"under report, name the published table that the experiment reproduces, if any: {', '.join(list_published())}",
     )
 
 
