@@ -84,7 +84,9 @@ def test_a_run_thins_training_sets_only_and_leaves_out_what_has_too_few(command,
     other = command("plan", "e.yaml", "--out", "results", "--dataset", "digits", cwd=tmp_path).stdout
     assert "Left out" not in other
     assert planned.returncode == 0
-    assert command("verify", "results", "--sample", "3", cwd=tmp_path).returncode == 0
+    verified = command("verify", "results", "--all", cwd=tmp_path)
+    assert verified.returncode == 0
+    assert "breast_cancer @ 40%" in verified.stdout
 
 
 def test_the_inner_folds_and_the_refit_see_the_thinned_set(command, tmp_path):

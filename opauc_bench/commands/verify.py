@@ -257,7 +257,8 @@ def _row(outcome: Outcome) -> list[str]:
         selected = "differs"
     auc = _auc(old) if _auc(old) == _auc(new) else f"{_auc(old)} > {_auc(new)}"
     fold = f"{task.trial + 1}.{task.fold + 1}"
-    return [task.dataset, task.column, fold, auc, selected, inner, duration(new.timing.wall_seconds), outcome.word]
+    row = task.row or task.dataset
+    return [row, task.column, fold, auc, selected, inner, duration(new.timing.wall_seconds), outcome.word]
 
 
 def _auc(record: Record) -> str:
