@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import textwrap
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils import check_random_state
 
 from opauc_bench.evaluation.selection import fit_and_score, predict
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
@@ -51,6 +53,13 @@ class Centroids(ClassifierMixin, BaseEstimator):
 class NoScores(BaseEstimator):
     def fit(self, X, y):
         return self
+"""
+
+DRAWS = """
+def fit(self, X, y):
+    super().fit(X, y)
+    self.w_ = np.random.normal(size=X.shape[1])
+    return self
 """
 
 EXPERIMENT = """
@@ -279,6 +288,7 @@ def test_lists_become_tuples_and_lists_may_have_estimators(rows):
     alone = make_pipeline(MinMaxScaler((-1, 1)), VotingClassifier(members, voting="soft")).fit(X, y)
     np.testing.assert_array_equal(found, alone.predict_proba(X)[:, 1])
     stacking = "sklearn.ensemble.StackingClassifier"  # its default for final_estimator is made in fit
+    assert not check_estimator_entry("sklearn.linear_model.SGDClassifier", {}, [], {})
     assert check_estimator_entry(stacking, {"estimators": [["a", bayes], ["b", logistic]]}, [], {})
     with pytest.raises(EstimatorError, match="gives no scores"):
         check_estimator_entry(voting, {"estimators": [["a", bayes]]}, [], {})
@@ -337,6 +347,18 @@ def test_unset_seeds_come_from_the_fold_and_threads_are_limited_to_one(rows):
     assert model.estimator.solver == "liblinear"
     assert isinstance(model.random_state, int)
     assert model.estimator.random_state == model.random_state
+
+
+def test_draws_from_the_global_generator_are_those_of_the_seed(rows, tmp_path):
+    """As of ``TargetEncoder``, which has no ``random_state`` from scikit-learn 1.9 on."""
+    X, y = rows
+    (tmp_path / "own.py").write_text(OWN + "\n\nclass Draws(Centroids):\n" + textwrap.indent(DRAWS, "    "))
+    learner = EstimatorLearner(f"{tmp_path}/own.py:Draws")
+    state = check_random_state(None).get_state()[1].copy()
+    scores = [learner.set_params(random_state=seed).fit_grid(X, y, {}).scores(X) for seed in (7, 7, 8)]
+    assert np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])
+    assert np.array_equal(check_random_state(None).get_state()[1], state)
 
 
 def test_setting_that_overflows_is_not_selected(rows, own):

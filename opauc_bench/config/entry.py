@@ -169,7 +169,7 @@ class EstimatorEntry(ColumnEntry):
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the class has ``predict_proba``; True where estimators are not checked."""
+        """Whether it has ``predict_proba``; True where estimators are not checked."""
         return self._has_probabilities
 
     @model_validator(mode="before")

@@ -6,6 +6,7 @@ plain values or estimators again: ``{"estimator": address, "params": {...}}``.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import difflib
 import functools
@@ -27,7 +28,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import check_random_state, get_tags
 from threadpoolctl import threadpool_limits
 
 from ..errors import LearnerError
@@ -129,7 +130,7 @@ class EstimatorLearner(Learner):
     dense : bool
         Whether sparse rows are made dense.
     random_state : int, optional
-        Seed of every ``random_state`` that ``params`` leaves open.
+        Seed of every ``random_state`` that ``params`` leaves open, and of NumPy's global generator in each fit.
 
     Notes
     -----
@@ -292,13 +293,13 @@ class EstimatorLearner(Learner):
             setting = {axis: along[position] for axis, along in values.items()}
             try:
                 try:
-                    seen |= _fit(model, setting, train, labels)
+                    seen |= _fit(model, setting, train, labels, self._seed)
                 except ValueError:
                     if not fitted or not warm or all(_owner(model, axis) is _final(model) for axis in setting):
                         raise
                     # A step in front may give another number of features than the weights before have.
                     model = clone(template)
-                    seen |= _fit(model, setting, train, labels)
+                    seen |= _fit(model, setting, train, labels, self._seed)
                 fitted.append(copy.deepcopy(model) if warm else model)
             except _OVERFLOWS:
                 fitted.append(None)
@@ -320,23 +321,50 @@ class EstimatorLearner(Learner):
         name = self.estimator.rpartition(":")[2].rpartition(".")[2]
         return {"note": f"{name} ended before it converged in some fits (ConvergenceWarning)"}
 
+    @property
+    def _seed(self) -> int | None:
+        if self.random_state is None:
+            return None
+        return int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
+
     def _seeded(self, model: Any) -> Any:
         if self.random_state is not None:
-            seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
             open_seeds = [
                 name
                 for name, value in model.get_params(deep=True).items()
                 if value is None and re.fullmatch(r"(.*__)?random_state", name)
             ]
-            model.set_params(**dict.fromkeys(open_seeds, seed))
+            model.set_params(**dict.fromkeys(open_seeds, self._seed))
         return model
 
 
-def _fit(model: Any, setting: Mapping[str, Any], train: Any, labels: np.ndarray) -> set[type[Warning]]:
+@contextlib.contextmanager
+def _global_seed(seed: int | None) -> Iterator[None]:
+    """Seed NumPy's global generator, which estimators without ``random_state`` draw from, for the block."""
+    if seed is None:
+        yield
+        return
+    generator = check_random_state(None)
+    state = generator.get_state()
+    generator.seed(seed)
+    try:
+        yield
+    finally:
+        generator.set_state(state)
+
+
+def _fit(
+    model: Any, setting: Mapping[str, Any], train: Any, labels: np.ndarray, seed: int | None
+) -> set[type[Warning]]:
     """Train with one thread and the values of a setting; return the kinds of warnings."""
     for axis, value in setting.items():
         _owner(model, axis).set_params(**{axis: value})
-    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+    with (
+        threadpool_limits(1),
+        warnings.catch_warnings(record=True) as caught,
+        np.errstate(all="ignore"),
+        _global_seed(seed),
+    ):
         warnings.simplefilter("always")
         try:
             model.fit(train, labels)
@@ -391,7 +419,7 @@ def check_estimator_entry(
     Returns
     -------
     bool
-        Whether the class has ``predict_proba``. Parameters may still switch it off, which only a fit can tell.
+        Whether it has ``predict_proba`` with these parameters.
 
     Raises
     ------
@@ -401,10 +429,9 @@ def check_estimator_entry(
     """
     model = _Description(estimator, params, pipeline).make()
     final = _final(model)
-    has_scores = hasattr(final, "decision_function") or hasattr(final, "predict_proba")
-    if hasattr(final, "final_estimator") and final.final_estimator is None:
-        has_scores = True  # those of StackingClassifier's default, which it has from fit on
-    if not hasattr(final, "fit") or not has_scores:
+    # StackingClassifier makes its default final estimator in fit, and has its methods from then on.
+    has_probabilities = hasattr(final, "predict_proba") or getattr(final, "final_estimator", final) is None
+    if not hasattr(final, "fit") or not (has_probabilities or hasattr(final, "decision_function")):
         raise EstimatorError(
             f"{estimator} gives no scores: expected fit, and decision_function or predict_proba", loc=("estimator",)
         )
@@ -416,7 +443,7 @@ def check_estimator_entry(
         for position, value in enumerate(_passed(model, axis, values, values)):
             owner.set_params(**{axis: value})
             _validate(model if owner is not final else final, ("grid", axis, position))
-    return hasattr(type(final), "predict_proba") or hasattr(final, "predict_proba")
+    return has_probabilities
 
 
 def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params: tuple) -> Any:
