@@ -152,10 +152,8 @@ class _FTRL(OnePassLearner):
         return self._consume_single(state, X, y, class_sums) if state.is_single else 0
 
     def _consume_single(self, state, X, y, class_sums):
-        rows = (*rows_of(X), y)
-        if self._logistic:
-            return _logistic_one_setting(*rows, self._rule(state), class_sums, state.W)
-        return _auc_one_setting(*rows, self._rule(state), state.counts, state.mean_scores, class_sums, state.W)
+        means = state.counts, state.mean_scores, class_sums
+        return _one_setting(*rows_of(X), y, self._rule(state), self._logistic, *means, state.W)
 
     @staticmethod
     def _rule(state):
@@ -225,7 +223,7 @@ def _weight(z, root, inverse_gamma, l1, above, below, beta, l2):
 
 
 @njit(error_model="numpy")
-def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, class_sums, W):
+def _one_setting(indptr, indices, data, y, rule, logistic, counts, mean_scores, class_sums, W):
     """With ``class_sums`` of shape (2, n_features), see ``_consume_plain``; with none, all rows are plain."""
     sums, n_features = class_sums.reshape(-1), class_sums.shape[1]
     inverse_gammas, l1s, shrink, beta, l2 = rule
@@ -239,52 +237,23 @@ def _auc_one_setting(indptr, indices, data, y, rule, counts, mean_scores, class_
         for k in range(n):
             i = np.uint32(indices[first + k])
             x[k], z[k], q[k], root[k] = data[first + k], state[i, _Z], state[i, _Q], state[i, _ROOT]
-            score += x[k] * state[i, _W]
-        if n_features:  # the row is in the cache now
-            if not is_plain(indices, data, first, first + n):
-                return t
-            add_to_sums(indices, data, first, first + n, 0 if y[t] > 0 else n_features, sums)
-        own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
-        counts[own] += 1.0
-        mean_scores[own, 0] += (score - mean_scores[own, 0]) / counts[own]
-        c = 2.0 * counts[opp] / (counts[0] + counts[1]) * (score - mean_scores[opp, 0] - sign)
-        for k in range(n_padded):
-            w[k] = _weight(z[k], root[k], inverse_gamma, l1, above, below, beta, l2)
-            gradient = c * x[k]
-            q[k] += gradient * gradient
-            new_root = np.sqrt(q[k])
-            z[k] += gradient - (new_root - root[k]) * inverse_gamma * w[k]
-            root[k] = new_root
-        for k in range(n):
-            i = np.uint32(indices[first + k])
-            state[i, _W], state[i, _Z], state[i, _Q], state[i, _ROOT] = w[k], z[k], q[k], root[k]
-    return len(y)
-
-
-@njit(error_model="numpy")
-def _logistic_one_setting(indptr, indices, data, y, rule, class_sums, W):
-    """As `_auc_one_setting`."""
-    sums, n_features = class_sums.reshape(-1), class_sums.shape[1]
-    inverse_gammas, l1s, shrink, beta, l2 = rule
-    inverse_gamma, l1, above, below = inverse_gammas[0], l1s[0], shrink[0, 0], shrink[1, 0]
-    state, (w, z, q, root, x) = W.reshape(W.shape[:2]), _row_buffers(indptr)
-    for t in range(len(y)):
-        first, n = indptr[t], indptr[t + 1] - indptr[t]
-        n_padded = -(-n // _LANES) * _LANES
-        x[n:n_padded] = 0.0
-        for k in range(n):
-            i = np.uint32(indices[first + k])
-            x[k], z[k], q[k], root[k] = data[first + k], state[i, _Z], state[i, _Q], state[i, _ROOT]
+            if not logistic:
+                score += x[k] * state[i, _W]
         if n_features:  # the row is in the cache now
             if not is_plain(indices, data, first, first + n):
                 return t
             add_to_sums(indices, data, first, first + n, 0 if y[t] > 0 else n_features, sums)
         for k in range(n_padded):
             w[k] = _weight(z[k], root[k], inverse_gamma, l1, above, below, beta, l2)
-        score = 0.0
-        for k in range(n):
-            score += x[k] * w[k]
-        c = -y[t] / (1.0 + np.exp(y[t] * score))
+        if logistic:
+            for k in range(n):
+                score += x[k] * w[k]
+            c = -y[t] / (1.0 + np.exp(y[t] * score))
+        else:
+            own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
+            counts[own] += 1.0
+            mean_scores[own, 0] += (score - mean_scores[own, 0]) / counts[own]
+            c = 2.0 * counts[opp] / (counts[0] + counts[1]) * (score - mean_scores[opp, 0] - sign)
         for k in range(n_padded):
             gradient = c * x[k]
             q[k] += gradient * gradient
