@@ -41,7 +41,7 @@ from opauc_bench.evaluation.auc import auc_columns, auc_score
 from opauc_bench.learners import LSSVM, OPAUC, SVMOR, BatchUniLog, BatchUniSqu, RankSVML2, SVMPerf, get_learner
 from opauc_bench.learners.batch.cutting_plane import pairwise_hinge
 from opauc_bench.learners.batch.svm_perf_program import find_program, run_program
-from opauc_bench.learners.opauc.random_sketch_kernels import add_product
+from opauc_bench.learners.opauc.products import add_product
 from opauc_bench.learners.rows import aligned_zeros
 from opauc_bench.plan import make_plan
 from opauc_bench.results.record import Record
@@ -648,7 +648,10 @@ def product_seconds(n_settings):
     width = -(-n_settings // 8) * 8
     gram, beta, p = (aligned_zeros(*shape) for shape in ((51, 52), (52, width), (51, width)))
     gram[:], beta[:] = (np.random.default_rng(0).standard_normal(A.shape) for A in (gram, beta))
-    ways, best = (lambda: add_product(gram, beta, p), lambda: np.matmul(gram, beta, out=p)), [np.inf, np.inf]
+    ways, best = (
+        (lambda: add_product(p, gram, beta, *gram.shape), lambda: np.matmul(gram, beta, out=p)),
+        [np.inf, np.inf],
+    )
     ways[0]()
     for _ in range(70):
         for k, way in enumerate(ways):

@@ -21,7 +21,8 @@ import numpy as np
 
 from ...kernels import njit
 from ..parameters import NOT_NEGATIVE, POSITIVE
-from .family import padded
+from ..rows import aligned_zeros
+from .family import padded, padded_columns
 from .full import OPAUC, Moments, add_pending, count_row, moments_times_W
 
 __all__ = ["AdaOAM"]
@@ -35,10 +36,8 @@ class _AdaptiveMoments(Moments):
     squares: np.ndarray  # of the shape of W, sums of squared gradients
 
     def keep(self, columns):
-        squares = self.squares[:, columns]
         super().keep(columns)
-        self.squares = np.zeros_like(self.W)
-        self.squares[:, : len(columns)] = squares
+        self.squares = padded_columns(self.squares, columns, self.W.shape[1])
 
 
 class AdaOAM(OPAUC):
@@ -95,22 +94,14 @@ class AdaOAM(OPAUC):
 
     def _begin(self, n_features, settings):
         moments = super()._begin(n_features, settings)
-        return _AdaptiveMoments(**vars(moments), squares=np.zeros_like(moments.W))
+        return _AdaptiveMoments(**vars(moments), squares=aligned_zeros(*moments.W.shape))
 
-    def _consume(self, state, X, y):
-        d, width = state.W.shape
-        rows = np.zeros((len(X), d))
-        rows[:, : X.shape[1]] = X
-        statistics = (state.counts, state.means, state.moments, state.pending, state.n_pending)
-        delta = float(self.delta)
-        if width == 1:
-            eta, lam = state.settings["eta"][0], state.settings["lam"][0]
-            _one_setting(rows, y, eta, lam, delta, *statistics, state.W.reshape(d), state.squares.reshape(d))
-            return
-        eta, lam = np.zeros(width), np.zeros(width)
-        eta[: state.n_live] = state.settings["eta"]
-        lam[: state.n_live] = state.settings["lam"]
-        _all_settings(rows, y, eta, lam, delta, *statistics, state.W, state.squares)
+    def _take_steps(self, state, *shared):
+        delta, d = float(self.delta), len(state.W)
+        if state.W.shape[1] == 1:
+            _one_setting(*shared, delta, state.W.reshape(d), state.squares.reshape(d))
+        else:
+            _all_settings(*shared, delta, state.squares, state.W, aligned_zeros(*state.W.shape))
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return super().seconds_per_row(n_features, n_nonzero, n_settings) + 1.5e-9 * n_features * n_settings
@@ -121,11 +112,11 @@ class AdaOAM(OPAUC):
 
 
 @njit(fastmath={"contract"})
-def _all_settings(X, y, eta, lam, delta, counts, means, moments, pending, n_pending, W, squares):
+def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, delta, squares, W, V):
+    """``V`` is room for the products."""
     n, d = X.shape
     width = W.shape[1]
-    V, A = np.empty((d, width)), np.empty((6, d))
-    z, lengths = np.empty(d), np.empty(width)
+    A, z, lengths = np.empty((4, d)), np.empty(d), np.empty(width)
     for t in range(n):
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
@@ -151,9 +142,9 @@ def _all_settings(X, y, eta, lam, delta, counts, means, moments, pending, n_pend
 
 
 @njit(fastmath={"contract", "reassoc"})
-def _one_setting(X, y, eta, lam, delta, counts, means, moments, pending, n_pending, w, q):
+def _one_setting(X, y, etas, lams, counts, means, moments, pending, n_pending, delta, w, q):
     """The same step for a single model, with weights ``w`` and sums ``q``: the product reads M_o once."""
-    n, d = X.shape
+    (n, d), eta, lam = X.shape, etas[0], lams[0]
     z, v = np.empty(d), np.empty(d)
     for t in range(n):
         x = X[t]

@@ -10,7 +10,7 @@ from ..base import OnePassLearner
 from ..parameters import NOT_NEGATIVE, POSITIVE, Integer, Options
 from ..rows import aligned_zeros
 
-__all__ = ["SecondMomentLearner", "SketchLearner", "padded", "padded_columns"]
+__all__ = ["SecondMomentLearner", "SketchLearner", "padded", "padded_columns", "padded_settings"]
 
 
 class SecondMomentLearner(OnePassLearner):
@@ -73,3 +73,10 @@ def padded_columns(array: np.ndarray, columns: np.ndarray, width: int) -> np.nda
     new = aligned_zeros(*array.shape[:-1], width)
     new[..., : len(columns)] = array[..., columns]
     return new
+
+
+def padded_settings(settings: dict[str, np.ndarray], width: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values of eta and those of lam, each with zeros up to ``width``."""
+    eta, lam, n_settings = np.zeros(width), np.zeros(width), len(settings["eta"])
+    eta[:n_settings], lam[:n_settings] = settings["eta"], settings["lam"]
+    return eta, lam

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import njit
+from .products import add_product, add_row
 
-__all__ = ["Models", "Shared", "add_product", "largest_entries", "shrink_map", "take_rows"]
+__all__ = ["Models", "Shared", "largest_entries", "shrink_map", "take_rows"]
 
 _SMALL, _LARGE = 1e-100, 1e100
 _EPS = float(np.finfo(np.float64).eps)
@@ -39,57 +40,6 @@ class Models(NamedTuple):
     gamma: np.ndarray  # (2, width)
     Q: np.ndarray  # (2, tau, width), Z'w / alpha
     u: np.ndarray  # (2, width), s'w / alpha
-
-
-@njit(fastmath={"contract"})
-def add_product(out, A, B, n_rows, n_inner):
-    """out[:n_rows] += A[:n_rows, :n_inner] B[:n_inner]; a row of ``out`` is the same however many there are."""
-    n_fours = n_rows - n_rows % 4
-    for i in range(0, n_fours, 4):
-        _add_four_rows(out, A, B, i, n_inner)
-    for i in range(n_fours, n_rows):
-        _add_row(out[i], A[i], B, n_inner)
-
-
-@njit(fastmath={"contract"})
-def _add_four_rows(out, A, B, i, n_inner):
-    width, n_fours = out.shape[1], n_inner - n_inner % 4
-    o0, o1, o2, o3 = out[i], out[i + 1], out[i + 2], out[i + 3]
-    a0, a1, a2, a3 = A[i], A[i + 1], A[i + 2], A[i + 3]
-    for j in range(0, n_fours, 4):
-        b0, b1, b2, b3 = B[j], B[j + 1], B[j + 2], B[j + 3]
-        a00, a01, a02, a03 = a0[j], a0[j + 1], a0[j + 2], a0[j + 3]
-        a10, a11, a12, a13 = a1[j], a1[j + 1], a1[j + 2], a1[j + 3]
-        a20, a21, a22, a23 = a2[j], a2[j + 1], a2[j + 2], a2[j + 3]
-        a30, a31, a32, a33 = a3[j], a3[j + 1], a3[j + 2], a3[j + 3]
-        for g in range(width):
-            x0, x1, x2, x3 = b0[g], b1[g], b2[g], b3[g]
-            o0[g] += a00 * x0 + a01 * x1 + a02 * x2 + a03 * x3
-            o1[g] += a10 * x0 + a11 * x1 + a12 * x2 + a13 * x3
-            o2[g] += a20 * x0 + a21 * x1 + a22 * x2 + a23 * x3
-            o3[g] += a30 * x0 + a31 * x1 + a32 * x2 + a33 * x3
-    for j in range(n_fours, n_inner):
-        b0 = B[j]
-        for g in range(width):
-            x0 = b0[g]
-            o0[g] += a0[j] * x0
-            o1[g] += a1[j] * x0
-            o2[g] += a2[j] * x0
-            o3[g] += a3[j] * x0
-
-
-@njit(fastmath={"contract"})
-def _add_row(out, a, B, n_inner):
-    width, n_fours = len(out), n_inner - n_inner % 4
-    for j in range(0, n_fours, 4):
-        b0, b1, b2, b3 = B[j], B[j + 1], B[j + 2], B[j + 3]
-        a0, a1, a2, a3 = a[j], a[j + 1], a[j + 2], a[j + 3]
-        for g in range(width):
-            out[g] += a0 * b0[g] + a1 * b1[g] + a2 * b2[g] + a3 * b3[g]
-    for j in range(n_fours, n_inner):
-        b0 = B[j]
-        for g in range(width):
-            out[g] += a[j] * b0[g]
 
 
 @njit()
@@ -153,11 +103,11 @@ def take_rows(on_base, on_rows, on_models, squares, y, eta, lam, tau, k, s, m):
                 sx[p] += by_rows[p, i]
             of_class = on_base[t, p * tau : (p + 1) * tau]
             zx[p] = 0.0
-            _add_row(zx[p, : s.filled[p]], of_class, s.C[p], s.based[p])
-            _add_row(zx[p, : s.filled[p]], by_rows[p], s.C[p, tau:], n)
-            _add_row(score, of_class, m.beta[p], s.based[p])
-            _add_row(score, by_rows[p], m.beta[p, tau:], n)
-            _add_row(score, zx[p], m.b[p], s.filled[p])
+            add_row(zx[p, : s.filled[p]], of_class, s.C[p], s.based[p])
+            add_row(zx[p, : s.filled[p]], by_rows[p], s.C[p, tau:], n)
+            add_row(score, of_class, m.beta[p], s.based[p])
+            add_row(score, by_rows[p], m.beta[p, tau:], n)
+            add_row(score, zx[p], m.b[p], s.filled[p])
             for g in range(width):
                 score[g] += sx[p] * m.gamma[p, g]
         s.counts[own] += 1.0
@@ -237,7 +187,7 @@ def _move(own, opp, sign, empty, score, zx, sx, eta, lam, push, kappa, tau, s, m
         add_product(Q, s.ZZ[a, opp], kappa, s.filled[a], n)
         for g in range(width):
             u[g] += sx[a] * push[g] + s.SS[a, opp] * gamma[g]
-        _add_row(u, s.ZS[opp, a], kappa, n)
+        add_row(u, s.ZS[opp, a], kappa, n)
 
 
 @njit()

@@ -31,7 +31,7 @@ from scipy import sparse
 
 from ..base import State
 from ..rows import aligned_zeros
-from .family import padded, padded_columns
+from .family import padded, padded_columns, padded_settings
 from .frequent_directions_kernels import Models, Shared, largest_entries, take_rows
 from .pending_rows import DenseRows, SparseRows, dense_limit
 
@@ -122,9 +122,7 @@ class Implicit(State):
         if self.wait is None:
             self.wait = self._nothing_waits(sparse.issparse(X))
         X = self.wait.in_its_form(X)
-        width = self.W.shape[1]
-        eta, lam = np.zeros(width), np.zeros(width)
-        eta[: self.n_live], lam[: self.n_live] = self.settings["eta"], self.settings["lam"]
+        eta, lam = padded_settings(self.settings, self.W.shape[1])
         start = 0
         while start < len(y):
             stop = start + self.wait.room(X, start, min(len(y), start + _PIECE), int(self.shared.waiting[2]))

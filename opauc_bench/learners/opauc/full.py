@@ -10,7 +10,7 @@ With raw second moments M_o = sum x x', S_o = M_o / T_o - c_o c_o', a step is on
 
     A = M_o / T_o - c_o c_o' + (x - c_o) (x - c_o)'
 
-and a column-wise update. The kernel forms ``A`` six rows at a time, gives ``M_o`` the rows that arrived since it was
+and a column-wise update. The kernel forms ``A`` four rows at a time, gives ``M_o`` the rows that arrived since it was
 last used while it is at it, and multiplies the strip by ``W`` while it is in the first-level cache: second moments are
 read once a step, and no d x d intermediate is written.
 """
@@ -23,7 +23,9 @@ import numpy as np
 
 from ...kernels import njit
 from ..base import State
-from .family import SecondMomentLearner, padded, padded_columns
+from ..rows import aligned_zeros
+from .family import SecondMomentLearner, padded, padded_columns, padded_settings
+from .products import add_four_rows
 
 __all__ = ["OPAUC"]
 
@@ -78,7 +80,7 @@ class OPAUC(SecondMomentLearner):
         n_settings = len(settings["eta"])
         return Moments(
             settings=settings,
-            W=np.zeros((d, n_settings if n_settings == 1 else padded(n_settings, 8))),
+            W=aligned_zeros(d, n_settings if n_settings == 1 else padded(n_settings, 8)),
             counts=np.zeros(2),
             means=np.zeros((2, d)),
             moments=np.zeros((2, d, d)),
@@ -91,14 +93,13 @@ class OPAUC(SecondMomentLearner):
         rows = np.zeros((len(X), d))
         rows[:, : X.shape[1]] = X
         statistics = (state.counts, state.means, state.moments, state.pending, state.n_pending)
-        if width == 1:
-            eta, lam = state.settings["eta"][0], state.settings["lam"][0]
-            state.W[:, 0] = _one_setting(rows, y, eta, lam, *statistics, state.W[:, 0])
-            return
-        eta, lam = np.zeros(width), np.zeros(width)
-        eta[: state.n_live] = state.settings["eta"]
-        lam[: state.n_live] = state.settings["lam"]
-        _all_settings(rows, y, eta, lam, *statistics, state.W)
+        self._take_steps(state, rows, y, *padded_settings(state.settings, width), *statistics)
+
+    def _take_steps(self, state, *shared):
+        if state.W.shape[1] == 1:
+            _one_setting(*shared, state.W.reshape(-1))
+        else:
+            _all_settings(*shared, state.W, aligned_zeros(*state.W.shape))
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         d = padded(n_features, 4)
@@ -136,12 +137,11 @@ def add_pending(p, moments, pending, n_pending):
 
 
 @njit(fastmath={"contract"})
-def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W):
+def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W, V):
+    """``V`` is room for the products."""
     n, d = X.shape
     width = W.shape[1]
-    V = np.empty((d, width))
-    A = np.empty((6, d))
-    z = np.empty(d)
+    A, z = np.empty((4, d)), np.empty(d)
     for t in range(n):
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
@@ -161,26 +161,22 @@ def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W)
 @njit(fastmath={"contract"}, inline="always")
 def moments_times_W(x, opp, counts, means, moments, pending, n_pending, A, z, W, V):
     """z = x - c_o and V = (M_o / T_o - c_o c_o' + z z') W, after M_o has got its pending rows."""
-    d, c = len(x), means[opp]
+    d, width, c = len(x), W.shape[1], means[opp]
     for i in range(d):
         z[i] = x[i] - c[i]
-    i = 0
-    while i < d:
-        n_rows = 6 if i + 6 <= d else 2
-        _strip_of_A(A, i, n_rows, moments[opp], pending[opp], n_pending[opp], 1.0 / counts[opp], c, z)
-        if n_rows == 6:
-            _six_rows_times_W(A, i, W, V)
-        else:
-            _two_rows_times_W(A, i, W, V)
-        i += n_rows
+        for g in range(width):
+            V[i, g] = 0.0
+    for i in range(0, d, 4):
+        _strip_of_A(A, i, moments[opp], pending[opp], n_pending[opp], 1.0 / counts[opp], c, z)
+        add_four_rows(V, i, A, 0, W, d)
     n_pending[opp] = 0
 
 
 @njit(fastmath={"contract"}, inline="always")
-def _strip_of_A(A, i, n_rows, M, pending, n_pending, per_count, c, z):
-    """A = n_rows rows, from row i, of M / T - c c' + z z', after M has got its pending rows."""
+def _strip_of_A(A, i, M, pending, n_pending, per_count, c, z):
+    """A = four rows, from row i, of M / T - c c' + z z', after M has got its pending rows."""
     d = M.shape[0]
-    for k in range(n_rows):
+    for k in range(4):
         row, a = M[i + k], A[k]
         for q in range(n_pending):
             x = pending[q]
@@ -193,65 +189,11 @@ def _strip_of_A(A, i, n_rows, M, pending, n_pending, per_count, c, z):
             a[j] = row[j] * per_count - ci * c[j] + zi * z[j]
 
 
-@njit(fastmath={"contract"}, inline="always")
-def _six_rows_times_W(A, i, W, V):
-    """V[i:i+6] = A W: 24 coefficients stay in registers while the settings stream by."""
-    V0, V1, V2, V3, V4, V5 = V[i], V[i + 1], V[i + 2], V[i + 3], V[i + 4], V[i + 5]
-    for j in range(0, W.shape[0], 4):
-        a00, a01, a02, a03 = A[0, j], A[0, j + 1], A[0, j + 2], A[0, j + 3]
-        a10, a11, a12, a13 = A[1, j], A[1, j + 1], A[1, j + 2], A[1, j + 3]
-        a20, a21, a22, a23 = A[2, j], A[2, j + 1], A[2, j + 2], A[2, j + 3]
-        a30, a31, a32, a33 = A[3, j], A[3, j + 1], A[3, j + 2], A[3, j + 3]
-        a40, a41, a42, a43 = A[4, j], A[4, j + 1], A[4, j + 2], A[4, j + 3]
-        a50, a51, a52, a53 = A[5, j], A[5, j + 1], A[5, j + 2], A[5, j + 3]
-        W0, W1, W2, W3 = W[j], W[j + 1], W[j + 2], W[j + 3]
-        if j == 0:
-            for g in range(W.shape[1]):
-                w0, w1, w2, w3 = W0[g], W1[g], W2[g], W3[g]
-                V0[g] = a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                V1[g] = a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-                V2[g] = a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
-                V3[g] = a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
-                V4[g] = a40 * w0 + a41 * w1 + a42 * w2 + a43 * w3
-                V5[g] = a50 * w0 + a51 * w1 + a52 * w2 + a53 * w3
-        else:
-            for g in range(W.shape[1]):
-                w0, w1, w2, w3 = W0[g], W1[g], W2[g], W3[g]
-                V0[g] += a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                V1[g] += a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-                V2[g] += a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
-                V3[g] += a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
-                V4[g] += a40 * w0 + a41 * w1 + a42 * w2 + a43 * w3
-                V5[g] += a50 * w0 + a51 * w1 + a52 * w2 + a53 * w3
-
-
-@njit(fastmath={"contract"}, inline="always")
-def _two_rows_times_W(A, i, W, V):
-    """V[i:i+2] = A[:2] W, for the rows that six do not divide."""
-    V0, V1 = V[i], V[i + 1]
-    for j in range(0, W.shape[0], 4):
-        a00, a01, a02, a03 = A[0, j], A[0, j + 1], A[0, j + 2], A[0, j + 3]
-        a10, a11, a12, a13 = A[1, j], A[1, j + 1], A[1, j + 2], A[1, j + 3]
-        W0, W1, W2, W3 = W[j], W[j + 1], W[j + 2], W[j + 3]
-        if j == 0:
-            for g in range(W.shape[1]):
-                w0, w1, w2, w3 = W0[g], W1[g], W2[g], W3[g]
-                V0[g] = a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                V1[g] = a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-        else:
-            for g in range(W.shape[1]):
-                w0, w1, w2, w3 = W0[g], W1[g], W2[g], W3[g]
-                V0[g] += a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                V1[g] += a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-
-
 @njit(fastmath={"contract", "reassoc"})
-def _one_setting(X, y, eta, lam, counts, means, moments, pending, n_pending, w):
+def _one_setting(X, y, etas, lams, counts, means, moments, pending, n_pending, w):
     """The same step for a single model: a matrix-vector product that reads M_o once."""
-    n, d = X.shape
-    w = np.ascontiguousarray(w)
-    z = np.empty(d)
-    v = np.empty(d)
+    (n, d), eta, lam = X.shape, etas[0], lams[0]
+    z, v = np.empty(d), np.empty(d)
     for t in range(n):
         x = X[t]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
@@ -275,4 +217,3 @@ def _one_setting(X, y, eta, lam, counts, means, moments, pending, n_pending, w):
             v[i] = total
         for i in range(d):
             w[i] += eta * (z[i] * (sign - margin) - v[i] / counts[opp] + c[i] * centre - lam * w[i])
-    return w

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ...kernels import njit
 from ..rows import rows_of
-from .frequent_directions_kernels import add_product
+from .products import add_product
 
 __all__ = ["DenseRows", "SparseRows", "dense_limit", "most_entries"]
 

@@ -39,7 +39,8 @@ from ..base import State
 from ..parameters import Seed
 from ..rows import aligned_zeros, rows_of
 from .family import SketchLearner, padded, padded_columns
-from .random_sketch_kernels import LONGEST_RUN, add_product, bring_up_to_date, implicit_steps, pack, plain_steps
+from .products import add_product
+from .random_sketch_kernels import LONGEST_RUN, bring_up_to_date, implicit_steps, pack, plain_steps
 
 __all__ = ["OPAUCh", "OPAUCr"]
 
@@ -135,12 +136,10 @@ class _Implicit(State):
 
     def _form(self, rows, b, coef):
         """Write some rows of v + B b, without what v has where f = 0."""
-        n = len(coef)
-        v, columns = np.zeros((padded(n, 3), b.shape[1])), np.zeros((padded(n, 3), len(b)))
-        v[:n], columns[:n] = self.W[rows], self.basis[rows]
-        bring_up_to_date(v[:n], self.seen[rows], self.fades)
-        add_product(columns, b, v)
-        coef[:] = v[:n, : self.n_live]
+        v = self.W[rows].copy()
+        bring_up_to_date(v, self.seen[rows], self.fades)
+        add_product(v, self.basis[rows], b, len(v), len(b))
+        coef[:] = v[:, : self.n_live]
 
     def widened(self, fresh):
         fresh.draws, fresh.last_row = self.draws, self.last_row

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import njit, prefetch
+from .products import add_product
 
-__all__ = ["LONGEST_RUN", "add_product", "bring_up_to_date", "implicit_steps", "pack", "plain_steps"]
+__all__ = ["LONGEST_RUN", "bring_up_to_date", "implicit_steps", "pack", "plain_steps"]
 
 _SMALLEST, _SMALL, _LARGEST = 1e-150, 1e-60, 1e150  # of alpha; what is small is folded with what is too small
 LONGEST_RUN = 6  # steps after which p of the class that the rows are of catches up
@@ -153,7 +154,7 @@ def implicit_steps(
             cross[own, i, c + 2 * n] = z_own[i]
             cross[own, i, c + 2 * n + 1] = r[i]
         _clear(p[opp], forgetful)
-        add_product(gram[opp][:, : len(new)], new, p[opp])
+        add_product(p[opp], gram[opp], new, len(p[opp]), len(new))
         if _any_outside(alpha):
             _fold(alpha, b, p, delta, V, fades, run[2])
             run[3] = run[2]
@@ -240,7 +241,7 @@ def _catch_up(own, n, c, cross_own, delta, forgetful, b, p):
         b_opp, change = b[1 - own, j], delta[j]
         for g in range(b.shape[2]):
             b_opp[g] += change[g]
-    add_product(cross_own[:, :padded], delta, p[own])
+    add_product(p[own], cross_own, delta, len(p[own]), padded)
 
 
 @njit(fastmath={"contract"})
@@ -328,43 +329,6 @@ def _times_two(z, r, b, by_z, by_r):
             w0, w1, w2, w3, w4, w5, w6, w7 = b0[g], b1[g], b2[g], b3[g], b4[g], b5[g], b6[g], b7[g]
             by_z[g] += z0 * w0 + z1 * w1 + z2 * w2 + z3 * w3 + z4 * w4 + z5 * w5 + z6 * w6 + z7 * w7
             by_r[g] += r0 * w0 + r1 * w1 + r2 * w2 + r3 * w3 + r4 * w4 + r5 * w5 + r6 * w6 + r7 * w7
-
-
-@njit(fastmath={"contract"})
-def add_product(M, S, P):
-    """P += M S: 24 coefficients stay in registers while the settings stream by."""
-    n_sixes = M.shape[0] - M.shape[0] % 6
-    for i in range(0, n_sixes, 6):
-        P0, P1, P2, P3, P4, P5 = P[i], P[i + 1], P[i + 2], P[i + 3], P[i + 4], P[i + 5]
-        for j in range(0, M.shape[1], 4):
-            a00, a01, a02, a03 = M[i, j], M[i, j + 1], M[i, j + 2], M[i, j + 3]
-            a10, a11, a12, a13 = M[i + 1, j], M[i + 1, j + 1], M[i + 1, j + 2], M[i + 1, j + 3]
-            a20, a21, a22, a23 = M[i + 2, j], M[i + 2, j + 1], M[i + 2, j + 2], M[i + 2, j + 3]
-            a30, a31, a32, a33 = M[i + 3, j], M[i + 3, j + 1], M[i + 3, j + 2], M[i + 3, j + 3]
-            a40, a41, a42, a43 = M[i + 4, j], M[i + 4, j + 1], M[i + 4, j + 2], M[i + 4, j + 3]
-            a50, a51, a52, a53 = M[i + 5, j], M[i + 5, j + 1], M[i + 5, j + 2], M[i + 5, j + 3]
-            S0, S1, S2, S3 = S[j], S[j + 1], S[j + 2], S[j + 3]
-            for g in range(P.shape[1]):
-                s0, s1, s2, s3 = S0[g], S1[g], S2[g], S3[g]
-                P0[g] += a00 * s0 + a01 * s1 + a02 * s2 + a03 * s3
-                P1[g] += a10 * s0 + a11 * s1 + a12 * s2 + a13 * s3
-                P2[g] += a20 * s0 + a21 * s1 + a22 * s2 + a23 * s3
-                P3[g] += a30 * s0 + a31 * s1 + a32 * s2 + a33 * s3
-                P4[g] += a40 * s0 + a41 * s1 + a42 * s2 + a43 * s3
-                P5[g] += a50 * s0 + a51 * s1 + a52 * s2 + a53 * s3
-
-    for i in range(n_sixes, M.shape[0], 3):
-        P0, P1, P2 = P[i], P[i + 1], P[i + 2]
-        for j in range(0, M.shape[1], 4):
-            a00, a01, a02, a03 = M[i, j], M[i, j + 1], M[i, j + 2], M[i, j + 3]
-            a10, a11, a12, a13 = M[i + 1, j], M[i + 1, j + 1], M[i + 1, j + 2], M[i + 1, j + 3]
-            a20, a21, a22, a23 = M[i + 2, j], M[i + 2, j + 1], M[i + 2, j + 2], M[i + 2, j + 3]
-            S0, S1, S2, S3 = S[j], S[j + 1], S[j + 2], S[j + 3]
-            for g in range(P.shape[1]):
-                s0, s1, s2, s3 = S0[g], S1[g], S2[g], S3[g]
-                P0[g] += a00 * s0 + a01 * s1 + a02 * s2 + a03 * s3
-                P1[g] += a10 * s0 + a11 * s1 + a12 * s2 + a13 * s3
-                P2[g] += a20 * s0 + a21 * s1 + a22 * s2 + a23 * s3
 
 
 @njit()
