@@ -1,7 +1,6 @@
 """From a catalogue entry to arrays: fetch, read, make binary, scale, assert, write."""
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +9,10 @@ import numpy as np
 from ..errors import DataError, DataUnavailable, ZeroIndexError
 from .arrange import arrange, collect
 from .cache import RawFile, is_local, locked, lost_files, unusable
-from .content import Block
 from .entry import DatasetEntry, FileSpec, Form
 from .fetch import fetch_form
-from .formats import read_blocks
-from .metadata import read_metadata
-from .own import OwnData, counted
+from .formats import PublishedData
+from .own import OwnData
 from .sources import Notify, Sources
 from .store import DTYPES, Dataset, Filled, find_prepared, is_intact, write_prepared
 from .transform import scale
@@ -81,15 +78,13 @@ def prepare(
                 raise type(error)(message, error.hint) from None
 
 
-def read_original(entry: DatasetEntry, sources: Sources, notify: Notify | None = None) -> tuple[np.ndarray, np.ndarray]:
+def read_original(entry: DatasetEntry, sources: Sources) -> tuple[np.ndarray, np.ndarray]:
     """Return scaled features (n_samples, n_features) as float64, and the original labels; errors as `prepare`."""
-    notify = notify or _silent
-    with _usable_cache(entry, sources), locked(entry, sources, notify):
-        form, raw = _fetch_any(entry, sources, notify, fresh=False)
-        own = OwnData(entry, raw) if entry.has_own_data else None
-        entry = own.entry if own else counted(entry, raw[: len(form.files)], form)
-        blocks, labels = collect(own.blocks() if own else _blocks(entry, form, raw))
-    scale(blocks, entry.scaling)
+    with _usable_cache(entry, sources), locked(entry, sources, _silent):
+        form, raw = _fetch_any(entry, sources, _silent, fresh=False)
+        data = _data_of(entry, form, raw)
+        blocks, labels = collect(data.blocks())
+    scale(blocks, data.entry.scaling)
     dense = [block if isinstance(block, np.ndarray) else block.toarray() for block in blocks]
     return np.concatenate(dense).astype(np.float64, copy=False), labels
 
@@ -110,6 +105,11 @@ def _usable_cache(entry: DatasetEntry, sources: Sources) -> Iterator[None]:
 
 def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> tuple[Form, list[RawFile]]:
     """Fetch the first form that is available, those on this machine first."""
+    if entry.source is not None and entry.source.memory and entry._arrays is None:
+        raise DataUnavailable(
+            f"{entry.name}: its arrays were in the memory of another process",
+            f"opauc_bench.run(..., data={{{entry.name!r}: (X, y)}})",
+        )
     failures: list[DataError] = []
     for form in sorted(entry.forms, key=lambda form: not is_local(entry, form, sources)):
         try:
@@ -125,8 +125,6 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
     form, raw = _fetch_any(entry, sources, notify, fresh)
     try:
         return _arranged(entry, form, raw, sources, notify)
-    except DataUnavailable:
-        raise
     except DataError as error:
         if not any(_may_be_outdated(file, copy) for file, copy in zip(form.all_files, raw)):
             raise
@@ -156,29 +154,24 @@ def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sour
     files += [{"name": f.name, "sha256": f.sha256, "confirmed": f.confirmed, "source": f.source} for f in raw]
 
     def fill(folder: Path) -> Filled:
-        if entry.has_own_data:
-            own = OwnData(entry, raw)
-            for remark in own.remarks:
-                notify(f"{entry.name}: {remark}")
-            y, facts = arrange(own.entry, form, own.blocks(), folder)
-            metadata = own.metadata()
-            facts |= own.facts
-        else:
-            n_rows: Counter[int] = Counter()
-            complete = counted(entry, raw[: len(form.files)], form)
-            y, facts = arrange(complete, form, _counted(_blocks(complete, form, raw), n_rows), folder)
-            metadata = read_metadata(form, raw[len(form.files) :], len(y), [n_rows[k] for k in range(len(form.files))])
+        data = _data_of(entry, form, raw)
+        for remark in data.remarks:
+            notify(f"{entry.name}: {remark}")
+        y, facts = arrange(data.entry, form, data.blocks(), folder)
+        metadata = data.metadata()
         for name, found in metadata.items():
             np.save(folder / f"{name}.npy", found.values.astype(DTYPES[name]))
         described = {"row_metadata": {name: found.facts for name, found in metadata.items()}} if metadata else {}
-        return y, {"files": files} | facts | described
+        return y, {"files": files} | facts | data.facts | described
 
     try:
         return write_prepared(entry, form, raw, sources, fill)
-    except DataUnavailable:
-        raise
     except DataError as error:
         raise _with_places(entry, raw, sources, error) from None
+
+
+def _data_of(entry: DatasetEntry, form: Form, raw: list[RawFile]) -> OwnData | PublishedData:
+    return OwnData(entry, raw) if entry.has_own_data else PublishedData(entry, form, raw)
 
 
 def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, error: DataError) -> DataError:
@@ -208,21 +201,3 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, erro
     if in_own_file:
         places = []
     return DataError("\n  in ".join([f"{entry.name}: {error.message}", *places]), hint)
-
-
-def _counted(blocks: Iterator[Block], n_rows: Counter[int]) -> Iterator[Block]:
-    """Pass on blocks, and count the rows of each file."""
-    for block in blocks:
-        n_rows[block.file] += len(block.labels)
-        yield block
-
-
-def _blocks(entry: DatasetEntry, form: Form, raw: list[RawFile]) -> Iterator[Block]:
-    if form.source is None:
-        yield from read_blocks(raw[: len(form.files)], form, entry.n_features)
-        return
-    from sklearn import datasets
-
-    found = getattr(datasets, form.source.sklearn)()
-    labels = found.target.astype(np.float64) if form.numeric_labels else found.target_names.astype(str)[found.target]
-    yield Block(np.asarray(found.data, dtype=np.float64), labels)

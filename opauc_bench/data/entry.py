@@ -3,6 +3,7 @@
 import os.path
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote, urlparse
@@ -14,6 +15,7 @@ from .content import SUFFIXES
 from .sources import Sources
 
 __all__ = [
+    "COLUMN_OPTIONS",
     "FILE_SOURCES",
     "NAME",
     "PARTS",
@@ -41,6 +43,7 @@ _SVMLIGHT = ("svmlight", "svmlight_multilabel")
 _NOT_COUNTED = ("token_counts", "mnist_idx")  # formats whose number of features has to be given
 _TABLES = ("csv", "parquet", "arrow")
 FILE_SOURCES = (*_TABLES, "svmlight", "npz")
+COLUMN_OPTIONS = ("label", "drop", "categorical", "missing", "bits")  # of `schema.ColumnOptions`
 
 Label = int | float | str
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -62,6 +65,12 @@ class Strict(BaseModel):
 
     def _problems(self) -> list[Problem]:
         return []
+
+    def _misplaced(self, keys: Iterable[str], where: str) -> list[Problem]:
+        """Problems of those keys that are set, where they mean nothing."""
+        fields = type(self).model_fields
+        given = (key for key in keys if getattr(self, key) != fields[key].default)
+        return [Problem((key,), f"'{key}' belongs to {where}") for key in given]
 
 
 class FileSpec(Strict):
@@ -136,14 +145,12 @@ class DataSource(Strict):
         problems = []
         if self.is_table and self.label is None:
             problems.append(Problem((), "expected 'label': the column of the labels"))
-        for key in ("label", "drop", "categorical", "missing", "bits"):
-            if not self.is_table and getattr(self, key) != DataSource.model_fields[key].default:
-                problems.append(Problem((key,), f"'{key}' belongs to {', '.join(_TABLES[:-1])} and {_TABLES[-1]}"))
-        for key in ROW_METADATA:
-            if not (self.is_table or self.npz or self.memory) and getattr(self, key) is not None:
-                problems.append(Problem((key,), f"'{key}' belongs to {', '.join(_TABLES)} and npz"))
-        if self.skip_bad_rows and not (self.is_table or self.svmlight):
-            problems.append(Problem(("skip_bad_rows",), "'skip_bad_rows' belongs to files of text, and to tables"))
+        if not self.is_table:
+            problems += self._misplaced(COLUMN_OPTIONS, "csv, parquet and arrow")
+        if not (self.is_table or self.npz or self.memory):
+            problems += self._misplaced(ROW_METADATA, "csv, parquet, arrow and npz")
+        if not (self.is_table or self.svmlight):
+            problems += self._misplaced(["skip_bad_rows"], "files of text, and to tables")
         if len(self.npz) > 1:
             problems.append(Problem(("npz",), "expected one file"))
         return problems
@@ -188,7 +195,8 @@ class Form(Strict):
     positive: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
     random_half: RandomHalf | None = None
     largest_class: bool = False
-    # Row metadata: text files with one line per row. `split` may also be a list with the part of each of `files`.
+    # Row metadata, see `metadata.read_metadata`: text files with one line per row. `split` may also be a list with the
+    # part of each of `files`.
     split: tuple[Literal["train", "validation", "test"], ...] | FileSpec | None = None
     group: FileSpec | None = None
     time: FileSpec | None = None
@@ -210,11 +218,10 @@ class Form(Strict):
             problems.append(Problem(("drop_columns",), f"{self.format} files have no columns"))
         own = [key for key in ROW_METADATA if self.has_own_data and getattr(self, key) is not None]
         problems += [Problem((key,), f"expected '{key}: COLUMN' under 'source'") for key in own]
-        if self.source is not None and self.drop_empty:
-            problems.append(Problem(("drop_empty",), "'drop_empty' belongs to 'format: svmlight'"))
-        for key in ("first_index", "drop_empty"):
-            if not self.has_indices and getattr(self, key) != Form.model_fields[key].default:
-                problems.append(Problem((key,), f"'{key}' belongs to svmlight files"))
+        if self.source is not None:
+            problems += self._misplaced(["drop_empty"], "'format: svmlight'")
+        if not self.has_indices:
+            problems += self._misplaced(["first_index", "drop_empty"], "svmlight files")
         if self.random_half is not None and self.format == "svmlight_multilabel":
             problems.append(Problem(("random_half",), "rows with several labels cannot be split by their class"))
         if self.label_column == 0 or self.label_column < -1:
@@ -311,9 +318,6 @@ class DatasetEntry(Form):
         Random features to append.
     alternatives : tuple of Form
         Other published forms of the same data, used if the first one is unavailable.
-    split, group, time : FileSpec or None
-        Row metadata: text files with one line per row (`metadata.read_metadata`). ``split`` may also be a tuple with
-        the part (train, validation or test) of each of ``files``.
     """
 
     name: str = ""
@@ -354,8 +358,8 @@ class DatasetEntry(Form):
             needed = ["title", "scaling"] + (["n_features"] if self.format in _NOT_COUNTED else [])
             absent = [key for key in needed if key not in self.model_fields_set]
             problems += [Problem((key,), "this key is required and missing") for key in absent]
-        if self.n_features_at_most and not self.has_indices:
-            problems.append(Problem(("n_features_at_most",), "'n_features_at_most' belongs to svmlight files"))
+        if not self.has_indices:
+            problems += self._misplaced(["n_features_at_most"], "svmlight files")
         if self.drop_empty and self.scaling == "minmax":
             problems.append(Problem(("scaling",), "with 'drop_empty', expected maxabs, unit_rows or none, got minmax"))
         if self.fourier and ((self.n_features or 0) >= WIDE or self.drop_empty):

@@ -8,6 +8,7 @@ import math
 import re
 import struct
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -17,10 +18,11 @@ import numpy as np
 from ..errors import DataError
 from .cache import RawFile
 from .content import Block, LineProblem, chunks, finite_number, is_number, shown, text_blocks, utf8
-from .entry import Form
+from .entry import DatasetEntry, Form
+from .metadata import Encoded, read_metadata
 from .svmlight import parse_svmlight
 
-__all__ = ["Block", "count_features", "read_blocks"]
+__all__ = ["Block", "PublishedData", "read_blocks"]
 
 BLOCK = 8 << 20  # bytes of text parsed at once
 _LONGEST_CELL = 256  # bytes
@@ -28,6 +30,44 @@ _TABLES = ("csv", "table", "csv_tokens")
 _LARGEST_WITH_GAPS = (1 << 26) - 1  # with drop_empty, n_features does not bound the indices, but memory does
 _LABEL = b"#label#"
 _LONG = 300  # digits from which a number may overflow
+
+
+class PublishedData:
+    """The rows of an entry in a form of the catalogue, with the attributes and methods of `own.OwnData`."""
+
+    def __init__(self, entry: DatasetEntry, form: Form, files: list[RawFile]):
+        n_files = len(form.files)
+        self._form, self._files, self._files_of_metadata = form, files[:n_files], files[n_files:]
+        self._n_rows: Counter[int] = Counter()  # of each file
+        self.facts: dict[str, Any] = {}
+        self.remarks: list[str] = []
+        if entry.n_features is None and not form.drop_empty:  # with that it is known at the end only
+            n_features = self._sklearn_data().data.shape[1] if form.source else count_features(self._files, form)
+            entry = entry.model_copy(update={"n_features": n_features})
+        self.entry = entry
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows."""
+        from_files = read_blocks(self._files, self._form, self.entry.n_features)
+        for block in self._sklearn_blocks() if self._form.source else from_files:
+            self._n_rows[block.file] += len(block.labels)
+            yield block
+
+    def metadata(self) -> dict[str, Encoded]:
+        """The row metadata, after all blocks."""
+        rows_of_files = [self._n_rows[position] for position in range(len(self._files))]
+        return read_metadata(self._form, self._files_of_metadata, self._n_rows.total(), rows_of_files)
+
+    def _sklearn_blocks(self) -> Iterator[Block]:
+        found = self._sklearn_data()
+        named = not self._form.numeric_labels
+        labels = found.target_names.astype(str)[found.target] if named else found.target.astype(np.float64)
+        yield Block(np.asarray(found.data, dtype=np.float64), labels)
+
+    def _sklearn_data(self) -> Any:
+        from sklearn import datasets
+
+        return getattr(datasets, self._form.source.sklearn)()
 
 
 def read_blocks(files: list[RawFile], form: Form, n_features: int | None) -> Iterator[Block]:

@@ -82,7 +82,7 @@ class FrameTable(TypedTable):
         return types.is_float_dtype(of_values) and bool(column.notna().any())
 
 
-def matrix_of(frame: Any, schema: Schema, name: str = "the DataFrame") -> Any:
+def matrix_of(frame: Any, schema: Schema) -> Any:
     """The rows of a DataFrame as the features of a model, by the names of its columns.
 
     Parameters
@@ -91,8 +91,6 @@ def matrix_of(frame: Any, schema: Schema, name: str = "the DataFrame") -> Any:
         Has at least the columns of features.
     schema : Schema
         Of the model.
-    name : str
-        For messages.
 
     Returns
     -------
@@ -107,7 +105,7 @@ def matrix_of(frame: Any, schema: Schema, name: str = "the DataFrame") -> Any:
 
     from .inputs import Source
 
-    source = Source([frame], schema=schema, learnt=False, names=[name], hints="none")
+    source = Source([frame], schema=schema, learnt=False, hints="none")
     blocks = [chunk.X for chunk in source.chunks()]
     return vstack(blocks, format="csr") if blocks else csr_matrix((0, schema.n_features))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import os
 import re
@@ -119,31 +120,6 @@ class Source:
     Compression of text is recognised by the first bytes. Tables (CSV, TSV, Parquet, Arrow) have columns by name, and
     the first file gives the schema; in the others, the order of columns may differ, further columns are ignored.
 
-    Parameters
-    ----------
-    files : str or sequence of str or pandas.DataFrame
-        Paths; ``-`` is standard input.
-    options : ColumnOptions
-        Columns of tables.
-    format : {"svmlight", "csv", "parquet", "arrow"}, optional
-        By default as `format_of` says; a file with a ``label`` column is CSV if nothing else is known.
-    schema : Schema, optional
-        Of a model: the files have to have its columns.
-    learnt : bool
-        Whether the rows are learnt: then they need labels.
-    fixed_means : bool, optional
-        Whether the means of columns stay those of the schema; by default unless the rows are learnt.
-    names : sequence of str, optional
-        Of the files, for messages.
-    skip_bad_rows : bool
-        Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
-    numeric_labels : bool, optional
-        Whether the labels of tables are numbers, as those of a model; by default as they are in the first file.
-    hints : {"train", "score", "none"}
-        Whose options the hints of errors name.
-    model : str, optional
-        File of a model of svmlight text, for messages: tables are then refused.
-
     Attributes
     ----------
     schema : Schema or None
@@ -165,17 +141,20 @@ class Source:
         A file cannot be read; it has no label column.
     """
 
-    files: str | Sequence[Any]
-    options: ColumnOptions = field(default_factory=ColumnOptions)
+    files: str | Sequence[Any]  # paths, - for standard input, or DataFrames
+    options: ColumnOptions = field(default_factory=ColumnOptions)  # of tables
+    # By default as `format_of` says; a file with a label column is CSV if nothing else is known.
     format: Format | None = None
-    schema: Schema | None = None
-    learnt: bool = True
+    schema: Schema | None = None  # of a model: the files have to have its columns
+    learnt: bool = True  # whether the rows are learnt: then they need labels
+    # Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
     skip_bad_rows: bool = False
-    fixed_means: bool | None = None
-    names: Sequence[str] | None = None
+    fixed_means: bool | None = None  # whether means of columns stay those of the schema; by default unless learnt
+    names: Sequence[str] | None = None  # of the files, for messages
+    # Whether the labels of tables are numbers, as those of a model; by default as they are in the first file.
     numeric_labels: bool | None = None
-    hints: _Hints = "train"
-    model: str | None = None
+    hints: _Hints = "train"  # whose options the hints of errors name
+    model: str | None = None  # file of a model of svmlight text, for messages: tables are then refused
 
     def __post_init__(self) -> None:
         self.files = [self.files] if isinstance(self.files, str) else list(self.files)
@@ -222,14 +201,9 @@ class Source:
         """Number of features, where the columns give it."""
         return self.schema.n_features if self.schema is not None else None
 
-    @property
-    def schema_so_far(self) -> Schema | None:
-        """The schema with the means and the names of categories of the rows so far."""
-        return self.schema_at(self.means_so_far())
-
     def means_so_far(self) -> RunningMeans | None:
         """A copy of the means of the rows so far, which further rows do not change; None without columns."""
-        return None if self._means is None else self._means.copy()
+        return copy.deepcopy(self._means)
 
     def schema_at(self, means: RunningMeans | None) -> Schema | None:
         """The schema with these means, and the names of the categories so far."""
@@ -326,21 +300,12 @@ class Source:
             raise DataError(
                 f"{self.name}: expected a table with the columns of the model, got svmlight text", "--format csv"
             )
-        given = self.options
-        for option, value in (
-            ("--drop", given.drop),
-            ("--categorical", given.categorical),
-            ("--label", given.label),
-            ("--missing", given.missing),
-            ("--bits", given.bits),
-        ):
-            if value and self.model is not None:
-                raise DataError(
-                    f"{self.name}: {option} is for tables, and {self.model} was trained on svmlight text",
-                    f"leave {option} out",
-                )
-            if value:
-                raise DataError(f"{self.name}: {option} is for tables, and this is svmlight text", "--format csv")
+        is_text, hint = "this is svmlight text", "--format csv"
+        if self.model is not None:
+            is_text, hint = f"{self.model} was trained on svmlight text", "leave {} out"
+        for option in ("drop", "categorical", "label", "missing", "bits"):
+            if getattr(self.options, option):
+                raise DataError(f"{self.name}: --{option} is for tables, and {is_text}", hint.format(f"--{option}"))
 
     def _begin(self, table: _Table) -> None:
         """Take the schema from the first table, or check it against the one that is given."""
@@ -369,39 +334,33 @@ class Source:
         frozen = not self.learnt if self.fixed_means is None else self.fixed_means
         self._means, self._names = RunningMeans(self.schema, frozen), CategoryNames(self.schema)
 
-    def _require_columns(self, table: _Table, schema: Schema) -> dict[str, Any]:
-        """Raise DataError if a table lacks a column or has other types; return its columns."""
-        known = dict.fromkeys(table.header)
-        for column in schema.columns:
-            if column not in known and len(known) == 1 and _SVMLIGHT_ROW.match(table.header[0]):
+    def _require_columns(self, table: _Table, schema: Schema) -> None:
+        """Raise DataError if a table lacks a column or has other types."""
+        known = set(table.header)
+        labels = [schema.label] if self.learnt and schema.label is not None else []
+        for column in [*schema.columns, *self.options.aside, *labels]:
+            if column in known:
+                continue
+            if len(known) == 1 and _SVMLIGHT_ROW.match(table.header[0]):
                 raise DataError(
                     f"{table.name}: expected a table with the columns {listing(schema.columns)}, got svmlight text"
                 )
-            if column not in known:
-                raise DataError(
-                    absent_column(table.name, column, [*known]),
-                    "the file needs the columns of the model, or of the first file",
-                )
-        for column in self.options.aside:
-            if column not in known:
-                raise DataError(absent_column(table.name, column, [*known]))
+            hint = "the file needs the columns of the model, or of the first file" if column in schema.columns else ""
+            raise DataError(absent_column(table.name, column, table.header), hint)
         if isinstance(table, TypedTable):
             _check_types(table, schema, _WAYS[self.hints][-1])
-        if self.learnt and schema.label is not None and schema.label not in known:
-            raise DataError(absent_column(table.name, schema.label, [*known]))
-        return known
 
     def _rows_of(self, table: _Table) -> Iterator[RowChunk]:
         schema, means = self.schema, self._means
         assert schema is not None
         assert means is not None
-        known = self._require_columns(table, schema)
-        further = [name for name in known if name and name not in {*schema.columns, *schema.dropped, schema.label}]
-        if further:
+        self._require_columns(table, schema)
+        known = {*schema.columns, *schema.dropped, schema.label, ""}
+        if further := [name for name in table.header if name not in known]:
             self.notes.append(f"columns of {table.name} that are no features are ignored: {listing(further)}")
         numeric_labels = self.numeric_labels is not False
         label = schema.label or ""
-        has_labels = schema.label is not None and label in known
+        has_labels = schema.label is not None and label in table.header
         if has_labels and isinstance(table, TypedTable):
             kind = table.kinds()[label]
             has_labels = kind == "number" or (kind == "category" and not (numeric_labels and self.learnt))
@@ -422,9 +381,9 @@ class Source:
 
     def _chunk_of(self, table: _Table, rows: TableRows, schema: Schema, means: RunningMeans) -> Iterator[RowChunk]:
         kept = np.ones(len(rows.places), dtype=bool)
-        for problem in rows.problems:
-            kept[problem.row] = False
-            self._skip(f"{table.place.format(table.name, rows.places[problem.row])}: {problem.message}")
+        for row in sorted(rows.problems):
+            kept[row] = False
+            self._skip(f"{table.place.format(table.name, rows.places[row])}: {rows.problems[row]}")
         bad = None
         if self.learnt:
             keep = np.flatnonzero(kept)

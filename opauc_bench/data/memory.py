@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from ..errors import ConfigError, DataError
 from ..sentences import problems_of
 from .content import Block
-from .entry import ROW_METADATA, DataSource
-from .schema import ColumnOptions
+from .entry import COLUMN_OPTIONS, ROW_METADATA, DataSource
 
 __all__ = ["MemoryRows", "rows_in_memory", "rows_of"]
 
@@ -105,7 +104,7 @@ def _unmasked(values: Any) -> Any:
 
 
 def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
-    from .own import TableData
+    from .own import TableData, column_options
 
     if getattr(frame.columns, "nlevels", 1) > 1:
         raise DataError("expected columns with one name each, got a MultiIndex")
@@ -120,7 +119,7 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
             raise DataError(f"the DataFrame has a column {_LABEL!r}", f"rename it, or give y={_LABEL!r}")
         frame = frame.assign(**{_LABEL: np.asarray(y)})
         y = _LABEL
-    known = {"drop", "categorical", "missing", "bits", *ROW_METADATA}
+    known = {*COLUMN_OPTIONS, *ROW_METADATA} - {"label"}
     if further := sorted(set(settings) - known - {"positive"}):
         raise ConfigError(f"source: unknown key {further[0]!r}; allowed: {', '.join(sorted(known))}")
     given = {
@@ -134,22 +133,12 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
     except ValidationError as error:
         problem = problems_of(error, DataSource, given)[0]
         raise ConfigError(f"source: {problem}") from None
-    texts: dict[str, list[str]] = {name: [] for name in ROW_METADATA if given.get(name)}
-    aside = tuple(given[name] for name in texts)
-    options = ColumnOptions(
-        label=y,
-        drop=checked.drop,
-        categorical=checked.categorical,
-        missing=checked.missing,
-        bits=checked.bits,
-        aside=aside,
-    )
-    table = TableData([frame], options, None, names=["the DataFrame"])
+    table = TableData([frame], column_options(checked), None, names=["the DataFrame"])
     from scipy.sparse import vstack
 
     chunks = list(table.chunks())
-    for name in texts:
-        texts[name] = [text for chunk in chunks for text in chunk.aside[given[name]]]
+    columns = {name: given[name] for name in ROW_METADATA if given.get(name)}
+    texts = {name: [text for chunk in chunks for text in chunk.aside[column]] for name, column in columns.items()}
     X = vstack([chunk.X for chunk in chunks], format="csr")
     return MemoryRows(Block(X, np.concatenate([chunk.labels for chunk in chunks])), texts)
 

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, DataUnavailable
+from ..errors import DataError
 from .cache import RawFile
 from .content import Block, LineProblem
-from .entry import ROW_METADATA, WIDE, DatasetEntry, Form
-from .formats import count_features
+from .entry import COLUMN_OPTIONS, ROW_METADATA, WIDE, DatasetEntry, DataSource
 from .inputs import RowChunk, Source
 from .memory import MemoryRows, rows_of
 from .metadata import Encoded, encode
 from .schema import ColumnOptions, listing
 
-__all__ = ["OwnData", "TableData", "counted"]
+__all__ = ["OwnData", "TableData", "column_options"]
 
 
 class TableData:
@@ -73,7 +72,11 @@ class TableData:
                 if source.is_table:
                     used = np.concatenate([used, np.zeros(self.n_features - len(used), dtype=bool)])
                     used[chunk.X.indices] = True
-            self.schema, self.n_skipped, self.remarks = source.schema_so_far, source.n_skipped, source.remarks()
+            self.schema, self.n_skipped, self.remarks = (
+                source.schema_at(source.means_so_far()),
+                source.n_skipped,
+                source.remarks(),
+            )
         self._numbers: np.ndarray | None = None  # those of the features of a table
         if self.schema is not None:
             used[: len(self.schema.numbers)] = True
@@ -90,6 +93,12 @@ class TableData:
                 indices = X.indices if self._numbers is None else self._numbers[X.indices]
                 arrays = (X.data, indices, X.indptr)
                 yield chunk._replace(X=csr_matrix(arrays, shape=(X.shape[0], self.n_features)))
+
+
+def column_options(source: DataSource) -> ColumnOptions:
+    """How a source of a table wants its columns to be used; those of row metadata are no features."""
+    aside = tuple(filter(None, (getattr(source, name) for name in ROW_METADATA)))
+    return ColumnOptions(**{name: getattr(source, name) for name in COLUMN_OPTIONS}, aside=aside)
 
 
 class OwnData:
@@ -113,8 +122,6 @@ class OwnData:
     ------
     DataError
         With the place, if there is one.
-    DataUnavailable
-        The arrays were in the memory of another process.
     """
 
     def __init__(self, entry: DatasetEntry, files: Sequence[RawFile]):
@@ -126,11 +133,8 @@ class OwnData:
         self._texts: dict[str, list[str]] = {name: [] for name in self._columns}
         self._places: list[tuple[int, Callable[[int], str]]] = []
         self._table: TableData | None = None
-        if self._source.memory:
-            self._block, self._texts = _in_memory(entry)
-            n_rows, n_features = self._block.X.shape
-        elif self._source.npz:
-            self._block = self._read_npz()
+        if self._source.memory or self._source.npz:
+            self._block, self._texts = entry._arrays if self._source.memory else self._read_npz()
             n_rows, n_features = self._block.X.shape
         else:
             self._table = self._read_table(zero_based=entry.first_index == 0)
@@ -166,19 +170,9 @@ class OwnData:
 
     def _read_table(self, zero_based: bool) -> TableData:
         given = self._source
-        options = ColumnOptions()
-        if given.is_table:
-            options = ColumnOptions(
-                label=given.label,
-                drop=given.drop,
-                categorical=given.categorical,
-                missing=given.missing,
-                bits=given.bits,
-                aside=tuple(self._columns.values()),
-            )
         table = TableData(
             [str(file.path) for file in self._files],
-            options,
+            column_options(given) if given.is_table else ColumnOptions(),
             given.kind,
             names=[str(file.place) for file in self._files],
             skip_bad_rows=given.skip_bad_rows,
@@ -202,7 +196,7 @@ class OwnData:
                 return place(row - first)
         return f"{self._files[0].place}, row {row + 1}" if self._files else f"row {row + 1}"
 
-    def _read_npz(self) -> Block:
+    def _read_npz(self) -> MemoryRows:
         from scipy.sparse import csr_matrix
 
         (file,) = self._files
@@ -228,8 +222,8 @@ class OwnData:
             block = rows_of(X, arrays["y"])
         except (ValueError, TypeError) as error:
             raise DataError(f"{file.place}: {error}") from None
-        for name, texts in self._texts.items():
-            key = self._columns[name]
+        texts = {}
+        for name, key in self._columns.items():
             if key not in arrays or arrays[key].shape != block.labels.shape:
                 raise DataError(f"{file.place}: expected an array {key!r} with a value per row ({name})")
             values = arrays[key]
@@ -239,17 +233,8 @@ class OwnData:
             if len(absent):
                 found = values[absent[0]]
                 raise DataError(f"{file.place}: {key}[{absent[0]}]: expected a value per row ({name}), got {found}")
-            texts += map(str, values.tolist())
-        return block
-
-
-def _in_memory(entry: DatasetEntry) -> MemoryRows:
-    if entry._arrays is None:
-        raise DataUnavailable(
-            f"{entry.name}: its arrays were in the memory of another process",
-            f"opauc_bench.run(..., data={{{entry.name!r}: (X, y)}})",
-        )
-    return entry._arrays
+            texts[name] = [*map(str, values.tolist())]
+        return MemoryRows(block, texts)
 
 
 def _completed(entry: DatasetEntry, n_rows: int, n_features: int) -> DatasetEntry:
@@ -268,19 +253,3 @@ def _completed(entry: DatasetEntry, n_rows: int, n_features: int) -> DatasetEntr
     sizes = {"n_samples": entry.n_samples or n_rows, "n_features": n_features}
     # Of sparse rows the last columns may have zeros only.
     return entry.model_copy(update={**sizes, "scaling": scaling or "none", "n_features_at_most": True})
-
-
-def counted(entry: DatasetEntry, files: Sequence[RawFile], form: Form) -> DatasetEntry:
-    """An entry of other data with its number of features, which is counted if it is not given.
-
-    With ``drop_empty`` it is known at the end only.
-    """
-    if entry.n_features is not None or form.drop_empty:
-        return entry
-    if form.source is not None:
-        from sklearn import datasets
-
-        n_features = getattr(datasets, form.source.sklearn)().data.shape[1]
-    else:
-        n_features = count_features(list(files), form)
-    return entry.model_copy(update={"n_features": n_features})

@@ -7,7 +7,6 @@ value 1 at the position that the hash of ``column=value`` gives (Weinberger et a
 
 from __future__ import annotations
 
-import copy
 import csv
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -29,14 +28,11 @@ __all__ = [
     "RunningMeans",
     "Schema",
     "absent_column",
-    "folded",
     "hash_spans",
     "hash_texts",
-    "hashed",
     "listing",
     "read_names",
     "require_different",
-    "seed_of",
     "written_names",
 ]
 
@@ -74,30 +70,14 @@ def written_names(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """How the columns of a table are to be used.
+    """How the columns of a table are to be used."""
 
-    Attributes
-    ----------
-    label : str or None
-        Column of the labels.
-    drop : tuple of str
-        Columns that are left out.
-    categorical : tuple of str
-        Columns of categories whose values look like numbers.
-    missing : {"error", "mean", "indicator"} or None
-        What a missing value becomes, see `Schema`. None if it is not given, which means "error".
-    bits : int or None
-        Binary logarithm of the number of features that all categories share. None if it is not given, which means 18.
-    aside : tuple of str
-        Columns that are no features but are handed on as text.
-    """
-
-    label: str | None = None
-    drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    missing: Missing | None = None
-    bits: int | None = None
-    aside: tuple[str, ...] = ()
+    label: str | None = None  # column of the labels
+    drop: tuple[str, ...] = ()  # columns that are left out
+    categorical: tuple[str, ...] = ()  # columns of categories whose values look like numbers
+    missing: Missing | None = None  # what a missing value becomes, see `Schema`; None, not given: "error"
+    bits: int | None = None  # binary logarithm of the number of features that all categories share; None: 18
+    aside: tuple[str, ...] = ()  # columns that are no features but are handed on as text
 
 
 @dataclass(frozen=True)
@@ -282,21 +262,11 @@ def listing(names: Iterable[str]) -> str:
 
 @dataclass
 class Cells:
-    """Values of consecutive rows of a table.
+    """Values of consecutive rows of a table."""
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (rows, len(schema.numbers)), float64
-        NaN where a value is missing; all others are finite.
-    categories : ndarray of shape (rows, len(schema.categories)), int64
-        Hashes, or -1 where a value is missing.
-    text : callable
-        From a row and the position of a column of categories to the value.
-    """
-
-    numbers: np.ndarray
-    categories: np.ndarray
-    text: Callable[[int, int], str]
+    numbers: np.ndarray  # (rows, len(schema.numbers)), float64; NaN where a value is missing, all others are finite
+    categories: np.ndarray  # (rows, len(schema.categories)), int64: hashes, or -1 where a value is missing
+    text: Callable[[int, int], str]  # from a row and the position of a column of categories to the value
 
     def to_csr(self, rows: np.ndarray, schema: Schema, means: RunningMeans) -> Any:
         """Some rows as features, shape (len(rows), schema.n_features), without zeros, indices sorted.
@@ -310,21 +280,10 @@ class Cells:
             empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
             categories = np.where(categories < 0, np.array(empty), categories)
         room = numbers.size + categories.size
-        data, indices = np.empty(room), np.empty(room, dtype=np.int32)
-        indptr = np.empty(n_rows + 1, dtype=np.int32)
+        data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
         policy = ("error", "mean", "indicator").index(schema.missing)
-        n_entries = _assemble(
-            numbers,
-            categories,
-            policy,
-            schema.first_category,
-            means.means,
-            means.counts,
-            means.frozen,
-            data,
-            indices,
-            indptr,
-        )
+        learnt = means.means, means.counts, means.frozen
+        n_entries = _assemble(numbers, categories, policy, schema.first_category, learnt, data, indices, indptr)
         X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
         X.has_canonical_format = True
         return X
@@ -372,14 +331,11 @@ class RunningMeans:
         self.counts = np.array(schema.counts, dtype=np.int64)
         self.frozen = frozen
 
-    def copy(self) -> RunningMeans:
-        """The same means and counts, on their own."""
-        return copy.deepcopy(self)
-
 
 @njit()
-def _assemble(numbers, categories, policy, first_category, means, counts, frozen, data, indices, indptr):
+def _assemble(numbers, categories, policy, first_category, learnt, data, indices, indptr):
     """Fill the arrays of a CSR matrix; return the number of entries. ``policy``: 0 error, 1 mean, 2 indicator."""
+    means, counts, frozen = learnt
     n_rows, n_numbers = numbers.shape
     n_categories = categories.shape[1]
     entry = 0
@@ -445,10 +401,17 @@ def hash_texts(texts: Sequence[str | None], column: str, bits: int) -> np.ndarra
     return hash_spans(np.frombuffer(b"".join(encoded), dtype=np.uint8), starts, ends, column, bits)
 
 
-def hash_spans(text: np.ndarray, starts: np.ndarray, ends: np.ndarray, column: str, bits: int) -> np.ndarray:
-    """Hashes of pieces of a text (uint8) without the blanks around them, shape (n,), int64; -1 for empty ones."""
+def hash_spans(
+    text: np.ndarray, starts: np.ndarray, ends: np.ndarray, column: str, bits: int, escaped: np.ndarray | None = None
+) -> np.ndarray:
+    """Hashes of pieces of a text (uint8) without the blanks around them, shape (n,), int64; -1 for empty ones.
+
+    Where ``escaped``, a boolean array, two quotes are one.
+    """
     out = np.empty(len(starts), dtype=np.int64)
-    _hash_spans(text, starts, ends, seed_of(column), bits, out)
+    _hash_spans(
+        text, starts, ends, np.zeros(len(starts), bool) if escaped is None else escaped, seed_of(column), bits, out
+    )
     return out
 
 
@@ -472,14 +435,14 @@ def folded(state, bits):
 
 
 @njit()
-def _hash_spans(text, starts, ends, seed, bits, out):
+def _hash_spans(text, starts, ends, escaped, seed, bits, out):
     for k in range(len(starts)):
         start, end = starts[k], ends[k]
         while start < end and _is_blank(text[start]):
             start += 1
         while start < end and _is_blank(text[end - 1]):
             end -= 1
-        out[k] = -1 if start == end else folded(hashed(text, start, end, False, seed), bits)
+        out[k] = -1 if start == end else folded(hashed(text, start, end, escaped[k], seed), bits)
 
 
 @njit()

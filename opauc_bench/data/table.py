@@ -17,22 +17,15 @@ from ..errors import DataError
 from ..kernels import njit
 from .content import LineProblem, is_number, shown, utf8
 from .decimals import HARD, READ, decimal
-from .schema import MISSING_WORDS, Cells, Schema, folded, hashed, require_different, seed_of
+from .schema import MISSING_WORDS, Cells, Schema, hash_spans, require_different
 
-__all__ = ["Problem", "TableRows", "TextTable", "no_value"]
+__all__ = ["TableRows", "TextTable", "no_value"]
 
 _SEPARATORS = b",\t;|"
 _MOST_ROWS = 4096  # of a piece
 _MOST_CELLS = 1 << 20
 _LOOKED_AT = 1 << 16  # bytes
 _LONGEST_ROW = 1 << 24  # bytes; longer ones are due to a quote that is never closed
-
-
-class Problem(NamedTuple):
-    """A row that cannot be used: its position in a piece, and what is wrong with it."""
-
-    row: int
-    message: str
 
 
 class TableRows(NamedTuple):
@@ -47,8 +40,8 @@ class TableRows(NamedTuple):
         Columns that are handed on as text.
     places : ndarray of shape (rows,), int64
         Number of the line (of text) or of the row (of other formats), from 1.
-    problems : list of Problem
-        Rows that cannot be used, in their order; what the other fields have for them means nothing.
+    problems : dict of int to str
+        Rows that cannot be used, and what is wrong with them; what the other fields have for them means nothing.
     label_text : callable or None
         From a row to its label as the file has it: where labels are not needed, one that is no number is NaN.
     """
@@ -57,7 +50,7 @@ class TableRows(NamedTuple):
     labels: np.ndarray | None
     aside: dict[str, list[str]]
     places: np.ndarray
-    problems: list[Problem]
+    problems: dict[int, str]
     label_text: Callable[[int], str] | None = None
 
 
@@ -260,26 +253,12 @@ class _Scan:
 
     def __init__(self, text: bytes, ended: bool, separator: bytes, kinds: np.ndarray, most: int, start: int = 0):
         shape = (min(most, 1 + text.count(b"\n", start)), len(kinds))
-        self.starts, self.ends = np.empty(shape, np.int64), np.empty(shape, np.int64)
-        self.flags, self.values = np.zeros(shape, np.int8), np.empty(shape)
-        self.problems, self.begins = np.zeros(shape[0], np.int64), np.zeros(shape[0], np.int64)
-        self.text, self.codes = text, np.frombuffer(text, dtype=np.uint8)
-        self.n_rows, self.end = _scan(
-            self.codes,
-            start,
-            ended,
-            separator[0],
-            kinds,
-            self.starts,
-            self.ends,
-            self.flags,
-            self.values,
-            self.begins,
-            self.problems,
-        )
-        self.start = start
-        for name in ("starts", "ends", "flags", "values", "problems", "begins"):
-            setattr(self, name, getattr(self, name)[: self.n_rows])
+        cells = np.empty(shape, np.int64), np.empty(shape, np.int64), np.zeros(shape, np.int8), np.empty(shape)
+        rows = np.zeros(shape[0], np.int64), np.zeros(shape[0], np.int64)
+        self.text, self.start, self.codes = text, start, np.frombuffer(text, dtype=np.uint8)
+        self.n_rows, self.end = _scan(self.codes, start, ended, separator[0], kinds, cells, rows)
+        self.starts, self.ends, self.flags, self.values = (array[: self.n_rows] for array in cells)
+        self.begins, self.problems = (array[: self.n_rows] for array in rows)
 
     def token(self, row: int, column: int) -> bytes:
         """The content of a cell, without quotes."""
@@ -300,7 +279,6 @@ class _Decoder:
         positions = {name: column for column, name in enumerate(table.header)}
         self._numbers = np.array([positions[name] for name in schema.numbers], dtype=np.int64)
         self._categories = np.array([positions[name] for name in schema.categories], dtype=np.int64)
-        self._seeds = np.array([seed_of(name) for name in schema.categories], dtype=np.uint64)
         self._label = positions.get(schema.label) if schema.label is not None else None
         self._numeric_labels, self._labels_needed = numeric_labels, labels_needed
         self._aside = {name: positions[name] for name in aside}
@@ -316,17 +294,11 @@ class _Decoder:
             problems[row] = self._row_problem(int(scan.problems[row]))
         numbers = self._read_numbers(scan, self._numbers, problems, self._schema.missing == "error")
         categories = np.empty((scan.n_rows, len(self._categories)), dtype=np.int64)
-        _hash_cells(
-            scan.codes,
-            scan.starts,
-            scan.ends,
-            scan.flags,
-            self._categories,
-            self._seeds,
-            self._schema.bits,
-            scan.problems,
-            categories,
-        )
+        whole = scan.problems == 0
+        for k, (name, column) in enumerate(zip(self._schema.categories, self._categories)):
+            starts, ends = np.where(whole, scan.starts[:, column], 0), np.where(whole, scan.ends[:, column], 0)
+            escaped = scan.flags[:, column] & _ESCAPED != 0
+            categories[:, k] = hash_spans(scan.codes, starts, ends, name, self._schema.bits, escaped)
         if self._schema.missing == "error":
             for row, k in np.argwhere(categories < 0).tolist():
                 problems.setdefault(row, no_value(self._header[self._categories[k]]))
@@ -339,10 +311,9 @@ class _Decoder:
             for name, column in self._aside.items()
         }
         self._find_other_encodings(scan, problems)
-        listed = [Problem(row, problems[row]) for row in sorted(problems)]
         cells = Cells(numbers, categories, lambda row, k: self._text(scan, row, self._categories[k]))
         label_text = None if self._label is None else lambda row: self._text(scan, row, self._label)
-        return TableRows(cells, labels, aside, scan.lines(first_line), listed, label_text)
+        return TableRows(cells, labels, aside, scan.lines(first_line), problems, label_text)
 
     def _read_numbers(self, scan: _Scan, columns: np.ndarray, problems: dict[int, str], complete: bool) -> np.ndarray:
         values, flags = scan.values[:, columns], scan.flags[:, columns]
@@ -409,12 +380,14 @@ class _Decoder:
 
 _ESCAPED, _PLAIN, _LONG, _MISSING = 1, 2, 4, 8  # flags of a cell
 _OPEN_QUOTE, _AFTER_QUOTE = -1, -2  # problems of a row; otherwise its number of columns, if that is wrong
-_WORDS = np.frombuffer(b" ".join(word.encode() for word in MISSING_WORDS), dtype=np.uint8)
+_WORDS = np.array([int.from_bytes(word.encode()) for word in MISSING_WORDS])  # of up to 7 letters
 
 
 @njit()
-def _scan(text, at, ended, separator, kinds, starts, ends, flags, values, begins, problems):
+def _scan(text, at, ended, separator, kinds, cells, rows):
     """Find the cells of complete rows; return the number of rows and the position after the last one."""
+    starts, ends, flags, values = cells
+    begins, problems = rows
     size, n_columns = len(text), len(kinds)
     most = len(begins)
     row = 0
@@ -494,35 +467,13 @@ def _scan(text, at, ended, separator, kinds, starts, ends, flags, values, begins
 @njit()
 def _is_missing(text, start, end):
     """Whether a cell is one of the words for a missing value, in any case."""
-    if start == end:
-        return True
-    at = 0
-    while at < len(_WORDS):
-        stop = at
-        while stop < len(_WORDS) and _WORDS[stop] != 32:
-            stop += 1
-        if stop - at == end - start:
-            same = True
-            for k in range(end - start):
-                code = text[start + k]
-                if 65 <= code <= 90:
-                    code += 32
-                same = same and code == _WORDS[at + k]
-            if same:
-                return True
-        at = stop + 1
-    return False
-
-
-@njit()
-def _hash_cells(text, starts, ends, flags, columns, seeds, bits, problems, out):
-    for row in range(len(out)):
-        for k in range(len(columns)):
-            column = columns[k]
-            start, end = starts[row, column], ends[row, column]
-            if problems[row] != 0:
-                out[row, k] = 0
-            elif start == end:
-                out[row, k] = -1
-            else:
-                out[row, k] = folded(hashed(text, start, end, flags[row, column] & _ESCAPED != 0, seeds[k]), bits)
+    if end - start > 7:
+        return False
+    found = 0
+    for at in range(start, end):
+        code = np.int64(text[at])
+        found = found * 256 + (code + 32 if 65 <= code <= 90 else code)
+    known = False
+    for word in _WORDS:
+        known = known or found == word
+    return known

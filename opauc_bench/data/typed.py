@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DataError
 from .content import LineProblem, finite_number
 from .schema import BLANKS, Cells, Schema, require_different
-from .table import Problem, TableRows, no_value
+from .table import TableRows, no_value
 
 __all__ = ["TypedTable"]
 
@@ -79,7 +79,7 @@ class TypedTable:
                 labels,
                 {name: ["" if one is None else str(one) for one in self._values(columns[name])] for name in aside},
                 n_before + 1 + np.arange(n_rows),
-                [Problem(row, problems[row]) for row in sorted(problems)],
+                problems,
                 label_text,
             )
             n_before += n_rows
