@@ -44,6 +44,8 @@ class _ClassScores:
 class _Ranker(base.Classifier):
     """Base class: a linear score w'x, which gives a probability by the scores that both classes have had.
 
+    A derived class has ``weights``, ``_score(row)`` and ``_learn(row, positive, score)``.
+
     Notes
     -----
     The AUC does not depend on how scores are turned into probabilities. Here the scores of either class, each from
@@ -121,17 +123,6 @@ class _Ranker(base.Classifier):
             )
         return score
 
-    @property
-    def weights(self) -> Row:
-        """Weights by feature, without those that are 0."""
-        raise NotImplementedError
-
-    def _score(self, row: Row) -> float:
-        raise NotImplementedError
-
-    def _learn(self, row: Row, positive: bool, score: float) -> None:
-        raise NotImplementedError
-
 
 class FTRLAUC(_Ranker):
     """Follow-the-regularised-leader for AUC, with sparse weights: O(k) for a row with k features.
@@ -183,11 +174,11 @@ class FTRLAUC(_Ranker):
         self.variant = variant
         super().__init__()
         self._features: dict[base.typing.FeatureName, tuple[float, float, float, float]] = {}  # w, z, q and sqrt(q)
-        self._counts = [0, 0]
         self._mean_scores = [0.0, 0.0]
 
     @property
     def weights(self) -> Row:
+        """Weights by feature, without those that are 0."""
         return {name: values[0] for name, values in self._features.items() if values[0] != 0.0}
 
     def _score(self, row: Row) -> float:
@@ -195,8 +186,7 @@ class FTRLAUC(_Ranker):
 
     def _learn(self, row: Row, positive: bool, score: float) -> None:
         own, opp, sign = (0, 1, 1.0) if positive else (1, 0, -1.0)
-        counts, means = self._counts, self._mean_scores
-        counts[own] += 1
+        counts, means = (self._positives.n, self._negatives.n), self._mean_scores
         means[own] += (score - means[own]) / counts[own]
         c = 2.0 * counts[opp] / (counts[0] + counts[1]) * (score - means[opp] - sign)
         for name, value in row.items():
@@ -266,6 +256,7 @@ class OPAUC(_Ranker):
 
     @property
     def weights(self) -> Row:
+        """Weights by feature, without those that are 0."""
         return {name: weight for name, weight in self._weights.items() if weight != 0.0}
 
     def _score(self, row: Row) -> float:

@@ -30,28 +30,16 @@ _SMALLEST = 1e-15  # probability in a logarithm
 
 @dataclass(frozen=True)
 class Calibration:
-    """A non-decreasing function from scores to probabilities.
+    """A non-decreasing function from scores to probabilities."""
 
-    Attributes
-    ----------
-    method : {'isotonic', 'platt'}
-    scores, probabilities : ndarray of shape (n_points,)
-        Of 'isotonic': points that are joined by lines; constant beyond the first and last.
-    slope, offset : float
-        Of 'platt': a and b.
-    edges : ndarray of shape (11,)
-        Scores that separate the bins in which the reliability is measured: fixed quantiles of those of the fit.
-    n_rows, n_positive : int
-        What it was fitted to.
-    """
-
-    method: str
+    method: str  # 'isotonic' or 'platt'
+    # Of 'isotonic': points, shape (n_points,), that are joined by lines; constant beyond the first and last.
     scores: np.ndarray
     probabilities: np.ndarray
-    slope: float
-    offset: float
-    edges: np.ndarray
-    n_rows: int
+    slope: float  # of 'platt': a
+    offset: float  # of 'platt': b
+    edges: np.ndarray  # (11,): bins in which the reliability is measured, fixed quantiles of the scores of the fit
+    n_rows: int  # that it was fitted to
     n_positive: int
 
     def probability(self, scores: np.ndarray) -> np.ndarray:
@@ -126,13 +114,8 @@ def calibrate_pass(
 def calibrate(scores: np.ndarray, positive: np.ndarray, method: str = "auto") -> Calibration | None:
     """Fit a calibration, or return None if a class has fewer than 10 rows.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Finite.
-    positive : ndarray of bool, shape (n,)
-    method : {'auto', 'isotonic', 'platt', 'none'}, default='auto'
-        'auto' is isotonic from 1,000 rows of each class on, else Platt's. With 'none' the result is None.
+    Parameters are those of `calibrate_pass`; scores have to be finite. 'auto' is isotonic from 1,000 rows of each class
+    on, else Platt's. With 'none' the result is None.
     """
     fewest = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
     if method == "none" or fewest < FEWEST:
@@ -277,15 +260,11 @@ class Reliability:
         """
         n = max(1, self.n_rows)
         errors = np.abs(self._predicted - self._positive).sum(axis=1) / n
-        figures = {
-            name: {
-                "brier": float(self._brier[k] / n),
-                "log_loss": float(self._log_loss[k] / n),
-                "calibration_error": float(errors[k]),
-            }
-            for k, name in enumerate(("logistic", "calibrated", "constant"))
-        }
-        del figures["constant"]["calibration_error"]
+        figures = {}
+        for k, name in enumerate(("logistic", "calibrated", "constant")):
+            figures[name] = {"brier": float(self._brier[k] / n), "log_loss": float(self._log_loss[k] / n)}
+            if name != "constant":
+                figures[name]["calibration_error"] = float(errors[k])
         return figures
 
     def bins(self) -> list[list[float]]:

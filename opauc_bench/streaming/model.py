@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import UnionType
+from typing import Any, BinaryIO, get_args, get_origin, get_type_hints
 
 import numpy as np
 from scipy import sparse
@@ -104,7 +105,11 @@ class LinearModel:
         ValueError
             If X has not two axes.
         """
-        X = _as_csr(X)
+        if not sparse.issparse(X):
+            X = np.asarray(X, dtype=np.float64)
+            if X.ndim != 2:
+                raise ValueError(f"expected rows of features, an array of two axes; got {X.ndim}")
+        X = sparse.csr_matrix(X)
         X = unit_length(X) if self.unit_length else X
         data, indices, n_unknown = X.data, X.indices, 0
         if X.shape[1] > len(self.weights):
@@ -179,55 +184,38 @@ class LinearModel:
 
     @classmethod
     def _from_arrays(cls, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
+        kinds = get_type_hints(cls)
+        del kinds["weights"]
         n_features = about.pop("n_features", None)
-        if set(about) != set(_ENTRIES):
+        if set(about) != set(kinds):
             raise _NotAModel(f"expected other entries than {', '.join(sorted(about))}")
-        for name, kind in _ENTRIES.items():
-            if type(about[name]) is not kind and not (name in _OPTIONAL and about[name] is None):
-                raise _NotAModel(f"expected {name} to be {kind.__name__}, got {about[name]!r:.80}")
-        classes, progress = about.pop("classes"), about["progress"]
-        two = len(classes) == 2 and classes[0] != classes[1]
-        if not (two and any(all(type(label) is kind for label in classes) for kind in (float, str))):
-            raise _NotAModel(f"expected two labels, got {classes!r}")
-        numbers = [about["intercept"], *(label for label in classes if type(label) is float)]
-        if type(n_features) is not int or n_features < 1 or not np.isfinite(numbers).all():
-            raise _NotAModel("the number of features, the intercept or a label is not valid")
-        if not all(isinstance(point, list) and len(point) == 2 for point in progress):
-            raise _NotAModel("the progress is not valid")
-        if not all(isinstance(entry, dict) for entry in about["leaderboard"]):
-            raise _NotAModel("the leaderboard is not valid")
         of_state = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_STATE)}
         try:
+            about["classes"] = tuple(about["classes"]) if isinstance(about["classes"], list) else None
             about["state"] = _with_arrays(about["state"], of_state)
             if about["calibration"] is not None:
                 about["calibration"] = Calibration.from_json(about["calibration"])
             n_columns = n_features if about["schema"] is None else Schema.from_dict(about["schema"]).n_features
         except ValueError as error:
             raise _NotAModel(str(error)) from None
+        for name, kind in kinds.items():
+            allowed = [get_origin(one) or one for one in (get_args(kind) if isinstance(kind, UnionType) else [kind])]
+            if type(about[name]) not in allowed:
+                raise _NotAModel(f"expected {name} to be {allowed[0].__name__}, got {about[name]!r:.80}")
+        classes = about["classes"]
+        two = len(classes) == 2 and classes[0] != classes[1]
+        if not (two and any(all(type(label) is kind for label in classes) for kind in (float, str))):
+            raise _NotAModel(f"expected two labels, got {classes!r}")
+        numbers = [about["intercept"], *(label for label in classes if type(label) is float)]
+        if type(n_features) is not int or n_features < 1 or not np.isfinite(numbers).all():
+            raise _NotAModel("the number of features, the intercept or a label is not valid")
+        if not all(isinstance(point, list) and len(point) == 2 for point in about["progress"]):
+            raise _NotAModel("the progress is not valid")
+        if not all(isinstance(entry, dict) for entry in about["leaderboard"]):
+            raise _NotAModel("the leaderboard is not valid")
         if n_columns != n_features:
             raise _NotAModel(f"expected {n_columns:,} features by its columns, got {n_features:,}")
-        return cls(weights=_weights_of(arrays, n_features), classes=tuple(classes), **about)
-
-
-# What is stored as JSON, beside the number of features.
-_ENTRIES = {
-    "intercept": float,
-    "classes": list,
-    "learner": str,
-    "parameters": dict,
-    "n_rows": int,
-    "complete": bool,
-    "unit_length": bool,
-    "zero_based": bool,
-    "version": str,
-    "leaderboard": list,
-    "progress": list,
-    "calibration": dict,
-    "reliability": dict,
-    "state": dict,
-    "schema": dict,
-}
-_OPTIONAL = ("calibration", "reliability", "state", "schema")
+        return cls(weights=_weights_of(arrays, n_features), **about)
 
 
 class _NotAModel(Exception):
@@ -286,16 +274,6 @@ def _with_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
 def _mostly_zeros(arrays: Iterable[np.ndarray]) -> bool:
     numbers = [array for array in arrays if array.dtype == np.float64]
     return 2 * sum(map(np.count_nonzero, numbers)) < sum(array.size for array in numbers)
-
-
-def _as_csr(X: Any) -> sparse.csr_matrix:
-    """Rows as CSR, whatever they come as."""
-    if sparse.issparse(X):
-        return X if X.format == "csr" else X.tocsr()
-    rows = np.asarray(X, dtype=np.float64)
-    if rows.ndim != 2:
-        raise ValueError(f"expected rows of features, an array of two axes; got {rows.ndim}")
-    return sparse.csr_matrix(rows)
 
 
 def _weights_of(arrays: dict[str, np.ndarray], n_features: int) -> np.ndarray:

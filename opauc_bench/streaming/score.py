@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -69,7 +70,7 @@ def score_file(
     model = LinearModel.load(model_file)
     if out is not None:
         require_free(out, overwrite)
-        require_other(out, [str(model_file), *([files] if isinstance(files, str) else files)])
+        require_other(out, [str(model_file), *files])
     calibration = model.calibration if probability else None
     if probability and calibration is None:
         raise DataError(
@@ -120,6 +121,19 @@ def _opened(out: Path | None) -> Iterator[BinaryIO]:
         yield file
 
 
+@dataclass
+class _Unusable:
+    """Rows for which there is no AUC: their number, and what the first one has."""
+
+    n: int = 0
+    first: str = ""
+
+    def add(self, rows: np.ndarray, shown: Callable[[int], str]) -> None:
+        if rows.any() and not self.n:
+            self.first = shown(int(np.argmax(rows)))
+        self.n += int(np.count_nonzero(rows))
+
+
 class _Tally:
     """The summary of the rows that were scored."""
 
@@ -129,8 +143,8 @@ class _Tally:
         if calibration is not None:
             self._reliability = Reliability(calibration.edges, calibration.n_positive / calibration.n_rows)
         self._samples = ClassSamples(_KEPT)
-        self._n_unknown = self._n_other = self._n_infinite = 0
-        self._first_other, self._first_infinite, self._has_labels = "", "", False
+        self._other, self._infinite = _Unusable(), _Unusable()
+        self._n_unknown, self._has_labels = 0, False
         self.n_rows = 0
 
     def add(self, chunk: RowChunk, scores: np.ndarray, printed: np.ndarray, n_unknown: int) -> None:
@@ -141,22 +155,13 @@ class _Tally:
             return
         self._has_labels = True
         negative, positive = (np.isin(chunk.labels, [label]) for label in self._model.classes)
-        known = negative | positive
-        other = ~known
-        if chunk.bad is not None:
-            known, other = known & ~chunk.bad, other & ~chunk.bad
-        if other.any() and not self._n_other:
-            row = int(np.argmax(other))
-            self._first_other = f"{_shown(chunk, row)} at {chunk.place(row)}"
-        infinite = known & ~np.isfinite(scores)
-        if infinite.any() and not self._n_infinite:
-            row = int(np.argmax(infinite))
-            self._first_infinite = f"{scores[row]} at {chunk.place(row)}"
-        self._n_infinite += int(np.count_nonzero(infinite))
+        good = np.ones(len(scores), dtype=bool) if chunk.bad is None else ~chunk.bad
+        known = (negative | positive) & good
+        self._other.add(good & ~known, lambda row: f"{_shown(chunk, row)} at {chunk.place(row)}")
+        self._infinite.add(known & ~np.isfinite(scores), lambda row: f"{scores[row]} at {chunk.place(row)}")
         self._samples.add(scores[known], positive[known])
         if self._reliability is not None:
             self._reliability.add(scores[known], printed[known], positive[known])
-        self._n_other += int(np.count_nonzero(other))
 
     def lines(self, name: str) -> list[str]:
         """Sentences for the user."""
@@ -169,15 +174,11 @@ class _Tally:
                 f"note: {self._n_unknown:,} rows have features above {len(self._model.weights):,}, which the model has "
                 "not seen: they count nothing"
             )
-        if self._n_other:
-            lines.append(
-                f"no AUC: {self._n_other:,} rows have labels other than {negative} and {positive} (first: "
-                f"{self._first_other})"
-            )
-            return lines
-        if self._n_infinite:
-            lines.append(f"no AUC: {self._n_infinite:,} scores are not finite (first: {self._first_infinite})")
-            return lines
+        if self._other.n:
+            other = f"{self._other.n:,} rows have labels other than {negative} and {positive}"
+            return [*lines, f"no AUC: {other} (first: {self._other.first})"]
+        if self._infinite.n:
+            return [*lines, f"no AUC: {self._infinite.n:,} scores are not finite (first: {self._infinite.first})"]
         if not self._has_labels:
             return lines
         auc = self._samples.auc()

@@ -24,21 +24,11 @@ _KEPT = ("learner", "tune", "window", "n_features", "n_rows")  # of the options,
 
 @dataclass(frozen=True)
 class Session:
-    """An earlier training, which goes on.
+    """An earlier training, which goes on."""
 
-    Attributes
-    ----------
-    model : LinearModel
-        What it has written.
-    pass_ : TunedModel
-        As it was after the last row.
-    options : dict
-        ``learner``, ``tune``, ``window``, ``n_features`` and ``n_rows`` of the training.
-    """
-
-    model: LinearModel
-    pass_: TunedModel
-    options: dict[str, Any]
+    model: LinearModel  # what it has written
+    pass_: TunedModel  # as it was after the last row
+    options: dict[str, Any]  # `_KEPT` of the training
 
 
 def state_of(what: Training, model: TunedModel) -> dict[str, Any] | None:
@@ -125,20 +115,14 @@ def _require_agreement(file: Path, what: Training, model: LinearModel, options: 
         "--rows": (what.n_rows, options["n_rows"]),
         "--positive": (_as_label(what.positive, model.classes[1]), model.classes[1]),
         **_columns_given(what, model),
+        "--normalize": (what.unit_length or None, model.unit_length),
+        "--zero-based": (what.zero_based or None, model.zero_based),
     }
     for option, (value, of_model) in given.items():
         if value is not None and value != of_model:
-            shown = shown_label(of_model) if isinstance(of_model, float) else of_model
-            raise _contradiction(file, option, value, f"{option} {shown}" if shown is not None else f"no {option}")
-    for option, value, has in (
-        ("--normalize", what.unit_length, model.unit_length),
-        ("--zero-based", what.zero_based, model.zero_based),
-    ):
-        if value and not has:
-            raise _contradiction(file, option, "", f"no {option}")
+            raise _contradiction(file, _as_typed(option, value), _as_typed(option, of_model))
     if what.tune is not None and what.tune != options["tune"]:
-        typed, instead = ("--tune", "--no-tune") if what.tune else ("--no-tune", "--tune")
-        raise _contradiction(file, typed, "", instead)
+        raise _contradiction(file, *(("--tune", "--no-tune") if what.tune else ("--no-tune", "--tune")))
 
 
 def _as_label(text: Label | None, of_model: Label) -> Label | None:
@@ -165,9 +149,16 @@ def _columns_given(what: Training, model: LinearModel) -> dict[str, tuple[Any, A
     }
 
 
-def _contradiction(file: Path, option: str, value: Any, of_model: str) -> ConfigError:
-    typed = f"{option} {shown_label(value) if isinstance(value, float) else value}".rstrip()
+def _as_typed(option: str, value: Any) -> str:
+    if value is None or value is False:
+        return f"no {option}"
+    if value is True:
+        return option
+    return f"{option} {shown_label(value) if isinstance(value, float) else value}"
+
+
+def _contradiction(file: Path, typed: str, of_model: str) -> ConfigError:
     return ConfigError(
         f"{typed} with --continue: {file} was trained with {of_model}",
-        f"leave {option} out, or train a new model without --continue",
+        f"leave {typed.split()[0]} out, or train a new model without --continue",
     )

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import math
 import re
+from collections.abc import Collection
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..errors import LearnerError
 from ..learners import OnePassLearner, get_learner, learner_names
 from .tuning import Candidate
 
-__all__ = ["AUTO", "candidates", "make_learner", "step_option"]
+__all__ = ["AUTO", "candidates", "step_option"]
 
 AUTO = "auto"
 
@@ -65,50 +66,39 @@ def candidates(name: str, given: dict[str, str | None], assignments: list[str], 
     Raises
     ------
     LearnerError
-        As `make_learner`, or if no learner of ``auto`` has a parameter.
+        If there is no such learner, it needs all rows at once, or has no such parameter or value; with ``auto``, if
+        that is so for all of its learners.
     """
-    if name != AUTO or not tune:
-        name = _UNTUNED if name == AUTO else name
-        learner = make_learner(name, given, assignments)
-        return [
-            Candidate(name, learner, _grid(name, learner, _given_names(name, given, assignments)) if tune else None)
-        ]
+    is_auto = name == AUTO and tune
+    name = _UNTUNED if name == AUTO else name
     found, problem = [], None
-    for one, (fixed, grid) in _AUTO.items():
+    for one, (fixed, grid) in _AUTO.items() if is_auto else [(name, ({}, _GRIDS.get(name)))]:
         try:
-            learner = make_learner(one, given, assignments)
+            learner, typed = _make_learner(one, given, assignments)
         except LearnerError as error:
+            if not is_auto:
+                raise
             problem = problem or error
             continue
-        names = _given_names(one, given, assignments)
-        learner.set_params(**{key: value for key, value in fixed.items() if key not in names})
-        axes = {axis: values for axis, values in grid.items() if axis not in names}
-        found.append(Candidate(one, learner, _product(axes), _MOST_FEATURES.get(one)))
+        learner.set_params(**{key: value for key, value in fixed.items() if key not in typed})
+        axes = (grid or _around_default(learner)) if tune else {}
+        axes = {axis: values for axis, values in axes.items() if axis not in typed}
+        found.append(Candidate(one, learner, _product(axes), _MOST_FEATURES.get(one) if is_auto else None))
     if problem is not None and not found:
         raise LearnerError(f"no learner of auto can be made; {problem.message}", problem.hint)
     return found
 
 
-def _grid(name: str, learner: OnePassLearner, fixed: set[str]) -> dict[str, np.ndarray] | None:
-    """The settings to compare of a learner, but for parameters that are ``fixed``; None if there is nothing to tune."""
-    grid = _GRIDS.get(name)
-    if grid is None:
-        first = learner.grid_axes[0]
-        default = float(getattr(type(learner)(), first))
-        grid = {first: [default * factor for factor in _AROUND_DEFAULT] if default else [0.0]}
-    return _product({axis: values for axis, values in grid.items() if axis not in fixed})
+def _around_default(learner: OnePassLearner) -> dict[str, list[float]]:
+    """The first axis of a learner, around its default."""
+    first = learner.grid_axes[0]
+    default = float(getattr(type(learner)(), first))
+    return {first: [default * factor for factor in _AROUND_DEFAULT] if default else [0.0]}
 
 
 def _product(axes: dict[str, list[float]]) -> dict[str, np.ndarray] | None:
     settings = np.array(list(itertools.product(*axes.values())))
     return dict(zip(axes, settings.T)) if axes else None
-
-
-def _given_names(name: str, given: dict[str, str | None], assignments: list[str]) -> set[str]:
-    """Names of the learner's parameters that were typed."""
-    known = inspect.signature(get_learner(name)).parameters
-    options = [option for option, value in given.items() if value is not None]
-    return {_parameter(name, option, known) for option in [*options, *(_assignment(one)[0] for one in assignments)]}
 
 
 def _parameter(name: str, option: str, known: Any) -> str:
@@ -117,14 +107,10 @@ def _parameter(name: str, option: str, known: Any) -> str:
     return _STEP_SIZES.get(name, parameter) if parameter == "eta" and "eta" not in known else parameter
 
 
-def make_learner(name: str, given: dict[str, str | None], assignments: list[str]) -> OnePassLearner:
-    """Make a learner from values as they were typed: ``given`` by parameter, where None is left out, and assignments.
-
-    Raises
-    ------
-    LearnerError
-        If there is no such learner, it needs all rows at once, or has no such parameter or value.
-    """
+def _make_learner(
+    name: str, given: dict[str, str | None], assignments: list[str]
+) -> tuple[OnePassLearner, Collection[str]]:
+    """A learner with the values that were typed, and the names of these parameters; errors as `candidates`."""
     kind = get_learner(name)
     if not _streams(kind):
         raise LearnerError(
@@ -146,7 +132,7 @@ def make_learner(name: str, given: dict[str, str | None], assignments: list[str]
     if "random_state" in known:
         values.setdefault("random_state", 0)  # the same file gives the same model
     try:
-        return kind(**values)
+        return kind(**values), typed
     except TypeError as error:
         raise LearnerError(f"{name} cannot be made: {error}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ def model_lines(model: LinearModel, file: Path, n_weights: int) -> list[str]:
             *_facts(model, file),
             *_plot(model.progress),
             *(["", *shown_leaderboard(model.leaderboard).splitlines()] if len(model.leaderboard) > 1 else []),
-            *_with_blank(calibration_lines(model)),
+            "",
+            *calibration_lines(model),
             *_weights(model, n_weights),
         ]
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
@@ -75,10 +77,17 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
     auc = model.leaderboard[0]["auc"] if model.leaderboard else None
     error = model.leaderboard[0]["standard_error"] if model.leaderboard else None
     spread = "" if error is None else f" +- {shown_auc(error)}"
-    lines = [
+    return [
         f"model     {file}, {file.stat().st_size / 1e6:,.1f} MB, by opauc-bench {model.version}",
         f"learner   {model.learner}",
-        *_wrapped("setting   ", [f"{name}={value}" for name, value in model.parameters.items()]),
+        *textwrap.wrap(
+            ", ".join(f"{name}={value}" for name, value in model.parameters.items()),
+            width=80,
+            initial_indent="setting   ",
+            subsequent_indent=" " * 10,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ),
         f"rows      {rows}",
         f"classes   {positive} (positive), {negative}",
         f"AUC       {shown_auc(auc)}{spread}, of the latest rows, each scored before it was learnt",
@@ -87,18 +96,6 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
         f"scaling   {'each row divided by its length' if model.unit_length else 'none'}",
         f"continue  {'with train --continue' if model.state else 'not possible: the file has no state for it'}",
     ]
-    return lines
-
-
-def _wrapped(head: str, words: list[str], width: int = 80) -> list[str]:
-    lines, line = [], head
-    for i, word in enumerate(words):
-        word += "," if i < len(words) - 1 else ""
-        if len(line) + len(word) > width and line.strip():
-            lines.append(line.rstrip())
-            line = " " * len(head)
-        line += f"{word} "
-    return [*lines, line.rstrip()]
 
 
 def _plot(progress: list[list[float]]) -> list[str]:
@@ -142,18 +139,13 @@ def _weights(model: LinearModel, n: int) -> list[str]:
     lines = ["", f"largest weights ({len(largest)} of {np.count_nonzero(model.weights):,})"]
     room = 80 - width - 14
     return lines + [
-        f"{name:<{width}} {model.weights[i]:>12.5g} {bar[: max(0, room)]}".rstrip()
-        for name, i, bar in zip(shown, largest, bars)
+        f"{name:<{width}} {model.weights[i]:>12.5g} {bar[:room]}".rstrip() for name, i, bar in zip(shown, largest, bars)
     ]
 
 
 def _printable(name: str) -> str:
     """A name without line ends and control characters, as a cell of a table may have."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-
-
-def _with_blank(lines: list[str]) -> list[str]:
-    return ["", *lines] if lines else []
 
 
 # ---------------------------------------------------------------------- calibration

@@ -37,72 +37,30 @@ _MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memor
 
 @dataclass(frozen=True)
 class Training:
-    """The options of one training.
+    """The options of one training."""
 
-    Attributes
-    ----------
-    files : tuple of str
-        Data files, read one after the other; ``-`` is standard input.
-    resume : Path, optional
-        A model to go on with. Options that are given have to agree with it.
-    learner : str, optional
-        A name, or by default "auto" for those that suit the rows.
-    tune : bool, optional
-        Whether to compare settings, which is the default, or to train the one that is given.
-    given : dict of str to str or None
-        Parameters of the learner as they were typed.
-    assignments : list of str
-        More of them, as ``name=value``.
-    out : Path
-        Where the model goes.
-    overwrite : bool
-        Whether ``out`` may be there already.
-    n_features, n_rows : int, optional
-        If known beforehand. Larger indices are then refused.
-    positive : float or str, optional
-        Label of the positive class; by default the greater one.
-    unit_length : bool
-    zero_based : bool
-    window : int, optional
-        How many rows the AUC is taken over, by default 100,000.
-    calibration : str
-        One of `opauc_bench.streaming.calibration.METHODS`.
-    small : bool
-        Leave out of the model what is needed to go on.
-    quiet : bool
-    format : str, optional
-        Of the files.
-    columns : ColumnOptions
-        Of tables.
-    skip_bad_rows : bool
-    labels : tuple of float or str
-        Both labels, if they are known beforehand.
-    schema : Schema, optional
-        Of the model that goes on.
-    """
-
-    files: tuple[str, ...]
-    resume: Path | None
-    learner: str | None
-    tune: bool | None
-    given: dict[str, str | None]
-    assignments: list[str]
-    out: Path
-    overwrite: bool
-    n_features: int | None
-    n_rows: int | None
-    positive: Label | None
-    unit_length: bool
-    zero_based: bool
-    window: int | None
-    calibration: str
-    small: bool
+    files: tuple[str, ...]  # read one after the other; - is standard input
+    resume: Path | None  # a model to go on with; options that are given have to agree with it
+    learner: str | None  # a name; by default "auto", for those that suit the rows
+    tune: bool | None  # whether to compare settings, which is the default, or to train the one that is given
+    given: dict[str, str | None]  # parameters of the learner as they were typed
+    assignments: list[str]  # more of them, as name=value
+    out: Path  # where the model goes
+    overwrite: bool  # whether `out` may be there already
+    n_features: int | None  # if known beforehand; larger indices are then refused
+    n_rows: int | None  # if known beforehand
+    positive: Label | None  # label of the positive class; by default the greater one
+    unit_length: bool  # whether rows are divided by their length
+    zero_based: bool  # whether feature 0 of the files is the first one
+    window: int | None  # how many rows the AUC is taken over, by default 100,000
+    calibration: str  # one of `opauc_bench.streaming.calibration.METHODS`
+    small: bool  # whether to leave out of the model what is needed to go on
     quiet: bool
-    format: Format | None = None
-    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    format: Format | None = None  # of the files
+    columns: ColumnOptions = field(default_factory=ColumnOptions)  # of tables
     skip_bad_rows: bool = False
-    labels: tuple[Label, ...] = ()
-    schema: Schema | None = None
+    labels: tuple[Label, ...] = ()  # both, if they are known beforehand
+    schema: Schema | None = None  # of the model that goes on
 
     def open_source(self) -> Source:
         """Open the files."""
@@ -168,13 +126,11 @@ def _train(what: Training) -> int:
         try:
             complete, means = _pass(source, rows, model, meter)
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
-                raise _Nothing
+                meter.clear()
+                print("interrupted before there was anything to save: no model is written", file=sys.stderr)
+                return 130
             state = None if what.small else state_of(what, model)
             trained = model.finish(rows.classes)
-        except _Nothing:
-            meter.clear()
-            print("interrupted before there was anything to save: no model is written", file=sys.stderr)
-            return 130
         except DivergenceError as error:
             raise _diverged(error, what, model.candidates[0]) from None
         finally:
@@ -211,10 +167,6 @@ def _resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
         **session.options,
     )
     return same, session.pass_
-
-
-class _Nothing(Exception):
-    """The pass was interrupted before rows of both classes had come."""
 
 
 def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -> tuple[bool, RunningMeans | None]:
@@ -289,16 +241,16 @@ def _required_sizes(
         missing.append("features")
     if not missing:
         return what.n_features, what.n_rows
-    with contextlib.closing(source if not source.again else what.open_source()) as source:
-        if not source.again:
-            options = " and ".join(f"--{one} N" for one in missing)
-            raise LearnerError(
-                f"{name} needs the number of {' and '.join(missing)} before the first row, "
-                f"and {source.name} can be read only once",
-                options + ("  # the largest index will do" if "features" in missing else ""),
-            )
-        if not what.quiet:
-            print(f"counting {' and '.join(missing)} first: {name} needs them", file=sys.stderr)
+    if not source.again:
+        options = " and ".join(f"--{one} N" for one in missing)
+        raise LearnerError(
+            f"{name} needs the number of {' and '.join(missing)} before the first row, "
+            f"and {source.name} can be read only once",
+            options + ("  # the largest index will do" if "features" in missing else ""),
+        )
+    if not what.quiet:
+        print(f"counting {' and '.join(missing)} first: {name} needs them", file=sys.stderr)
+    with contextlib.closing(what.open_source()) as source:
         n_rows, n_features, meter = 0, 0, Meter(source, what.quiet)
         for chunk in source.chunks(n_features=what.n_features, zero_based=what.zero_based):
             n_rows, n_features = n_rows + chunk.X.shape[0], max(n_features, chunk.X.shape[1])

@@ -37,22 +37,12 @@ _NUMBERS = ("_n_learnt", "_n_values", "n_rows", "n_features")  # of a TunedModel
 
 @dataclass
 class Candidate:
-    """A learner and the settings of it that take part.
-
-    Attributes
-    ----------
-    name : str
-    learner : OnePassLearner
-    grid : dict of str to ndarray of shape (n_settings,), or None
-        Settings to compare; None is the learner's own.
-    most_features : int, optional
-        Takes part while there are no more features than this.
-    """
+    """A learner and the settings of it that take part."""
 
     name: str
     learner: OnePassLearner
-    grid: dict[str, np.ndarray] | None = None
-    most_features: int | None = None
+    grid: dict[str, np.ndarray] | None = None  # settings to compare, by axis; None is the learner's own
+    most_features: int | None = None  # takes part while there are no more features than this
 
 
 @dataclass(eq=False)
@@ -69,8 +59,7 @@ class _Setting:
     auc_before: float = np.nan  # at the checkpoint before
 
     def line(self) -> dict[str, Any]:
-        names = ("learner", "parameters", "auc", "standard_error", "n_rows", "outcome", "averaged")
-        return {name: getattr(self, name) for name in names}
+        return {name: value for name, value in vars(self).items() if name != "auc_before"}
 
 
 @dataclass
