@@ -54,12 +54,12 @@ def _in_memory(entry, form, source, folder):
     if density > DENSE_ABOVE or entry.fourier:
         _write_dense(folder, (len(y), entry.n_features), _drain(blocks))
         return y, facts | ({"storage": "dense"} if entry.fourier is None else _add_fourier(entry, facts, folder))
-    _write_csr(folder, blocks)
+    _write_csr(folder, (Block(block, labels) for block in _drain(blocks)))
     return y, facts | {"storage": "csr"}
 
 
 def _on_disk(entry, form, source, folder):
-    n_values, labels = _write_csr_by_block(folder, source, unit_rows if entry.scaling == "unit_rows" else None)
+    n_values, labels = _write_csr(folder, source, unit_rows if entry.scaling == "unit_rows" else None)
     if n_values == 0:
         raise DataError("expected values, got none but zeros")
     values, indices = (np.load(folder / f"{array}.npy", mmap_mode="r+") for array in ("data", "indices"))
@@ -162,15 +162,6 @@ def _write_dense(folder: Path, shape: tuple[int, int], blocks: Iterator[Any]) ->
             raise RuntimeError("the blocks have another shape than the matrix")
 
 
-def _write_csr(folder: Path, blocks: list[Any]) -> None:
-    from scipy.sparse import csr_matrix, vstack
-
-    X = vstack([csr_matrix(block) for block in _drain(blocks)], format="csr", dtype=np.float64)
-    X.eliminate_zeros()
-    for array, values in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr)):
-        np.save(folder / f"{array}.npy", values.astype(DTYPES[array]))
-
-
 def _drain(blocks: list[Any]) -> Iterator[Any]:
     """Take blocks from a list, so that their memory is freed as they are written."""
     blocks.reverse()
@@ -178,8 +169,8 @@ def _drain(blocks: list[Any]) -> Iterator[Any]:
         yield blocks.pop()
 
 
-def _write_csr_by_block(
-    folder: Path, source: Iterator[Block], change: Callable[[Any], Any] | None
+def _write_csr(
+    folder: Path, source: Iterator[Block], change: Callable[[Any], Any] | None = None
 ) -> tuple[int, np.ndarray]:
     """Write the arrays of a CSR matrix without explicit zeros, with one block in memory; return its size and labels."""
     from scipy.sparse import csr_matrix

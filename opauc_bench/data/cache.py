@@ -79,7 +79,7 @@ class LocalFile:
     @property
     def current(self) -> Path | None:
         """The cache's copy, unless the file at its address has changed."""
-        return None if self.has_changed else self.cached
+        return None if self.outdated else self.cached
 
     @property
     def elsewhere(self) -> Path | None:
@@ -102,13 +102,8 @@ class LocalFile:
         return [local_path(url) for url in self.file.urls if not is_remote(url)]
 
     @property
-    def has_changed(self) -> bool:
-        """Whether the cache's copy is not the file of the entry, as far as that can be seen without the network."""
-        return bool(self.outdated)
-
-    @property
     def outdated(self) -> str:
-        """Why the cache's copy is not the file of the entry; empty if it is.
+        """Why the cache's copy is not the file of the entry, as far as that shows without the network; empty if it is.
 
         Users edit their own files and the addresses of an entry, and two catalogues may use the same dataset name.
         """

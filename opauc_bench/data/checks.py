@@ -44,7 +44,7 @@ def availability(entry: DatasetEntry, sources: Sources) -> str:
 def has_changed_files(entry: DatasetEntry, sources: Sources) -> bool:
     """Whether one of the user's own files has changed since it was copied into the cache."""
     files = (file for form in entry.forms for file in local_files(entry, form, sources))
-    return any(file.note.get("source") == "file" and file.has_changed for file in files)
+    return any(file.note.get("source") == "file" and file.outdated for file in files)
 
 
 def download_size(entry: DatasetEntry, sources: Sources) -> int | None:

@@ -281,24 +281,12 @@ class _Progress:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an address would give.
+    """What an address would give."""
 
-    Attributes
-    ----------
-    good : bool
-        Whether there is a file.
-    text : str
-        The HTTP status, or why there was none.
-    size : int or None
-        Bytes of the file as it is sent, where the server says it.
-    resumes : bool
-        Whether an interrupted transfer could go on.
-    """
-
-    good: bool
-    text: str
-    size: int | None = None
-    resumes: bool = False
+    good: bool  # whether there is a file
+    text: str  # the HTTP status, or why there was none
+    size: int | None = None  # bytes of the file as it is sent, where the server says it
+    resumes: bool = False  # whether an interrupted transfer could go on
 
 
 def ask(address: str, timeout: float = 10.0) -> Answer:

@@ -26,6 +26,7 @@ from .sources import Notify, Sources, is_remote, local_path
 __all__ = ["fetch_form"]
 
 _LARGEST_ARCHIVE = 1 << 32  # bytes
+_DAMAGED_ARCHIVE = (ValueError, OverflowError, OSError, *DAMAGED)  # what tarfile and zipfile let through
 _NO_FILE = "no such file"
 _SHOWN = 8  # names of files in an archive
 
@@ -208,7 +209,7 @@ def _is_zip(path: Path) -> bool:
 def _is_archive(path: Path) -> bool:
     try:
         return _is_zip(path) or tarfile.is_tarfile(path)
-    except (ValueError, OverflowError, OSError, *DAMAGED):  # tarfile does not catch all errors of damaged archives
+    except _DAMAGED_ARCHIVE:
         return False
 
 
@@ -221,15 +222,7 @@ def _extract(part: Path, member: str, limit: int) -> None:
             with _member(part, member, limit) as stream, bare.open("wb") as out:
                 shutil.copyfileobj(stream, out)
             os.replace(bare, part)
-        except (
-            tarfile.TarError,
-            zipfile.BadZipFile,
-            ValueError,
-            OverflowError,
-            RuntimeError,
-            OSError,
-            *DAMAGED,
-        ) as error:
+        except (*_DAMAGED_ARCHIVE, tarfile.TarError, zipfile.BadZipFile, RuntimeError) as error:
             # A damaged .zip may lead to a place before its beginning, which is EINVAL.
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise

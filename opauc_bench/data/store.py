@@ -126,7 +126,7 @@ def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
     """
     for form in entry.forms:
         files = local_files(entry, form, sources)
-        if any(file.has_changed for file in files):
+        if any(file.outdated for file in files):
             continue
         hashes = [file.note.get("sha256") for file in files]
         content = "*" if None in hashes else _content_key(hashes)
