@@ -24,8 +24,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import OneToOneFeatureMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import check_random_state, get_tags
@@ -175,8 +176,12 @@ class EstimatorLearner(Learner):
         if self.dense:
             return True
         model = _Description(self.estimator, self.params, self.pipeline).make()
-        steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-        return all(get_tags(step).input_tags.sparse for step in steps if hasattr(step, "__sklearn_tags__"))
+        for _, step in model.steps if isinstance(model, Pipeline) else [("", model)]:
+            if hasattr(step, "__sklearn_tags__") and not get_tags(step).input_tags.sparse:
+                return False
+            if not isinstance(step, OneToOneFeatureMixin | SelectorMixin):
+                break  # its output may be dense, as that of TruncatedSVD
+        return True
 
     def identity(self, name: str, tuned: Collection[str]) -> dict[str, Any]:
         description = _Description(self.estimator, self.params, self.pipeline)
