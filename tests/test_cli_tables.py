@@ -484,6 +484,10 @@ def test_hints_name_options_that_the_command_has(command, desk, model, frame, tm
     done = command("score", model, "t.csv", cwd=tmp_path)
     assert "column 'age': expected a value, got nothing\n  try: --skip-bad-rows prints nan" in done.stderr
     assert "--missing" not in done.stderr
+    done = command("train", "t.csv", "--continue", model, "--out", "m.npz", cwd=tmp_path)
+    assert done.stderr.endswith(
+        "column 'age': expected a value, got nothing\n  try: --skip-bad-rows leaves such rows out\n"
+    )
     frame.assign(clicked=np.where(np.arange(len(frame)) == 4, None, frame["clicked"])).to_csv(tmp_path / "t.csv")
     done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path)
     assert "column 'clicked': expected a value, got nothing\n  try: --skip-bad-rows leaves" in done.stderr

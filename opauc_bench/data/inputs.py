@@ -30,7 +30,7 @@ __all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of"]
 Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
 _SVMLIGHT_ROW = re.compile(r"\S+(\s+\d+:\S+)+\s*(#.*)?$")
-_Hints = Literal["train", "score", "none"]
+_Hints = Literal["train", "continue", "score", "none"]
 # How to skip bad rows, to fill missing values, to take numbers as categories, and to leave a column out.
 _WAYS: dict[_Hints, tuple[str, str, str, str]] = {
     "train": (
@@ -39,6 +39,7 @@ _WAYS: dict[_Hints, tuple[str, str, str, str]] = {
         "--categorical COLUMN takes numbers and text as categories",
         "--drop {}",
     ),
+    "continue": ("--skip-bad-rows leaves such rows out", "", "", ""),
     "score": ("--skip-bad-rows prints nan for such rows", "", "", ""),
     "none": ("", "", "", ""),
 }

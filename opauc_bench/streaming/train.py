@@ -72,6 +72,7 @@ class Training:
             skip_bad_rows=self.skip_bad_rows,
             numeric_labels=not isinstance(self.labels[0], str) if self.labels else None,
             model=str(self.resume) if self.resume is not None and self.schema is None else None,
+            hints="train" if self.resume is None else "continue",
         )
 
 
