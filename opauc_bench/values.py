@@ -54,7 +54,7 @@ def plain_name(text: str) -> str:
 
 def address(text: Any) -> str:
     """Accept the address of a class: ``package.module.Class`` or ``path/to/file.py:Class``."""
-    if not isinstance(text, str) or not _ADDRESS.fullmatch(text):
+    if not isinstance(text, str) or not _ADDRESS.fullmatch(text) or text.endswith(".py"):
         raise ValueError(f"expected package.module.Class or path/to/file.py:Class, got {show(text)}")
     return text
 

@@ -218,6 +218,11 @@ class NeedsMode(Single):
         self.mode = mode
 
 
+class Modifies(Single):
+    def __init__(self, mode=1):
+        self.mode = [mode]
+
+
 class Ends(ChangesTest):
     def fit(self, X, y):
         raise SystemExit(3)
@@ -263,6 +268,8 @@ def test_a_class_that_needs_a_parameter_is_taken_with_it(tmp_path):
     assert check_estimator_entry(f"{tmp_path}/bad.py:NeedsMode", {"mode": "x"}, [], {})
     with pytest.raises(EstimatorError, match="ValueError: mode needed"):
         check_estimator_entry(f"{tmp_path}/bad.py:NeedsMode", {}, [], {})
+    with pytest.raises(EstimatorError, match="the constructor either does not set or modifies parameter mode"):
+        check_estimator_entry(f"{tmp_path}/bad.py:Modifies", {}, [], {})
 
 
 def test_plan_outlives_estimators_that_end_their_process(command, tmp_path):
@@ -503,6 +510,11 @@ def test_own_classes_are_checked_too(own):
         check_estimator_entry(f"{own}:Centroid", {}, [], {})
     with pytest.raises(EstimatorError, match="no file"):
         check_estimator_entry(f"{own.parent / 'none.py'}:Centroids", {}, [], {})
+    (own.parent / "not_installed_helper.py").touch()
+    (own.parent / "imports.py").write_text("import not_installed_helper")
+    with pytest.raises(EstimatorError, match="No module named 'not_installed_helper'") as raised:
+        check_estimator_entry(f"{own.parent / 'imports.py'}:Centroids", {}, [], {})
+    assert raised.value.hint.startswith("put what it imports from its folder into the file")
 
 
 @pytest.fixture(scope="module")

@@ -433,6 +433,10 @@ def check_estimator_entry(
         it refuses, no scores, several threads.
     """
     model = _Description(estimator, params, pipeline).make()
+    try:
+        clone(model)
+    except (RuntimeError, TypeError) as error:  # of a constructor that changes a parameter
+        raise EstimatorError(f"{estimator}: {error}", loc=("estimator",)) from None
     final = _final(model)
     # StackingClassifier makes its default final estimator in fit, and has its methods from then on.
     has_probabilities = hasattr(final, "predict_proba") or getattr(final, "final_estimator", final) is None

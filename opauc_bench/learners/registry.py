@@ -232,7 +232,9 @@ def load_file(path: Path):
         reason = f"{type(error).__name__}: {error}"
         if not isinstance(error, SyntaxError):  # which says the line itself
             reason += f" ({place_of(error, path)})"
-        raise LearnerError(f"{path} cannot be imported: {reason}") from error
+        beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").is_file()
+        hint = "put what it imports from its folder into the file, whose text identifies its results, or into a package"
+        raise LearnerError(f"{path} cannot be imported: {reason}", hint if beside else "") from error
     return module
 
 
