@@ -3,9 +3,11 @@
 import contextlib
 import functools
 import io
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,38 @@ def undrawn():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("opauc_bench.commands.reports.find_spec", lambda name: None)
         yield
+
+
+def wait_until(condition, seconds=100.0):
+    """Return the first true value of ``condition``."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.005)
+    raise AssertionError("it did not happen in time")
+
+
+def parent_of(pid: int) -> int | None:
+    """The parent of a process; None if it has ended."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+    return None if state == "Z" else int(parent)
+
+
+def children(pid: int) -> list[int]:
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent_of(int(path.name)) == pid]
+
+
+def claims(folder: Path) -> list[int]:
+    """The process ids of the workers that are in the middle of a task."""
+    found = []
+    for path in folder.glob("running/*.claim"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(json.loads(path.read_text())["pid"])
+    return found
 
 
 def _text_of(stream: io.TextIOWrapper) -> str:

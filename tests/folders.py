@@ -1,4 +1,4 @@
-"""Results folders as tests read them and edit them."""
+"""Results folders as tests read them and edit them, and the beginning of a file of learners."""
 
 import hashlib
 import json
@@ -7,6 +7,7 @@ from pathlib import Path
 from opauc_bench.results.record import Record, record_of_line
 from opauc_bench.results.store import Store
 
+HEBB = Path(__file__).with_name("reference").joinpath("hebb.py").read_text()  # for files of learners
 REMOVED = "(removed)"  # text, so that names of tests are the same in every process
 
 
@@ -14,7 +15,7 @@ def records_of(folder: Path) -> list[Record]:
     """All records in a folder, by dataset, column, trial and fold; they are not damaged."""
     found = Store(folder).read()
     assert not found.damaged
-    return sorted(found.values(), key=lambda r: (r.dataset, r.column, r.trial, r.fold, r.id))
+    return sorted(found.values(), key=key_of)
 
 
 def record_of(folder: Path, dataset: str = "wine", column: str = "opauc", fold: int = 1, trial: int = 1) -> Record:
@@ -22,6 +23,18 @@ def record_of(folder: Path, dataset: str = "wine", column: str = "opauc", fold: 
     place = (dataset, column, trial - 1, fold - 1)
     (record,) = (r for r in records_of(folder) if (r.dataset, r.column, r.trial, r.fold) == place)
     return record
+
+
+def key_of(record: Record) -> tuple[str, str, int, int, str]:
+    return record.dataset, record.column, record.trial, record.fold, record.id
+
+
+def contents(folder: Path) -> dict[tuple, dict]:
+    """All records by place, without what may differ from run to run."""
+    return {
+        key_of(record): record.model_dump(mode="json", exclude_defaults=True, exclude={"timing", "environment"})
+        for record in records_of(folder)
+    }
 
 
 def edit(folder: Path, record: Record, changes: dict[str, object]) -> None:
@@ -39,18 +52,24 @@ def edit(folder: Path, record: Record, changes: dict[str, object]) -> None:
 
 def forge(folder: Path, record: Record, changes: dict[str, object]) -> None:
     """Change a packed record and its checksum with it; the content need not be that of a record any more."""
+    _replace_line(folder, record, lambda line: forged(line, lambda content: changed(content, changes)))
 
-    def forged(line: bytes) -> bytes:
-        content = json.loads(line)
-        del content["checksum"]
-        return signed(changed(content, changes))
 
-    _replace_line(folder, record, forged)
+def forged(line: bytes, change) -> bytes:
+    """A line whose content was changed and whose checksum was made to fit."""
+    content = json.loads(line)
+    del content["checksum"]
+    change(content)
+    return signed(content)
 
 
 def signed(content: dict) -> bytes:
     """The line of a record with this content, whatever that is; written out here, `record_to_line` is under test."""
-    body = _plain(content)[:-1]
+    return with_checksum(_plain(content)[:-1])
+
+
+def with_checksum(body: bytes) -> bytes:
+    """The text of an object without its closing brace, with the checksum that belongs to it."""
     return b'%s,"checksum":"%s"}' % (body, hashlib.sha256(body).hexdigest()[:16].encode())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import parent_of, wait_until
 from reference.examples import assert_close, examples
 from scipy import sparse
 
@@ -253,20 +254,6 @@ os.rename(os.path.join(home, "pids.new"), os.path.join(home, "pids"))
 """
 
 
-def ended(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def wait_until(condition, seconds=20):
-    stop = time.monotonic() + seconds
-    while not condition() and time.monotonic() < stop:
-        time.sleep(0.02)
-    return condition()
-
-
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at processes through /proc")
 @pytest.mark.parametrize("hangs", [True, False])
 def test_no_process_is_left_behind(stand_in, tmp_path, hangs):
@@ -282,7 +269,7 @@ def test_no_process_is_left_behind(stand_in, tmp_path, hangs):
     else:
         learner.fit_grid(X, Y, {"C": CS[:1]})
     pids = (tmp_path / "pids").read_text().split()
-    assert wait_until(lambda: all(ended(pid) for pid in pids))
+    wait_until(lambda: not any(map(parent_of, pids)), seconds=20)
     [(_, folder, _)] = stand_in.calls()
     assert not os.path.exists(folder)
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from reference.examples import examples
+from reference.hebb import Hebb
 from scipy import sparse
 
 from opauc_bench import kernels
@@ -51,21 +52,6 @@ def test_registered_learners_pass_the_contract(name, parameters, monkeypatch):
 
 
 # ---------------------------------------------------------------------- learners that break it
-
-
-class Hebb(OnePassLearner):
-    """The sum of y x, times eta: a learner that keeps the contract."""
-
-    grid_axes = ("eta",)
-
-    def __init__(self, eta=0.01):
-        self.eta = eta
-
-    def _begin(self, n_features, settings):
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
-
-    def _consume(self, state, X, y):
-        state.W += np.outer(X.T @ y, state.settings["eta"])
 
 
 class SetsMoreThanParameters(Hebb):

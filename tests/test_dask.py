@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from folders import HEBB, contents
 
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.store import Store
@@ -16,48 +17,32 @@ from opauc_bench.results.store import Store
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 pytestmark = pytest.mark.faults
 
-LEARNERS = '''
-"""Learners for a cluster: one that takes its time, one that kills its worker, one that is deaf to the clock."""
-
+# One takes its time, one kills its worker, one takes no notice of the clock.
+LEARNERS = (
+    HEBB
+    + '''
 import ctypes
 import os
 import time
 
-import numpy as np
 
-from opauc_bench.learners import OnePassLearner
-from opauc_bench.learners.base import State
-
-
-class Paused(OnePassLearner):
-    grid_axes = ("eta",)
-
-    def __init__(self, eta=0.1):
-        self.eta = eta
-
-    def _begin(self, n_features, settings):
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
-
-    def _consume(self, state, X, y):
-        if X.shape[1] > 3:
-            self.behave()
-        state.W += np.outer(X.T @ y, state.settings["eta"])
-
-    def behave(self):
+class Paused(OnData):
+    def misbehave(self):
         time.sleep(0.03)
 
 
-class Kills(Paused):
-    def behave(self):
+class Kills(OnData):
+    def misbehave(self):
         os.kill(os.getpid(), 9)
 
 
-class Sleeps(Paused):
+class Sleeps(OnData):
     """Keeps all other threads of Python from running, too."""
 
-    def behave(self):
+    def misbehave(self):
         ctypes.PyDLL(None).sleep(600)
 '''
+)
 
 EXPERIMENT = """
 title: Tasks for a cluster
@@ -146,16 +131,6 @@ def cluster(tmp_path, environment):
     cluster.close()
 
 
-def records(folder: Path) -> dict[str, dict]:
-    """What a folder's records say, packed or loose, by id; timings and versions aside."""
-    found = Store(folder).read()
-    assert found.damaged == []
-    return {
-        id: record.model_dump(mode="json", exclude_defaults=True, exclude={"timing", "environment"})
-        for id, record in found.items()
-    }
-
-
 def wait_for_records(folder: Path, count: int, process: subprocess.Popen) -> None:
     while len(list(folder.glob("running/*.json"))) < count:
         assert process.poll() is None, process.communicate()
@@ -170,8 +145,8 @@ def test_cluster_gives_the_same_records_as_one_machine(bench, cluster, place):
         "run", "wine.yaml", "--scheduler", cluster.address, "--backend", "dask", "--out", "remote", cwd=place
     )
     assert (local.returncode, remote.returncode) == (0, 0), remote.stderr
-    assert records(place / "remote") == records(place / "local_run")
-    assert len(records(place / "remote")) == 18
+    assert contents(place / "remote") == contents(place / "local_run")
+    assert len(contents(place / "remote")) == 18
     remote_scores, local_scores = (
         {path.name: path.read_bytes() for path in (place / folder / "scores").iterdir()}
         for folder in ("remote", "local_run")
@@ -204,7 +179,7 @@ def test_killed_worker_costs_no_record(bench, cluster, place):
     os.killpg(workers[0].pid, signal.SIGKILL)
     _, err = run.communicate(timeout=120)
     assert run.returncode == 0, err
-    found = records(place / "results/wine")
+    found = contents(place / "results/wine")
     assert len(found) == 18
     assert {record["status"] for record in found.values()} == {"ok"}
     assert not list((place / "results").rglob("*.tmp"))
@@ -240,7 +215,7 @@ def test_run_goes_on_when_the_scheduler_comes_back(bench, cluster, place):
     cluster.start_worker()
     _, err = run.communicate(timeout=120)
     assert run.returncode == 0, err
-    assert len(records(place / "results/wine")) == 18
+    assert len(contents(place / "results/wine")) == 18
 
 
 def test_worker_without_the_data_leaves_the_task_to_another(bench, cluster, place):
@@ -254,7 +229,7 @@ def test_worker_without_the_data_leaves_the_task_to_another(bench, cluster, plac
     options = ["--scheduler", cluster.address, "--backend", "dask", "--mirror", place / "mirror"]
     done = bench("run", "both.yaml", *options, cwd=place)
     assert done.returncode == 0, done.stderr
-    assert {record["status"] for record in records(place / "results/both").values()} == {"ok"}
+    assert {record["status"] for record in contents(place / "results/both").values()} == {"ok"}
 
 
 def test_task_that_kills_its_worker_is_recorded_and_the_others_computed(bench, place):
@@ -266,7 +241,7 @@ def test_task_that_kills_its_worker_is_recorded_and_the_others_computed(bench, p
     )
     done = bench("run", "kills.yaml", "--backend", "dask", "--jobs", 2, cwd=place)
     assert done.returncode == 1, done.stderr
-    found = records(place / "results/kills")
+    found = contents(place / "results/kills")
     statuses = {(record["column"], record["status"]) for record in found.values()}
     assert statuses == {("Paused", "ok"), ("uni_log", "ok"), ("Kills", "error")}
     assert len(found) == 9
@@ -281,7 +256,7 @@ def test_task_that_does_not_look_at_the_clock_is_ended_and_the_others_computed(b
     )
     done = bench("run", "sleeps.yaml", "--backend", "dask", "--jobs", 2, cwd=place)
     assert done.returncode == 1, done.stderr
-    found = records(place / "results/sleeps")
+    found = contents(place / "results/sleeps")
     assert {(record["column"], record["status"]) for record in found.values()} == {
         ("uni_log", "ok"),
         ("Sleeps", "timeout"),
@@ -303,7 +278,7 @@ def test_worker_prepares_arrays_again_that_have_changed(bench, cluster, place):
     path.write_bytes(good[:-1] + bytes([good[-1] ^ 64]))
     cluster.start_worker(OPAUC_BENCH_CACHE=str(other))
     assert bench("run", "wine.yaml", *options, "--out", "second", cwd=place).returncode == 0
-    assert records(place / "second") == records(place / "first")
+    assert contents(place / "second") == contents(place / "first")
     assert path.read_bytes() == good
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from folders import changed, records_of, signed
+from folders import HEBB, changed, records_of, signed
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from reference import records
 from reference.released import released_auc, released_split
 from sklearn.metrics import roc_auc_score
 
@@ -20,7 +21,6 @@ from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import make_record, record_to_line
 from opauc_bench.results.store import Store
 from opauc_bench.runner.worker import WorkerConfig, compute, run_task
-from opauc_bench.task import Task
 
 PROTOCOL = {
     "kind": "holdout",
@@ -163,7 +163,7 @@ def digits(tmp_path_factory):
 
 
 def task_of(data, learner="ftrl_auc", grid=GRID, params=None, tuned_by=None, **protocol):
-    return Task(
+    return records.task_of(
         dataset=data.name,
         column="mine",
         learner=learner,
@@ -174,8 +174,6 @@ def task_of(data, learner="ftrl_auc", grid=GRID, params=None, tuned_by=None, **p
         params=params or {},
         grid=grid,
         protocol=Holdout(**{**PROTOCOL, **protocol}),
-        seconds=1.0,
-        memory_bytes=1.0,
         tuned_by=tuned_by,
     )
 
@@ -265,19 +263,14 @@ def test_max_train_takes_the_first_rows_of_the_order(digits, tmp_path):
     assert record.metrics["auc"] == pytest.approx(released_auc(y[test], X[test] @ model.coef_[0]), abs=1e-12)
 
 
-DIVERGES = '''
-import numpy as np
-
-from opauc_bench.learners import OnePassLearner
-from opauc_bench.learners.base import State
-
+DIVERGES = (
+    HEBB
+    + '''
 PASSES = []
 
 
-class Overflows(OnePassLearner):
+class Overflows(Hebb):
     """Overflows where eta is above ``limit``; by itself also where eta is 0.5; counts its passes."""
-
-    grid_axes = ("eta",)
 
     def __init__(self, eta=0.1, limit=0.9):
         self.eta = eta
@@ -287,15 +280,15 @@ class Overflows(OnePassLearner):
         PASSES.append(settings["eta"].tolist())
         if len(PASSES) > 3 and self.limit == 0.77:
             raise KeyboardInterrupt
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
+        return super()._begin(n_features, settings)
 
-    def _consume(self, state, X, y):
+    def behave(self, state, X):
         eta = state.settings["eta"]
-        state.W += np.outer(X.T @ y, eta)
         state.W[:, eta > self.limit] = np.inf
         if len(eta) == 1:
             state.W[:, eta == 0.5] = np.nan
 '''
+)
 
 
 @pytest.fixture

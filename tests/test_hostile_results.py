@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from command_line import undrawn
+from folders import signed, with_checksum
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from reference.records import with_checksum
 
 from opauc_bench.commands.audit import audit
 from opauc_bench.commands.figures import figures_of
@@ -303,7 +303,7 @@ def test_merged_records_agree_in_all_that_a_figure_shows(folders, tmp_path):
     content = json.loads(first)
     content["outcome"]["columns"]["auc"][0] = 0.25
     del content["checksum"]
-    line = with_checksum(json.dumps(content, separators=(",", ":")).encode()[:-1])
+    line = signed(content)
     (tmp_path / "other/records").mkdir(parents=True)
     (tmp_path / "other/records/wine.jsonl").write_bytes(line + b"\n" + others)
     (tmp_path / "other/manifest.json").write_text((session.folder / "manifest.json").read_text())

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from command_line import claims, parent_of, wait_until
+from folders import HEBB
 from scipy import sparse
 from sklearn.base import clone
 
@@ -28,42 +30,29 @@ from opauc_bench.runner.limits import last_resort, overrun_in
 from opauc_bench.runner.worker import WorkerConfig, run_task
 from opauc_bench.task import Task
 
-LEARNERS = '''
-"""Learners that take no notice of the clock on real data."""
-
+# They take no notice of the clock on real data.
+LEARNERS = (
+    HEBB
+    + '''
 import ctypes
 import time
 
-import numpy as np
-
 from opauc_bench.kernels import njit
-from opauc_bench.learners import OnePassLearner
-from opauc_bench.learners.base import State
 
 
-class Paused(OnePassLearner):
-    grid_axes = ("eta",)
-
-    def __init__(self, eta=0.1):
-        self.eta = eta
-
+class Paused(OnData):
     def _begin(self, n_features, settings):
         spin(1), fill(1)  # compiled when the learner is loaded, not on the clock
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
+        return super()._begin(n_features, settings)
 
-    def _consume(self, state, X, y):
-        if X.shape[1] > 3:
-            self.behave()
-        state.W += np.outer(X.T @ y, state.settings["eta"])
-
-    def behave(self):
+    def misbehave(self):
         time.sleep(0.05)
 
 
 class Sleeps(Paused):
     """Sleeps, and keeps all other threads of Python from running, as some routines of LAPACK do."""
 
-    def behave(self):
+    def misbehave(self):
         ctypes.PyDLL(None).sleep(600)
 
 
@@ -76,12 +65,12 @@ def spin(turns):
 
 
 class Spins(Paused):
-    def behave(self):
+    def misbehave(self):
         spin(10**12)
 
 
 class Allocates(Paused):
-    def behave(self):
+    def misbehave(self):
         self.hoard = fill(2**27)
 
 
@@ -92,6 +81,7 @@ def fill(size):
         x[i] = i
     return x
 '''
+)
 
 SILENT = '''
 """Learners that misbehave on any rows, those that load them as well."""
@@ -172,7 +162,7 @@ def test_task_that_does_not_look_at_the_clock_is_ended(deaf, place, column):
     assert [record.status for record in ended] == ["timeout", "timeout"]
     for record in ended:
         assert record.message.startswith("time limit of 3 s reached in mine.py:")
-        assert record.message.endswith(" in behave; its process had to be ended")
+        assert record.message.endswith(" in misbehave; its process had to be ended")
         assert record.timing.wall_seconds == 6.0
         assert read_manifest(place / "results/deaf").environments[record.environment]["numba"]
 
@@ -238,16 +228,11 @@ def test_errors_with_a_broken_or_very_long_text_are_recorded(silent, learner, me
 def test_kernel_ends_when_its_run_ends(bench, place):
     (place / "spins.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Spins"'))
     process = bench.start("run", "spins.yaml", "--offline", "--jobs", 1, "--out", "spun", cwd=place)
-    while not (pids := [json.loads(path.read_text())["pid"] for path in (place / "spun").glob("running/*.claim")]):
-        assert process.poll() is None
-        time.sleep(0.05)
+    pids = wait_until(lambda: claims(place / "spun"))
     time.sleep(0.5)
     process.kill()
     process.communicate()
-    end = time.monotonic() + 60
-    while any(Path(f"/proc/{pid}/stat").exists() for pid in pids):
-        assert time.monotonic() < end, "the worker goes on without anybody"
-        time.sleep(0.05)
+    wait_until(lambda: not any(map(parent_of, pids)))
 
 
 @pytest.mark.parametrize("n_bytes", [1e18, 1e300, float("inf")])

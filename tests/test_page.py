@@ -15,7 +15,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from folders import forge, records_of, snapshot
+from folders import HEBB, forge, records_of, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,28 +64,15 @@ report: {published: aij2016_table2}
 """
 
 # On wine every setting overflows, on the others the large ones do.
-FLAT = """
-import numpy as np
+FLAT = (
+    HEBB
+    + """
 
-from opauc_bench.learners import OnePassLearner
-from opauc_bench.learners.base import State
-
-
-class Flat(OnePassLearner):
-    grid_axes = ("eta",)
-
-    def __init__(self, eta=0.1):
-        self.eta = eta
-
-    def _begin(self, n_features, settings):
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
-
-    def _consume(self, state, X, y):
-        state.W += np.outer(X.T @ y, state.settings["eta"])
-        if X.shape[1] == 13:
-            state.W[:] = np.inf
-        state.W[:, state.settings["eta"] > 10] = np.inf
+class Flat(Hebb):
+    def behave(self, state, X):
+        state.W[:, (state.settings["eta"] > 10) | (X.shape[1] == 13)] = np.inf
 """
+)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reference.examples import examples
+from reference.hebb import Hebb
 from scipy import sparse
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV
@@ -30,7 +31,6 @@ from opauc_bench.learners import (
     refused_parameters,
     zero_axes,
 )
-from opauc_bench.learners.base import State
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.learners.parameters import Boolean, Constraint, Integer, OptionalPath, Options, Real, Seed
 from opauc_bench.plan import make_columns
@@ -222,28 +222,18 @@ def test_grid_of_a_config_takes_0_where_the_constraint_does(tmp_path):
         columns_of(tmp_path / "x.yaml", "ftrl_auc", grid="gamma: [0, 0.1], l1: [0.1]")
 
 
-class Hebb(OnePassLearner):
-    """A learner of a user, without constraints."""
-
-    grid_axes = ("eta",)
-
+class Unconstrained(Hebb):
     def __init__(self, eta=0.01, scale="large", power=2):
-        self.eta = eta
+        super().__init__(eta)
         self.scale = scale
         self.power = power
 
-    def _begin(self, n_features, settings):
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
-
-    def _consume(self, state, X, y):
-        state.W += np.outer(X.T @ y, state.settings["eta"])
-
 
 def test_learners_without_constraints_have_finite_grid_axes_and_any_other_parameters():
-    assert Hebb(eta=-1, scale=None, power="two").fit(X, Y).coef_.shape == (1, 3)
+    assert Unconstrained(eta=-1, scale=None, power="two").fit(X, Y).coef_.shape == (1, 3)
     for value in ("0.1", True, NAN):
-        with pytest.raises(ValueError, match="Hebb: eta has to be a finite number, got "):
-            Hebb(eta=value).fit(X, Y)
+        with pytest.raises(ValueError, match="Unconstrained: eta has to be a finite number, got "):
+            Unconstrained(eta=value).fit(X, Y)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])

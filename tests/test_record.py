@@ -4,9 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+from folders import forged, with_checksum
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.records import OUTCOMES, content_of, forged, record_of, task_of, with_checksum
+from reference.records import OUTCOMES, content_of, record_of, task_of
 
 from opauc_bench import protocols
 from opauc_bench.results.record import STATUSES, make_record, record_of_line, record_to_line

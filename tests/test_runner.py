@@ -1,6 +1,5 @@
 """The runner with real worker processes: kills and interruptions, failing tasks, and which tasks a run computes."""
 
-import contextlib
 import csv
 import dataclasses
 import fcntl
@@ -19,7 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Command
+from command_line import Command, children, claims, parent_of, wait_until
+from folders import HEBB, contents, key_of
+from reference import records
 from sklearn.metrics import roc_auc_score
 
 from opauc_bench.commands.local_data import LocalData
@@ -43,41 +44,19 @@ from opauc_bench.runner.limits import Deadline, TimeLimitReached
 from opauc_bench.runner.worker import WorkerConfig, compute, load_learner, run_task
 from opauc_bench.task import Task, task_id
 
-LEARNERS = '''
-"""Learners that behave badly on real data; on the few columns of made-up data that load them, only some do."""
-
+# They behave badly on real data; on the few columns of made-up data that load them, only some do.
+LEARNERS = (
+    HEBB
+    + '''
 import os
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 
-from opauc_bench.learners import OnePassLearner
-from opauc_bench.learners.base import State
-
-
-class Hebb(OnePassLearner):
-    grid_axes = ("eta",)
-
-    def __init__(self, eta=0.1):
-        self.eta = eta
-
-    def _begin(self, n_features, settings):
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
-
-    def _consume(self, state, X, y):
-        self.behave(state, X)
-        state.W += np.outer(X.T @ y, state.settings["eta"])
-
-    def behave(self, state, X):
-        pass
-
-
-class Paused(Hebb):
-    def behave(self, state, X):
-        if X.shape[1] > 3:
-            time.sleep(0.03)
+class Paused(OnData):
+    def misbehave(self):
+        time.sleep(0.03)
 
 
 class Raises(Hebb):
@@ -95,22 +74,19 @@ class Kills(Hebb):
         os.kill(os.getpid(), 9)
 
 
-class Greedy(Hebb):
-    def behave(self, state, X):
-        if X.shape[1] > 3:
-            self.hoard = np.ones(2**27)
+class Greedy(OnData):
+    def misbehave(self):
+        self.hoard = np.ones(2**27)
 
 
-class Slow(Hebb):
-    def behave(self, state, X):
-        if X.shape[1] > 3:
-            time.sleep(1.1)
+class Slow(OnData):
+    def misbehave(self):
+        time.sleep(1.1)
 
 
-class Sleeps(Hebb):
-    def behave(self, state, X):
-        if X.shape[1] > 3:
-            time.sleep(600)
+class Sleeps(OnData):
+    def misbehave(self):
+        time.sleep(600)
 
 
 class Particular(Hebb):
@@ -164,6 +140,7 @@ class StopsAtTheThird(Hebb):
             raise RuntimeError("the third pass")
         return super()._begin(n_features, settings)
 '''
+)
 
 PAUSED = """
 title: Tasks of half a second
@@ -230,20 +207,6 @@ def tables(folder):
     return {name: (folder / name).read_bytes() for name in TABLES}
 
 
-def key_of(record):
-    return record.dataset, record.column, record.trial, record.fold, record.id
-
-
-def records(folder):
-    """Return the records of a folder, packed or loose, sorted by place, without what may differ from run to run."""
-    found = Store(folder).read()
-    assert found.damaged == []
-    return {
-        key_of(record): record.model_dump(mode="json", exclude_defaults=True, exclude={"timing", "environment"})
-        for record in sorted(found.values(), key=key_of)
-    }
-
-
 def written(folder):
     """Return the line of each record with its times: a record that was computed again has another one."""
     paths = [*folder.glob("records/*.jsonl"), *folder.glob("running/*.json")]
@@ -280,42 +243,9 @@ def snapshot(folder):
     }
 
 
-def wait_until(condition, seconds=100.0):
-    """Return the first true value of ``condition``."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.005)
-    raise AssertionError("it did not happen in time")
-
-
-def claims(folder):
-    """Return the process ids of the workers that are in the middle of a task."""
-    found = []
-    for path in folder.glob("running/*.claim"):
-        with contextlib.suppress(FileNotFoundError):
-            found.append(json.loads(path.read_text())["pid"])
-    return found
-
-
 def wait_until_busy(process, folder, n_slow):
     """Wait until so many slow tasks are done and a worker of this very run is in the middle of another one."""
     wait_until(lambda: len(slow_ones(folder)) >= n_slow and set(claims(folder)) & set(children(process.pid)))
-
-
-def stat_of(pid):
-    """Return state and parent of a process, or None if there is none."""
-    try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
-    except OSError:
-        return None
-    return None if state == "Z" else (state, int(parent))
-
-
-def children(pid):
-    processes = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    return [process for process in processes if (stat := stat_of(process)) and stat[1] == pid]
 
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="/proc is needed to find processes")
@@ -328,7 +258,7 @@ def undisturbed(environment, place):
         "run", "paused.yaml", "--offline", "--jobs", 2, "--out", "undisturbed", cwd=place
     )
     assert done.returncode == 0, done.stderr
-    assert len(records(place / "undisturbed")) == 24
+    assert len(contents(place / "undisturbed")) == 24
     assert leftovers(place / "undisturbed") == []
     return place / "undisturbed"
 
@@ -339,7 +269,7 @@ def undisturbed(environment, place):
 def test_records_do_not_depend_on_the_number_of_workers(command, place, undisturbed):
     assert command("run", "paused.yaml", "--offline", "--jobs", 1, "--out", "one", cwd=place).returncode == 0
     assert tables(place / "one") == tables(undisturbed)
-    assert records(place / "one") == records(undisturbed)
+    assert contents(place / "one") == contents(undisturbed)
 
 
 @pytest.mark.faults
@@ -348,13 +278,13 @@ def test_killed_worker_costs_no_record(bench, place, undisturbed):
     folder = place / "worker"
     process = bench.start("run", "paused.yaml", "--offline", "--jobs", 2, "--out", folder, cwd=place)
     (worker, *_) = wait_until(lambda: slow_ones(folder) and claims(folder))
-    assert stat_of(worker)[1] == process.pid
+    assert parent_of(worker) == process.pid
     os.kill(worker, signal.SIGKILL)
     _, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
     assert "Traceback" not in err
     assert tables(folder) == tables(undisturbed)
-    assert records(folder) == records(undisturbed)
+    assert contents(folder) == contents(undisturbed)
     assert leftovers(folder) == []
 
 
@@ -372,7 +302,7 @@ def test_run_killed_repeatedly_and_started_again_gives_the_same_tables_and_recor
         process.communicate()
         assert target <= len(slow_ones(folder)) < 12
     assert len(orphans) >= 6
-    wait_until(lambda: not any(stat_of(orphan) for orphan in orphans))
+    wait_until(lambda: not any(parent_of(orphan) for orphan in orphans))
     before = written(folder)
     assert len(loose(folder)) == len(before), "nothing is packed before a run ends"
     done = command("run", "paused.yaml", "--offline", "--jobs", 2, "--out", folder, cwd=place)
@@ -383,7 +313,7 @@ def test_run_killed_repeatedly_and_started_again_gives_the_same_tables_and_recor
     assert len(after) == 24
     assert changed(before, after) == after.keys() - before.keys()
     assert tables(folder) == tables(undisturbed)
-    assert records(folder) == records(undisturbed)
+    assert contents(folder) == contents(undisturbed)
     assert leftovers(folder) == []
 
 
@@ -410,7 +340,7 @@ def test_ctrl_c_saves_finished_records_and_prints_the_command_to_continue(bench,
     assert len(after) == 24
     assert changed(before, after) == after.keys() - before.keys()
     assert tables(folder) == tables(undisturbed)
-    assert records(folder) == records(undisturbed)
+    assert contents(folder) == contents(undisturbed)
     assert leftovers(folder) == []
 
 
@@ -445,7 +375,7 @@ def test_workers_end_with_their_run_in_the_middle_of_tasks(bench, desk, how):
         time.sleep(0.001)
         process.send_signal(how)
     _, err = process.communicate(timeout=100)
-    wait_until(lambda: not any(stat_of(worker) for worker in workers))
+    wait_until(lambda: not any(parent_of(worker) for worker in workers))
     assert len(workers) >= 2
     assert "Traceback" not in err
     assert process.returncode == (130 if how == signal.SIGTERM else -9)
@@ -489,7 +419,7 @@ def failing(invoke, place):
     done = invoke("run", "failing.yaml", "--offline", "--jobs", 2, cwd=place)
     assert done.returncode == 1, done.stderr
     found = {}
-    for record in records(place / "results" / "failing").values():
+    for record in contents(place / "results" / "failing").values():
         found.setdefault(record["column"], []).append(record)
     return done, found
 
@@ -517,9 +447,9 @@ def test_failure_of_a_learner_is_recorded(failing, column, status, message):
 def test_task_that_kills_its_worker_is_recorded_and_the_others_computed(bench, place):
     done = bench("run", "killing.yaml", "--offline", "--jobs", 2, cwd=place)
     assert done.returncode == 1, done.stderr
-    found = [(r["column"], r["status"]) for r in records(place / "results" / "killing").values()]
+    found = [(r["column"], r["status"]) for r in contents(place / "results" / "killing").values()]
     assert found == [("Kills", "error")] * 2 + [("uni_squ", "ok")] * 2
-    messages = [r.get("message", "") for r in records(place / "results" / "killing").values()]
+    messages = [r.get("message", "") for r in contents(place / "results" / "killing").values()]
     assert [message.partition(", the")[0] for message in messages] == [
         *["the worker process died twice on this task"] * 2,
         *[""] * 2,
@@ -532,7 +462,7 @@ def test_learners_beside_failing_ones_have_their_numbers(failing, place, command
     assert [record["status"] for record in found["uni_squ"]] == ["ok", "ok"]
     assert len(found) == 7
     command("run", "failing.yaml", "--offline", "--learner", "uni_squ", "--out", "calm", cwd=place)
-    assert list(records(place / "calm").values()) == found["uni_squ"]
+    assert list(contents(place / "calm").values()) == found["uni_squ"]
 
 
 def test_failures_are_counted_and_not_computed_again_without_being_asked(failing, place, command):
@@ -586,7 +516,7 @@ def test_retry_failed_computes_failed_tasks_and_no_other(desk, command):
     assert changed(before, after) == {key for key in before if key[1] == "Fragile"}
     assert after.keys() == before.keys()
     assert leftovers(folder) == []
-    statuses = {column: record["status"] for (_, column, *_), record in records(folder).items()}
+    statuses = {column: record["status"] for (_, column, *_), record in contents(folder).items()}
     assert statuses == {"uni_log": "ok", "Fragile": "ok", "Raises": "error"}
 
 
@@ -750,30 +680,30 @@ def test_a_published_table_without_a_common_cell_is_refused_before_computing(des
 
 def test_only_the_task_of_a_deleted_line_is_computed_again(quick, command):
     desk, folder = quick
-    before, known, shown = written(folder), records(folder), tables(folder)
+    before, known, shown = written(folder), contents(folder), tables(folder)
     remove_lines(folder, 2)
     done = command("run", "quick.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert "1 of 4 tasks to compute" in done.stderr
     assert changed(before, written(folder)) == {list(before)[2]}
-    assert records(folder) == known
+    assert contents(folder) == known
     assert tables(folder) == shown
 
 
 def test_all_tasks_of_a_deleted_file_are_computed_again(quick, command):
     desk, folder = quick
-    known, shown = records(folder), tables(folder)
+    known, shown = contents(folder), tables(folder)
     shutil.rmtree(folder / "records")
     assert "4 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", cwd=desk).stderr
-    assert records(folder) == known
+    assert contents(folder) == known
     assert tables(folder) == shown
 
 
 def test_fresh_computes_everything_again(quick, command):
     desk, folder = quick
-    before, known = written(folder), records(folder)
+    before, known = written(folder), contents(folder)
     assert "4 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", "--fresh", cwd=desk).stderr
     assert changed(before, written(folder)) == set(before)
-    assert records(folder) == known
+    assert contents(folder) == known
     assert leftovers(folder) == []
 
 
@@ -902,7 +832,7 @@ def test_more_trials_add_to_the_records(quick, command):
 
 def test_damaged_line_is_named_and_only_its_task_is_computed_again(quick, command):
     desk, folder = quick
-    before, known, shown = written(folder), records(folder), tables(folder)
+    before, known, shown = written(folder), contents(folder), tables(folder)
     lines = list(before.values())
     edit_lines(folder, {1: lines[1].replace(b'"trial":0', b'"trial":1') + b"\n"})
     status = command("status", "quick.yaml", cwd=desk)
@@ -912,7 +842,7 @@ def test_damaged_line_is_named_and_only_its_task_is_computed_again(quick, comman
     assert "damaged, to be computed again: results/quick/records/wine.jsonl, line 2: its checksum is" in done.stderr
     assert "1 of 4 tasks to compute" in done.stderr
     assert changed(before, written(folder)) == {list(before)[1]}
-    assert records(folder) == known
+    assert contents(folder) == known
     assert tables(folder) == shown
 
 
@@ -926,7 +856,7 @@ DAMAGES = {
 
 def test_report_lists_all_damaged_records_at_once(quick, command):
     desk, folder = quick
-    known = records(folder)
+    known = contents(folder)
     lines = list(written(folder).values())
     edit_lines(folder, {number: damage(lines[number]) for number, damage in enumerate(DAMAGES.values())})
     before = snapshot(folder)
@@ -939,13 +869,13 @@ def test_report_lists_all_damaged_records_at_once(quick, command):
     assert snapshot(folder) == before
     done = command("run", "quick.yaml", "--offline", cwd=desk)
     assert "4 of 4 tasks to compute" in done.stderr
-    assert records(folder) == known
+    assert contents(folder) == known
     assert command("report", "quick.yaml", cwd=desk).returncode == 0
 
 
 def test_damaged_loose_record_is_computed_again(quick, command):
     desk, folder = quick
-    before, known = written(folder), records(folder)
+    before, known = written(folder), contents(folder)
     key = list(before)[3]
     remove_lines(folder, 3)
     (folder / "running").mkdir()
@@ -955,7 +885,7 @@ def test_damaged_loose_record_is_computed_again(quick, command):
     assert f"damaged, to be computed again: results/quick/running/{key[-1]}.json" in done.stderr
     assert "1 of 4 tasks to compute" in done.stderr
     assert changed(before, written(folder)) == {key}
-    assert records(folder) == known
+    assert contents(folder) == known
     assert leftovers(folder) == []
 
 
@@ -1045,9 +975,9 @@ def test_reused_records_are_referred_to_and_not_copied(borrower, command, idle):
     assert "2 tasks done, 0 to do" in plan.stdout
     idle()
     assert command("run", "other.yaml", "--offline", cwd=desk).returncode == 0
-    theirs = [record for record in records(lender).values() if record["column"] == "uni_log"]
+    theirs = [record for record in contents(lender).values() if record["column"] == "uni_log"]
     assert read_manifest(folder).reused == {"quick": tuple(sorted(record["id"] for record in theirs))}
-    assert records(folder) == {}
+    assert contents(folder) == {}
     assert not (folder / "records").exists()
     rows = folds(folder)
     assert [row["learner"] for row in rows] == ["mine", "mine"]
@@ -1085,7 +1015,7 @@ def test_missing_folder_of_reused_records_is_an_error_that_names_the_command(bor
     done = command("run", "other.yaml", "--offline", cwd=desk)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 tasks to compute" in done.stderr
-    assert [record["column"] for record in records(folder).values()] == ["mine", "mine"]
+    assert [record["column"] for record in contents(folder).values()] == ["mine", "mine"]
     assert read_manifest(folder).reused == {}
     assert tables(folder) == shown
     assert command("report", "other.yaml", cwd=desk).returncode == 0
@@ -1093,13 +1023,13 @@ def test_missing_folder_of_reused_records_is_an_error_that_names_the_command(bor
 
 def test_single_missing_reused_record_is_computed_here_and_the_others_stay_references(borrowed, command):
     desk, folder, lender = borrowed
-    shown, first = tables(folder), next(iter(records(lender)))
+    shown, first = tables(folder), next(iter(contents(lender)))
     remove_lines(lender, 0)
     refused = command("report", "other.yaml", cwd=desk)
     assert refused.returncode == 1
     assert "refers to 1 record of results/quick/, which does not have them" in " ".join(refused.stderr.split())
     assert "1 of 2 tasks to compute" in command("run", "other.yaml", "--offline", cwd=desk).stderr
-    assert [key[-1] for key in records(folder)] == [first[-1]]
+    assert [key[-1] for key in contents(folder)] == [first[-1]]
     assert [len(ids) for ids in read_manifest(folder).reused.values()] == [1]
     assert tables(folder) == shown
 
@@ -1133,7 +1063,7 @@ def test_fresh_computes_reused_records_here(borrowed, command):
     lent, shown = snapshot(lender), tables(folder)
     done = command("run", "other.yaml", "--offline", "--fresh", cwd=desk)
     assert "2 of 2 tasks to compute" in done.stderr
-    assert len(records(folder)) == 2
+    assert len(contents(folder)) == 2
     assert read_manifest(folder).reused == {}
     assert tables(folder) == shown
     assert snapshot(lender) == lent
@@ -1165,7 +1095,7 @@ def test_run_into_the_folder_of_another_experiment_keeps_its_records_and_prints_
     assert "note:" not in first.stderr + again.stderr
     assert "note: shared/ has the results of first.yaml: its records stay, but the manifest" in second.stderr
     assert second.returncode == 0
-    assert [column for _, column, *_ in records(desk / "shared")] == ["uni_log"] * 2 + ["uni_squ"] * 2
+    assert [column for _, column, *_ in contents(desk / "shared")] == ["uni_log"] * 2 + ["uni_squ"] * 2
 
 
 def test_run_of_another_experiment_with_the_same_tasks_writes_nothing(desk, command, idle):
@@ -1228,7 +1158,7 @@ def test_learner_with_all_axes_fixed_has_one_setting(desk, command):
         QUICK.replace("[uni_log, uni_squ]", "[uni_log, {learner: opauc, params: {eta: 0.25, lambda: 0.5}}]")
     )
     assert command("run", "fixed.yaml", "--offline", "--jobs", 2, cwd=desk).returncode == 0
-    fixed = [record for record in records(desk / "results" / "fixed").values() if record["column"] == "opauc"]
+    fixed = [record for record in contents(desk / "results" / "fixed").values() if record["column"] == "opauc"]
     assert [record["outcome"]["selected"] for record in fixed] == [{"eta": 0.25, "lam": 0.5}] * 2
     assert [record["outcome"]["selection"]["n_settings"] for record in fixed] == [1, 1]
 
@@ -1262,8 +1192,7 @@ def wine(environment):
 
 
 def task_of(wine, learner, grid, **params):
-    return Task(
-        dataset="wine",
+    return records.task_of(
         column="mine",
         learner=learner,
         trial=1,
@@ -1273,8 +1202,6 @@ def task_of(wine, learner, grid, **params):
         params=params,
         grid=grid,
         protocol=CrossValidation(folds=3, inner_folds=3, seed=5),
-        seconds=1.0,
-        memory_bytes=1.0,
     )
 
 

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from folders import REMOVED, edit, forge, record_of, records_of, remove_records, signed, snapshot
+from folders import HEBB, REMOVED, edit, forge, record_of, records_of, remove_records, signed, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,27 +39,16 @@ datasets:
 """
 
 # On wine it overflows with every setting, so its records there say that it diverged.
-FLAT = """
-import numpy as np
+FLAT = (
+    HEBB
+    + """
 
-from opauc_bench.learners import OnePassLearner
-from opauc_bench.learners.base import State
-
-
-class Flat(OnePassLearner):
-    grid_axes = ("eta",)
-
-    def __init__(self, eta=0.1):
-        self.eta = eta
-
-    def _begin(self, n_features, settings):
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
-
-    def _consume(self, state, X, y):
-        state.W += np.outer(X.T @ y, state.settings["eta"])
+class Flat(Hebb):
+    def behave(self, state, X):
         if X.shape[1] == 13:
             state.W[:] = np.inf
 """
+)
 
 
 @pytest.fixture(scope="module")

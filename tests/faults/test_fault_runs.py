@@ -24,38 +24,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Bench, Command
+from command_line import Bench, Command, children, claims
+from folders import HEBB
 
 from opauc_bench.results.record import Record, record_of_line, record_to_line
 from opauc_bench.results.store import Store
 
 pytestmark = pytest.mark.faults
 
-LEARNER = '''
+# It is slow enough to be killed in the middle of a task.
+LEARNER = (
+    HEBB
+    + """
 import time
 
-import numpy as np
 
-from opauc_bench.learners import OnePassLearner
-from opauc_bench.learners.base import State
-
-
-class Paused(OnePassLearner):
-    """A learner slow enough to be killed in the middle of a task."""
-
-    grid_axes = ("eta",)
-
-    def __init__(self, eta=0.1):
-        self.eta = eta
-
-    def _begin(self, n_features, settings):
-        return State(settings=settings, W=np.zeros((n_features, len(settings["eta"]))))
-
-    def _consume(self, state, X, y):
-        if X.shape[1] > 3:
-            time.sleep(0.02)
-        state.W += np.outer(X.T @ y, state.settings["eta"])
-'''
+class Paused(OnData):
+    def misbehave(self):
+        time.sleep(0.02)
+"""
+)
 
 CATALOGUE = """
 datasets:
@@ -190,29 +178,11 @@ def factor(request) -> int:
 # ---------------------------------------------------------------------- kills
 
 
-def children(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += [int(child) for child in task.read_text().split()]
-    return found
-
-
 def wait_for(process: subprocess.Popen, condition: Callable[[], bool]) -> None:
     """Wait for a state of files, or for the end of the process, or for a minute."""
     end = time.monotonic() + 60
     while process.poll() is None and not condition() and time.monotonic() < end:
         time.sleep(0.001)
-
-
-def has_claim(process: subprocess.Popen, folder: Path) -> bool:
-    """Whether a worker of this run is computing a task."""
-    workers = children(process.pid)
-    for path in folder.glob("running/*.claim"):
-        with contextlib.suppress(OSError, ValueError):
-            if json.loads(path.read_text())["pid"] in workers:
-                return True
-    return False
 
 
 def test_run_killed_at_random_moments_and_started_again_gives_the_same_table(experiment, factor):
@@ -222,7 +192,7 @@ def test_run_killed_at_random_moments_and_started_again_gives_the_same_table(exp
         before = finished(folder)
         process = experiment.start(folder, "--retry-failed")
         if experiment.random.random() < 0.75:  # the others are killed while they start
-            wait_for(process, lambda process=process: has_claim(process, folder))
+            wait_for(process, lambda process=process: set(claims(folder)) & set(children(process.pid)))
         while process.poll() is None and n_kills < 8 * factor:
             time.sleep(experiment.random.uniform(0.05, 1.2))
             runner, *workers = process.pid, *children(process.pid)

@@ -1,8 +1,5 @@
 """Tasks and records for tests of storage: of every kind, without data and learners."""
 
-import hashlib
-import json
-
 from pydantic import TypeAdapter
 
 from opauc_bench.protocols import AnyProtocol
@@ -63,9 +60,10 @@ def task_of(kind="cv", **changes) -> Task:
         "memory_bytes": 1.0,
     } | changes
     content.setdefault("row", content["dataset"])
-    identity = {key: content[key] for key in ("dataset", "learner", "trial", "fold", "fingerprint", "protocol")}
+    identity = ("dataset", "learner", "trial", "fold", "fingerprint", "protocol")
+    content.setdefault("identity", {key: content[key] for key in identity})
     content["protocol"] = TypeAdapter(AnyProtocol).validate_python(content["protocol"])
-    return Task(identity=identity, **content)
+    return Task(**content)
 
 
 def content_of(kind="cv", **changes) -> dict:
@@ -88,16 +86,3 @@ def plain(folder) -> list[dict]:
     """All records of a folder as plain JSON, packed and loose, in the order of dataset, column, trial and fold."""
     found = [record.model_dump(mode="json", exclude_defaults=True) for record in Store(folder).read().values()]
     return sorted(found, key=lambda record: [record[key] for key in ("dataset", "column", "trial", "fold")])
-
-
-def forged(line: bytes, change) -> bytes:
-    """A line whose content was changed and whose checksum was made to fit."""
-    content = json.loads(line)
-    del content["checksum"]
-    change(content)
-    return with_checksum(json.dumps(content, separators=(",", ":")).encode()[:-1])
-
-
-def with_checksum(body: bytes) -> bytes:
-    """The text of an object without its closing brace, with the checksum that belongs to it."""
-    return body + b',"checksum":"' + hashlib.sha256(body).hexdigest()[:16].encode() + b'"}'
