@@ -16,6 +16,7 @@ __all__ = [
     "Scalar",
     "address",
     "by_axis",
+    "distinct",
     "duration",
     "grid_values",
     "is_name",
@@ -216,6 +217,12 @@ def unknown_names(keys: Collection[str], allowed: Collection[str], what: str) ->
         for key in keys
         if spell_axis(key) not in allowed
     ]
+
+
+def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Accept values that are different."""
+    raise_problems(repeated(values))
+    return values
 
 
 def repeated(values: Collection[str | float], advice: str = "") -> list[Problem]:

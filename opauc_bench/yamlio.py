@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from .errors import ConfigError
 from .sentences import Loc, Problem, problems_of, show
 
-__all__ = ["check_model", "read_model", "read_yaml"]
+__all__ = ["check_model", "read_yaml"]
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 100
@@ -91,7 +91,16 @@ class Document:
         return _config_error(self.path, findings, hint)
 
     def validate(self, model: type[Model], *, context: Any = None) -> Model:
-        """Return ``data`` as an instance of a pydantic model; see `read_model`."""
+        """Return ``data`` as an instance of a pydantic model.
+
+        Validation is as strict as for JSON: text is not a number, 1.0 is not a whole number, lists become tuples.
+        ``context`` is the ``info.context`` of validators.
+
+        Raises
+        ------
+        ConfigError
+            All mistakes, each as ``file:line:column: key.path: message``, in the order of the file.
+        """
         try:
             return _validate(self.data, model, context)
         except ValidationError as error:
@@ -126,22 +135,8 @@ def read_yaml(path: str | Path) -> Document:
     raise _config_error(path, findings)
 
 
-def read_model(path: str | Path, model: type[Model], *, context: Any = None) -> Model:
-    """Read a YAML file into a pydantic model.
-
-    Validation is as strict as for JSON: text is not a number, 1.0 is not a whole number, lists become tuples.
-    ``context`` is the ``info.context`` of validators.
-
-    Raises
-    ------
-    ConfigError
-        All mistakes, each as ``file:line:column: key.path: message``, in the order of the file.
-    """
-    return read_yaml(path).validate(model, context=context)
-
-
 def check_model(data: Any, model: type[Model], *, source: str | Path, context: Any = None) -> Model:
-    """Turn plain data (dicts, lists and scalars) into a pydantic model, as strictly as `read_model`.
+    """Turn plain data (dicts, lists and scalars) into a pydantic model, as strictly as `Document.validate`.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from opauc_bench.errors import ConfigError
 from opauc_bench.sentences import Problem, Problems, show, suggest
-from opauc_bench.yamlio import read_model, read_yaml
+from opauc_bench.yamlio import read_yaml
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,10 @@ def write(tmp_path_factory):
         return path
 
     return write
+
+
+def read_model(path, model):
+    return read_yaml(path).validate(model)
 
 
 def complaints(call, path, *arguments) -> list[str]:

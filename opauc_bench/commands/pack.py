@@ -46,7 +46,7 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
             unused = {record.id for record in of_others if _place(record) not in open_tasks}
             manifest = _without(recorded, unused.union(record.id for record in removed))
             for id in unused:
-                del recorded.records.by_id[id], recorded.records.reused[id]
+                del recorded.records[id], recorded.records.reused[id]
         copied = [recorded.records[id] for id in recorded.records.reused] if self_contained else []
         loose = recorded.records.loose.difference(record.id for record in removed)
         if not (copied or loose or removed) and manifest == recorded.manifest:
@@ -62,7 +62,7 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         # Records first: a kill in between leaves definitions that nothing uses, and not records without one.
         store.remove(removed)
         for record in removed:
-            del recorded.records.by_id[record.id]
+            del recorded.records[record.id]
         if manifest != recorded.manifest:
             write_manifest(session.folder, manifest)
         recorded = Recorded(session, manifest, recorded.records)

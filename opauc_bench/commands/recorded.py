@@ -58,7 +58,7 @@ class Recorded:
         for task in self.tasks:
             record = self.records.of(task)
             if record is not None and (problem := record.mismatch(task)):
-                del self.records.by_id[record.id]
+                del self.records[record.id]
                 self.records.damaged.append(Damage(f"{self.session.folder}, {task.label}", problem))
 
     @cached_property

@@ -174,8 +174,8 @@ def _compute_and_write(
     if records.damaged:
         store.remove_damaged()
     for task in todo:
-        records.by_id.pop(task.id, None)
-    records.by_id |= plan.reusable.by_id
+        records.pop(task.id, None)
+    records |= plan.reusable
     records.reused |= plan.reusable.reused
     if executor is not None:
         _compute(before, local, todo, executor, engine.n_jobs, estimate, quiet)

@@ -148,7 +148,7 @@ class EstimatorEntry(ColumnEntry):
     learner: ClassVar[str] = ":estimator"
     axes_from: ClassVar[None] = None
 
-    estimator: str = Field(
+    estimator: Annotated[str, AfterValidator(address)] = Field(
         description="package.module.Class of a classifier, or path/to/file.py:Class relative to the experiment file."
     )
     name: Name = Field("", description="Key of the column, unique; by default the name of the class.")
@@ -177,11 +177,6 @@ class EstimatorEntry(ColumnEntry):
     def _fill_in(cls, value: Any) -> Any:
         name = re.split(r"[.:]", value["estimator"])[-1] if isinstance(value.get("estimator"), str) else ""
         return {"name": name, **value} if is_name(name) else value
-
-    @field_validator("estimator")
-    @classmethod
-    def _check_address(cls, text: str) -> str:
-        return address(text)
 
     @field_validator("pipeline", mode="before")
     @classmethod

@@ -20,7 +20,7 @@ from ..errors import ConfigError
 from ..figures import FigureEntry, figure_problems
 from ..protocols import KINDS, PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section
 from ..sentences import Problem, problems_of, raise_problems, suggest
-from ..values import by_axis, duration, grid_values, not_empty, repeated, unknown_names
+from ..values import by_axis, distinct, duration, grid_values, not_empty, repeated, unknown_names
 from .entry import AnyEntry, ColumnEntry, EstimatorEntry, LearnerEntry, Line, Name
 from .known import absolute, learner_names
 from .latex import LatexTable
@@ -82,7 +82,7 @@ class Experiment(Section):
     )
     protocol: AnyProtocol = Field(CrossValidation(), description="How a number is measured.")
     limits: Limits = Field(Limits(), description="Limits of one task.")
-    reuse: tuple[Name, ...] = Field(
+    reuse: Annotated[tuple[Name, ...], AfterValidator(distinct)] = Field(
         (), description="Results folders beside the output whose records of the same tasks are reused."
     )
     report: Report = Field(Report(), description="How the table is rendered.")
@@ -243,12 +243,6 @@ class Experiment(Section):
             axes = list(dict.fromkeys(axis for _, learner_axes in known for axis in learner_axes))
             raise_problems(unknown_names(value, axes, "no learner here has the axis"))
         return grids
-
-    @field_validator("reuse")
-    @classmethod
-    def _check_reuse(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        raise_problems(repeated(names))
-        return names
 
     @field_validator("report")
     @classmethod

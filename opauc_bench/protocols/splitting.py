@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from ..evaluation.splits import Split
-from ..sentences import Problem, Problems, raise_problems
-from ..values import repeated
+from ..sentences import Problem, Problems
+from ..values import distinct
 from .base import Cost, Protocol, TrainingCost, scoring_seconds
 from .context import TaskContext, as_grid
 from .outcome import Selection
@@ -31,8 +31,7 @@ def _metric(text: str) -> str:
 
 def _auc_first(names: tuple[str, ...]) -> tuple[str, ...]:
     """It is always measured."""
-    raise_problems(repeated(names))
-    return ("auc", *(name for name in names if name != "auc"))
+    return ("auc", *(name for name in distinct(names) if name != "auc"))
 
 
 METRICS = Annotated[

@@ -20,7 +20,7 @@ def read_results(folder: Path, manifest: Manifest | None, only: Collection[str] 
     for name, ids in (manifest.reused if manifest else {}).items():
         wanted = set(ids).difference(records)
         others = Store(folder.parent / name).read(wanted if only is None else wanted & set(only))
-        records.by_id |= others.by_id
+        records |= others
         records.reused |= dict.fromkeys(others, name)
         records.damaged += others.damaged
     return records
@@ -35,7 +35,7 @@ def find_reusable(folders: Iterable[Path], ids: Collection[str]) -> Records:
     for folder in folders:
         records = read_results(folder, find_manifest(folder), set(ids).difference(found))
         good = {id: record for id, record in records.items() if record.ok}
-        found.by_id |= good
+        found |= good
         found.reused |= {id: records.reused.get(id, folder.name) for id in good}
     return found
 

@@ -21,7 +21,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,35 +51,26 @@ class Damage:
         return f"{self.place}: {self.problem}"
 
 
-@dataclass
-class Records(Mapping[str, Record]):
+class Records(dict[str, Record]):
     """The records of a folder, by id."""
 
-    by_id: dict[str, Record] = field(default_factory=dict)
-    damaged: list[Damage] = field(default_factory=list)
-    loose: set[str] = field(default_factory=set)  # ids of records that are not packed
-    reused: dict[str, str] = field(default_factory=dict)  # other folders of records, by id
-
-    def __getitem__(self, id: str) -> Record:
-        return self.by_id[id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.by_id)
-
-    def __len__(self) -> int:
-        return len(self.by_id)
+    def __init__(self, by_id: Mapping[str, Record] | None = None, reused: Mapping[str, str] | None = None):
+        super().__init__(by_id or {})
+        self.damaged: list[Damage] = []
+        self.loose: set[str] = set()  # ids of records that are not packed
+        self.reused = dict(reused or {})  # other folders of records, by id
 
     def of(self, task: Task) -> Record | None:
         """Return a task's record, or None if there is none."""
-        return None if task.id is None else self.by_id.get(task.id)
+        return self.get(task.id or "")
 
     def own(self) -> Iterator[Record]:
         """Yield the records of the folder itself."""
-        return (record for id, record in self.by_id.items() if id not in self.reused)
+        return (record for id, record in self.items() if id not in self.reused)
 
     def add(self, record: Record) -> None:
         """Add a record that has just been computed."""
-        self.by_id[record.id] = record
+        self[record.id] = record
         self.loose.add(record.id)
         self.reused.pop(record.id, None)
 
@@ -120,7 +111,14 @@ class Store:
         found = Records()
         with _no_garbage_collection():
             for path in self._packed():
-                self._read_packed(path, found, only)
+                try:
+                    for number, _, record in _packed_lines(path, only):
+                        if isinstance(record, ValueError):
+                            found.damaged.append(Damage(f"{path}, line {number}", str(record)))
+                        else:
+                            found[record.id] = record
+                except OSError as error:
+                    found.damaged.append(Damage(str(path), _reason(error)))
             for path in self._loose():
                 if only is None or path.stem in only:
                     try:
@@ -136,28 +134,6 @@ class Store:
 
     def _loose(self) -> list[Path]:
         return sorted(self.folder.glob(f"{RUNNING}/*.json"))
-
-    def _read_packed(self, path: Path, found: Records, only: Collection[str] | None) -> None:
-        checksums: dict[str, bytes] = {}
-        try:
-            with path.open("rb") as file:
-                for number, line in enumerate(file, 1):
-                    # A line that is damaged at its id cannot be known to be one of these.
-                    if not line.strip() or (only is not None and _id_at_begin(line) not in only):
-                        continue
-                    try:
-                        record = record_of_line(line)
-                        if record.dataset != path.stem:
-                            raise ValueError(f"it is about {record.dataset}")
-                        # Identical lines, as a merge by hand leaves them, are one record.
-                        checksum = line.rstrip()[-_CHECKSUM_LENGTH:]
-                        if checksums.setdefault(record.id, checksum) != checksum:
-                            raise ValueError(f"another line has the same id {record.id} and other content")
-                        found.by_id[record.id] = record
-                    except ValueError as error:
-                        found.damaged.append(Damage(f"{path}, line {number}", _reason(error)))
-        except OSError as error:
-            found.damaged.append(Damage(str(path), _reason(error)))
 
     def read_loose(self, task: Task) -> Record | None:
         """Return the loose record of a task, or None if there is none or it is damaged."""
@@ -243,15 +219,15 @@ class Store:
             remove_file(self.loose_path(task))
             remove_file(self.partial_path(task))
         for dataset, gone in ids.items():
-            lines = self._lines(dataset)
+            lines, _ = self._lines(dataset)
             if not gone.isdisjoint(lines):
                 self._write_packed(dataset, {id: line for id, line in lines.items() if id not in gone})
 
     def remove_damaged(self) -> None:
         """Remove the lines and the loose records that `read` lists as damaged."""
         for path in self._packed():
-            lines = self._lines(path.stem)
-            if len(lines) < len(self._texts(path.stem)):
+            lines, n_lines = self._lines(path.stem)
+            if len(lines) < n_lines:
                 self._write_packed(path.stem, lines)
         for path in self._loose():
             try:
@@ -271,7 +247,7 @@ class Store:
         for record in more:
             added.setdefault(record.dataset, {})[record.id] = _Line(_order(record), record_to_line(record))
         for dataset, lines in added.items():
-            self._write_packed(dataset, {**self._lines(dataset), **lines})
+            self._write_packed(dataset, {**self._lines(dataset)[0], **lines})
             for path in loose.get(dataset, ()):
                 remove_file(path)
         with contextlib.suppress(OSError):  # it has inner folds of unfinished tasks, or does not exist
@@ -285,27 +261,21 @@ class Store:
             if path not in known:
                 remove_file(path)
 
-    def _lines(self, dataset: str) -> dict[str, _Line]:
-        """A dataset's packed records that are not damaged, by id."""
-        lines: dict[str, _Line] = {}
-        for text in self._texts(dataset):
-            with contextlib.suppress(ValueError):
-                record = record_of_line(text)
-                if record.dataset == dataset:
-                    lines.setdefault(record.id, _Line(_order(record), text))
-        return lines
-
-    def _texts(self, dataset: str) -> list[bytes]:
-        """All lines of a dataset's file, damaged or not."""
-        path = self.packed_path(dataset)
+    def _lines(self, dataset: str) -> tuple[dict[str, _Line], int]:
+        """A dataset's packed records that are not damaged, by id, and the number of all lines."""
+        path, lines, n_lines = self.packed_path(dataset), {}, 0
         try:
-            return [line for line in path.read_bytes().splitlines() if line.strip()]
+            for _, text, record in _packed_lines(path):
+                n_lines += 1
+                if isinstance(record, Record):
+                    lines[record.id] = _Line(_order(record), text)
         except FileNotFoundError:
-            return []
+            pass
         except OSError as error:
             raise ResultsError(
                 f"{path} cannot be read: {error.strerror}", "make it readable, or remove it to compute it again"
             ) from error
+        return lines, n_lines
 
     def _write_packed(self, dataset: str, lines: Mapping[str, _Line]) -> None:
         if lines:
@@ -403,6 +373,29 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[tuple[int, bytes, Record | ValueError]]:
+    """Number, text and record of each line, or why it is damaged; with `only`, lines with these ids."""
+    checksums: dict[str, bytes] = {}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            text = line.rstrip(b"\r\n")
+            # A line that is damaged at its id cannot be known to be one of these.
+            if not text.strip() or (only is not None and _id_at_begin(text) not in only):
+                continue
+            try:
+                record = record_of_line(text)
+                if record.dataset != path.stem:
+                    raise ValueError(f"it is about {record.dataset}")
+                # Identical lines, as a merge by hand leaves them, are one record.
+                checksum = text[-_CHECKSUM_LENGTH:]
+                if checksums.setdefault(record.id, checksum) != checksum:
+                    raise ValueError(f"another line has the same id {record.id} and other content")
+            except ValueError as error:
+                yield number, text, error
+            else:
+                yield number, text, record
 
 
 def _loose_line(path: Path) -> tuple[Record, bytes]:
