@@ -1,4 +1,4 @@
-"""OPAUC with frequent directions against Algorithm 2, the authors' numbers, Liberty's bound and its own symmetries."""
+"""OPAUC with frequent directions against Algorithm 2, the authors' numbers and Liberty's bound."""
 
 import functools
 import tracemalloc
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal, some_settings
+from reference.examples import ARRANGEMENTS, assert_close, examples, some_settings
 from reference.frequent_directions import insert, opauc_fd
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
@@ -141,11 +141,6 @@ def test_fewer_rows_than_columns(form):
     X, y = examples(9, 30)
     grid = grid_for(30, 4)
     assert_close(OPAUCFD().fit_grid(form(X), y, grid), OPAUC().fit_grid(X, y, grid))
-
-
-def test_one_class_alone_leaves_the_weights_at_zero():
-    X, y = examples(200, 4)
-    assert not OPAUCFD(tau=5).fit_grid(X, np.ones_like(y), {"eta": [0.1, 0.2]}).any()
 
 
 # ---------------------------------------------------------------------- the pass
@@ -303,33 +298,6 @@ def test_the_sketch_of_many_rows():
         for x in X.toarray():
             dense = insert(dense, x)
         assert_close(Z @ Z.T, dense @ dense.T)
-
-
-@settings(max_examples=25, derandomize=True)
-@given(seed=SEEDS, d=st.integers(2, 12), variant=st.sampled_from(VARIANTS))
-def test_rotating_rows_rotates_weights(seed, d, variant):
-    X, y = examples(60, d, seed=seed)
-    Q = orthogonal(d, np.random.default_rng(seed))
-    learner, grid = OPAUCFD(tau=5, variant=variant), grid_for(d, 4)
-    assert_close(learner.fit_grid(X @ Q.T, y, grid), Q @ learner.fit_grid(X, y, grid), tolerance=1e-9)
-
-
-@settings(max_examples=25, derandomize=True)
-@given(seed=SEEDS, scale=st.floats(0.1, 10.0))
-def test_scaling_rows_is_scaling_eta_and_lam(seed, scale):
-    """With rows s x, step eta / s^2 and regulariser s^2 lam, the weights are w / s."""
-    X, y = examples(60, 5, seed=seed)
-    learner, grid = OPAUCFD(tau=4), {"eta": np.array([0.02, 0.05]), "lam": np.array([0.01, 2.0])}
-    scaled = {"eta": grid["eta"] / scale**2, "lam": grid["lam"] * scale**2}
-    assert_close(learner.fit_grid(scale * X, y, scaled) * scale, learner.fit_grid(X, y, grid), tolerance=1e-9)
-
-
-@settings(max_examples=25, derandomize=True)
-@given(seed=SEEDS)
-def test_swapping_classes_negates_weights(seed):
-    X, y = examples(60, 5, seed=seed)
-    grid = grid_for(5, 4)
-    assert_close(OPAUCFD(tau=4).fit_grid(X, -y, grid), -OPAUCFD(tau=4).fit_grid(X, y, grid))
 
 
 @settings(max_examples=10, derandomize=True)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import oam as paper
-from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal
+from reference.examples import ARRANGEMENTS, assert_close, examples
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
@@ -193,27 +193,3 @@ def test_reservoir_keeps_every_row_equally_often():
     share = size / n_rows
     spread = np.sqrt(share * (1 - share) / n_runs)
     assert np.abs(kept / n_runs - share).max() < 4 * spread
-
-
-@BOTH
-@settings(max_examples=20, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32 - 1), d=st.integers(2, 10))
-def test_rotating_and_shifting_rows_rotates_weights(sequential, seed, d):
-    """OAM knows differences of rows only."""
-    X, y = examples(80, d, seed=seed)
-    rng = np.random.default_rng(seed)
-    Q, shift = orthogonal(d, rng), rng.standard_normal(d)
-    learner = LEARNERS[sequential](buffer_size=7, random_state=SEED)
-    moved = learner.fit_grid((X + shift) @ Q.T, y, {"eta": ETA})
-    assert_close(moved, Q @ learner.fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)
-
-
-@BOTH
-@settings(max_examples=20, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32 - 1), scale=st.floats(0.1, 10.0))
-def test_scaling_rows_is_scaling_the_step(sequential, seed, scale):
-    """With rows s x and step C / s^2, the weights are w / s."""
-    X, y = examples(80, 5, seed=seed)
-    learner = LEARNERS[sequential](buffer_size=7, random_state=SEED)
-    scaled = learner.fit_grid(scale * X, y, {"eta": ETA / scale**2})
-    assert_close(scaled * scale, learner.fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)

@@ -1,11 +1,9 @@
-"""OPAUC against the paper's recursion, its loss, other people's numbers and its own symmetries."""
+"""OPAUC against the paper's recursion, its loss and other people's numbers."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from reference import opauc as paper
-from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal, some_settings
+from reference.examples import ARRANGEMENTS, assert_close, examples, some_settings
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
@@ -62,11 +60,6 @@ def test_axes_that_are_not_in_the_grid_keep_the_estimators_value():
     assert_close(coef, by_the_paper(X, y, {"eta": [0.05, 0.1], "lam": [0.7, 0.7]}))
 
 
-def test_one_class_alone_leaves_the_weights_at_zero():
-    X, y = examples(200, 4)
-    assert not OPAUC().fit_grid(X, np.ones_like(y), {"eta": [0.1, 0.2]}).any()
-
-
 @pytest.mark.parametrize("label", [-1, 1])
 def test_gradient_equals_that_of_the_pairwise_loss(label):
     """Eqs. 7 and 8 against finite differences of Eq. 5, which names every pair."""
@@ -93,42 +86,3 @@ def test_authors_program(source):
         assert_close(single.coef_[0], run["w"])
         assert_close(OPAUC().fit_grid(run["X"], run["y"], beside)[:, 0], run["w"])
         assert_close(paper.opauc(run["X"], run["y"], run["eta"], run["lam"]), run["w"])
-
-
-SEEDS = st.integers(0, 2**32 - 1)
-GRID = {"eta": np.array([0.02, 0.05, 0.08]), "lam": np.array([0.01, 0.5, 2.0])}
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(seed=SEEDS, d=st.integers(1, 12))
-def test_permuting_features_permutes_weights(seed, d):
-    X, y = examples(60, d, seed=seed)
-    order = np.random.default_rng(seed).permutation(d)
-    assert_close(OPAUC().fit_grid(X[:, order], y, GRID), OPAUC().fit_grid(X, y, GRID)[order])
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(seed=SEEDS, d=st.integers(2, 12))
-def test_rotating_and_shifting_rows_rotates_weights(seed, d):
-    """Means and covariances are the only things that OPAUC knows of the data."""
-    X, y = examples(60, d, seed=seed)
-    rng = np.random.default_rng(seed)
-    Q, shift = orthogonal(d, rng), rng.standard_normal(d)
-    moved = OPAUC().fit_grid((X + shift) @ Q.T, y, GRID)
-    assert_close(moved, Q @ OPAUC().fit_grid(X, y, GRID), tolerance=1e-9)
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(seed=SEEDS, scale=st.floats(0.1, 10.0))
-def test_scaling_rows_is_scaling_eta_and_lam(seed, scale):
-    """With rows s x, step eta / s^2 and regulariser s^2 lam, the weights are w / s."""
-    X, y = examples(60, 5, seed=seed)
-    scaled = {"eta": GRID["eta"] / scale**2, "lam": GRID["lam"] * scale**2}
-    assert_close(OPAUC().fit_grid(scale * X, y, scaled) * scale, OPAUC().fit_grid(X, y, GRID), tolerance=1e-9)
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(seed=SEEDS)
-def test_swapping_classes_negates_weights(seed):
-    X, y = examples(60, 5, seed=seed)
-    assert_close(OPAUC().fit_grid(X, -y, GRID), -OPAUC().fit_grid(X, y, GRID))

@@ -1,18 +1,15 @@
-"""OPAUC with sketched second moments against its papers' steps, the authors' numbers and its own symmetries."""
+"""OPAUC with sketched second moments against its papers' steps and the authors' numbers."""
 
 import os
 import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal, some_settings
+from reference.examples import ARRANGEMENTS, assert_close, examples, some_settings
 from reference.peers import fixture_runs, golden_runs
 from reference.sketched import sketched_opauc
 from scipy import sparse
 
-from opauc_bench.learners import OnePassLearner
 from opauc_bench.learners.opauc.random_sketch import OPAUCh, OPAUCr
 
 BOTH = pytest.mark.parametrize("Learner", [OPAUCr, OPAUCh])
@@ -102,12 +99,6 @@ def test_weights_that_grow(Learner):
     assert np.abs(want[:, 0]).max() > 1e160
     for got, column in zip(Learner(tau=TAU, random_state=0).fit_grid(X, y, grid).T, want.T):
         assert_close(got, column, tolerance=1e-10)
-
-
-@BOTH
-def test_one_class_alone_leaves_the_weights_at_zero(Learner):
-    X, y = examples(200, 4)
-    assert not Learner().fit_grid(X, np.ones_like(y), {"eta": [0.1, 0.2]}).any()
 
 
 @BOTH
@@ -237,38 +228,3 @@ def test_memory_bytes_is_close_to_the_memory_used(n_settings, algorithm, Learner
     tracemalloc.stop()
     assert weights.shape == (d, n_settings)
     assert used / 1.3 < learner.memory_bytes(d, n_settings) < 1.3 * used
-
-
-SEEDS = st.integers(0, 2**32 - 1)
-GRID = {"eta": np.array([0.02, 0.05, 0.5]), "lam": np.array([0.01, 0.5, 2.0])}
-
-
-def trained(Learner, X, y, grid=GRID) -> np.ndarray:
-    learner: OnePassLearner = Learner(tau=TAU, random_state=0)
-    return learner.fit_grid(X, y, grid)
-
-
-@BOTH
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(seed=SEEDS, d=st.integers(1, 12))
-def test_rotating_rows_rotates_weights(Learner, seed, d):
-    X, y = examples(60, d, seed=seed)
-    Q = orthogonal(d, np.random.default_rng(seed))
-    assert_close(trained(Learner, X @ Q.T, y), Q @ trained(Learner, X, y), tolerance=1e-9)
-
-
-@BOTH
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(seed=SEEDS, scale=st.floats(0.1, 10.0))
-def test_scaling_rows_is_scaling_eta_and_lam(Learner, seed, scale):
-    X, y = examples(60, 5, seed=seed)
-    scaled = {"eta": GRID["eta"] / scale**2, "lam": GRID["lam"] * scale**2}
-    assert_close(trained(Learner, scale * X, y, scaled) * scale, trained(Learner, X, y), tolerance=1e-9)
-
-
-@BOTH
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(seed=SEEDS)
-def test_swapping_classes_negates_weights(Learner, seed):
-    X, y = examples(60, 5, "sparse", seed=seed)
-    assert_close(trained(Learner, X, -y), -trained(Learner, X, y))

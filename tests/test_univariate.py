@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from reference import univariate as paper
-from reference.examples import ARRANGEMENTS, assert_close, examples, orthogonal
+from reference.examples import ARRANGEMENTS, assert_close, examples
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -67,26 +65,6 @@ def test_class_weights_by_hand(weights, by_hand):
     X, y = np.eye(4), np.array([1, -1, -1, -1])
     fitted = UniSqu(eta=1e-3, weights=weights).fit(X, y)
     assert_close(fitted.coef_[0], 1e-3 * y * by_hand)
-
-
-@ALL
-@settings(max_examples=20, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32 - 1), d=st.integers(2, 10))
-def test_rotating_rows_rotates_weights(loss, seed, d):
-    X, y = examples(80, d, seed=seed)
-    Q = orthogonal(d, np.random.default_rng(seed))
-    rotated = LEARNERS[loss]().fit_grid(X @ Q.T, y, {"eta": ETA})
-    assert_close(rotated, Q @ LEARNERS[loss]().fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)
-
-
-@ALL
-@settings(max_examples=20, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32 - 1), scale=st.floats(0.1, 10.0))
-def test_scaling_rows_equals_scaling_the_step(loss, seed, scale):
-    """With rows s x and step eta / s^2, the weights are w / s."""
-    X, y = examples(80, 5, seed=seed)
-    scaled = LEARNERS[loss]().fit_grid(scale * X, y, {"eta": ETA / scale**2})
-    assert_close(scaled * scale, LEARNERS[loss]().fit_grid(X, y, {"eta": ETA}), tolerance=1e-9)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
