@@ -23,21 +23,23 @@ class Bench:
     def __init__(self, environment: dict[str, str]):
         self.environment = environment
 
-    def start(self, *arguments, cwd: Path, prefix=()) -> subprocess.Popen:
+    def start(
+        self, *arguments, cwd: Path, prefix=(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    ) -> subprocess.Popen:
         """Start a command in its own process group, after the words of ``prefix``."""
         return subprocess.Popen(
             [*prefix, sys.executable, "-m", "opauc_bench", *map(str, arguments)],
             cwd=cwd,
             env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdin=stdin,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
 
-    def __call__(self, *arguments, cwd: Path) -> subprocess.CompletedProcess:
-        """Run a command to its end."""
+    def __call__(self, *arguments, cwd: Path, exits: int | None = None) -> subprocess.CompletedProcess:
+        """Run a command to its end; its exit code has to be ``exits``, if that is given."""
         process = self.start(*arguments, cwd=cwd)
         try:
             out, err = process.communicate(timeout=300)
@@ -45,7 +47,7 @@ class Bench:
             process.kill()
             raise
         assert "Traceback" not in err, err
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        return _ended(process.args, process.returncode, out, err, exits)
 
 
 class Command:
@@ -64,8 +66,8 @@ class Command:
     def __init__(self, environment: dict[str, str], processes: bool = False, encoding: str = "utf-8"):
         self.environment, self.processes, self.encoding = environment, processes, encoding
 
-    def __call__(self, *arguments, cwd: Path) -> subprocess.CompletedProcess:
-        """Run a command to its end."""
+    def __call__(self, *arguments, cwd: Path, exits: int | None = None) -> subprocess.CompletedProcess:
+        """Run a command to its end; its exit code has to be ``exits``, if that is given."""
         from opauc_bench.cli import main
         from opauc_bench.runner.execute import LocalExecutor
 
@@ -84,7 +86,7 @@ class Command:
                 patch.setattr(LocalExecutor, "run", _compute_in_this_process)
             with pytest.raises(SystemExit) as ended:
                 main()
-        return subprocess.CompletedProcess(arguments, ended.value.code, _text_of(out), _text_of(err))
+        return _ended(arguments, ended.value.code, _text_of(out), _text_of(err), exits)
 
 
 @contextlib.contextmanager
@@ -125,6 +127,11 @@ def claims(folder: Path) -> list[int]:
         with contextlib.suppress(FileNotFoundError):
             found.append(json.loads(path.read_text())["pid"])
     return found
+
+
+def _ended(arguments, code: int, out: str, err: str, exits: int | None) -> subprocess.CompletedProcess:
+    assert exits in (None, code), f"exit code {code}, expected {exits}:\n{out}\n{err}"
+    return subprocess.CompletedProcess(arguments, code, out, err)
 
 
 def _text_of(stream: io.TextIOWrapper) -> str:

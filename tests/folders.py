@@ -1,5 +1,6 @@
 """Results folders as tests read them and edit them, and the beginning of a file of learners."""
 
+import csv
 import hashlib
 import json
 from pathlib import Path
@@ -35,6 +36,12 @@ def contents(folder: Path) -> dict[tuple, dict]:
         key_of(record): record.model_dump(mode="json", exclude_defaults=True, exclude={"timing", "environment"})
         for record in records_of(folder)
     }
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file by column."""
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def edit(folder: Path, record: Record, changes: dict[str, object]) -> None:

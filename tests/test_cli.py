@@ -1,6 +1,5 @@
 """The command line from the outside: what it prints, what it writes, how it ends, and no traceback for any mistake."""
 
-import csv
 import itertools
 import json
 import os
@@ -12,8 +11,8 @@ import sys
 
 import pandas as pd
 import pytest
-from command_line import Command
-from folders import record_of, records_of, remove_records, snapshot
+from command_line import Bench, Command
+from folders import record_of, records_of, remove_records, rows_of, snapshot
 from latex import check_latex, latex_cells
 
 import opauc_bench
@@ -60,8 +59,7 @@ def small(bench, tmp_path_factory):
     """Return the folder of a small experiment that was run from the outside, and what that printed."""
     desk = tmp_path_factory.mktemp("small")
     (desk / "small.yaml").write_text(SMALL)
-    done = bench("run", "small.yaml", "--offline", "--jobs", 1, cwd=desk)
-    assert done.returncode == 0, done.stderr
+    done = bench("run", "small.yaml", "--offline", "--jobs", 1, cwd=desk, exits=0)
     return desk, done
 
 
@@ -97,8 +95,7 @@ COMMANDS = [
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_every_command_explains_itself(command, tmp_path, name, flag):
-    done = command(*name.split(), flag, cwd=tmp_path)
-    assert done.returncode == 0
+    done = command(*name.split(), flag, cwd=tmp_path, exits=0)
     assert re.search(rf"Usage: .+ {name} ", done.stdout)
     assert widest(done.stdout) == []
     assert done.stderr == ""
@@ -114,8 +111,7 @@ def test_help_wraps_only_full_lines(command, tmp_path, name):
 
 
 def test_help_lists_all_commands_and_exit_codes(command, tmp_path):
-    done = command("--help", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("--help", cwd=tmp_path, exits=0)
     assert all(re.search(rf"\b{name}\b", done.stdout) for name in COMMANDS if " " not in name)
     assert "0 all done, 1 some tasks failed, 2 bad config, 3 data missing, 130 interrupted" in squeezed(done.stdout)
 
@@ -142,8 +138,7 @@ def test_the_installed_script_is_the_same_program(environment, tmp_path):
 
 
 def test_without_a_command_there_is_help_and_an_error(command, tmp_path):
-    done = command(cwd=tmp_path)
-    assert done.returncode == 2
+    done = command(cwd=tmp_path, exits=2)
     assert "Usage:" in done.stdout + done.stderr
 
 
@@ -181,45 +176,14 @@ def test_a_run_writes_tables_records_and_a_manifest(small):
     assert manifest["experiment"]["protocol"]["trials"] == 1
 
 
-def test_folds_csv_has_a_row_for_each_record(small):
-    folder = small[0] / "results" / "small"
-    with open(folder / "folds.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 36
-    place = ["dataset", "row", "learner", "title", "trial", "fold", "status"]
-    sizes = ["n_train", "n_test", "n_settings", "n_diverged", "id"]
-    assert list(rows[0]) == [*place, "auc", "eta", "lam", *sizes]
-    records = {record.id: record for record in records_of(folder)}
-    for row in rows:
-        record = records.pop(row["id"])
-        assert (row["dataset"], row["learner"]) == (record.dataset, record.column)
-        assert (int(row["trial"]), int(row["fold"])) == (record.trial + 1, record.fold + 1)
-        assert float(row["auc"]) == record.metrics["auc"]
-        assert {axis: float(row[axis]) for axis in ("eta", "lam") if row[axis]} == record.selected
-        assert (row["status"], row["n_diverged"]) == ("ok", str(record.selection.n_diverged))
-        assert int(row["n_train"]) == record.outcome.n_train
-    assert not records
-
-
-def test_the_numbers_of_the_table_are_those_of_the_records(small):
-    folder = small[0] / "results" / "small"
-    aucs = [record_of(folder, "wine", "opauc", fold).metrics["auc"] for fold in (1, 2, 3)]
-    with open(folder / "table.csv", newline="") as file:
-        (row,) = [row for row in csv.DictReader(file) if (row["dataset"], row["column"]) == ("wine", "opauc")]
-    assert float(row["mean"]) == pytest.approx(sum(aucs) / 3, abs=1e-12)
-    assert 0.95 < float(row["mean"]) <= 1.0
-
-
 def test_learners_do_better_than_chance(small):
-    with open(small[0] / "results" / "small" / "folds.csv", newline="") as file:
-        assert min(float(row["auc"]) for row in csv.DictReader(file)) > 0.6
+    assert min(float(row["auc"]) for row in rows_of(small[0] / "results" / "small" / "folds.csv")) > 0.6
 
 
 def test_second_run_prints_the_same_and_writes_nothing(small, command):
     desk, done = small
     before = snapshot(desk)
-    again = command("run", "small.yaml", "--offline", cwd=desk)
-    assert again.returncode == 0
+    again = command("run", "small.yaml", "--offline", cwd=desk, exits=0)
     assert again.stdout + WRITTEN == done.stdout
     dates = r"all have records from \d{4}-\d\d-\d\d( to \d{4}-\d\d-\d\d)?"
     assert re.fullmatch(rf"0 of 36 tasks to compute: {dates} \(--fresh .+\)", squeezed(again.stderr))
@@ -234,15 +198,13 @@ def test_report_prints_what_the_run_printed(small, command):
 
 def test_report_with_the_other_test_says_so(small, command):
     desk, _ = small
-    corrected = command("report", "small.yaml", "--test", "corrected", cwd=desk)
-    assert corrected.returncode == 0
+    corrected = command("report", "small.yaml", "--test", "corrected", cwd=desk, exits=0)
     assert "(corrected t-test, level 0.05)" in corrected.stdout
 
 
 def test_report_with_the_bayesian_test(small, command, tmp_path):
     desk, _ = small
-    done = command("report", "small.yaml", "--test", "bayes", "--rope", "0.02", "--to", tmp_path, cwd=desk)
-    assert done.returncode == 0, done.stderr
+    done = command("report", "small.yaml", "--test", "bayes", "--rope", "0.02", "--to", tmp_path, cwd=desk, exits=0)
     assert "(±.02 AUC)" in done.stdout
     assert "Not tested over datasets, with fewer than 5 in common: " in done.stdout
     assert widest(done.stdout) == []
@@ -251,8 +213,7 @@ def test_report_with_the_bayesian_test(small, command, tmp_path):
         "undecided",
     ] * done.stdout.count("counted")
     assert "±.02 AUC" in (tmp_path / "table.md").read_text()
-    with open(tmp_path / "table.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["verdict"]]
+    rows = [row for row in rows_of(tmp_path / "table.csv") if row["verdict"]]
     assert len(rows) == 9
     for row in rows:
         probabilities = [float(row[name]) for name in ("p_better", "p_equivalent", "p_worse")]
@@ -317,16 +278,14 @@ def test_options_override_the_latex_style_of_the_config(small, command, tmp_path
 
 def test_latex_file_that_cannot_be_written_is_an_error(small, command):
     desk, _ = small
-    done = command("report", "small.yaml", "--latex", "small.yaml/x.tex", cwd=desk)
-    assert done.returncode == 1
+    done = command("report", "small.yaml", "--latex", "small.yaml/x.tex", cwd=desk, exits=1)
     assert "cannot be written" in done.stderr
     assert "select another folder" in done.stderr
 
 
 def test_a_run_of_a_part_shows_that_part_beside_the_reference(small, command):
     desk, _ = small
-    done = command("run", "small.yaml", "--offline", "-d", "wine", "-l", "uni_log", cwd=desk)
-    assert done.returncode == 0
+    done = command("run", "small.yaml", "--offline", "-d", "wine", "-l", "uni_log", cwd=desk, exits=0)
     assert "wine" in done.stdout
     assert "uni_log" in done.stdout
     assert "opauc" in done.stdout
@@ -342,8 +301,7 @@ def test_a_part_computes_that_part_only_and_the_rest_is_missing(small, command, 
     assert "0 tasks done, 6 to do" in plan.stdout
     assert "on 3 workers" in squeezed(plan.stdout)
     assert not (tmp_path / "results").exists(), "a plan starts and writes nothing"
-    done = command("run", "small.yaml", "--offline", "--jobs", 2, "--out", "elsewhere", *chosen, cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("run", "small.yaml", "--offline", "--jobs", 2, "--out", "elsewhere", *chosen, cwd=tmp_path, exits=0)
     assert "6 of 6 tasks to compute" in done.stderr
     assert not (tmp_path / "results").exists()
     found = {(record.dataset, record.column) for record in records_of(tmp_path / "elsewhere")}
@@ -359,8 +317,7 @@ def test_a_part_computes_that_part_only_and_the_rest_is_missing(small, command, 
 
 def test_quiet_prints_only_the_table(small, command, tmp_path):
     shutil.copy(small[0] / "small.yaml", tmp_path)
-    done = command("run", "small.yaml", "--offline", "-q", "-d", "wine", "-l", "uni_log", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("run", "small.yaml", "--offline", "-q", "-d", "wine", "-l", "uni_log", cwd=tmp_path, exits=0)
     assert done.stderr == ""
     assert done.stdout
 
@@ -380,14 +337,7 @@ def test_table_is_printed_from_records_alone(small, environment, tmp_path):
 @pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
 def test_closed_pipe_is_not_an_error(small, environment, buffering):
     kept = {name: value for name, value in environment.items() if name != "PYTHONUNBUFFERED"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
-        cwd=small[0],
-        env=kept | buffering,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = Bench(kept | buffering).start("report", "small.yaml", cwd=small[0])
     process.stdout.close()
     assert process.stderr.read() == ""
     process.stderr.close()
@@ -396,18 +346,11 @@ def test_closed_pipe_is_not_an_error(small, environment, buffering):
 
 @pytest.mark.faults
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-def test_output_into_a_full_disk_is_an_error_without_a_traceback(small, environment):
+def test_output_into_a_full_disk_is_an_error_without_a_traceback(small, bench):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "opauc_bench", "report", "small.yaml"],
-            cwd=small[0],
-            env=environment,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    assert done.stderr == "error: the output cannot be written: no space left on device\n"
-    assert done.returncode == 1
+        process = bench.start("report", "small.yaml", cwd=small[0], stdout=full)
+    assert process.communicate()[1] == "error: the output cannot be written: no space left on device\n"
+    assert process.returncode == 1
 
 
 def test_ascii_terminal_gets_question_marks(small, environment):
@@ -453,17 +396,16 @@ def readable(small, tmp_path):
 def test_reading_commands_change_nothing_and_need_no_permission_to_write(readable, command, arguments):
     """Not the lock, either."""
     before = snapshot(readable)
-    done = command(*arguments, cwd=readable)
-    assert done.returncode == 0, done.stderr
+    command(*arguments, cwd=readable, exits=0)
     assert snapshot(readable) == before
 
 
 def test_compare_and_figures_change_nothing(command, tmp_path):
     (tmp_path / "compared.yaml").write_text(COMPARED + "figures: [{x: dataset, y: auc}]\n")
-    assert command("run", "compared.yaml", "--offline", "--jobs", 1, cwd=tmp_path).returncode == 3
+    command("run", "compared.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=3)
     before = snapshot(tmp_path)
     for name in ("compare", "report", "status", "plan"):
-        assert command(name, "compared.yaml", cwd=tmp_path).returncode == 0
+        command(name, "compared.yaml", cwd=tmp_path, exits=0)
     assert snapshot(tmp_path) == before
 
 
@@ -471,8 +413,7 @@ def test_results_can_be_loaded_and_exported_without_permission_to_write(readable
     before = snapshot(readable)
     monkeypatch.chdir(readable)
     assert len(opauc_bench.load_results("results/small")) == 36
-    done = command("export", "results/small", "--out", tmp_path / "all.csv", cwd=readable)
-    assert done.returncode == 0
+    done = command("export", "results/small", "--out", tmp_path / "all.csv", cwd=readable, exits=0)
     assert f"36 rows written to {tmp_path / 'all.csv'}" in done.stderr
     assert snapshot(readable) == before
 
@@ -485,8 +426,7 @@ def test_report_to_writes_elsewhere(small, command, tmp_path):
     assert sorted(path.name for path in (tmp_path / "paper/tables").iterdir()) == TABLES
     for name in TABLES:
         assert (tmp_path / "paper/tables" / name).read_bytes() == (desk / "results/small" / name).read_bytes()
-    other = command("report", "results/small", "--to", tmp_path / "other", "--test", "corrected", "--html", cwd=desk)
-    assert other.returncode == 0
+    command("report", "results/small", "--to", tmp_path / "other", "--test", "corrected", "--html", cwd=desk, exits=0)
     assert sorted(path.name for path in (tmp_path / "other").iterdir()) == sorted([*TABLES, "report.html"])
     assert "corrected" in (tmp_path / "other/table.md").read_text()
     assert snapshot(desk) == before
@@ -499,11 +439,9 @@ def test_report_writes_the_test_into_the_manifest_and_verify_agrees(small, comma
     assert done.stdout.endswith(WRITTEN)
     assert read_manifest(folder) == read_manifest(small[0] / "results/small").model_copy(update={"test": "corrected"})
     assert "corrected" in (folder / "table.md").read_text()
-    verified = command("verify", folder, "--sample", 0, cwd=desk)
-    assert verified.returncode == 0, verified.stdout
+    command("verify", folder, "--sample", 0, cwd=desk, exits=0)
     before = snapshot(folder / "records")
-    again = command("report", "small.yaml", "--write", cwd=desk)
-    assert again.returncode == 0
+    command("report", "small.yaml", "--write", cwd=desk, exits=0)
     for name in [*TABLES, "manifest.json"]:
         assert (folder / name).read_bytes() == (small[0] / "results/small" / name).read_bytes()
     assert snapshot(folder / "records") == before
@@ -511,15 +449,13 @@ def test_report_writes_the_test_into_the_manifest_and_verify_agrees(small, comma
 
 def test_report_into_the_results_folder_by_another_name_is_as_with_write(small, command, tmp_path):
     desk = shutil.copytree(small[0], tmp_path / "copy")
-    done = command("report", "small.yaml", "--test", "corrected", "--to", "results/../results/small", cwd=desk)
-    assert done.returncode == 0
+    command("report", "small.yaml", "--test", "corrected", "--to", "results/../results/small", cwd=desk, exits=0)
     assert read_manifest(desk / "results/small").test == "corrected"
 
 
 def test_page_needs_a_folder_to_write_to(small, command):
     before = snapshot(small[0])
-    done = command("report", "small.yaml", "--html", cwd=small[0])
-    assert done.returncode == 2
+    done = command("report", "small.yaml", "--html", cwd=small[0], exits=2)
     assert "report only prints without --write" in done.stderr
     assert "try: opauc-bench report small.yaml --write --html" in done.stderr
     assert snapshot(small[0]) == before
@@ -555,9 +491,9 @@ def own_data(environment, command, tmp_path, monkeypatch):
     (tmp_path / "mine.yaml").write_text(MINE % (tmp_path / "mine.csv").as_uri())
     (tmp_path / "mine.csv").write_text("".join(f"{i * 7 % 11},{i % 5},{i % 2}\n" for i in range(40)))
 
-    def call(cache, *arguments):
+    def call(cache, *arguments, exits=None):
         monkeypatch.setitem(environment, "OPAUC_BENCH_CACHE", str(tmp_path / "caches" / cache))
-        return command(*arguments, cwd=tmp_path)
+        return command(*arguments, cwd=tmp_path, exits=exits)
 
     return tmp_path, call
 
@@ -570,17 +506,15 @@ def test_tables_do_not_depend_on_the_data_of_this_machine(own_data):
     """One dataset was unavailable when the results were computed, and is there now; the other one is not any more."""
     desk, call = own_data
     (desk / "mine.csv").rename(desk / "away.csv")
-    done = call("first", "run", "own.yaml", "--offline", "--jobs", 1)
-    assert done.returncode == 3
+    done = call("first", "run", "own.yaml", "--offline", "--jobs", 1, exits=3)
     assert "unavailable: mine" in done.stderr
     (desk / "away.csv").rename(desk / "mine.csv")
-    assert call("full", "data", "fetch", "wine", "mine", "--catalogue", "mine.yaml").returncode == 0
+    call("full", "data", "fetch", "wine", "mine", "--catalogue", "mine.yaml", exits=0)
     said = set()
     for cache in ("empty", "first", "full"):
-        written = call(cache, "report", "results/own", "--to", f"to-{cache}", "--html")
-        assert written.returncode == 0, written.stderr
+        call(cache, "report", "results/own", "--to", f"to-{cache}", "--html", exits=0)
         said.add(call(cache, "report", "own.yaml").stdout)
-        assert call(cache, "verify", "results/own", "--sample", 0).returncode == 0
+        call(cache, "verify", "results/own", "--sample", 0, exits=0)
     assert not (desk / "caches/empty").exists()
     assert len(said) == 1
     assert "N/A" in said.pop()
@@ -603,24 +537,21 @@ def test_tables_do_not_depend_on_the_memory_of_this_machine(small, command, tmp_
 @pytest.mark.parametrize("prepared_again", [False, True])
 def test_changed_local_file_is_detected(own_data, prepared_again):
     desk, call = own_data
-    assert call("cache", "run", "own.yaml", "--offline", "--jobs", 1).returncode == 0
+    call("cache", "run", "own.yaml", "--offline", "--jobs", 1, exits=0)
     told = "mine: the data on this machine have changed since these results were computed"
     assert told not in squeezed(call("cache", "status", "own.yaml").stdout)
     assert call("cache", "report", "own.yaml").stderr == ""
     (desk / "mine.csv").write_text((desk / "mine.csv").read_text().replace("3,", "4,"))
     if prepared_again:
-        assert call("cache", "data", "fetch", "mine", "--catalogue", "mine.yaml").returncode == 0
+        call("cache", "data", "fetch", "mine", "--catalogue", "mine.yaml", exits=0)
     before = snapshot(desk)
-    status = call("cache", "status", "own.yaml")
-    assert status.returncode == 0
+    status = call("cache", "status", "own.yaml", exits=0)
     assert told in squeezed(status.stdout)
     assert "wine:" not in status.stdout
-    report = call("cache", "report", "own.yaml")
-    assert report.returncode == 0
+    report = call("cache", "report", "own.yaml", exits=0)
     assert squeezed(report.stderr) == f"note: {told}"
     assert snapshot(desk) == before
-    again = call("cache", "run", "own.yaml", "--offline", "--jobs", 1)
-    assert again.returncode == 0
+    again = call("cache", "run", "own.yaml", "--offline", "--jobs", 1, exits=0)
     assert "4 of 8 tasks to compute" in again.stderr
     assert told not in squeezed(call("cache", "status", "own.yaml").stdout)
 
@@ -630,8 +561,7 @@ def test_changed_local_file_is_detected(own_data, prepared_again):
 
 def test_unavailable_dataset_affects_only_its_row(command, tmp_path):
     (tmp_path / "compared.yaml").write_text(COMPARED)
-    done = command("run", "compared.yaml", "--offline", "--jobs", 2, cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("run", "compared.yaml", "--offline", "--jobs", 2, cwd=tmp_path, exits=3)
     assert "unavailable: german" in done.stderr
     assert "4 of 4 tasks to compute" in done.stderr
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("german")]
@@ -640,12 +570,10 @@ def test_unavailable_dataset_affects_only_its_row(command, tmp_path):
     assert widest(done.stdout) == []
     folder = tmp_path / "results" / "compared"
     assert "german" in (folder / "comparison.md").read_text()
-    compared = command("compare", "compared.yaml", cwd=tmp_path)
-    assert compared.returncode == 0
+    compared = command("compare", "compared.yaml", cwd=tmp_path, exits=0)
     assert "german" in compared.stdout
     assert widest(compared.stdout) == []
-    report = command("report", "compared.yaml", cwd=tmp_path)
-    assert report.returncode == 0
+    report = command("report", "compared.yaml", cwd=tmp_path, exits=0)
     assert row in report.stdout, "the manifest remembers that it was unavailable"
     plan = command("plan", "compared.yaml", "--offline", cwd=tmp_path)
     assert "Unavailable: german." in plan.stdout
@@ -664,15 +592,13 @@ def test_tasks_that_exceed_memory_are_refused_with_the_reason_and_the_rest_is_ru
     assert (
         "2 tasks that need more than twice the available memory are not counted here, and run leaves them out" in said
     )
-    done = command("run", "large.yaml", "--jobs", 1, cwd=tmp_path)
-    assert done.returncode == 1
+    done = command("run", "large.yaml", "--jobs", 1, cwd=tmp_path, exits=1)
     assert "not started: digits opauc needs about" in done.stderr
     assert "not started (too little memory)" in " ".join(done.stdout.split())
     assert {record.column for record in records_of(tmp_path / "results/large")} == {"uni_squ"}
     report = command("report", "results/large", cwd=tmp_path)
     assert "not started (too little memory)" in squeezed(report.stdout), "the manifest says how much there was"
-    nothing = command("run", "large.yaml", "--learner", "opauc", "--out", "nothing", cwd=tmp_path)
-    assert nothing.returncode == 2
+    nothing = command("run", "large.yaml", "--learner", "opauc", "--out", "nothing", cwd=tmp_path, exits=2)
     assert "error: no task fits in memory\ndigits opauc needs about" in nothing.stderr
     assert "try: raise limits.memory_gb in large.yaml" in nothing.stderr
     assert not (tmp_path / "nothing").exists()
@@ -680,8 +606,7 @@ def test_tasks_that_exceed_memory_are_refused_with_the_reason_and_the_rest_is_ru
 
 def test_run_without_an_available_dataset_ends_with_3(command, tmp_path):
     (tmp_path / "compared.yaml").write_text(COMPARED)
-    done = command("run", "compared.yaml", "--offline", "-d", "german", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("run", "compared.yaml", "--offline", "-d", "german", cwd=tmp_path, exits=3)
     assert "unavailable: german" in done.stderr
     assert "none of the datasets is available" in done.stderr
     assert done.stdout == ""
@@ -692,8 +617,7 @@ def test_run_without_an_available_dataset_ends_with_3(command, tmp_path):
 
 
 def test_data_list_names_every_dataset_and_where_it_is(small, command, tmp_path):
-    done = command("data", "list", "--offline", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("data", "list", "--offline", cwd=tmp_path, exits=0)
     rows = {line.split()[0]: line for line in done.stdout.splitlines()[2:]}
     assert rows["wine"].split()[1:3] == ["178", "13"]
     assert rows["wine"].endswith("prepared")
@@ -705,8 +629,7 @@ def test_data_list_names_every_dataset_and_where_it_is(small, command, tmp_path)
 
 
 def test_data_info_describes_a_dataset(small, command, tmp_path):
-    done = command("data", "info", "wine", "--offline", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("data", "info", "wine", "--offline", cwd=tmp_path, exits=0)
     assert "178, 59 of them positive" in done.stdout
     assert "each feature to [-1, 1]" in done.stdout
     assert re.search(r"fingerprint +[0-9a-f]{64}", done.stdout)
@@ -717,8 +640,9 @@ def test_fetch_tries_all_datasets_and_names_removed_files(command, tmp_path):
     entries = "".join(f"  {name}: {{source: {{csv: {name}.csv, label: y}}}}\n" for name in ("late", "here", "away"))
     (tmp_path / "own.yaml").write_text("datasets:\n" + entries)
     (tmp_path / "here.csv").write_text("a,y\n1,0\n2,1\n")
-    done = command("data", "fetch", "late", "here", "away", "--catalogue", "own.yaml", "--offline", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command(
+        "data", "fetch", "late", "here", "away", "--catalogue", "own.yaml", "--offline", cwd=tmp_path, exits=3
+    )
     assert done.stdout == "here: 2 rows, 1 features, ready\n"
     assert done.stderr.count("put the file there, or correct its address") == 2
     (tmp_path / "here.csv").unlink()
@@ -753,8 +677,7 @@ def test_data_are_fetched_verified_and_repaired(environment, tmp_path):
 
 
 def test_learners_list_names_every_learner(command, tmp_path):
-    done = command("learners", "list", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("learners", "list", cwd=tmp_path, exits=0)
     assert all(re.search(rf"^{name} ", done.stdout, re.MULTILINE) for name in LEARNERS)
     assert widest(done.stdout) == []
 
@@ -800,8 +723,7 @@ def test_packages_with_names_already_registered_are_reported(command, tmp_path, 
         assert "opauc is the built-in learner; one:A are not available by that name" in told
         assert "mine could be one:B or two:C, of different packages" in told
     assert get_learner("opauc").__module__ == "opauc_bench.learners.opauc.full"
-    refused = command("learners", "show", "mine", cwd=tmp_path)
-    assert refused.returncode == 1
+    refused = command("learners", "show", "mine", cwd=tmp_path, exits=1)
     assert "learner 'mine' is offered by several packages: one:B, two:C" in refused.stderr
 
 
@@ -813,17 +735,14 @@ def test_learners_check_accepts_a_valid_learner_and_rejects_an_invalid_one(comma
         "    def fit_grid(self, X, y, grid, **options):\n"
         "        return -super().fit_grid(X, y, grid, **options)\n"
     )
-    good = command("learners", "check", "mine.py:Mine", cwd=tmp_path)
-    assert good.returncode == 0
+    good = command("learners", "check", "mine.py:Mine", cwd=tmp_path, exits=0)
     assert good.stdout.endswith(" passed, 0 failed\n")
-    bad = command("learners", "check", "mine.py:Bad", cwd=tmp_path)
-    assert bad.returncode == 1
+    bad = command("learners", "check", "mine.py:Bad", cwd=tmp_path, exits=1)
     assert "FAIL  grid == loop of single fits" in bad.stdout
 
 
 def test_doctor_reports_no_problem_of_this_installation(command, tmp_path):
-    done = command("doctor", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("doctor", cwd=tmp_path, exits=0)
     assert "ok   compiled kernels" in done.stdout
     assert "BAD" not in done.stdout
     assert "no mirror" in done.stdout
@@ -859,8 +778,7 @@ def test_no_more_workers_are_started_than_there_are_tasks_and_cores(command, tmp
     monkeypatch.setattr("opauc_bench.cli.options.n_cores", lambda: 2)
     text = changed("datasets: [wine, breast_cancer, digits]", "datasets: [wine]")
     (tmp_path / "small.yaml").write_text(text)
-    done = command("run", "small.yaml", "--offline", "--jobs", 99, "-l", "opauc", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("run", "small.yaml", "--offline", "--jobs", 99, "-l", "opauc", cwd=tmp_path, exits=0)
     assert "note: 4 workers instead of 99" in done.stderr
     assert re.search(r"(\d+) of \1 tasks to compute, .* on [234] workers\n", done.stderr)
     remove_records(tmp_path / "results/small", record_of(tmp_path / "results/small"))
@@ -880,11 +798,10 @@ def test_plan_names_downloads_of_unknown_size(command, monkeypatch, tmp_path):
 def test_plan_reports_folds_that_are_impossible(command, tmp_path):
     text = "datasets: [wine]\nlearners: [uni_log]\ngrids: {eta: [0.1]}\ntitle: t\nprotocol: {trials: 1, folds: 99}\n"
     (tmp_path / "x.yaml").write_text(text)
-    assert command("data", "fetch", "wine", cwd=tmp_path).returncode == 0
+    command("data", "fetch", "wine", cwd=tmp_path, exits=0)
     plan = command("plan", "x.yaml", cwd=tmp_path)
     assert "It would not start: wine: its rarer class has 59 rows, too few for 99 folds" in squeezed(plan.stdout)
-    run = command("run", "x.yaml", "--offline", cwd=tmp_path)
-    assert run.returncode == 2
+    command("run", "x.yaml", "--offline", cwd=tmp_path, exits=2)
 
 
 # ---------------------------------------------------------------------- mistakes
@@ -1067,15 +984,13 @@ def test_user_error_has_no_traceback(command, tmp_path, mistake):
 def test_all_errors_of_a_config_are_reported_at_once(command, tmp_path):
     text = changed("wine", "wyne").replace("trials: 1", "trials: one").replace("uni_log", "uni_lag")
     (tmp_path / "bad.yaml").write_text(text)
-    done = command("run", "bad.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("run", "bad.yaml", cwd=tmp_path, exits=2)
     places = re.findall(r"bad\.yaml:(\d+):\d+: ", done.stderr)
     assert places == ["3", "4", "6"]
 
 
 def test_comparing_needs_a_published_table(small, command):
-    done = command("compare", "small.yaml", cwd=small[0])
-    assert done.returncode == 2
+    done = command("compare", "small.yaml", cwd=small[0], exits=2)
     assert "names no published table to compare with" in done.stderr
     assert "published: aij2016_table2" in done.stderr
 
@@ -1089,8 +1004,7 @@ def test_damaged_manifest_error_names_the_file_and_the_command(small, command, t
     manifest = tmp_path / "results" / "small" / "manifest.json"
     manifest.parent.mkdir(parents=True)
     manifest.write_text(text)
-    done = command(name, "small.yaml", cwd=tmp_path)
-    assert done.returncode == 1
+    done = command(name, "small.yaml", cwd=tmp_path, exits=1)
     assert "manifest.json is not the manifest of a run" in done.stderr
     path = "'results/small/manifest.json'"
     assert f"try: git checkout {path}, or rm {path} and run again" in done.stderr
@@ -1126,8 +1040,7 @@ def test_damaged_record_error_names_the_file_and_the_command(small, command, tmp
     (hint,) = [line for line in report.stderr.splitlines() if line.startswith("  try: ")]
     program, *arguments = shlex.split(hint.removeprefix("  try: "), comments=True)
     assert program == "opauc-bench"
-    mended = command(*arguments, "--offline", "--jobs", 1, cwd=tmp_path / "copy")
-    assert mended.returncode == 0
+    mended = command(*arguments, "--offline", "--jobs", 1, cwd=tmp_path / "copy", exits=0)
     assert "1 of 36 tasks to compute" in mended.stderr
     assert mended.stdout == small[1].stdout
     assert [(r.id, r.metrics, r.selected) for r in records_of(folder)] == [(r.id, r.metrics, r.selected) for r in whole]
@@ -1152,8 +1065,7 @@ def test_too_few_rows_for_the_folds_is_reported_once_before_any_work(command, tm
     (tmp_path / "rare.yaml").write_text(
         "title: t\ncatalogue: own.yaml\ndatasets: [rare]\nlearners: [uni_squ]\ngrids: {eta: [0.1]}\n"
     )
-    done = command("run", "rare.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("run", "rare.yaml", cwd=tmp_path, exits=2)
     assert "rare: its rarer class has 4 rows, too few for 5 folds with 5 inner folds" in done.stderr
     assert "fewer folds" in done.stderr
     assert not (tmp_path / "results").exists()
@@ -1165,8 +1077,7 @@ def test_report_does_not_overwrite_results_of_another_experiment(small, command)
     other.mkdir()
     (other / "manifest.json").write_text("{}")
     before = snapshot(other)
-    done = command("report", "small.yaml", "--to", "other", cwd=desk)
-    assert done.returncode == 2
+    done = command("report", "small.yaml", "--to", "other", cwd=desk, exits=2)
     assert "expected a folder without results of its own" in done.stderr
     assert snapshot(other) == before
     shutil.rmtree(other)

@@ -114,8 +114,7 @@ def test_a_learner_from_a_file_that_raises_is_told_with_its_line(command, desk, 
         "from opauc_bench.learners import UniLog\n\nclass Mine(UniLog):\n"
         "    def _consume(self, state, X, y):\n        raise KeyError('mine')\n"
     )
-    done = command("train", desk / "data.svm", "--learner", "own.py:Mine", "--out", "m.npz", cwd=tmp_path)
-    assert done.returncode == 1
+    done = command("train", desk / "data.svm", "--learner", "own.py:Mine", "--out", "m.npz", cwd=tmp_path, exits=1)
     assert f"error: own.py:Mine raised KeyError: 'mine' ({tmp_path / 'own.py'}:5)\n" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "m.npz").exists()
@@ -179,8 +178,7 @@ def test_progress_on_a_terminal_is_one_line(environment, desk, tmp_path):
 
 
 def test_score_prints_a_score_a_line_and_the_auc(command, desk, model):
-    done = command("score", "model.npz", "data.svm", cwd=desk)
-    assert done.returncode == 0
+    done = command("score", "model.npz", "data.svm", cwd=desk, exits=0)
     X, y = load_svmlight_file(str(desk / "data.svm"))
     expected = estimator("ftrl_auc").fit(X, y).decision_function(X)
     np.testing.assert_array_equal(np.array(done.stdout.splitlines(), dtype=float), expected)
@@ -194,12 +192,9 @@ def test_score_into_a_file(command, desk, model, tmp_path):
     printed = command("score", model, desk / "data.svm", "-q", cwd=tmp_path)
     assert printed.stderr == ""
     assert (tmp_path / "scores.txt").read_text() == printed.stdout
-    again = command("score", model, desk / "data.svm", "--out", "scores.txt", cwd=tmp_path)
-    assert again.returncode == 1
+    again = command("score", model, desk / "data.svm", "--out", "scores.txt", cwd=tmp_path, exits=1)
     assert "scores.txt is there already" in again.stderr
-    assert (
-        command("score", model, desk / "data.svm", "--out", "scores.txt", "--overwrite", cwd=tmp_path).returncode == 0
-    )
+    command("score", model, desk / "data.svm", "--out", "scores.txt", "--overwrite", cwd=tmp_path, exits=0)
 
 
 def test_a_sample_where_memory_ends(command, desk, model, tmp_path, monkeypatch):
@@ -247,8 +242,7 @@ def test_closed_standard_streams(environment, desk, model):
 
 
 def test_dev_null_stays_what_it_is(command, desk, tmp_path):
-    done = command("train", desk / "data.svm", "--out", os.devnull, cwd=tmp_path)
-    assert done.returncode == 0
+    command("train", desk / "data.svm", "--out", os.devnull, cwd=tmp_path, exits=0)
     assert not os.path.isfile(os.devnull)
 
 
@@ -332,7 +326,7 @@ def test_index_0_comes_with_advice(command, tmp_path):
     lines(tmp_path / "zero.svm", "1 0:0.5", "-1 1:1")
     message = refused(command, tmp_path, "train", "zero.svm", "--out", "m.npz", code=3)
     assert "try: --zero-based, if 0 is the first feature" in message
-    assert command("train", "zero.svm", "--zero-based", "--out", "m.npz", cwd=tmp_path).returncode == 0
+    command("train", "zero.svm", "--zero-based", "--out", "m.npz", cwd=tmp_path, exits=0)
 
 
 def test_one_label_for_too_long(command, tmp_path):
@@ -340,7 +334,7 @@ def test_one_label_for_too_long(command, tmp_path):
     message = refused(command, tmp_path, "train", "sorted.svm", "--out", "m.npz", code=3)
     assert re.search(r"the first 6\d,\d{3} rows all have the label 1, so that it is not known", message)
     assert "--positive 1" in message
-    assert command("train", "sorted.svm", "--positive", 1, "--out", "m.npz", cwd=tmp_path).returncode == 0
+    command("train", "sorted.svm", "--positive", 1, "--out", "m.npz", cwd=tmp_path, exits=0)
 
 
 def test_a_positive_label_that_is_none(command, desk, tmp_path):
@@ -430,7 +424,7 @@ def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     (tmp_path / "link.npz").unlink()
     message = refused(command, desk, "train", "data.svm", "--out", "data.svm", "--overwrite", code=1)
     assert "data.svm is a file that is read" in message
-    assert command("train", data, "--out", "there.npz", "--overwrite", cwd=tmp_path).returncode == 0
+    command("train", data, "--out", "there.npz", "--overwrite", cwd=tmp_path, exits=0)
     assert LinearModel.load(tmp_path / "there.npz").n_rows == 9000
     assert os.listdir(tmp_path) == ["there.npz"]
 
@@ -447,15 +441,13 @@ def test_score_of_a_wrong_file(command, desk, model, tmp_path):
     assert "absent.npz: there is no such file" in message
     assert "absent.svm: cannot be read" in refused(command, desk, "score", model, "absent.svm", code=3)
     lines(tmp_path / "bad.svm", "1 1:0.5", "x")
-    done = command("score", model, tmp_path / "bad.svm", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("score", model, tmp_path / "bad.svm", cwd=tmp_path, exits=3)
     assert "bad.svm:2: " in done.stderr
 
 
 def test_score_of_rows_that_the_model_knows_little_of(command, model, tmp_path):
     lines(tmp_path / "new.svm", "1 1:1", "-1 2:1 1000:5", "# a comment", "7 3:1", "1", "-1 12:1")
-    done = command("score", model, "new.svm", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("score", model, "new.svm", cwd=tmp_path, exits=0)
     assert len(done.stdout.splitlines()) == 5
     assert done.stderr.splitlines() == [
         "5 rows of new.svm scored",
@@ -471,14 +463,12 @@ def test_score_of_rows_that_the_model_knows_little_of(command, model, tmp_path):
 @pytest.mark.filterwarnings("error")
 def test_scores_that_overflow_are_the_reason_for_no_auc(command, desk, tmp_path, options):
     plain = ("--no-tune", "--calibration", "platt", "-q")
-    done = command("train", desk / "data.svm", *plain, "--out", "m.npz", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command("train", desk / "data.svm", *plain, "--out", "m.npz", cwd=tmp_path, exits=0)
     trained = LinearModel.load(tmp_path / "m.npz")
     largest = np.finfo(float).max
     row = " ".join(f"{j + 1}:{np.sign(w) * largest}" for j, w in enumerate(trained.weights) if w)
     lines(tmp_path / "new.svm", "1 1:1", f"-1 {row}", f"1 {row}", "-1 2:1", f"1 1:{largest}")
-    done = command("score", "m.npz", "new.svm", *options, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("score", "m.npz", "new.svm", *options, cwd=tmp_path, exits=0)
     assert done.stderr.splitlines() == [
         "5 rows of new.svm scored",
         "no AUC: 2 scores are not finite (first: inf at new.svm:2)",
@@ -490,17 +480,9 @@ def test_scores_that_overflow_are_the_reason_for_no_auc(command, desk, tmp_path,
 
 @pytest.mark.faults
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_writes_the_model_so_far(environment, desk, tmp_path, sent):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "opauc_bench", "train", "-", "--out", "m.npz"],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    text = (desk / "data.svm").read_bytes()
+def test_an_interruption_writes_the_model_so_far(bench, desk, tmp_path, sent):
+    process = bench.start("train", "-", "--out", "m.npz", cwd=tmp_path, stdin=subprocess.PIPE)
+    text = (desk / "data.svm").read_text()
     for _ in range(40):  # more than the pipe holds: when all is written, most of it has been read
         process.stdin.write(text)
     process.stdin.flush()
@@ -508,43 +490,28 @@ def test_an_interruption_writes_the_model_so_far(environment, desk, tmp_path, se
     process.send_signal(sent)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 130
-    said = re.search(r"interrupted: the model of the first ([\d,]+) rows is written", err.decode())
+    said = re.search(r"interrupted: the model of the first ([\d,]+) rows is written", err)
     model = LinearModel.load(tmp_path / "m.npz")
     assert not model.complete
     assert f"{model.n_rows:,}" == said[1]
     assert 0 < model.n_rows <= 40 * 9000
     assert os.listdir(tmp_path) == ["m.npz"]
-    assert b"AUC" in out
-    scored = subprocess.run(
-        [sys.executable, "-m", "opauc_bench", "score", "m.npz", str(desk / "data.svm")],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    assert "AUC" in out
+    scored = bench("score", "m.npz", desk / "data.svm", cwd=tmp_path)
     assert f"note: the training of this model was interrupted after {model.n_rows:,} rows" in scored.stderr
 
 
 @pytest.mark.faults
-def test_an_interruption_before_anything_came(environment, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "opauc_bench", "train", "-", "--out", "m.npz"],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    process.stdin.write(b"1 1:1\n")
+def test_an_interruption_before_anything_came(bench, tmp_path):
+    process = bench.start("train", "-", "--out", "m.npz", cwd=tmp_path, stdin=subprocess.PIPE)
+    process.stdin.write("1 1:1\n")
     process.stdin.flush()
     while not _catches_term(Path(f"/proc/{process.pid}/status").read_text()):
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert err == b"interrupted before there was anything to save: no model is written\n"
+    assert err == "interrupted before there was anything to save: no model is written\n"
     assert os.listdir(tmp_path) == []
 
 

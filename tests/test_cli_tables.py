@@ -53,8 +53,7 @@ def desk(tmp_path_factory, frame):
 
 @pytest.fixture(scope="module")
 def model(invoke, desk):
-    done = invoke("train", "clicks.csv", "--label", "clicked", "--out", "model.npz", *PLAIN, cwd=desk)
-    assert done.returncode == 0, done.stderr
+    invoke("train", "clicks.csv", "--label", "clicked", "--out", "model.npz", *PLAIN, cwd=desk, exits=0)
     return desk / "model.npz"
 
 
@@ -107,8 +106,7 @@ def test_every_way_to_the_same_rows_gives_the_same_model(command, desk, model, f
     for number, files in enumerate(
         [["a.csv.zst", "b.tsv"], [desk / "clicks.parquet"], ["s.arrow"], ["a.csv.zst", "c.txt", "--format", "csv"]]
     ):
-        done = command("train", *files, "--label", "clicked", "--out", f"{number}.npz", *PLAIN, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = command("train", *files, "--label", "clicked", "--out", f"{number}.npz", *PLAIN, cwd=tmp_path, exits=0)
         assert weights(tmp_path / f"{number}.npz").tobytes() == expected, files
     for number, content in enumerate([text, zstd(text)], 10):
         with standard_input(content):
@@ -125,8 +123,8 @@ def test_train_says_what_the_columns_are(command, desk, tmp_path):
         *("train", desk / "clicks.csv", "--label", "clicked", "--positive", "no", "--drop", "age,size"),
         *("--bits", 10, "--out", "m.npz", "--no-tune", "--learner", "ftrl_auc"),
         cwd=tmp_path,
+        exits=0,
     )
-    assert done.returncode == 0, done.stderr
     assert "\ncolumns   1 of numbers, 1 of categories (2^10 features); missing values: error\n" in done.stdout
     assert re.search(r"^labels +[\d.]+ % no \(positive\), the others yes$", done.stdout, re.M)
     model = LinearModel.load(tmp_path / "m.npz")
@@ -139,8 +137,7 @@ def test_train_says_what_the_columns_are(command, desk, tmp_path):
 
 
 def test_tuning_takes_tables(command, desk, tmp_path):
-    done = command("train", desk / "clicks.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("train", desk / "clicks.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path, exits=0)
     assert "\ncolumns   3 of numbers, 1 of categories (2^18 features)" in done.stdout
     assert float(re.search(r"^AUC +(\.\d+)", done.stdout, re.M)[1]) > 0.8
 
@@ -185,8 +182,7 @@ def test_labels_of_other_kinds_give_no_auc(command, model, frame, tmp_path):
 def test_labels_of_text_for_a_model_whose_labels_are_numbers(command, frame, tmp_path):
     rows = frame[["age", "clicked"]][:300].assign(clicked=(frame["clicked"] == "yes").astype(int))
     rows.to_csv(tmp_path / "t.csv", index=False)
-    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path, exits=0)
     auc = command("score", "m.npz", "t.csv", cwd=tmp_path).stderr.splitlines()[1]
     assert re.fullmatch(r"AUC \.\d{4}, exact over all rows", auc)
     rows.astype({"clicked": str}).to_parquet(tmp_path / "text.parquet")
@@ -214,16 +210,15 @@ def test_missing_values_are_part_of_the_model(command, frame, tmp_path):
     holes.loc[holes.index % 5 == 3, "age"] = np.nan
     holes.loc[holes.index % 7 == 3, "city"] = None
     holes.to_csv(tmp_path / "t.csv", index=False)
-    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path, exits=3)
     assert "error: t.csv:5: column 'age': expected a value, got nothing\n" in done.stderr
     assert "--missing mean" in done.stderr
     for policy in ("mean", "indicator"):
         done = command(
             *("train", "t.csv", "--label", "clicked", "--missing", policy, "--out", f"{policy}.npz", *PLAIN),
             cwd=tmp_path,
+            exits=0,
         )
-        assert done.returncode == 0, done.stderr
     mean, indicator = (LinearModel.load(tmp_path / f"{policy}.npz") for policy in ("mean", "indicator"))
     assert mean.schema["means"] == [pytest.approx(holes["age"].mean(), rel=1e-12)]
     (tmp_path / "new.csv").write_text("age,city\n,\n")
@@ -239,14 +234,12 @@ def test_bad_rows_are_left_out_and_counted(command, desk, model, tmp_path):
     lines[10:10] = ["oops,1,Bern,yes,1\n", "1,2\n"]
     lines.append("nan,1,Bern,no,inf\n")
     (tmp_path / "t.csv").write_text("".join(lines))
-    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path, exits=3)
     assert "error: t.csv:11: column 'age': expected a number, got 'oops'\n" in done.stderr
     assert not (tmp_path / "m.npz").exists()
     done = command(
-        "train", "t.csv", "--label", "clicked", "--skip-bad-rows", "--out", "m.npz", *PLAIN[:-1], cwd=tmp_path
+        "train", "t.csv", "--label", "clicked", "--skip-bad-rows", "--out", "m.npz", *PLAIN[:-1], cwd=tmp_path, exits=0
     )
-    assert done.returncode == 0
     first = "t.csv:11: column 'age': expected a number, got 'oops'"
     assert f"note: 3 bad rows left out; the first: {first}\n" in done.stderr
     assert weights(tmp_path / "m.npz").tobytes() == weights(model).tobytes()
@@ -259,11 +252,9 @@ def test_bad_rows_have_the_score_nan(command, desk, model, tmp_path):
     lines[6:6] = ["1,2\n"]
     lines[3000:3000] = ["1,x,Bern,yes,1\n", ",2,Bern,yes,1\n"]
     (tmp_path / "t.csv").write_text("".join(lines))
-    done = command("score", model, "t.csv", "--out", "scores.txt", cwd=tmp_path)
-    assert done.returncode == 3
+    command("score", model, "t.csv", "--out", "scores.txt", cwd=tmp_path, exits=3)
     assert not (tmp_path / "scores.txt").exists()
-    done = command("score", model, "t.csv", "--skip-bad-rows", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("score", model, "t.csv", "--skip-bad-rows", cwd=tmp_path, exits=0)
     scores[5:5], scores[2999:2999] = ["nan"], ["nan", "nan"]
     assert done.stdout.splitlines() == scores
     auc = expected.stderr.splitlines()[1]
@@ -272,7 +263,7 @@ def test_bad_rows_have_the_score_nan(command, desk, model, tmp_path):
     lines = ["1 1:1", "1 x:1", "0 2:1", "0 1:1 1:1", "nan 1:1"]
     (tmp_path / "good.svm").write_text("1 1:1\n0 2:1\n" * 20)
     (tmp_path / "t.svm").write_text("\n".join(lines))
-    assert command("train", "good.svm", "--out", "m.npz", *PLAIN, cwd=tmp_path).returncode == 0
+    command("train", "good.svm", "--out", "m.npz", *PLAIN, cwd=tmp_path, exits=0)
     done = command("score", "m.npz", "t.svm", "--skip-bad-rows", cwd=tmp_path)
     assert [line == "nan" for line in done.stdout.splitlines()] == [False, True, False, True, True]
     assert "AUC 1.0000, exact over all rows" in done.stderr
@@ -284,17 +275,15 @@ def test_bad_lines_of_svmlight_are_left_out_as_well(command, tmp_path):
     (tmp_path / "good.svm").write_text("".join(good))
     bad = [*good[:5000], "1 2:x\n", "1 3:1 2:1\n", *good[5000:], "0 1:nan\n"]
     (tmp_path / "bad.svm").write_text("".join(bad))
-    assert command("train", "good.svm", "--out", "good.npz", *PLAIN, cwd=tmp_path).returncode == 0
-    done = command("train", "bad.svm", "--out", "bad.npz", "--skip-bad-rows", *PLAIN[:-1], cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command("train", "good.svm", "--out", "good.npz", *PLAIN, cwd=tmp_path, exits=0)
+    done = command("train", "bad.svm", "--out", "bad.npz", "--skip-bad-rows", *PLAIN[:-1], cwd=tmp_path, exits=0)
     assert (
         "note: 3 bad rows left out; the first: bad.svm:5001: expected the value of feature 2 to be a number"
         in done.stderr
     )
     assert weights(tmp_path / "bad.npz").tobytes() == weights(tmp_path / "good.npz").tobytes()
     (tmp_path / "zero.svm").write_text("1 0:1\n0 1:1\n")
-    done = command("train", "zero.svm", "--out", "z.npz", "--skip-bad-rows", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("train", "zero.svm", "--out", "z.npz", "--skip-bad-rows", cwd=tmp_path, exits=3)
     assert "--zero-based" in done.stderr
 
 
@@ -308,11 +297,10 @@ def test_training_goes_on_with_tables(command, frame, tmp_path):
     holes[:1700].to_csv(tmp_path / "monday.csv", index=False)
     holes[1700:].drop(columns="clicked").assign(clicked=holes["clicked"]).to_parquet(tmp_path / "tuesday.parquet")
     options = ("--label", "clicked", "--missing", "mean", "--bits", 10, "--quiet")
-    assert command("train", "all.csv", *options, "--out", "all.npz", cwd=tmp_path).returncode == 0
-    assert command("train", "monday.csv", *options, "--out", "monday.npz", cwd=tmp_path).returncode == 0
+    command("train", "all.csv", *options, "--out", "all.npz", cwd=tmp_path, exits=0)
+    command("train", "monday.csv", *options, "--out", "monday.npz", cwd=tmp_path, exits=0)
     more = ("train", "tuesday.parquet", "--continue", "monday.npz", "--out", "both.npz")
-    done = command(*more, "-q", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command(*more, "-q", cwd=tmp_path, exits=0)
     whole, both = (LinearModel.load(tmp_path / name) for name in ("all.npz", "both.npz"))
     assert whole.weights.tobytes() == both.weights.tobytes()
     assert whole.schema == both.schema
@@ -326,19 +314,16 @@ def test_training_goes_on_with_tables(command, frame, tmp_path):
         (("--bits", 18), "--bits 18 with --continue: monday.npz was trained with --bits 10"),
         (("--positive", "no"), "--positive no with --continue: monday.npz was trained with --positive yes"),
     ]:
-        done = command(*more, "--overwrite", *contradicting, cwd=tmp_path)
-        assert done.returncode == 2
+        done = command(*more, "--overwrite", *contradicting, cwd=tmp_path, exits=2)
         assert message in done.stderr
     agreeing = ("--label", "clicked", "--missing", "mean", "--bits", 10, "--positive", "yes", "--overwrite", "-q")
-    assert command(*more, *agreeing, cwd=tmp_path).returncode == 0
+    command(*more, *agreeing, cwd=tmp_path, exits=0)
     (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n" * 50)
-    done = command("train", "rows.svm", "--continue", "monday.npz", "--out", "x.npz", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("train", "rows.svm", "--continue", "monday.npz", "--out", "x.npz", cwd=tmp_path, exits=3)
     assert "rows.svm: expected a table with the columns 'age'" in done.stderr
-    assert command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path).returncode == 0
+    command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path, exits=0)
     for label in ((), ("--label", "clicked")):
-        done = command("train", "all.csv", *label, "--continue", "svm.npz", "--out", "x.npz", cwd=tmp_path)
-        assert done.returncode == 3
+        done = command("train", "all.csv", *label, "--continue", "svm.npz", "--out", "x.npz", cwd=tmp_path, exits=3)
         assert "error: all.csv: expected svmlight text, on which svm.npz was trained, got a table" in done.stderr
         assert "--label" not in done.stderr
     done = command("train", "rows.svm", "--bits", 18, "--continue", "svm.npz", "--out", "x.npz", cwd=tmp_path)
@@ -365,7 +350,7 @@ def test_model_show_has_the_names_of_columns(command, desk, model, tmp_path):
     assert re.search(r'^city=the "Hague" +-?\d', shown, re.M)
     assert all(len(line) <= 80 for line in shown.splitlines()[1:])
     options = ("--label", "clicked", "--drop", "city", "--out", "numbers.npz", *PLAIN)
-    assert command("train", desk / "clicks.csv", *options, cwd=tmp_path).returncode == 0
+    command("train", desk / "clicks.csv", *options, cwd=tmp_path, exits=0)
     assert opauc_bench.load_model(tmp_path / "numbers.npz").feature_names_in_.tolist() == ["age", "size", "rate"]
 
 
@@ -379,15 +364,14 @@ def test_names_of_columns_with_commas(command, desk, frame, tmp_path):
         )
     ):
         out = tmp_path / f"{number}.npz"
-        done = command("train", "odd.csv", "--label", "clicked", *options, "--out", out, *PLAIN, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = command("train", "odd.csv", "--label", "clicked", *options, "--out", out, *PLAIN, cwd=tmp_path, exits=0)
         schema = Schema.from_dict(LinearModel.load(out).schema)
         assert schema.numbers == ("rate",)
         assert set(schema.dropped) == {*odd.values(), "city"}
     more = ("train", "odd.csv", "--continue", "0.npz", "-q")
     for number, names in enumerate((schema.dropped, schema.dropped[::-1])):
         agreeing = ("--drop", written_names(names), "--out", f"more{number}.npz")
-        assert command(*more, *agreeing, cwd=tmp_path).returncode == 0
+        command(*more, *agreeing, cwd=tmp_path, exits=0)
     done = command(*more, "--out", "more.npz", "--drop", "city", cwd=tmp_path)
     assert """--drop city with --continue: 0.npz was trained with --drop "age, in years",""" in done.stderr
 
@@ -440,20 +424,17 @@ def test_mistakes_of_train(command, desk, arguments, code, message):
 
 def test_mistakes_of_score(command, desk, model, frame, tmp_path):
     frame.drop(columns="size").to_csv(tmp_path / "less.csv", index=False)
-    done = command("score", model, "less.csv", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("score", model, "less.csv", cwd=tmp_path, exits=3)
     assert "less.csv: expected a column 'size'; the columns are 'age', 'city', 'clicked', 'rate'\n" in done.stderr
     (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n")
     done = command("score", model, "rows.svm", "--format", "svmlight", cwd=tmp_path)
     assert "rows.svm: expected a table with the columns of the model, got svmlight text" in done.stderr
     for arguments in (("score", model, "rows.svm"), ("train", "rows.svm", "--continue", model, "--out", "more.npz")):
-        done = command(*arguments, cwd=tmp_path)
-        assert done.returncode == 3
+        done = command(*arguments, cwd=tmp_path, exits=3)
         told = "rows.svm: expected a table with the columns 'age', 'size', 'rate', 'city', got svmlight text"
         assert told in done.stderr
-    assert command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path).returncode == 0
-    done = command("score", "svm.npz", desk / "clicks.csv", cwd=tmp_path)
-    assert done.returncode == 3
+    command("train", "rows.svm", "--out", "svm.npz", *PLAIN, cwd=tmp_path, exits=0)
+    done = command("score", "svm.npz", desk / "clicks.csv", cwd=tmp_path, exits=3)
     assert "expected svmlight text, on which svm.npz was trained, got a table" in done.stderr
     frame.to_parquet(buffer := io.BytesIO())
     with standard_input(buffer.getvalue()):
@@ -467,8 +448,7 @@ def test_scores_go_to_a_pipe_and_not_over_what_is_read(command, desk, model, tmp
     shutil.copy(desk / "clicks.csv", tmp_path / "t.csv")
     for out in ("m.npz", "t.csv"):
         before = (tmp_path / out).read_bytes()
-        done = command("score", "m.npz", "t.csv", "--out", out, "--overwrite", cwd=tmp_path)
-        assert done.returncode == 1
+        done = command("score", "m.npz", "t.csv", "--out", out, "--overwrite", cwd=tmp_path, exits=1)
         assert f"{out} is a file that is read" in done.stderr
         assert (tmp_path / out).read_bytes() == before
     reader, writer = os.pipe()  # a shell gives one by such a name: --out >(gzip > scores.gz)
@@ -505,6 +485,5 @@ def test_a_damaged_schema_is_refused(command, desk, model, tmp_path):
     for changes in ({"bits": 5}, {"numbers": 3}, {"missing": "mean"}):
         about_changed = about | {"schema": about["schema"] | changes}
         np.savez(tmp_path / "m.npz", **(arrays | {"about": np.array(json.dumps(about_changed))}))
-        done = command("score", "m.npz", desk / "clicks.csv", cwd=tmp_path)
-        assert done.returncode == 3
+        done = command("score", "m.npz", desk / "clicks.csv", cwd=tmp_path, exits=3)
         assert "error: m.npz: " in done.stderr

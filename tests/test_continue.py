@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 
@@ -49,9 +48,7 @@ def require_same_models(one, other):
 
 
 def run(command, desk, *arguments, fails=0):
-    done = command("train", *arguments, "--overwrite", cwd=desk)
-    assert done.returncode == fails, done.stderr
-    return done
+    return command("train", *arguments, "--overwrite", cwd=desk, exits=fails)
 
 
 def trained(command, desk, tmp_path, *arguments, file="both.svm"):
@@ -131,7 +128,7 @@ def test_scores_of_the_window_have_the_trained_intercept_of_their_time(name, par
     np.testing.assert_array_equal(positive, y[-len(scores) :] > 0)
 
 
-def test_new_features_labels_of_one_class_and_standard_input(command, environment, desk, tmp_path):
+def test_new_features_labels_of_one_class_and_standard_input(command, bench, desk, tmp_path):
     """The second part may have one class only, more features, and come from a pipe."""
     X, y = load_svmlight_file(str(desk / "both.svm"))
     X = sparse.hstack([X, sparse.csr_matrix(np.where(np.arange(N) > 3000, 0.5, 0.0)[:, None])]).tocsr()
@@ -141,17 +138,12 @@ def test_new_features_labels_of_one_class_and_standard_input(command, environmen
     write(tmp_path / "both.svm", X[keep], y[keep])
     whole = trained(command, tmp_path, tmp_path, file="both.svm")
     run(command, tmp_path, "one.svm", "--out", "1.npz")
-    done = subprocess.run(
-        [sys.executable, "-m", "opauc_bench", "train", "-", "--continue", "1.npz", "--out", "2.npz"],
-        stdin=(tmp_path / "two.svm").open(),
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    with (tmp_path / "two.svm").open() as file:
+        process = bench.start("train", "-", "--continue", "1.npz", "--out", "2.npz", cwd=tmp_path, stdin=file)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
     require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
-    assert f"rows      {len(y[keep]) - 2300:,} more, {len(y[keep]):,} in all, in " in done.stdout
+    assert f"rows      {len(y[keep]) - 2300:,} more, {len(y[keep]):,} in all, in " in out
     assert len(whole.weights) == 9
 
 
@@ -173,25 +165,19 @@ def test_options_of_the_first_session_hold_in_the_second(command, desk, tmp_path
 def test_a_model_may_be_replaced_by_itself(command, desk, tmp_path):
     whole = trained(command, desk, tmp_path, file="both.svm")
     run(command, desk, "first.svm", "--out", tmp_path / "m.npz")
-    done = command("train", "second.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "m.npz", cwd=desk)
-    assert done.returncode == 1
+    done = command(
+        "train", "second.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "m.npz", cwd=desk, exits=1
+    )
     assert "is there already" in done.stderr
     run(command, desk, "second.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "m.npz")
     require_same_models(LinearModel.load(tmp_path / "m.npz"), whole)
 
 
 @pytest.mark.faults
-def test_an_interrupted_training_goes_on(environment, command, desk, tmp_path):
+def test_an_interrupted_training_goes_on(bench, command, desk, tmp_path):
     lines = (desk / "both.svm").read_text().splitlines(keepends=True)
-    program = subprocess.Popen(
-        [sys.executable, "-m", "opauc_bench", "train", "-", "--no-tune", "--out", "1.npz"],
-        stdin=subprocess.PIPE,
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    program = bench.start("train", "-", "--no-tune", "--out", "1.npz", cwd=tmp_path, **options)
     # Two chunks, of which the first is learnt at once: the second is cut at the end of the pipe's buffer.
     program.stdin.write("".join(lines[:1500]) * 40)
     program.stdin.flush()
@@ -227,8 +213,7 @@ def test_an_interrupted_training_has_the_means_of_the_rows_that_it_has_learnt(co
     monkeypatch.setattr(Source, "means_so_far", means_of_reader)
     monkeypatch.setattr(TunedModel, "learn", learn_one_piece)
     options = ("--label", "y", "--missing", "mean", "--no-tune", "--learner", "uni_log")
-    done = command("train", "rows.csv", *options, "--out", "1.npz", cwd=tmp_path)
-    assert done.returncode == 130
+    command("train", "rows.csv", *options, "--out", "1.npz", cwd=tmp_path, exits=130)
     model = LinearModel.load(tmp_path / "1.npz")
     assert 0 < model.n_rows < len(rows)
     learnt = values[: model.n_rows : 3]
@@ -275,8 +260,7 @@ def test_a_learner_from_a_file_goes_on(command, desk, tmp_path):
 
 @pytest.fixture(scope="module")
 def first(invoke, desk):
-    done = invoke("train", "first.svm", "--out", "first.npz", cwd=desk)
-    assert done.returncode == 0, done.stderr
+    invoke("train", "first.svm", "--out", "first.npz", cwd=desk, exits=0)
     return desk / "first.npz"
 
 

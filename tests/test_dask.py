@@ -162,8 +162,7 @@ def test_environment_of_a_worker_is_in_the_manifest(bench, cluster, place):
     (place / "site").mkdir()
     (place / "site/sitecustomize.py").write_text("import os\nos.cpu_count = lambda: 77\n")
     cluster.start_worker(PYTHONPATH=str(place / "site"))
-    done = bench("run", "wine.yaml", "--scheduler", cluster.address, "--backend", "dask", cwd=place)
-    assert done.returncode == 0, done.stderr
+    bench("run", "wine.yaml", "--scheduler", cluster.address, "--backend", "dask", cwd=place, exits=0)
     environments = read_manifest(place / "results/wine").environments
     found = Store(place / "results/wine").read().values()
     assert {environments[record.environment]["cores"] for record in found} == {77}
@@ -196,8 +195,7 @@ def test_killed_run_is_continued_with_the_records_of_the_workers(bench, cluster,
     run.communicate()
     before = {path.stem: path.read_bytes() for path in folder.glob("running/*.json")}
     assert 3 <= len(before) < 18
-    done = bench("run", *options, cwd=place)
-    assert done.returncode == 0, done.stderr
+    done = bench("run", *options, cwd=place, exits=0)
     assert f"{18 - len(before)} of 18 tasks to compute" in done.stderr
     lines = (folder / "records/wine.jsonl").read_bytes().splitlines(keepends=True)
     assert len(lines) == 18
@@ -227,8 +225,7 @@ def test_worker_without_the_data_leaves_the_task_to_another(bench, cluster, plac
     cluster.start_worker(OPAUC_BENCH_CACHE=str(place / "empty"))
     cluster.start_worker(OPAUC_BENCH_CACHE=str(place / "full"), OPAUC_BENCH_MIRROR=str(place / "mirror"))
     options = ["--scheduler", cluster.address, "--backend", "dask", "--mirror", place / "mirror"]
-    done = bench("run", "both.yaml", *options, cwd=place)
-    assert done.returncode == 0, done.stderr
+    bench("run", "both.yaml", *options, cwd=place, exits=0)
     assert {record["status"] for record in contents(place / "results/both").values()} == {"ok"}
 
 
@@ -239,8 +236,7 @@ def test_task_that_kills_its_worker_is_recorded_and_the_others_computed(bench, p
         .replace("uni_squ]", '"mine.py:Kills"]')
         .replace("trials: 2", "trials: 1")
     )
-    done = bench("run", "kills.yaml", "--backend", "dask", "--jobs", 2, cwd=place)
-    assert done.returncode == 1, done.stderr
+    bench("run", "kills.yaml", "--backend", "dask", "--jobs", 2, cwd=place, exits=1)
     found = contents(place / "results/kills")
     statuses = {(record["column"], record["status"]) for record in found.values()}
     assert statuses == {("Paused", "ok"), ("uni_log", "ok"), ("Kills", "error")}
@@ -254,8 +250,7 @@ def test_task_that_does_not_look_at_the_clock_is_ended_and_the_others_computed(b
         .replace('["mine.py:Paused", uni_log, uni_squ]', '[uni_log, "mine.py:Sleeps"]')
         .replace("trials: 2, folds: 3", "trials: 1, folds: 2")
     )
-    done = bench("run", "sleeps.yaml", "--backend", "dask", "--jobs", 2, cwd=place)
-    assert done.returncode == 1, done.stderr
+    bench("run", "sleeps.yaml", "--backend", "dask", "--jobs", 2, cwd=place, exits=1)
     found = contents(place / "results/sleeps")
     assert {(record["column"], record["status"]) for record in found.values()} == {
         ("uni_log", "ok"),
@@ -271,13 +266,13 @@ def test_worker_prepares_arrays_again_that_have_changed(bench, cluster, place):
     other = place / "other"
     cluster.start_worker(OPAUC_BENCH_CACHE=str(other))
     options = ["--scheduler", cluster.address, "--backend", "dask"]
-    assert bench("run", "wine.yaml", *options, "--out", "first", cwd=place).returncode == 0
+    bench("run", "wine.yaml", *options, "--out", "first", cwd=place, exits=0)
     os.killpg(cluster.processes.pop().pid, signal.SIGKILL)
     (path,) = other.glob("wine/prepared/*/X.npy")
     good = path.read_bytes()
     path.write_bytes(good[:-1] + bytes([good[-1] ^ 64]))
     cluster.start_worker(OPAUC_BENCH_CACHE=str(other))
-    assert bench("run", "wine.yaml", *options, "--out", "second", cwd=place).returncode == 0
+    bench("run", "wine.yaml", *options, "--out", "second", cwd=place, exits=0)
     assert contents(place / "second") == contents(place / "first")
     assert path.read_bytes() == good
 
@@ -287,15 +282,13 @@ def test_missing_scheduler_is_an_error(bench, place):
     assert (done.returncode, "--backend dask --scheduler" in done.stderr) == (2, True)
     done = bench("run", "wine.yaml", "--backend", "slurm", cwd=place)
     assert (done.returncode, "expected loky or dask" in done.stderr) == (2, True)
-    done = bench("run", "wine.yaml", "--backend", "dask", "--scheduler", "nonsense://x", cwd=place)
-    assert done.returncode == 1
+    done = bench("run", "wine.yaml", "--backend", "dask", "--scheduler", "nonsense://x", cwd=place, exits=1)
     assert "no scheduler answers at nonsense://x" in done.stderr
     assert not (place / "results").exists(), "nothing is written before there are workers"
 
 
 def test_missing_scheduler_costs_no_record_that_was_to_be_computed_again(bench, place):
-    assert bench("run", "wine.yaml", "-l", "uni_log", cwd=place).returncode == 0
+    bench("run", "wine.yaml", "-l", "uni_log", cwd=place, exits=0)
     before = (place / "results/wine/records/wine.jsonl").read_bytes()
-    done = bench("run", "wine.yaml", "--fresh", "--backend", "dask", "--scheduler", "nonsense://x", cwd=place)
-    assert done.returncode == 1
+    bench("run", "wine.yaml", "--fresh", "--backend", "dask", "--scheduler", "nonsense://x", cwd=place, exits=1)
     assert (place / "results/wine/records/wine.jsonl").read_bytes() == before

@@ -11,12 +11,13 @@ import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from reference.examples import toy_entry
 
 from opauc_bench.commands import terminal
 from opauc_bench.data import Sources, ask, load_catalogue, prepare
 from opauc_bench.data import download as download_module
 from opauc_bench.data.download import Missing, download
-from opauc_bench.data.entry import DatasetEntry, FileSpec
+from opauc_bench.data.entry import FileSpec
 from opauc_bench.errors import DataError
 
 CONTENT = bytes(range(256)) * 2000  # 512 kB: eight pieces
@@ -102,8 +103,7 @@ def get(server, folder, limit=1 << 20, notify=lambda text: None):
 def entry_of(*urls, member=None, known=True):
     known = {"sha256": hashlib.sha256(TEXT).hexdigest(), "confirmed": True} if known else {}
     file = FileSpec(name="toy.txt", urls=urls, member=member, **known)
-    sizes = {"n_samples": 4, "n_features": 2, "scaling": "none"}
-    return DatasetEntry(name="toy", title="Toy", format="svmlight", files=(file,), positive=(1,), **sizes)
+    return toy_entry(files=(file,))
 
 
 # ------------------------------------------------------------------------------------------ resuming
@@ -385,8 +385,7 @@ def test_check_links_asks_each_address_once(server, command, tmp_path):
     ]
     assert done.stdout.splitlines()[-1] == "1 of 2 addresses answer"
     assert sorted(path for path, _ in server.asked) == ["/away", "/file"]
-    done = command("data", "check-links", "one", "three", "--catalogue", "mine.yaml", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("data", "check-links", "one", "three", "--catalogue", "mine.yaml", cwd=tmp_path, exits=3)
     assert done.stdout.splitlines()[-2:] == ["1 of 3 addresses answer", "no address answers for three three.txt"]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from reference.examples import toy_entry
 
 from opauc_bench.data import (
     Sources,
@@ -38,17 +39,7 @@ OTHER = TEXT.replace(b"0.125", b"0.250")
 
 def entry_of(name: str = "toy", confirmed: bool = True, sha256: str | None = SHA, urls=(), **options) -> DatasetEntry:
     file = FileSpec(name="toy.txt", sha256=sha256, confirmed=confirmed, urls=urls, **options)
-    return DatasetEntry(
-        name=name,
-        title="Toy",
-        format="svmlight",
-        files=(file,),
-        positive=(1,),
-        n_samples=4,
-        n_features=2,
-        n_positive=2,
-        scaling="none",
-    )
+    return toy_entry(name=name, files=(file,), n_positive=2)
 
 
 def mirror_of(folder: Path, content: bytes, file: str = "toy.txt") -> str:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.examples import toy_entry
 from sklearn.metrics.pairwise import rbf_kernel
 
 from opauc_bench.data import Sources, find_prepared, open_prepared, prepare, verify
-from opauc_bench.data.entry import DatasetEntry
 from opauc_bench.data.fourier import RandomFourierRows, draw_frequencies
 from opauc_bench.evaluation.selection import score_columns
 from opauc_bench.learners import get_learner
@@ -142,9 +142,8 @@ def prepared(tmp_path):
     ]
     (tmp_path / "mirror" / "toy").mkdir(parents=True)
     (tmp_path / "mirror" / "toy" / "toy.txt").write_text("\n".join(lines))
-    values = {"name": "toy", "title": "Toy", "format": "svmlight", "files": [{"name": "toy.txt"}], "positive": [1]}
-    values |= {"n_samples": 25, "n_features": 3, "scaling": "minmax", "fourier": {"n": 200, "seed": 3}}
-    entry, sources = DatasetEntry.model_validate(values), Sources(tmp_path / "cache", (str(tmp_path / "mirror"),))
+    entry = toy_entry(n_samples=25, n_features=3, scaling="minmax", fourier={"n": 200, "seed": 3})
+    sources = Sources(tmp_path / "cache", (str(tmp_path / "mirror"),))
     return entry, sources, prepare(entry, sources)
 
 

@@ -130,7 +130,7 @@ def edged(bench, tmp_path_factory):
     """A folder in which ``uni_log`` has its best setting at the edge in two of three folds of wine."""
     desk = tmp_path_factory.mktemp("edged")
     (desk / "small.yaml").write_text(SMALL)
-    assert bench("run", "small.yaml", "--offline", "--jobs", 1, cwd=desk).returncode == 0
+    bench("run", "small.yaml", "--offline", "--jobs", 1, cwd=desk, exits=0)
     for record in records_of(desk / "results/small"):
         at_edge = (record.dataset, record.column) == ("wine", "uni_log") and record.fold < 2
         eta, aucs = (2.0**-10, RISING) if at_edge else (2.0**-5, [0.8, 0.9, 0.8])
@@ -144,8 +144,7 @@ NOTE = "selected at the edge of the grid, eta = 2^-10, in 2 of 3 folds (wine)."
 
 def test_status_report_and_plan_name_the_edge(edged, command):
     def printed(*words):
-        done = command(*words, cwd=edged)
-        assert done.returncode == 0, done.stderr
+        done = command(*words, cwd=edged, exits=0)
         assert all(len(line) <= 80 for line in done.stdout.splitlines() if "/" not in line)
         return " ".join(done.stdout.split())
 
@@ -156,8 +155,7 @@ def test_status_report_and_plan_name_the_edge(edged, command):
 
 def test_files_and_the_page_have_the_footnote(edged, command, tmp_path):
     shutil.copytree(edged, tmp_path / "desk")
-    done = command("report", "results/small", "--write", "--html", cwd=tmp_path / "desk")
-    assert done.returncode == 0, done.stderr
+    command("report", "results/small", "--write", "--html", cwd=tmp_path / "desk", exits=0)
     folder = tmp_path / "desk/results/small"
     for name in ("table.md", "table.html", "report.html"):
         text = (folder / name).read_text().replace("\\_", "_")
@@ -168,8 +166,7 @@ def test_files_and_the_page_have_the_footnote(edged, command, tmp_path):
 
 def test_latex_of_some_rows_has_their_edges_only(edged, command):
     def printed(rows):
-        done = command("report", "results/small", "--latex", "-", "--rows", rows, cwd=edged)
-        assert done.returncode == 0, done.stderr
+        done = command("report", "results/small", "--latex", "-", "--rows", rows, cwd=edged, exits=0)
         return done.stdout
 
     assert "in 2 of 3 folds (wine)" in printed("digits,wine")

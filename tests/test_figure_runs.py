@@ -1,7 +1,6 @@
 """Figures from the outside: configs that are checked, planned, run, drawn, resumed and verified."""
 
 import contextlib
-import csv
 import hashlib
 import re
 import shutil
@@ -14,7 +13,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from command_line import undrawn
-from folders import forge, record_of, records_of, snapshot
+from folders import forge, record_of, records_of, rows_of, snapshot
 
 from opauc_bench.commands import busy
 from opauc_bench.commands.figures import _samples
@@ -83,11 +82,6 @@ def read(text, tmp_path):
     return load_experiment(tmp_path / "x.yaml", learner_parameters=learner_parameters)
 
 
-def rows_of(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def printed_by_run(text, name):
     """What a run prints that writes its results."""
     return f"{text}\nwritten to results/{name}/\n"
@@ -104,8 +98,7 @@ def csv_only():
 def swept(invoke, tmp_path_factory):
     desk = tmp_path_factory.mktemp("swept")
     (desk / "swept.yaml").write_text(SWEPT)
-    done = invoke("run", "swept.yaml", "--offline", "--jobs", 2, cwd=desk)
-    assert done.returncode == 0, done.stderr
+    done = invoke("run", "swept.yaml", "--offline", "--jobs", 2, cwd=desk, exits=0)
     return desk, done
 
 
@@ -234,8 +227,7 @@ def test_a_metric_that_is_not_defined_is_no_number():
 
 def test_a_batch_learner_has_no_convergence(command, tmp_path):
     (tmp_path / "x.yaml").write_text(PASSED.replace("[opauc,", "[ls_svm,"))
-    done = command("plan", "x.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("plan", "x.yaml", cwd=tmp_path, exits=2)
     assert "ls_svm does not learn in one pass over the rows" in done.stderr
 
 
@@ -276,8 +268,7 @@ def test_csv_equals_the_records(swept):
 def test_the_same_run_again_computes_nothing_and_leaves_the_same_bytes(swept, command):
     desk, done = swept
     before = snapshot(desk)
-    again = command("run", "swept.yaml", "--offline", cwd=desk)
-    assert again.returncode == 0
+    again = command("run", "swept.yaml", "--offline", cwd=desk, exits=0)
     assert printed_by_run(again.stdout, "swept") == done.stdout
     assert "0 of 6 tasks to compute: all have records" in again.stderr
     lock = {"results/swept/.lock": None}
@@ -289,7 +280,7 @@ def test_the_same_run_again_computes_nothing_and_leaves_the_same_bytes(swept, co
 def test_figures_can_be_written_elsewhere(swept, command, tmp_path):
     desk, _ = swept
     before = snapshot(desk)
-    assert command("report", "results/swept", "--to", tmp_path / "figures", cwd=desk).returncode == 0
+    command("report", "results/swept", "--to", tmp_path / "figures", cwd=desk, exits=0)
     written = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
     assert set(written) == {"folds.csv", *(f"influence.{ending}" for ending in ("csv", "pdf", "svg", "png"))}
     assert written == {name: (desk / "results/swept" / name).read_bytes() for name in written}
@@ -300,11 +291,9 @@ def test_status_plan_and_verify_know_the_kind(swept, command):
     desk = swept[0]
     assert re.search(r"wine +3/3", command("status", "swept.yaml", cwd=desk).stdout)
     assert re.search(r"wine +\S+ +3 +0", command("plan", "swept.yaml", cwd=desk).stdout)
-    verified = command("verify", "results/swept", "--sample", 2, "--jobs", 1, cwd=desk)
-    assert verified.returncode == 0, verified.stdout + verified.stderr
+    verified = command("verify", "results/swept", "--sample", 2, "--jobs", 1, cwd=desk, exits=0)
     assert "2 of 2 agree" in verified.stdout
-    refused = command("compare", "swept.yaml", cwd=desk)
-    assert refused.returncode == 2
+    refused = command("compare", "swept.yaml", cwd=desk, exits=2)
     assert "draws figures" in refused.stderr
 
 
@@ -313,8 +302,7 @@ def test_run_without_matplotlib_writes_csv_and_names_the_extra(swept, command, c
     shutil.copytree(desk / "results/swept", desk / "bare")
     monkeypatch.delitem(sys.modules, "opauc_bench.report.figure_draw", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # an import raises ImportError
-    done = command("report", "swept.yaml", "--out", "bare", "--write", cwd=desk)
-    assert done.returncode == 0, done.stderr
+    done = command("report", "swept.yaml", "--out", "bare", "--write", cwd=desk, exits=0)
     assert "pip install 'opauc-bench[plots]' && opauc-bench report swept.yaml --out bare --write" in done.stderr
     assert (desk / "bare/influence.csv").read_bytes() == (desk / "results/swept/influence.csv").read_bytes()
     assert not list((desk / "bare").glob("influence.p*")) + list((desk / "bare").glob("*.svg"))
@@ -328,8 +316,7 @@ def test_report_of_one_dataset_has_one_panel(swept, command):
 
 def test_a_sweep_over_splits_with_validation_rows(command, csv_only, tmp_path):
     (tmp_path / "held.yaml").write_text(HELD_OUT)
-    done = command("run", "held.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command("run", "held.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     folder = tmp_path / "results/held"
     records = [record for record in records_of(folder) if record.column == "ftrl_auc"]
     assert set(records[0].columns) == {"auc", "validation_auc", "sparse_ratio"}
@@ -390,7 +377,7 @@ def test_manifest_names_the_records_of_reused_selections(desk):
 def test_verify_finds_a_setting_that_was_not_selected_in_the_table(desk, command):
     folder = shutil.copytree(desk / "results/pass", desk / "results/tampered")
     try:
-        assert command("verify", folder, "--sample", 0, "--offline", cwd=desk).returncode == 0
+        command("verify", folder, "--sample", 0, "--offline", cwd=desk, exits=0)
         record = record_of(folder, "wine", "oam_gra", 2)
         forge(folder, record, {"outcome.selected": {"eta": 3.0}})
         done = command("verify", folder, "--sample", 0, "--offline", cwd=desk)
@@ -495,8 +482,7 @@ def test_table_experiment_may_have_figures(command, csv_only, tmp_path):
     text = text.replace("[opauc,", "[{learner: oam_gra, name: b10, title: OAM_gra, params: {buffer_size: 10}},")
     text = text.replace(", lambda: [0.01, 4]", "")
     (tmp_path / "x.yaml").write_text(text + "figures: [{x: buffer_size, y: auc}]\n")
-    done = command("run", "x.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("run", "x.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     assert "win/tie/loss" in done.stdout
     assert "wine: test AUC by buffer size" in done.stdout
     rows = rows_of(tmp_path / "results/x/figure.csv")
@@ -525,8 +511,7 @@ def test_record_that_does_not_fit_its_kind_is_damaged(swept, command, tmp_path, 
     shutil.copytree(swept[0], tmp_path / "copy")
     folder = tmp_path / "copy/results/swept"
     forge(folder, record_of(folder), {"outcome.columns": columns})
-    done = command("report", "swept.yaml", cwd=tmp_path / "copy")
-    assert done.returncode == 1
+    done = command("report", "swept.yaml", cwd=tmp_path / "copy", exits=1)
     assert "1 damaged record:" in done.stderr
     assert complaint in done.stderr
 
@@ -542,8 +527,7 @@ figures: [{x: tau, y: positive_error}, {name: negative, x: tau, y: negative_erro
 
 def test_errors_of_sketches(command, csv_only, tmp_path):
     (tmp_path / "x.yaml").write_text(ERRORS)
-    done = command("run", "x.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("run", "x.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     rows = rows_of(tmp_path / "results/x/negative.csv")
     assert [(row["column"], row["tau"], row["n"]) for row in rows] == [
         ("opauc_fd", "2.0", "2"),
@@ -563,6 +547,5 @@ def test_errors_of_sketches(command, csv_only, tmp_path):
 
 def test_only_learners_with_a_sketch_have_its_error(command, tmp_path):
     (tmp_path / "x.yaml").write_text(ERRORS.replace("[opauc_fd,", "[opauc,"))
-    done = command("plan", "x.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("plan", "x.yaml", cwd=tmp_path, exits=2)
     assert "opauc keeps no sketch of second moments" in done.stderr

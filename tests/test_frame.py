@@ -156,8 +156,7 @@ def test_export_writes_the_frame_with_all_digits(place, command, tmp_path, endin
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     file = tmp_path / f"out.{ending}"
-    done = command("export", "results/cv", *what, "--out", file, cwd=place)
-    assert done.returncode == 0, done.stderr
+    done = command("export", "results/cv", *what, "--out", file, cwd=place, exits=0)
     readers = {"csv": read_csv, "parquet": pd.read_parquet}
     frame = opauc_bench.load_results(place / "results/cv", grid=bool(what))
     read = readers[ending](file) if ending in readers else pd.DataFrame(json.loads(file.read_text()))
@@ -179,8 +178,7 @@ def test_folds_csv_is_the_frame_without_times(place):
     ],
 )
 def test_export_explains_mistakes(place, command, arguments, message):
-    done = command("export", "results/cv", *arguments, cwd=place)
-    assert done.returncode == 2
+    done = command("export", "results/cv", *arguments, cwd=place, exits=2)
     assert re.search(message, done.stderr)
     assert not (place / "x.csv").exists()
 
@@ -190,8 +188,7 @@ def test_parquet_without_pyarrow_names_the_extra(place, command, monkeypatch):
         raise ImportError("no engine")
 
     monkeypatch.setattr(pd.DataFrame, "to_parquet", refuse)
-    done = command("export", "results/cv", "--out", "x.parquet", cwd=place)
-    assert done.returncode == 2
+    done = command("export", "results/cv", "--out", "x.parquet", cwd=place, exits=2)
     assert "pip install 'opauc-bench[parquet]'" in done.stderr
 
 

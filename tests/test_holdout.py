@@ -389,8 +389,7 @@ protocol: {kind: holdout, trials: 2, split: released, auc: released, imbalance: 
 def small(invoke, tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
     (folder / "small.yaml").write_text(SMALL)
-    done = invoke("run", "small.yaml", "--jobs", "2", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = invoke("run", "small.yaml", "--jobs", "2", cwd=folder, exits=0)
     return folder, done.stdout
 
 
@@ -449,15 +448,13 @@ def test_other_commands_accept_a_holdout_experiment(small, command):
     assert "digits @ 0.25" in status
     plan = command("plan", "small.yaml", cwd=folder).stdout
     assert "40 tasks done, 0 to do" in plan
-    verified = command("verify", "results/small", "--sample", "3", cwd=folder)
-    assert verified.returncode == 0, verified.stdout + verified.stderr
+    command("verify", "results/small", "--sample", "3", cwd=folder, exits=0)
 
 
 def test_single_ratio_has_the_same_tasks(small, command):
     folder, _ = small
     (folder / "one.yaml").write_text(SMALL.replace("[0.5, 0.25]", "0.25") + "reuse: [small]\n")
-    done = command("run", "one.yaml", cwd=folder)
-    assert done.returncode == 0
+    done = command("run", "one.yaml", cwd=folder, exits=0)
     assert "0 of 20 tasks to compute\n" in done.stderr
     results = folder / "results" / "one"
     assert records_of(results) == []
@@ -478,6 +475,5 @@ def test_too_few_positives_are_reported_before_the_run(small, command):
         ("[0.5, 0.25]", "[0.5, 0.01]", "breast_cancer: its rarer class has 2 rows, too few to be divided 4 : 1 : 1"),
     ):
         Path(folder / "few.yaml").write_text(SMALL.replace(old, new))
-        done = command("run", "few.yaml", cwd=folder)
-        assert done.returncode == 2
+        done = command("run", "few.yaml", cwd=folder, exits=2)
         assert told in " ".join(done.stderr.split())

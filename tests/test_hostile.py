@@ -12,19 +12,21 @@ import random
 import subprocess
 import sys
 import tarfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.examples import toy_entry
 from reference.hostile import READERS, examine, seeds
 
 from opauc_bench.data import Sources, prepare, stream_svmlight
 from opauc_bench.data import content as content_module
 from opauc_bench.data.cache import RawFile
 from opauc_bench.data.content import chunks
-from opauc_bench.data.entry import DatasetEntry, FileSpec, Form
+from opauc_bench.data.entry import FileSpec, Form
 from opauc_bench.data.formats import read_blocks
 from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel
@@ -232,18 +234,7 @@ def test_impossible_label_column_is_refused(tmp_path):
 # ---------------------------------------------------------------------------------------------- compression
 
 
-def entry_of(**changes) -> DatasetEntry:
-    values = {
-        "name": "toy",
-        "title": "Toy",
-        "format": "svmlight",
-        "files": [{"name": "toy.txt"}],
-        "positive": [1],
-        "n_samples": 2,
-        "n_features": 3,
-        "scaling": "none",
-    }
-    return DatasetEntry.model_validate(values | changes)
+entry_of = partial(toy_entry, n_samples=2, n_features=3)
 
 
 def sources_with(tmp_path: Path, content: bytes, name: str = "toy.txt") -> Sources:

@@ -147,8 +147,7 @@ def place(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def deaf(bench, place):
-    done = bench("run", "deaf.yaml", "--offline", "--jobs", 2, cwd=place)
-    assert done.returncode == 1, done.stderr
+    bench("run", "deaf.yaml", "--offline", "--jobs", 2, cwd=place, exits=1)
     found = Store(place / "results/deaf").read()
     assert len(found) == 8
     assert not found.damaged
@@ -391,8 +390,7 @@ def test_run_prepares_arrays_again_that_have_changed(own):
     before = (folder / "folds.csv").read_bytes()
     path = damage(desk / "cache", "wine", "X")
     (folder / "records/wine.jsonl").unlink()
-    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
-    assert done.returncode == 0, done.stderr
+    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk, exits=0)
     words = " ".join(done.stderr.split())
     assert f"wine: the prepared arrays in {path.parent} have changed on disk; preparing them again" in words
     assert (folder / "folds.csv").read_bytes() == before
@@ -403,8 +401,7 @@ def test_arrays_with_nothing_to_compute_are_not_read(own):
     command, desk, folder = own
     damage(desk / "cache", "wine", "X")
     (folder / "records/breast_cancer.jsonl").unlink()
-    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
-    assert done.returncode == 0
+    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk, exits=0)
     assert "changed on disk" not in done.stderr
 
 
@@ -416,8 +413,7 @@ def test_a_fingerprint_that_is_wrong_leads_to_another_plan_once_it_is_right(own)
     meta["fingerprint"] = meta["fingerprint"][::-1]
     del meta["seal"]
     path.write_text(json.dumps(meta))
-    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
-    assert done.returncode == 0
+    done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk, exits=0)
     assert "preparing them again" in done.stderr
     assert "0 of 8 tasks to compute: all have records" in done.stderr
     assert (folder / "records/wine.jsonl").read_bytes() == known
@@ -427,6 +423,5 @@ def test_a_fingerprint_that_is_wrong_leads_to_another_plan_once_it_is_right(own)
 def test_verify_computes_on_arrays_that_have_been_checked(own):
     command, desk, _ = own
     damage(desk / "cache", "wine", "X")
-    done = command("verify", "quick.yaml", "--offline", "--jobs", 1, cwd=desk)
-    assert done.returncode == 0, done.stdout
+    done = command("verify", "quick.yaml", "--offline", "--jobs", 1, cwd=desk, exits=0)
     assert "preparing them again" in done.stderr

@@ -73,9 +73,8 @@ def test_a_setting_is_selected_by_a_loss(command, tmp_path, name, loss):
     entry = f"{{estimator: sklearn.naive_bayes.GaussianNB, name: bayes, grid: {{var_smoothing: {values}}}}}"
     text = f"title: t\ndatasets: [wine]\nlearners:\n  - {entry}\n"
     (tmp_path / "e.yaml").write_text(f"{text}protocol: {{trials: 1, folds: 2, inner_folds: 2, select: {name}}}\n")
-    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert command("verify", "results", "--sample", 2, cwd=tmp_path).returncode == 0
+    command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=0)
+    command("verify", "results", "--sample", 2, cwd=tmp_path, exits=0)
     data = load_wine()
     X, y = MinMaxScaler((-1, 1)).fit_transform(data.data), np.where(data.target == 0, 1, -1)
     for record in records_of(tmp_path / "results"):
@@ -129,8 +128,7 @@ def kept(invoke, tmp_path_factory):
     """A run whose test scores were kept."""
     desk = tmp_path_factory.mktemp("metrics")
     (desk / "e.yaml").write_text(EXPERIMENT % "")
-    done = invoke("run", "e.yaml", "--out", "results", cwd=desk)
-    assert done.returncode == 0, done.stderr
+    invoke("run", "e.yaml", "--out", "results", cwd=desk, exits=0)
     return desk
 
 
@@ -145,11 +143,10 @@ def test_kept_scores_are_those_of_the_test_rows_and_give_the_recorded_auc(kept):
 def test_added_metrics_are_those_of_a_run_that_asks_for_them(kept, command, tmp_path):
     names = ["average_precision", "partial_auc@0.2", "log_loss", "brier"]
     (tmp_path / "e.yaml").write_text(EXPERIMENT % f", metrics: [{', '.join(names)}]")
-    assert command("run", "e.yaml", "--out", "asked", cwd=tmp_path).returncode == 0
+    command("run", "e.yaml", "--out", "asked", cwd=tmp_path, exits=0)
     (tmp_path / "e.yaml").write_text(EXPERIMENT % "")
-    assert command("run", "e.yaml", "--out", "added", cwd=tmp_path).returncode == 0
-    done = command("metrics", "added", *(word for name in names for word in ("--add", name)), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command("run", "e.yaml", "--out", "added", cwd=tmp_path, exits=0)
+    done = command("metrics", "added", *(word for name in names for word in ("--add", name)), cwd=tmp_path, exits=0)
     assert "4 records completed" in done.stderr
     assert "Average precision" in done.stdout
     for asked, added in zip(records_of(tmp_path / "asked"), records_of(tmp_path / "added")):
@@ -159,7 +156,7 @@ def test_added_metrics_are_those_of_a_run_that_asks_for_them(kept, command, tmp_
     listed = command("metrics", "added", cwd=tmp_path).stdout
     assert "auc, average_precision, partial_auc@0.2, log_loss, brier" in listed
     # Commands that read and check the folder go on working; numbers are compared also where the config lists fewer.
-    assert command("verify", "added", "--sample", "4", cwd=tmp_path).returncode == 0
+    command("verify", "added", "--sample", "4", cwd=tmp_path, exits=0)
     assert "4 of 4 agree" in command("verify", "e.yaml", "--out", "added", "--sample", "4", cwd=tmp_path).stdout
     assert "Average precision" in command("report", "added", cwd=tmp_path).stdout
     # A table with a metric that the records lack: the tasks are computed again, with the same ids.
@@ -180,13 +177,11 @@ def test_records_from_before_scores_were_kept_are_named(kept, command, tmp_path)
 
 def test_without_kept_scores_the_error_names_the_setting(command, tmp_path):
     (tmp_path / "e.yaml").write_text((EXPERIMENT % "").replace(", keep_scores: true", ""))
-    assert command("run", "e.yaml", "--out", "results", cwd=tmp_path).returncode == 0
-    done = command("metrics", "results", "--add", "brier", cwd=tmp_path)
-    assert done.returncode == 1
+    command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=0)
+    done = command("metrics", "results", "--add", "brier", cwd=tmp_path, exits=1)
     assert "no test scores of wine" in done.stderr
     assert "keep_scores: true" in done.stderr
-    done = command("metrics", "results", "--add", "f1", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("metrics", "results", "--add", "f1", cwd=tmp_path, exits=2)
     assert "no metric is called 'f1'" in done.stderr
 
 
@@ -209,15 +204,13 @@ def test_damaged_scores_are_an_error(kept, command, tmp_path):
             path.write_bytes(content[:100])
         else:
             np.savez_compressed(path, **found)
-        done = command("metrics", "results", "--add", "brier", cwd=tmp_path)
-        assert done.returncode == 1
+        done = command("metrics", "results", "--add", "brier", cwd=tmp_path, exits=1)
         assert f"{path.name} is damaged: {message}" in done.stderr
 
 
 def test_metrics_of_an_experiment_that_was_not_run_are_an_error(command, tmp_path):
     (tmp_path / "e.yaml").write_text(EXPERIMENT % "")
-    done = command("metrics", "e.yaml", "--add", "brier", cwd=tmp_path)
-    assert done.returncode == 1
+    done = command("metrics", "e.yaml", "--add", "brier", cwd=tmp_path, exits=1)
     assert "results/e: no records" in done.stderr
     assert not (tmp_path / "results/e/manifest.json").exists()
 
@@ -225,8 +218,7 @@ def test_metrics_of_an_experiment_that_was_not_run_are_an_error(command, tmp_pat
 def test_a_metric_of_some_records_is_no_result_yet(kept, command, tmp_path):
     shutil.copytree(kept / "results", tmp_path / "results")
     sorted((tmp_path / "results/scores").iterdir())[0].unlink()
-    done = command("metrics", "results", "--add", "average_precision", cwd=tmp_path)
-    assert done.returncode == 1
+    done = command("metrics", "results", "--add", "average_precision", cwd=tmp_path, exits=1)
     assert "… 1/2" in done.stdout.partition("Average precision")[2]
     assert "1 are done" in done.stdout
     assert "not defined" not in done.stdout
@@ -235,11 +227,9 @@ def test_a_metric_of_some_records_is_no_result_yet(kept, command, tmp_path):
 def test_scores_of_records_that_another_folder_has(kept, command, tmp_path):
     shutil.copytree(kept / "results", tmp_path / "results/first")
     (tmp_path / "second.yaml").write_text((EXPERIMENT % "") + "reuse: [first]\n")
-    done = command("run", "second.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command("run", "second.yaml", cwd=tmp_path, exits=0)
     assert not list((tmp_path / "results/second").glob("scores/*"))
-    done = command("metrics", "results/second", "--add", "average_precision", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("metrics", "results/second", "--add", "average_precision", cwd=tmp_path, exits=0)
     assert "4 records completed" in done.stderr
     done = command("metrics", "results/second", "--add", "brier", cwd=tmp_path)
     assert "4 records completed" in done.stderr
@@ -251,9 +241,9 @@ def test_a_setting_is_selected_by_the_metric_that_is_asked_for(command, tmp_path
         "keep_scores: true", "select: average_precision"
     )
     (tmp_path / "e.yaml").write_text(text % "")
-    assert command("run", "e.yaml", "--out", "results", cwd=tmp_path).returncode == 0
+    command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=0)
     (tmp_path / "e.yaml").write_text(text.replace("average_precision", "auc") % "")
-    assert command("run", "e.yaml", "--out", "by_auc", cwd=tmp_path).returncode == 0
+    command("run", "e.yaml", "--out", "by_auc", cwd=tmp_path, exits=0)
     by_precision, by_auc = (record_of(tmp_path / name, column="uni_log") for name in ("results", "by_auc"))
     assert by_precision.id != by_auc.id
     assert not np.array_equal(by_precision.selection.auc, by_auc.selection.auc)
@@ -267,8 +257,7 @@ def test_selection_by_a_loss_needs_probabilities_where_splits_are_taken_over_too
     splits = "{kind: convergence, splits: {kind: cv, trials: 1, folds: 2, inner_folds: 2, select: log_loss}}"
     text = "title: t\ndatasets: [wine]\nlearners: [opauc]\ngrids: {eta: [0.1], lambda: [0.1]}\n"
     (tmp_path / "e.yaml").write_text(f"{text}protocol: {splits}\n")
-    done = command("plan", "e.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("plan", "e.yaml", cwd=tmp_path, exits=2)
     assert "opauc has no probabilities, and protocol.select is log_loss" in done.stderr
 
 
@@ -279,8 +268,7 @@ def test_selection_by_a_loss_refuses_estimators_without_probabilities_before_any
     )
     protocol = "{trials: 1, folds: 2, inner_folds: 2, select: log_loss}"
     (tmp_path / "e.yaml").write_text(f"title: t\ndatasets: [wine]\nlearners:\n{columns}\nprotocol: {protocol}\n")
-    done = command("plan", "e.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("plan", "e.yaml", cwd=tmp_path, exits=2)
     assert (
         "e.yaml:5:5: learners[1]: RidgeClassifier has no probabilities, and protocol.select is log_loss" in done.stderr
     )
@@ -300,6 +288,5 @@ def test_selection_by_a_loss_refuses_estimators_without_probabilities_before_any
 )
 def test_errors_in_a_config_have_a_position(command, tmp_path, settings, place):
     (tmp_path / "e.yaml").write_text(EXPERIMENT.lstrip() % settings)
-    done = command("run", "e.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("run", "e.yaml", cwd=tmp_path, exits=2)
     assert place in done.stderr

@@ -55,8 +55,7 @@ def test_scorers_of_scikit_learn_agree_whichever_label_is_positive(command, tmp_
     for positive in ("yes", "no"):
         model = f"{positive}.npz"
         options = ("--label", "label", "--positive", positive, "--learner", "uni_log", "--calibration", "platt")
-        done = command("train", "rows.csv", *options, "--out", model, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        command("train", "rows.csv", *options, "--out", model, cwd=tmp_path, exits=0)
         classifier = opauc_bench.load_model(tmp_path / model)
         assert classifier.classes_.tolist() == ["no", "yes"]
         is_yes, scores = frame["label"] == "yes", classifier.decision_function(frame)
@@ -109,8 +108,7 @@ def test_scores_of_arrays():
 def test_score_prints_probabilities_and_how_reliable_they_are(command, desk, model, tmp_path):
     X, y = rows(9000, seed=0)
     write(tmp_path / "new.svm", *rows(3000, seed=0))
-    done = command("score", model, "new.svm", "--probability", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("score", model, "new.svm", "--probability", cwd=tmp_path, exits=0)
     X, y = load_svmlight_file(str(tmp_path / "new.svm"))
     p = np.array(done.stdout.split(), dtype=float)
     np.testing.assert_array_equal(p, opauc_bench.load_model(model).predict_proba(X)[:, 1])
@@ -130,8 +128,7 @@ def test_score_prints_probabilities_and_how_reliable_they_are(command, desk, mod
 def test_rows_without_known_labels_have_probabilities_too(command, model, tmp_path):
     X, _ = rows(50)
     write(tmp_path / "new.svm", X, np.zeros(50))
-    done = command("score", model, "new.svm", "--probability", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("score", model, "new.svm", "--probability", cwd=tmp_path, exits=0)
     assert len(done.stdout.split()) == 50
     assert "no AUC" in done.stderr
     assert "Brier" not in done.stderr
@@ -139,8 +136,7 @@ def test_rows_without_known_labels_have_probabilities_too(command, model, tmp_pa
 
 def test_score_says_what_to_do_without_calibration(command, desk, tmp_path):
     trained(command, desk, tmp_path, "--calibration", "none")
-    done = command("score", tmp_path / "m.npz", desk / "data.svm", "--probability", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("score", tmp_path / "m.npz", desk / "data.svm", "--probability", cwd=tmp_path, exits=3)
     assert "this model has no probabilities" in done.stderr
     assert "--calibration auto" in done.stderr
 
@@ -219,15 +215,13 @@ def test_show_refuses_descriptions_that_make_no_sense(tmp_path, command):
     a_model([1.0], calibration=calibrate(np.arange(40.0), np.arange(40) > 20, "platt"), reliability={"n_rows": 3}).save(
         tmp_path / "m.npz"
     )
-    done = command("model", "show", "m.npz", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("model", "show", "m.npz", cwd=tmp_path, exits=3)
     assert "damaged" in done.stderr
 
 
 def test_show_refuses_a_progress_without_end(tmp_path, command):
     a_model([1.0], progress=[[1, 0.5], [float("inf"), 0.6]]).save(tmp_path / "m.npz")
-    done = command("model", "show", "m.npz", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("model", "show", "m.npz", cwd=tmp_path, exits=3)
     assert "damaged" in done.stderr
 
 
@@ -240,8 +234,7 @@ def test_names_of_features_stay_on_their_line(tmp_path, command):
 
 def test_show_names_a_file_that_is_no_model(command, tmp_path):
     (tmp_path / "text.npz").write_text("1 1:0.5\n")
-    done = command("model", "show", "text.npz", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("model", "show", "text.npz", cwd=tmp_path, exits=3)
     assert "this is no model" in done.stderr
 
 

@@ -275,12 +275,10 @@ def test_an_experiment_with_its_own_data(command, tmp_path, frame):
         protocol: {trials: 1, folds: 2, inner_folds: 2}
         """)
     )
-    planned = command("plan", "exp.yaml", cwd=tmp_path)
-    assert planned.returncode == 0
+    planned = command("plan", "exp.yaml", cwd=tmp_path, exits=0)
     assert planned.stderr == "clicks: reading clicks.csv\nclicks: 3 columns of numbers, 1 of categories: 'city'\n"
     assert "0 tasks done, 2 to do" in planned.stdout
-    done = command("run", "exp.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("run", "exp.yaml", cwd=tmp_path, exits=0)
     assert "clicks" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert command("report", "results/exp", cwd=tmp_path).stdout == done.stdout.rpartition("\n\nwritten")[0] + "\n"
@@ -675,8 +673,7 @@ def test_reasons_for_datasets_of_an_experiment_are_given(tmp_path, monkeypatch, 
     entries = {name: {"source": {"csv": f"{tmp_path}/{name}.csv", "label": "label"}} for name in names}
     experiment = EXPERIMENT | {"datasets": names, "catalogue": entries}
     (tmp_path / "mine.yaml").write_text(json.dumps(experiment))
-    done = command("run", "mine.yaml", "--offline", cwd=tmp_path)
-    assert done.returncode == 3
+    done = command("run", "mine.yaml", "--offline", cwd=tmp_path, exits=3)
     for name in entries:
         reason = f"{name}: {name}.csv: unavailable; cache: not found; {tmp_path}/{name}.csv: no such file"
         assert reason in done.stderr.replace("\n", " ")

@@ -1,6 +1,5 @@
 """The page of results: what it says is what the records say, it loads nothing, and it works in a browser."""
 
-import csv
 import dataclasses
 import json
 import os
@@ -8,14 +7,14 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
-from folders import HEBB, forge, records_of, snapshot
+from command_line import Bench
+from folders import HEBB, forge, records_of, rows_of, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,8 +81,7 @@ def place(invoke, tmp_path_factory):
     (desk / "Flat.py").write_text(FLAT)
     done = invoke("run", "shown.yaml", "--offline", "--jobs", 2, cwd=desk)
     assert done.returncode == 3, done.stderr  # german is unavailable
-    done = invoke("report", "results/shown", "--write", "--html", cwd=desk)
-    assert done.returncode == 0, done.stderr
+    done = invoke("report", "results/shown", "--write", "--html", cwd=desk, exits=0)
     assert done.stdout.endswith("written to results/shown/\n")
     return desk
 
@@ -214,13 +212,8 @@ def test_text_of_users_is_escaped(html, tree):
 
 def test_the_same_bytes_each_time(place, path, environment, tmp_path):
     shutil.copytree(path.parent, tmp_path / "copy")
-    subprocess.run(
-        [sys.executable, "-m", "opauc_bench", "report", str(tmp_path / "copy"), "--write"],
-        cwd=place,
-        env={**environment, "PYTHONHASHSEED": "1"},  # that of this process is random
-        check=True,
-        capture_output=True,
-    )
+    other = Bench({**environment, "PYTHONHASHSEED": "1"})  # that of this process is random
+    other("report", tmp_path / "copy", "--write", cwd=place, exits=0)
     assert (tmp_path / "copy" / "report.html").read_bytes() == path.read_bytes(), "a page that is there is kept up"
     assert path.read_bytes().endswith(b"</html>\n")
 
@@ -228,26 +221,25 @@ def test_the_same_bytes_each_time(place, path, environment, tmp_path):
 def test_without_the_option_there_is_no_page(place, path, command, tmp_path):
     shutil.copytree(path.parent, tmp_path / "copy")
     (tmp_path / "copy" / "report.html").unlink()
-    assert command("report", tmp_path / "copy", "--write", cwd=place).returncode == 0
+    command("report", tmp_path / "copy", "--write", cwd=place, exits=0)
     assert not (tmp_path / "copy" / "report.html").exists()
-    assert command("report", tmp_path / "copy", "--to", tmp_path / "tables", cwd=place).returncode == 0
+    command("report", tmp_path / "copy", "--to", tmp_path / "tables", cwd=place, exits=0)
     assert not (tmp_path / "tables" / "report.html").exists()
 
 
 def test_the_page_can_be_written_elsewhere(place, path, command, tmp_path):
     before = snapshot(path.parent)
-    assert command("report", "results/shown", "--html", "--to", tmp_path / "page", cwd=place).returncode == 0
+    command("report", "results/shown", "--html", "--to", tmp_path / "page", cwd=place, exits=0)
     assert (tmp_path / "page" / "report.html").read_bytes() == path.read_bytes()
     assert snapshot(path.parent) == before
 
 
 def test_verify_knows_the_page(place, path, command, tmp_path):
     shutil.copytree(path.parent, tmp_path / "copy")
-    assert command("verify", tmp_path / "copy", "-n", 0, "--offline", cwd=place).returncode == 0
+    command("verify", tmp_path / "copy", "-n", 0, "--offline", cwd=place, exits=0)
     page = tmp_path / "copy" / "report.html"
     page.write_text(page.read_text().replace("25", "26", 1))
-    done = command("verify", tmp_path / "copy", "-n", 0, "--offline", cwd=place)
-    assert done.returncode == 1
+    done = command("verify", tmp_path / "copy", "-n", 0, "--offline", cwd=place, exits=1)
     assert "report.html: not what the records give" in done.stdout
 
 
@@ -275,7 +267,7 @@ def test_all_tests_are_there_and_the_one_of_the_config_is_shown_first(tree, plac
     for test in get_args(Test):
         folder = path.parent.parent / test
         shutil.copytree(path.parent, folder)
-        assert command("report", folder, "--test", test, "--write", cwd=place).returncode == 0
+        command("report", folder, "--test", test, "--write", cwd=place, exits=0)
         printed = (folder / "table.html").read_text()
         page = parse((folder / "report.html").read_text())
         assert [n.attributes["value"] for n in page.find("input") if "checked" in n.attributes] == [test]
@@ -311,10 +303,8 @@ def test_values_beside_the_published_ones(tree):
 
 
 def test_cells_have_the_probabilities_of_the_bayesian_test(tree, place, path, command, tmp_path):
-    done = command("report", path.parent, "--test", "bayes", "--to", tmp_path, cwd=place)
-    assert done.returncode == 0
-    with open(tmp_path / "table.csv", newline="") as file:
-        rows = {(row["dataset"], row["column"]): row for row in csv.DictReader(file) if row["verdict"]}
+    command("report", path.parent, "--test", "bayes", "--to", tmp_path, cwd=place, exits=0)
+    rows = {(row["dataset"], row["column"]): row for row in rows_of(tmp_path / "table.csv") if row["verdict"]}
     assert rows
     for (dataset, column), row in rows.items():
         i = ("wine", "breast_cancer", "digits").index(dataset)
@@ -405,10 +395,8 @@ def trials(invoke, tmp_path_factory):
     """The folder of a run with holdout trials."""
     desk = tmp_path_factory.mktemp("trials")
     (desk / "trials.yaml").write_text(HOLDOUT)
-    done = invoke("run", "trials.yaml", "--offline", "--jobs", 2, cwd=desk)
-    assert done.returncode == 0, done.stderr
-    done = invoke("report", "results/trials", "--write", "--html", cwd=desk)
-    assert done.returncode == 0, done.stderr
+    invoke("run", "trials.yaml", "--offline", "--jobs", 2, cwd=desk, exits=0)
+    invoke("report", "results/trials", "--write", "--html", cwd=desk, exits=0)
     return desk / "results" / "trials"
 
 
@@ -420,8 +408,7 @@ def test_trials_with_several_metrics(trials):
         "Sparse ratio",
         "Run time in seconds",
     ]
-    with (trials / "table.csv").open(newline="") as file:
-        printed = {(row["metric"], row["dataset"], row["column"]): row["mean"] for row in csv.DictReader(file)}
+    printed = {(row["metric"], row["dataset"], row["column"]): row["mean"] for row in rows_of(trials / "table.csv")}
     rows = ["breast_cancer @ 0.1", "breast_cancer @ 0.2", "digits @ 0.1", "digits @ 0.2"]
     assert len(printed) == 3 * 4 * 3
     for table, metric in zip(tables, ("auc", "sparse_ratio", "seconds"), strict=True):
@@ -441,16 +428,14 @@ def test_trials_with_several_metrics(trials):
 
 
 def test_verify_takes_trials(trials, command, tmp_path):
-    done = command("verify", trials, "--sample", 4, "--offline", "--jobs", 1, cwd=trials.parent)
-    assert done.returncode == 0, done.stdout
+    done = command("verify", trials, "--sample", 4, "--offline", "--jobs", 1, cwd=trials.parent, exits=0)
     assert "4 of 4 agree: 4 same bits" in done.stdout
     copy = shutil.copytree(trials, tmp_path / "copy")
     both = [record for record in records_of(copy) if (record.dataset, record.column) == ("digits", "adagrad")]
     both = [record for record in both if record.trial == 0]
     for record in both:
         forge(copy, record, {"outcome.selected": {"eta": 7.0}})
-    done = command("verify", copy, "--sample", 0, "--offline", cwd=trials.parent)
-    assert done.returncode == 1
+    done = command("verify", copy, "--sample", 0, "--offline", cwd=trials.parent, exits=1)
     assert len(both) == 2
     assert " ".join(done.stdout.split()).count("the inner AUCs select") == 2, "of both imbalances"
 
@@ -490,8 +475,7 @@ def test_other_metrics_beside_published_ones():
 
 
 def test_a_page_is_about_tables(command, tmp_path):
-    done = command("report", "figure5", "--html", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("report", "figure5", "--html", cwd=tmp_path, exits=2)
     assert "draws figures; the page is about tables" in done.stderr
 
 
@@ -648,7 +632,7 @@ def test_a_table_in_which_nothing_is_complete():
 @pytest.mark.parametrize("folder", TABLES)
 def test_committed_results_have_a_page(folder, command, tmp_path):
     """Read where they are: some refer to records of others beside them."""
-    assert command("report", folder, "--html", "--to", tmp_path, cwd=tmp_path).returncode == 0
+    command("report", folder, "--html", "--to", tmp_path, cwd=tmp_path, exits=0)
     page = tmp_path / "report.html"
     if (folder / "report.html").is_file():
         assert page.read_bytes() == (folder / "report.html").read_bytes()

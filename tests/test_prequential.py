@@ -192,8 +192,7 @@ def test_mistakes_are_named(command, tmp_path, protocol, learner, message):
         f"title: A pass\ndatasets: [wine]\nlearners: [{learner}]\ngrids: {{lambda: [1]{other}}}\n"
         f"protocol: {protocol}\nfigures: [{{x: n_seen, y: window_auc}}]\n"
     )
-    done = command("plan", "x.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("plan", "x.yaml", cwd=tmp_path, exits=2)
     assert message in done.stderr
 
 
@@ -204,18 +203,16 @@ def test_run_writes_table_and_figures_that_verify(command, tmp_path):
         "protocol: {kind: prequential, trials: 3, window: 100, points: 4}\n"
         "figures: [{x: n_seen, y: window_auc}]\n"
     )
-    done = command("run", "pass.yaml", "--jobs", "1", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("run", "pass.yaml", "--jobs", "1", cwd=tmp_path, exits=0)
     assert "over 3 trials" in done.stdout
     assert "window AUC by training examples seen" in done.stdout
     assert (tmp_path / "results/pass/table.md").is_file()
     points = (tmp_path / "results/pass/figure.csv").read_text().splitlines()
     assert points[0] == "dataset,column,n_seen_mean,n_seen_std,window_auc_mean,window_auc_std,n,expected"
     assert len(points) == 1 + 2 * 8
-    done = command("verify", "results/pass", "--sample", "2", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
+    done = command("verify", "results/pass", "--sample", "2", cwd=tmp_path, exits=0)
     assert "2 of 2 agree" in done.stdout
-    assert command("report", "pass.yaml", "--test", "corrected", cwd=tmp_path).returncode == 0
+    command("report", "pass.yaml", "--test", "corrected", cwd=tmp_path, exits=0)
 
 
 def test_settings_of_the_pass_define_the_task_and_trials_do_not():

@@ -307,8 +307,7 @@ def check_record(record, data, train, selecting, test):
 
 
 def run(invoke, place, config, *expected):
-    done = invoke("run", config, "--jobs", "1", cwd=place)
-    assert done.returncode == 0, done.stderr
+    done = invoke("run", config, "--jobs", "1", cwd=place, exits=0)
     folder = place / "results" / config.removesuffix(".yaml")
     assert all(text in done.stdout for text in expected), done.stdout
     done = invoke("verify", folder, "--sample", "1", cwd=place)
@@ -482,13 +481,12 @@ def test_data_that_cannot_be_split_are_refused_before_tasks_start(
         f"datasets: {{mine: {{base: breast_cancer, title: Mine, {metadata}: values.txt}}}}\n"
     )
     config = write(tmp_path, "x", "mine", protocol)
-    assert command("data", "fetch", "mine", "--catalogue", "own.yaml", cwd=tmp_path).returncode == 0
+    command("data", "fetch", "mine", "--catalogue", "own.yaml", cwd=tmp_path, exits=0)
     planned = " ".join(command("plan", config, cwd=tmp_path).stdout.split())
     assert ("It would not start: mine: " in planned) == bool(problem)
     assert problem in planned
     if problem:
-        done = command("run", config, cwd=tmp_path)
-        assert done.returncode == 2
+        done = command("run", config, cwd=tmp_path, exits=2)
         assert f"mine: {problem}" in done.stderr
         assert not (tmp_path / "results/x/running").exists()
 
@@ -499,6 +497,6 @@ def test_data_info_shows_row_metadata(invoke, place):
         ("people", "group       60 groups"),
         ("days", "time        2024-01-01 to 2024-07-18"),
     ):
-        assert invoke("data", "fetch", name, "--catalogue", "own.yaml", cwd=place).returncode == 0
+        invoke("data", "fetch", name, "--catalogue", "own.yaml", cwd=place, exits=0)
         done = invoke("data", "info", name, "--catalogue", "own.yaml", cwd=place)
         assert re.search(rf"^{expected}$", done.stdout, re.MULTILINE), done.stdout

@@ -59,8 +59,7 @@ def test_malformed_share_is_refused(text):
 
 def test_a_share_without_tasks(command, tmp_path):
     (tmp_path / "e.yaml").write_text(TEXT.replace(", breast_cancer", "").replace(", uni_squ", ""))
-    done = command("run", "e.yaml", "--shard", "5/6", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("run", "e.yaml", "--shard", "5/6", cwd=tmp_path, exits=2)
     assert "shard 5/6 has no tasks" in done.stderr
 
 
@@ -74,8 +73,7 @@ def desk(invoke, tmp_path_factory):
     (desk / "shared.yaml").write_text(TEXT)
     runs = [("--out", "whole"), *(("--shard", f"{i}/3") for i in (1, 2, 3))]
     for options in runs:
-        done = invoke("run", "shared.yaml", "--offline", "--jobs", 1, *options, cwd=desk)
-        assert done.returncode == 0, done.stderr
+        invoke("run", "shared.yaml", "--offline", "--jobs", 1, *options, cwd=desk, exits=0)
     return desk
 
 
@@ -88,8 +86,7 @@ def shards(desk, tmp_path):
 
 def test_joined_shares_are_what_one_run_gives(command, desk, shards, tmp_path):
     assert sorted(len(records_of(folder)) for folder in shards) == [5, 5, 6]
-    merged = command("merge", "shared.yaml", *shards, cwd=tmp_path)
-    assert merged.returncode == 0
+    merged = command("merge", "shared.yaml", *shards, cwd=tmp_path, exits=0)
     assert "16 records merged into results/shared/, 0 were there" in merged.stderr
     result = tmp_path / "results/shared"
     for name in NUMBERS:
@@ -102,7 +99,7 @@ def test_joined_shares_are_what_one_run_gives(command, desk, shards, tmp_path):
     again = command("merge", "shared.yaml", *shards, cwd=tmp_path)
     assert "0 records merged into results/shared/, 16 were there" in again.stderr
     assert snapshot(result / "records") == before
-    assert command("verify", result, "--sample", 0, cwd=tmp_path).returncode == 0
+    command("verify", result, "--sample", 0, cwd=tmp_path, exits=0)
 
 
 def test_the_manifest_of_a_share_says_which_it_is(shards):
@@ -110,24 +107,21 @@ def test_the_manifest_of_a_share_says_which_it_is(shards):
 
 
 def test_merge_says_which_shard_is_missing_and_takes_it_later(command, desk, shards, tmp_path):
-    some = command("merge", "shared.yaml", shards[0], shards[2], cwd=tmp_path)
-    assert some.returncode == 1
+    some = command("merge", "shared.yaml", shards[0], shards[2], cwd=tmp_path, exits=1)
     said = " ".join(some.stderr.split())
     assert "5 of 16 tasks have no record: wine uni_log trial 1 fold 2, " in said
     assert "and 2 more" in said
     assert "no folder has shard 2/3: opauc-bench run shared.yaml --shard 2/3" in said
     assert "opauc-bench run shared.yaml computes the missing tasks here" in said
     assert len(records_of(tmp_path / "results/shared")) == 11
-    rest = command("merge", "shared.yaml", shards[1], cwd=tmp_path)
-    assert rest.returncode == 0
+    rest = command("merge", "shared.yaml", shards[1], cwd=tmp_path, exits=0)
     assert "5 records merged into results/shared/, 11 were there" in rest.stderr
     assert (tmp_path / "results/shared/folds.csv").read_bytes() == (desk / "whole/folds.csv").read_bytes()
 
 
 def test_shards_that_were_merged_before_are_not_missing(command, shards, tmp_path):
-    assert command("merge", "shared.yaml", shards[0], cwd=tmp_path).returncode == 1
-    done = command("merge", "shared.yaml", shards[1], cwd=tmp_path)
-    assert done.returncode == 1
+    command("merge", "shared.yaml", shards[0], cwd=tmp_path, exits=1)
+    done = command("merge", "shared.yaml", shards[1], cwd=tmp_path, exits=1)
     said = " ".join(done.stderr.split())
     assert "no folder has shard 3/3: " in said
     assert "no folder has shard 1/3" not in said
@@ -136,8 +130,7 @@ def test_shards_that_were_merged_before_are_not_missing(command, shards, tmp_pat
 def test_merge_names_the_tasks_that_a_share_has_not_finished(command, shards, tmp_path):
     lost = records_of(shards[1])[0]
     remove_records(shards[1], lost)
-    done = command("merge", "shared.yaml", *shards, cwd=tmp_path)
-    assert done.returncode == 1
+    done = command("merge", "shared.yaml", *shards, cwd=tmp_path, exits=1)
     assert f"1 of 16 tasks have no record: {lost.label}" in " ".join(done.stderr.split())
     assert "no folder has shard" not in done.stderr
 
@@ -188,15 +181,15 @@ def test_results_on_other_data_are_not_merged(command, shards, tmp_path):
 
 def test_an_unknown_test_is_refused_before_anything_is_merged(command, shards, tmp_path):
     before = snapshot(tmp_path)
-    assert command("merge", "shared.yaml", *shards, "--test", "none", cwd=tmp_path).returncode == 2
+    command("merge", "shared.yaml", *shards, "--test", "none", cwd=tmp_path, exits=2)
     assert snapshot(tmp_path) == before
 
 
 def test_a_refused_merge_leaves_earlier_results_as_they_are(command, shards, tmp_path):
-    assert command("merge", "shared.yaml", shards[0], cwd=tmp_path).returncode == 1
+    command("merge", "shared.yaml", shards[0], cwd=tmp_path, exits=1)
     edit(shards[2], records_of(shards[2])[0], {"column": "uni_exp"})
     before = snapshot(tmp_path / "results")
-    assert command("merge", "shared.yaml", shards[1], shards[2], cwd=tmp_path).returncode == 1
+    command("merge", "shared.yaml", shards[1], shards[2], cwd=tmp_path, exits=1)
     after = snapshot(tmp_path / "results")
     lock = "shared/.lock"
     assert {**after, lock: None} == {**before, lock: None}
@@ -206,8 +199,7 @@ def test_computed_record_replaces_a_failure(command, shards, tmp_path):
     copy = shutil.copytree(shards[0], tmp_path / "copy")
     record = records_of(copy)[0]
     forge(copy, record, {"status": "error", "message": "lost"})
-    done = command("merge", "shared.yaml", copy, *shards, cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("merge", "shared.yaml", copy, *shards, cwd=tmp_path, exits=0)
     assert "16 records merged" in done.stderr
     result = record_of(tmp_path / "results/shared", record.dataset, record.column, record.fold + 1, record.trial + 1)
     assert (result.status, result.metrics) == ("ok", record.metrics)
@@ -228,16 +220,16 @@ def test_advice_in_the_folder_of_a_share_is_about_the_share(command, desk, tmp_p
 def test_merge_takes_metrics_and_scores_along(command, tmp_path):
     text = TEXT.replace("protocol: {", "protocol: {keep_scores: true, ")
     (tmp_path / "first.yaml").write_text(text)
-    assert command("run", "first.yaml", "--offline", "--jobs", 1, cwd=tmp_path).returncode == 0
+    command("run", "first.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     (tmp_path / "second.yaml").write_text(text + "reuse: [first]\n")
-    assert command("run", "second.yaml", "--shard", "1/1", "--offline", "--jobs", 1, cwd=tmp_path).returncode == 0
+    command("run", "second.yaml", "--shard", "1/1", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     share = tmp_path / "results/second.shard-1-of-1"
-    assert command("merge", "second.yaml", share, cwd=tmp_path).returncode == 0
+    command("merge", "second.yaml", share, cwd=tmp_path, exits=0)
     scores = {path.name: path.read_bytes() for path in (tmp_path / "results/second/scores").iterdir()}
     assert scores == {path.name: path.read_bytes() for path in (tmp_path / "results/first/scores").iterdir()}
     # Metrics that were added to the records of a share later come with them.
-    assert command("metrics", share, "--add", "average_precision", cwd=tmp_path).returncode == 0
-    assert command("merge", "second.yaml", share, cwd=tmp_path).returncode == 0
+    command("metrics", share, "--add", "average_precision", cwd=tmp_path, exits=0)
+    command("merge", "second.yaml", share, cwd=tmp_path, exits=0)
     assert all("average_precision" in record.metrics for record in records_of(tmp_path / "results/second"))
 
 
@@ -250,8 +242,7 @@ def reusing(command, desk, tmp_path):
     shutil.copytree(desk / "whole", tmp_path / "results/shared")
     (tmp_path / "shared.yaml").write_text(TEXT)
     (tmp_path / "both.yaml").write_text(TEXT.replace("[uni_log, uni_squ]", "[uni_log, oam_seq]") + "reuse: [shared]\n")
-    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     assert "8 of 16 tasks to compute" in done.stderr
     return tmp_path / "results/both"
 
@@ -274,17 +265,15 @@ def test_reused_records_without_tables_are_no_finished_run(command, desk, tmp_pa
     done = command("run", "again.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
     assert done.returncode != 0
     (tmp_path / "results/again/table.md").rmdir()
-    done = command("run", "again.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command("run", "again.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     assert (tmp_path / "results/again/folds.csv").read_bytes() == (desk / "whole/folds.csv").read_bytes()
     assert (tmp_path / "results/again/table.md").is_file()
-    assert command("verify", "results/again", "--sample", 0, cwd=tmp_path).returncode == 0
+    command("verify", "results/again", "--sample", 0, cwd=tmp_path, exits=0)
 
 
 def test_self_contained_folder_needs_no_other_folder(command, reusing, tmp_path):
     tables = {name: (reusing / name).read_bytes() for name in NUMBERS}
-    done = command("pack", reusing, "--self-contained", cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("pack", reusing, "--self-contained", cwd=tmp_path, exits=0)
     assert "0 records packed, 8 copied from other folders" in done.stdout
     assert {line for path in reusing.glob("records/*") for line in path.open() if '"uni_log"' in line} == {
         line for path in tmp_path.glob("results/shared/records/*") for line in path.open() if '"uni_log"' in line
@@ -292,11 +281,10 @@ def test_self_contained_folder_needs_no_other_folder(command, reusing, tmp_path)
     assert read_manifest(reusing).reused == {}
     moved = reusing.rename(tmp_path / "moved")
     shutil.rmtree(tmp_path / "results")
-    verified = command("verify", moved, "--sample", 3, "--offline", "--jobs", 1, cwd=tmp_path)
-    assert verified.returncode == 0
+    verified = command("verify", moved, "--sample", 3, "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     assert "3 of 3 agree: 3 same bits" in verified.stdout
     assert "another platform" not in verified.stdout
-    assert command("report", moved, "--to", "tables", cwd=tmp_path).returncode == 0
+    command("report", moved, "--to", "tables", cwd=tmp_path, exits=0)
     assert {name: (tmp_path / "tables" / name).read_bytes() for name in NUMBERS} == tables
     again = command("pack", moved, "--self-contained", cwd=tmp_path)
     assert again.stdout == f"{moved}/: nothing to pack\n"
@@ -307,14 +295,14 @@ def test_pack_prune_drops_references_to_records_of_no_task(command, reusing, tmp
     for name in ("shared", "both"):
         path = tmp_path / f"{name}.yaml"
         path.write_text(path.read_text().replace(grid, "grids: {eta: [0.125, 0.0625]}"))
-        assert command("run", path.name, "--offline", "--jobs", 1, cwd=tmp_path).returncode == 0
+        command("run", path.name, "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     assert len(read_manifest(reusing).reused["shared"]) == 16
     for folder, removed, left in ((reusing, 8, 8), (reusing.parent / "shared", 16, 16)):
         done = command("pack", folder, "--prune", cwd=tmp_path)
         assert done.stdout.splitlines()[-1] == f"{removed} orphaned records removed"
         assert len(records_of(folder)) == left
     assert len(read_manifest(reusing).reused["shared"]) == 8
-    assert command("verify", reusing, "--sample", 0, cwd=tmp_path).returncode == 0
+    command("verify", reusing, "--sample", 0, cwd=tmp_path, exits=0)
 
 
 def test_without_the_folder_that_it_refers_to(command, reusing, tmp_path):
@@ -327,12 +315,10 @@ def test_without_the_folder_that_it_refers_to(command, reusing, tmp_path):
         assert name == "compare" or "refers to 8 records of" in done.stderr
         assert name == "compare" or "/shared/, which does not exist" in done.stderr
     assert "8 records missing" in command("status", reusing, cwd=tmp_path).stdout
-    found = command("verify", reusing, "--sample", 0, cwd=tmp_path)
-    assert found.returncode == 1
+    found = command("verify", reusing, "--sample", 0, cwd=tmp_path, exits=1)
     assert "WRONG" in found.stdout
     assert without_lock(snapshot(tmp_path)) == without_lock(before)
-    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     assert "8 of 16 tasks to compute" in done.stderr
     assert len(records_of(reusing)) == 16
     assert read_manifest(reusing).reused == {}
@@ -342,17 +328,16 @@ def test_damage_in_another_folder_matters_only_where_it_is_referenced(command, r
     other = tmp_path / "results/shared"
     edit(other, record_of(other, "wine", "uni_squ"), {"outcome.metrics.auc": 0.0})
     (other / "records/breast_cancer.jsonl").open("a").write("<<<<<<< ours\n")
-    assert command("report", reusing, cwd=tmp_path).returncode == 0
-    assert command("report", other, cwd=tmp_path).returncode == 1
-    assert command("run", "shared.yaml", "--offline", "--jobs", 1, cwd=tmp_path).returncode == 0
+    command("report", reusing, cwd=tmp_path, exits=0)
+    command("report", other, cwd=tmp_path, exits=1)
+    command("run", "shared.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
     edit(other, record_of(other, "wine", "uni_log"), {"outcome.metrics.auc": 0.0})
-    done = command("report", reusing, cwd=tmp_path)
-    assert done.returncode == 1
+    done = command("report", reusing, cwd=tmp_path, exits=1)
     assert "1 damaged record:" in done.stderr
     assert "/shared/records/wine.jsonl, line " in done.stderr
     done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
     assert "1 of 16 tasks to compute" in done.stderr
-    assert command("report", reusing, cwd=tmp_path).returncode == 0
+    command("report", reusing, cwd=tmp_path, exits=0)
 
 
 def test_pack_includes_records_of_an_interrupted_run(command, shards, tmp_path):
@@ -363,8 +348,7 @@ def test_pack_includes_records_of_an_interrupted_run(command, shards, tmp_path):
     status = " ".join(command("status", folder, cwd=tmp_path).stdout.split())
     assert f"{len(records_of(folder))} records of an interrupted run not packed" in status
     assert f"opauc-bench pack {folder}" in status
-    done = command("pack", folder, cwd=tmp_path)
-    assert done.returncode == 0
+    done = command("pack", folder, cwd=tmp_path, exits=0)
     assert done.stdout == f"{folder}/: {len(records_of(folder))} records packed, 0 copied from other folders\n"
     assert not (folder / "running").exists()
     contents = {name: found and found[1] for name, found in without_lock(snapshot(folder)).items()}

@@ -307,7 +307,7 @@ def test_an_experiment_has_the_numbers_of_a_search_on_the_data(few, wide, comman
     assert len(list(tmp_path.glob("cache/wide/prepared/*/inner_products.npy"))) == (0 if few else 1)
     monkeypatch.setattr("opauc_bench.runner.worker.is_narrower", lambda *_: False)
     monkeypatch.setattr("opauc_bench.learners.opauc.projected.ProjectedOPAUC.reduced", lambda *_: None)
-    assert command("run", "e.yaml", "--offline", "--jobs", "1", "--out", "plain", cwd=tmp_path).returncode == 0
+    command("run", "e.yaml", "--offline", "--jobs", "1", "--out", "plain", cwd=tmp_path, exits=0)
     reduced, plain = (records_of(tmp_path / out) for out in ("reduced", "plain"))
     assert len(plain) == 8
     for one, other in zip(reduced, plain):

@@ -49,3 +49,19 @@ def test_training_and_scoring_import_the_compiler_only(environment, tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:1 2:0.5\n-1 1:-1 3:2\n" * 20)
     assert imported(environment, tmp_path, "train", "rows.svm", "--normalize", "--out", "m.npz") == {"numba"}
     assert imported(environment, tmp_path, "score", "m.npz", "rows.svm") == {"numba"}
+
+
+@pytest.mark.parametrize(
+    ("modules", "slow"),
+    [
+        ("opauc_bench.data", {"numpy", "scipy", "sklearn", "requests", "pydantic", "pandas"}),
+        (
+            "opauc_bench.report.write, opauc_bench.report.terminal",
+            {"scipy.stats", "scipy.special", "pandas", "tabulate"},
+        ),
+    ],
+)
+def test_modules(modules, slow):
+    code = f"import sys, {modules}; print(sorted({slow} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

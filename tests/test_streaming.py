@@ -85,8 +85,7 @@ def desk(tmp_path_factory):
 def trained(command, desk, tmp_path, *arguments, file="data.svm"):
     """Train without tuning, by default ftrl_auc."""
     learner = () if {"-l", "--learner"} & set(arguments) else ("--learner", "ftrl_auc")
-    done = command("train", desk / file, "--no-tune", *learner, "--out", tmp_path / "m.npz", *arguments, cwd=desk)
-    assert done.returncode == 0, done.stderr
+    command("train", desk / file, "--no-tune", *learner, "--out", tmp_path / "m.npz", *arguments, cwd=desk, exits=0)
     return LinearModel.load(tmp_path / "m.npz")
 
 

@@ -63,8 +63,7 @@ def test_settings_without_thinning_keep_their_identity():
 def test_a_run_thins_training_sets_only_and_leaves_out_what_has_too_few(command, tmp_path):
     (tmp_path / "e.yaml").write_text(EXPERIMENT)
     planned = command("plan", "e.yaml", cwd=tmp_path)
-    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=0)
     found = {record.id: record for record in records_of(tmp_path / "results")}
     sizes = sorted((r.dataset, r.outcome.n_train, r.outcome.n_test) for r in found.values() if r.fold == 0)
     # breast_cancer has 357 positive and 212 negative rows, digits 906 and 891.
@@ -84,8 +83,7 @@ def test_a_run_thins_training_sets_only_and_leaves_out_what_has_too_few(command,
     other = command("plan", "e.yaml", "--out", "results", "--dataset", "digits", cwd=tmp_path).stdout
     assert "Left out" not in other
     assert planned.returncode == 0
-    verified = command("verify", "results", "--all", cwd=tmp_path)
-    assert verified.returncode == 0
+    verified = command("verify", "results", "--all", cwd=tmp_path, exits=0)
     assert "breast_cancer @ 40%" in verified.stdout
 
 
@@ -93,7 +91,7 @@ def test_the_inner_folds_and_the_refit_see_the_thinned_set(command, tmp_path):
     (tmp_path / "e.yaml").write_text(
         EXPERIMENT.replace("[all, 0.4, 0.02]", "0.2").replace("[breast_cancer, digits]", "[breast_cancer]")
     )
-    assert command("run", "e.yaml", "--out", "results", cwd=tmp_path).returncode == 0
+    command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=0)
     record = record_of(tmp_path / "results", "breast_cancer", "uni_log", fold=1)
     from sklearn.datasets import load_breast_cancer
     from sklearn.metrics import roc_auc_score
@@ -121,8 +119,7 @@ def test_the_inner_folds_and_the_refit_see_the_thinned_set(command, tmp_path):
 )
 def test_mistakes(command, tmp_path, value, message):
     (tmp_path / "e.yaml").write_text(EXPERIMENT.replace("[all, 0.4, 0.02]", value))
-    done = command("run", "e.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("run", "e.yaml", cwd=tmp_path, exits=2)
     assert message in done.stderr
 
 
@@ -137,8 +134,7 @@ def test_mistakes(command, tmp_path, value, message):
 def test_shares_that_leave_nothing_to_measure(command, tmp_path, settings, expected):
     text = EXPERIMENT.partition("protocol")[0].replace("[breast_cancer, digits]", "[wine]")
     (tmp_path / "e.yaml").write_text(f"{text}protocol: {{trials: 1, folds: 2, inner_folds: 2, {settings}}}\n")
-    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
-    assert done.returncode == 2
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=2)
     for words in expected:
         assert words in " ".join(done.stderr.split())
     assert "least_positives" in done.stderr
@@ -148,7 +144,7 @@ def test_a_row_that_is_left_out_is_said_to_be_before_it_was_run(command, tmp_pat
     settings = "trials: 1, folds: 2, inner_folds: 2, train_positives: [0.05, all], least_positives: 4"
     text = EXPERIMENT.partition("protocol")[0].replace("digits]", "wine]")
     (tmp_path / "e.yaml").write_text(f"{text}protocol: {{{settings}}}\n")
-    assert command("run", "e.yaml", "--dataset", "breast_cancer", "--out", "r", cwd=tmp_path).returncode == 0
+    command("run", "e.yaml", "--dataset", "breast_cancer", "--out", "r", cwd=tmp_path, exits=0)
     table = command("report", "e.yaml", "--out", "r", cwd=tmp_path).stdout
     rows = {line.split("  ")[0]: line for line in table.splitlines()}
     assert "N/A" in rows["wine @ 5%"]

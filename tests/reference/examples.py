@@ -1,6 +1,8 @@
-"""Rows for the comparisons of kernels with oracles, and how close they have to be."""
+"""Rows for the comparisons of kernels with oracles, how close they have to be, and the entry of a small dataset."""
 
 import numpy as np
+
+from opauc_bench.data.entry import DatasetEntry
 
 ARRANGEMENTS = ("mixed", "late", "blocks", "sparse")
 
@@ -76,3 +78,18 @@ def sensitivity(function, X, n_draws=2):
     want, rng, eps = function(X), np.random.default_rng(0), np.finfo(float).eps
     moved = [function(X * (1 + eps * rng.choice([-1, 1], X.shape))) for _ in range(n_draws)]
     return np.abs(np.array(moved) - want).max() / np.abs(want).max()
+
+
+def toy_entry(**changes) -> DatasetEntry:
+    """The entry of a dataset in one svmlight file."""
+    values = {
+        "name": "toy",
+        "title": "Toy",
+        "format": "svmlight",
+        "files": [{"name": "toy.txt"}],
+        "positive": [1],
+        "n_samples": 4,
+        "n_features": 2,
+        "scaling": "none",
+    }
+    return DatasetEntry.model_validate(values | changes)
