@@ -6,11 +6,10 @@ import hashlib
 import io
 import re
 import tarfile
-import threading
 import zipfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from local_server import served
 from reference.examples import toy_entry
 
 from opauc_bench.commands import terminal
@@ -37,49 +36,35 @@ class Server:
         self.headers: dict[str, str] = {}  # further ones
         self.heeds_if_range = True
         self.part = len(CONTENT)  # most bytes of an answer to a range
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                wanted = self.headers.get("Range")
-                outer.asked.append((self.path, wanted))
-                content = outer.files.get(self.path)
-                if content is None:
-                    return self.send_error(404)
-                if self.path == "/loop":
-                    self.send_response(302)
-                    self.send_header("Location", self.path)
-                    return self.end_headers()
-                start, end, size = 0, len(content), len(content)
-                valid = not outer.heeds_if_range or self.headers.get("If-Range") in (None, outer.tag)
-                if partly := bool(wanted and outer.ranges and valid):
-                    first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted).groups()
-                    start, end = int(first), int(last) + 1 if last else min(size, int(first) + outer.part)
-                    if start >= size:
-                        return self.send_error(416)
-                self.send_response(206 if partly else 200)
-                self.send_header("Content-Type", outer.kind)
-                self.send_header("Content-Length", str(end - start))
-                if outer.tag:
-                    self.send_header("ETag", outer.tag)
-                for name, value in outer.headers.items():
-                    self.send_header(name, value)
-                if partly:
-                    self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
-                self.end_headers()
-                self.wfile.write(content[start:end][: outer.most.pop(0) if outer.most else None])
-
-            def log_message(self, format, *args):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def close(self):
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, request):
+        wanted = request.headers.get("Range")
+        self.asked.append((request.path, wanted))
+        content = self.files.get(request.path)
+        if content is None:
+            return request.send_error(404)
+        if request.path == "/loop":
+            request.send_response(302)
+            request.send_header("Location", request.path)
+            return request.end_headers()
+        start, end, size = 0, len(content), len(content)
+        valid = not self.heeds_if_range or request.headers.get("If-Range") in (None, self.tag)
+        if partly := bool(wanted and self.ranges and valid):
+            first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted).groups()
+            start, end = int(first), int(last) + 1 if last else min(size, int(first) + self.part)
+            if start >= size:
+                return request.send_error(416)
+        request.send_response(206 if partly else 200)
+        request.send_header("Content-Type", self.kind)
+        request.send_header("Content-Length", str(end - start))
+        if self.tag:
+            request.send_header("ETag", self.tag)
+        for name, value in self.headers.items():
+            request.send_header(name, value)
+        if partly:
+            request.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
+        request.end_headers()
+        request.wfile.write(content[start:end][: self.most.pop(0) if self.most else None])
 
     @property
     def ranges_asked(self):
@@ -92,8 +77,8 @@ def server(monkeypatch):
     monkeypatch.setattr(download_module, "WAIT", 0.0)
     running = Server()
     running.files["/file"] = CONTENT
-    yield running
-    running.close()
+    with served(running.answer) as running.url:
+        yield running
 
 
 def get(server, folder, limit=1 << 20, notify=lambda text: None):

@@ -11,11 +11,11 @@ import shutil
 import tarfile
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import platformdirs
 import pytest
+from local_server import served
 from reference.examples import toy_entry
 
 from opauc_bench.data import (
@@ -66,36 +66,20 @@ class Server:
         self.claim = 0  # bytes that Content-Length promises beyond the body
         self.released = threading.Event()
         self.hang = False
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                outer.asked.append(self.path)
-                if outer.hang:
-                    outer.released.wait(10)
-                    return
-                status, body = outer.answers.get(self.path, (404, b"<html><body>no such page</body></html>"))
-                if outer.failures:
-                    outer.failures -= 1
-                    status, body = 503, b"busy"
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body) + outer.claim))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format, *args):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def close(self) -> None:
-        self.released.set()
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, request):
+        self.asked.append(request.path)
+        if self.hang:
+            self.released.wait(10)
+            return
+        status, body = self.answers.get(request.path, (404, b"<html><body>no such page</body></html>"))
+        if self.failures:
+            self.failures -= 1
+            status, body = 503, b"busy"
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(body) + self.claim))
+        request.end_headers()
+        request.wfile.write(body)
 
 
 @pytest.fixture
@@ -103,8 +87,9 @@ def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(download_module, "WAIT", 0.0)
     running = Server()
-    yield running
-    running.close()
+    with served(running.answer) as running.url:
+        yield running
+        running.released.set()
 
 
 @pytest.fixture

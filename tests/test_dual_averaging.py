@@ -1,7 +1,5 @@
 """RDA-l1 and AdaGrad against dense sums of gradients, and against the FTRL-AUC authors' program."""
 
-import os
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -87,6 +85,5 @@ def test_the_ftrl_auc_program():
     assert sum(check_run(run) for run in fixture_runs(*LEARNERS)) == 6
 
 
-@pytest.mark.skipif("OPAUC_BENCH_GOLDEN" not in os.environ, reason="OPAUC_BENCH_GOLDEN names no folder")
 def test_the_ftrl_auc_program_on_the_way():
     assert sum(check_run(run) for run in golden_runs(*LEARNERS)) == 42

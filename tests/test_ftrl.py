@@ -1,7 +1,5 @@
 """FTRL-AUC and FTRL-Proximal against Algorithm 1 on dense vectors, and against the authors' program."""
 
-import os
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -93,7 +91,6 @@ def test_the_authors_program():
     assert sum(check_run(run) for run in fixture_runs(*ALGORITHMS)) == 12
 
 
-@pytest.mark.skipif("OPAUC_BENCH_GOLDEN" not in os.environ, reason="OPAUC_BENCH_GOLDEN names no folder")
 def test_the_authors_program_on_the_way():
     assert sum(check_run(run) for run in golden_runs(*ALGORITHMS)) == 84
 

@@ -343,9 +343,8 @@ def test_ctrl_c_saves_finished_records_and_prints_the_command_to_continue(bench,
 
 
 @pytest.mark.parametrize("kept", ["loose", "loose and packed"])
-def test_run_packs_loose_records_without_computing_them_again(quick, command, idle, kept):
+def test_run_packs_loose_records_without_computing_them_again(desk, folder, command, idle, kept):
     """Either state is what a kill leaves: before the records are packed, or before the loose ones are removed."""
-    desk, folder = quick
     before = snapshot(folder)
     for (*_, id), line in written(folder).items():
         (folder / "running").mkdir(exist_ok=True)
@@ -561,10 +560,10 @@ def idle(monkeypatch):
 
 
 @pytest.fixture
-def quick(desk, command):
-    """Return a folder in which the quick experiment has been run, and its results."""
+def folder(desk, command):
+    """Return the results of the quick experiment."""
     command("run", "quick.yaml", "--offline", "--jobs", 2, cwd=desk, exits=0)
-    return desk, desk / "results" / "quick"
+    return desk / "results" / "quick"
 
 
 def remove_lines(folder, *numbers):
@@ -579,8 +578,7 @@ def edit_lines(folder, edits):
     path.write_bytes(b"".join(edits.get(number, line) for number, line in enumerate(lines)))
 
 
-def test_run_with_nothing_to_compute_says_so_and_writes_nothing(quick, command, idle):
-    desk, folder = quick
+def test_run_with_nothing_to_compute_says_so_and_writes_nothing(desk, folder, command, idle):
     before = snapshot(folder)
     idle()
     done = command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
@@ -595,16 +593,14 @@ def test_run_with_nothing_to_compute_says_so_and_writes_nothing(quick, command, 
 
 
 @pytest.mark.parametrize("options", [["--test", "corrected"], ["-l", "uni_log"], ["--retry-failed"], ["--quiet"]])
-def test_options_do_not_make_a_run_with_nothing_to_compute_write(quick, command, idle, options):
-    desk, folder = quick
+def test_options_do_not_make_a_run_with_nothing_to_compute_write(desk, folder, command, idle, options):
     before = snapshot(folder)
     idle()
     command("run", "quick.yaml", "--offline", *options, cwd=desk, exits=0)
     assert snapshot(folder) == before
 
 
-def test_run_with_an_unavailable_dataset_and_nothing_else_to_compute_writes_nothing(quick, command, idle):
-    desk, folder = quick
+def test_run_with_an_unavailable_dataset_and_nothing_else_to_compute_writes_nothing(desk, folder, command, idle):
     before = snapshot(folder)
     (desk / "quick.yaml").write_text(QUICK.replace("[wine]", "[wine, a9a]"))
     idle()
@@ -614,8 +610,7 @@ def test_run_with_an_unavailable_dataset_and_nothing_else_to_compute_writes_noth
     assert snapshot(folder) == before
 
 
-def test_lost_manifest_is_written_again_without_computing(quick, command, idle):
-    desk, folder = quick
+def test_lost_manifest_is_written_again_without_computing(desk, folder, command, idle):
     before = snapshot(folder)
     (folder / "manifest.json").unlink()
     idle()
@@ -623,9 +618,8 @@ def test_lost_manifest_is_written_again_without_computing(quick, command, idle):
     assert snapshot(folder) == before
 
 
-def test_manifest_that_names_other_data_than_the_records_of_this_machine_is_written_again(quick, command, idle):
+def test_manifest_that_names_other_data_than_the_records_of_this_machine_is_written_again(desk, folder, command, idle):
     """As after the data have changed and come back: there are records of both, and the table is of the present ones."""
-    desk, folder = quick
     before = snapshot(folder)
     fingerprint = read_manifest(folder).datasets["wine"].fingerprint
     text = (folder / "manifest.json").read_text()
@@ -635,8 +629,7 @@ def test_manifest_that_names_other_data_than_the_records_of_this_machine_is_writ
     assert snapshot(folder) == before
 
 
-def test_run_that_fails_before_computing_writes_nothing(quick, command):
-    desk, folder = quick
+def test_run_that_fails_before_computing_writes_nothing(desk, folder, command):
     before = snapshot(folder)
     (desk / "quick.yaml").write_text(QUICK.replace("[wine]", "[a9a]"))
     done = command("run", "quick.yaml", "--offline", cwd=desk, exits=3)
@@ -659,8 +652,7 @@ def test_a_published_table_without_a_common_cell_is_refused_before_computing(des
     assert not (desk / "results/odd").exists()
 
 
-def test_only_the_task_of_a_deleted_line_is_computed_again(quick, command):
-    desk, folder = quick
+def test_only_the_task_of_a_deleted_line_is_computed_again(desk, folder, command):
     before, known, shown = written(folder), contents(folder), tables(folder)
     remove_lines(folder, 2)
     done = command("run", "quick.yaml", "--offline", "--jobs", 2, cwd=desk)
@@ -670,8 +662,7 @@ def test_only_the_task_of_a_deleted_line_is_computed_again(quick, command):
     assert tables(folder) == shown
 
 
-def test_all_tasks_of_a_deleted_file_are_computed_again(quick, command):
-    desk, folder = quick
+def test_all_tasks_of_a_deleted_file_are_computed_again(desk, folder, command):
     known, shown = contents(folder), tables(folder)
     shutil.rmtree(folder / "records")
     assert "4 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", cwd=desk).stderr
@@ -679,8 +670,7 @@ def test_all_tasks_of_a_deleted_file_are_computed_again(quick, command):
     assert tables(folder) == shown
 
 
-def test_fresh_computes_everything_again(quick, command):
-    desk, folder = quick
+def test_fresh_computes_everything_again(desk, folder, command):
     before, known = written(folder), contents(folder)
     assert "4 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", "--fresh", cwd=desk).stderr
     assert changed(before, written(folder)) == set(before)
@@ -688,8 +678,7 @@ def test_fresh_computes_everything_again(quick, command):
     assert leftovers(folder) == []
 
 
-def test_fresh_computes_only_what_the_command_line_names(quick, command):
-    desk, folder = quick
+def test_fresh_computes_only_what_the_command_line_names(desk, folder, command):
     before = written(folder)
     command("run", "quick.yaml", "--offline", "--fresh", "-l", "uni_log", cwd=desk, exits=0)
     after = written(folder)
@@ -697,8 +686,7 @@ def test_fresh_computes_only_what_the_command_line_names(quick, command):
     assert after.keys() == before.keys()
 
 
-def test_changed_experiment_computes_only_what_has_changed(quick, command):
-    desk, folder = quick
+def test_changed_experiment_computes_only_what_has_changed(desk, folder, command):
     before = written(folder)
     text = QUICK.replace("uni_squ", "{learner: uni_squ, grid: {eta: [0.25]}}").replace("no time", "other words")
     (desk / "quick.yaml").write_text(text)
@@ -713,8 +701,7 @@ def test_changed_experiment_computes_only_what_has_changed(quick, command):
     assert "0 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", cwd=desk).stderr
 
 
-def test_definitions_of_orphaned_records_stay_in_the_manifest(quick, command):
-    desk, folder = quick
+def test_definitions_of_orphaned_records_stay_in_the_manifest(desk, folder, command):
     (desk / "quick.yaml").write_text(QUICK.replace("uni_squ", "{learner: uni_squ, grid: {eta: [0.25]}}"))
     command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
     manifest = read_manifest(folder)
@@ -724,8 +711,7 @@ def test_definitions_of_orphaned_records_stay_in_the_manifest(quick, command):
     assert len(manifest.definitions) == 3
 
 
-def test_pack_prune_removes_orphaned_records_and_what_only_they_need(quick, command):
-    desk, folder = quick
+def test_pack_prune_removes_orphaned_records_and_what_only_they_need(desk, folder, command):
     before = written(folder)
     changed_grid = QUICK.replace("uni_squ", "{learner: uni_squ, grid: {eta: [0.25]}}")
     (desk / "quick.yaml").write_text(changed_grid)
@@ -771,8 +757,7 @@ def test_pack_prune_keeps_records_whose_learner_has_changed(tmp_path, command):
     command("report", "../../../quick.yaml", "--out", ".", cwd=moved, exits=0)
 
 
-def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(quick, command):
-    desk, folder = quick
+def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(desk, folder, command):
     manifest = json.loads((folder / "manifest.json").read_text())
     del manifest["experiment"]["report"]["rope"]
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -781,8 +766,7 @@ def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(quic
     assert "the config has changed" not in done.stderr
 
 
-def test_a_config_that_only_looks_different_is_not_computed_and_the_note_says_how_to_render_it(quick, command):
-    desk, folder = quick
+def test_a_config_that_only_looks_different_is_not_computed_and_the_note_says_how_to_render_it(desk, folder, command):
     before = tables(folder)
     (desk / "quick.yaml").write_text(QUICK.replace("Tasks of no time", "Another title"))
     done = command("run", "quick.yaml", "--offline", cwd=desk)
@@ -797,8 +781,7 @@ def test_a_config_that_only_looks_different_is_not_computed_and_the_note_says_ho
     assert "note:" not in command("run", "quick.yaml", "--offline", cwd=desk).stderr
 
 
-def test_more_trials_add_to_the_records(quick, command):
-    desk, folder = quick
+def test_more_trials_add_to_the_records(desk, folder, command):
     before = written(folder)
     (desk / "quick.yaml").write_text(QUICK.replace("trials: 1", "trials: 2"))
     assert "4 of 8 tasks to compute" in command("run", "quick.yaml", "--offline", "--jobs", 2, cwd=desk).stderr
@@ -810,8 +793,7 @@ def test_more_trials_add_to_the_records(quick, command):
 # ---------------------------------------------------------------------- damaged records
 
 
-def test_damaged_line_is_named_and_only_its_task_is_computed_again(quick, command):
-    desk, folder = quick
+def test_damaged_line_is_named_and_only_its_task_is_computed_again(desk, folder, command):
     before, known, shown = written(folder), contents(folder), tables(folder)
     lines = list(before.values())
     edit_lines(folder, {1: lines[1].replace(b'"trial":0', b'"trial":1') + b"\n"})
@@ -833,8 +815,7 @@ DAMAGES = {
 }
 
 
-def test_report_lists_all_damaged_records_at_once(quick, command):
-    desk, folder = quick
+def test_report_lists_all_damaged_records_at_once(desk, folder, command):
     known = contents(folder)
     lines = list(written(folder).values())
     edit_lines(folder, {number: damage(lines[number]) for number, damage in enumerate(DAMAGES.values())})
@@ -854,8 +835,7 @@ def test_report_lists_all_damaged_records_at_once(quick, command):
     command("report", "quick.yaml", cwd=desk, exits=0)
 
 
-def test_damaged_loose_record_is_computed_again(quick, command):
-    desk, folder = quick
+def test_damaged_loose_record_is_computed_again(desk, folder, command):
     before, known = written(folder), contents(folder)
     key = list(before)[3]
     remove_lines(folder, 3)
@@ -920,9 +900,8 @@ def damaged_beside_the_packed_one(folder, lines):
         damaged_beside_the_packed_one,
     ],
 )
-def test_run_removes_damaged_lines_for_which_nothing_is_to_compute(quick, command, idle, damage):
+def test_run_removes_damaged_lines_for_which_nothing_is_to_compute(desk, folder, command, idle, damage):
     """Report refuses such a folder and names this command, so it has to help."""
-    desk, folder = quick
     before = snapshot(folder)
     damage(folder, list(written(folder).values()))
     refused = command("report", "quick.yaml", cwd=desk, exits=1)
@@ -939,11 +918,10 @@ def test_run_removes_damaged_lines_for_which_nothing_is_to_compute(quick, comman
 
 
 @pytest.fixture
-def borrower(quick, command):
+def borrower(desk, folder, command):
     """Return a desk with an experiment that reuses the records of quick for a column of another name, its folder, and
     that of quick.
     """
-    desk, folder = quick
     text = QUICK.replace("uni_log, uni_squ", "{learner: uni_log, name: mine}") + "reuse: [quick, nowhere]\n"
     (desk / "other.yaml").write_text(text)
     return desk, desk / "results" / "other", folder
@@ -1153,8 +1131,7 @@ def test_learner_that_fails_on_the_rows_that_load_it_still_runs(desk, command):
     command("run", "particular.yaml", "--offline", "--jobs", 2, cwd=desk, exits=0)
 
 
-def test_second_run_in_the_same_folder_at_the_same_time_is_refused(quick, command):
-    desk, folder = quick
+def test_second_run_in_the_same_folder_at_the_same_time_is_refused(desk, folder, command):
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("4242")

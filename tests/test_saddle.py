@@ -1,6 +1,5 @@
 """SOLAM and FSAUC against dense vectors, against other programs, and what projections are."""
 
-import os
 from functools import partial
 
 import numpy as np
@@ -217,6 +216,5 @@ def test_other_programs():
     assert sum(check_run(run) for run in fixture_runs("solam", "fsauc", "fsauc_py")) == 7
 
 
-@pytest.mark.skipif("OPAUC_BENCH_GOLDEN" not in os.environ, reason="OPAUC_BENCH_GOLDEN names no folder")
 def test_other_programs_on_the_way():
     assert sum(check_run(run) for run in golden_runs("solam", "fsauc")) == 34

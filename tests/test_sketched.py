@@ -1,6 +1,5 @@
 """OPAUC with sketched second moments against its papers' steps and the authors' numbers."""
 
-import os
 import tracemalloc
 
 import numpy as np
@@ -192,7 +191,7 @@ class Recorded:
         return first
 
 
-@pytest.mark.parametrize("source", [fixture_runs, *([golden_runs] if "OPAUC_BENCH_GOLDEN" in os.environ else [])])
+@pytest.mark.parametrize("source", [fixture_runs, golden_runs])
 @pytest.mark.parametrize("algorithm", ["implicit", "plain"])
 def test_authors_program(algorithm, source):
     """The authors' Matlab program on 40 rows, with the normal numbers that it drew."""

@@ -1,7 +1,5 @@
 """SPAM in its three regularisations and SPAUC: against dense vectors, and against the FTRL-AUC authors' program."""
 
-import os
-
 import numpy as np
 import pytest
 from reference import proximal as paper
@@ -91,7 +89,6 @@ def test_the_ftrl_auc_program():
     assert sum(check_run(run) for run in fixture_runs("spam", "spauc")) == 5
 
 
-@pytest.mark.skipif("OPAUC_BENCH_GOLDEN" not in os.environ, reason="OPAUC_BENCH_GOLDEN names no folder")
 def test_the_ftrl_auc_program_on_the_way():
     assert sum(check_run(run) for run in golden_runs("spam", "spauc")) == 56
 

@@ -9,14 +9,12 @@ record by one that was completed, and no task may have two records. What a kille
 
 import contextlib
 import hashlib
-import http.server
 import json
 import os
 import random
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ import numpy as np
 import pytest
 from command_line import Bench, Command, children, claims
 from folders import HEBB
+from local_server import served
 
 from opauc_bench.results.record import Record, record_of_line, record_to_line
 from opauc_bench.results.store import Store
@@ -336,27 +335,6 @@ def test_mirror_with_a_fault_is_a_clear_error(experiment, cache, reply):
             experiment.judge(experiment.run_here(folder, mirror=address), folder, errors_allowed=True)
     finally:
         experiment.write_catalogue()
-
-
-@contextlib.contextmanager
-def served(reply: Callable) -> Iterator[str]:
-    """The address of a server that sends this reply."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            with contextlib.suppress(OSError):
-                reply(self)
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
 
 
 def send(server, content: bytes, length: int | None = None) -> None:

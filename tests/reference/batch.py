@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import warnings
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from scipy.optimize import minimize
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
+
+from reference.peers import golden_file
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "svm_perf.json"
 
@@ -71,14 +72,11 @@ def slopes(function, point, step=1e-6):
 
 
 def svm_perf_runs(golden=False):
-    """Runs of the real SVM-perf: dicts of name, X, y, C, eps, w, Jw, Jstar; None without the larger file.
+    """Runs of the real SVM-perf: dicts of name, X, y, C, eps, w, Jw, Jstar.
 
-    They come from our fixture, or from ``golden_svmperf.json`` in the folder that OPAUC_BENCH_GOLDEN names.
+    They come from our fixture, or from ``golden_svmperf.json``; see `golden_file`.
     """
-    folder = os.environ.get("OPAUC_BENCH_GOLDEN")
-    if golden and not folder:
-        return None
-    content = json.loads((Path(folder) / "golden_svmperf.json" if golden else FIXTURE).read_text())
+    content = golden_file("golden_svmperf.json") if golden else json.loads(FIXTURE.read_text())
     runs = []
     for name, data in content["datasets"].items():
         n_features = data.get("n_features", data.get("d"))

@@ -1,13 +1,11 @@
 """What independent programs of the FTRL-AUC family computed: a fixture of ours, and the larger file it comes from."""
 
 import json
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from .peers import FIXTURE
+from .peers import FIXTURE, golden_file
 
 RUNS = FIXTURE.with_name("ftrl_peers.json")
 
@@ -42,7 +40,7 @@ def fixture_runs(*algorithms):
 
 def golden_runs(*algorithms):
     """All runs in ``golden_peers.json`` of the folder that OPAUC_BENCH_GOLDEN names, with the weights on the way."""
-    golden = json.loads((Path(os.environ["OPAUC_BENCH_GOLDEN"]) / "golden_peers.json").read_text())
+    golden = golden_file("golden_peers.json")
     X, y = _visited(golden)
     for name, run in golden["algorithms"].items():
         if run["algo"] not in algorithms:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "peers.json"
 
@@ -17,12 +18,17 @@ def fixture_runs(algorithm):
     return [{**run, "X": np.abs(X) if run.get("absolute") else X, "y": y} for run in peers[algorithm]]
 
 
-def golden_runs(algorithm):
-    """The same from ``golden_peers.json`` in the folder that OPAUC_BENCH_GOLDEN names, or None without it."""
+def golden_file(name):
+    """The content of a file in the folder that OPAUC_BENCH_GOLDEN names; without it, the test is skipped."""
     folder = os.environ.get("OPAUC_BENCH_GOLDEN")
     if not folder:
-        return None
-    golden = json.loads((Path(folder) / "golden_peers.json").read_text())
+        pytest.skip(f"OPAUC_BENCH_GOLDEN does not name the folder with {name}")
+    return json.loads((Path(folder) / name).read_text())
+
+
+def golden_runs(algorithm):
+    """The same from ``golden_peers.json``; see `golden_file`."""
+    golden = golden_file("golden_peers.json")
     order = np.array(golden["order"])
     X, y = np.array(golden["X"])[order], np.array(golden["y"])[order]
     read = {"opauc": _opauc, "opauc_fd": _opauc_fd, "opaucr": _opaucr, "opaucs": _opaucs, "oam": _oam}[algorithm]
