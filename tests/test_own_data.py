@@ -227,6 +227,7 @@ def test_classes_of_scikit_learn_by_name(tmp_path, load, name, positive):
     [
         ("{csv: t.csv}", "5:13: catalogue.mine.source: expected 'label': the column of the labels"),
         ("{csv: t.csv, labl: y}", "5:26: catalogue.mine.source.labl: unknown key (did you mean 'label'?); allowed: "),
+        ("{csv: t.csv, label: y, postive: 1}", "source.postive: unknown key (did you mean 'positive'?); allowed: "),
         ("{csv: t.csv, label: y, missing: median}", "5:45: catalogue.mine.source.missing: expected 'error', 'mean'"),
         ("{csv: t.csv, npz: t.npz, label: y}", "5:13: catalogue.mine.source: expected one of csv, parquet, arrow, "),
         ("{npz: t.npz, missing: mean}", "5:35: catalogue.mine.source.missing: 'missing' belongs to csv, parquet and "),

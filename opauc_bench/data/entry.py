@@ -126,6 +126,7 @@ class DataSource(Strict):
     svmlight: tuple[str, ...] = ()
     npz: tuple[str, ...] = ()
     memory: Sha256 | None = None  # of arrays that were passed to `opauc_bench.run`
+    positive: None = None  # belongs to the entry, where the catalogue moves it; here for messages about keys
     # Of tables; see `schema.ColumnOptions`.
     label: str | None = None
     drop: tuple[str, ...] = ()
