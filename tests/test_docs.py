@@ -8,6 +8,8 @@ import re
 import runpy
 import shlex
 import subprocess
+import sys
+import tomllib
 from dataclasses import astuple
 from pathlib import Path
 
@@ -378,6 +380,30 @@ def _imports():
                 names = [node.module] if node.module else [alias.name for alias in node.names]
                 found |= {(*base, *name.split("."))[0] for name in names}
     return {room: found - {room, "__version__"} for room, found in rooms.items()}
+
+
+def test_what_the_package_imports_is_declared_and_what_is_declared_is_imported():
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    extras = project["optional-dependencies"]
+    declared = [
+        re.match(r"[\w-]+", name)[0]
+        for name in sum([extras[name] for name in ("dask", "plots", "parquet", "river")], project["dependencies"])
+    ]
+    imported = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.partition(".")[0])
+    modules = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
+    assert {modules.get(name, name) for name in declared} == imported - sys.stdlib_module_names
+
+
+def test_every_dependency_has_a_lower_bound():
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    extras = project["optional-dependencies"].values()
+    assert not [name for name in sum(extras, project["dependencies"]) if not re.search(r">=\d|^opauc-bench\[", name)]
 
 
 # ---------------------------------------------------------------------- links and words
