@@ -162,9 +162,9 @@ def test_a_named_program_that_cannot_be_run_is_not_passed_over(tmp_path, monkeyp
         path.write_text("not executable")
     elif make == "folder":
         path.mkdir()
-    fails(SVMPerf(program=str(path)), rf"program is '.*{PROGRAM}', which is no program that can be run")
+    fails(SVMPerf(program=str(path)), rf"program is '.*{PROGRAM}', which is not a program that can be run")
     monkeypatch.setenv(ENVIRONMENT, str(path))
-    fails(SVMPerf(), f"{ENVIRONMENT} is '.*', which is no program")
+    fails(SVMPerf(), f"{ENVIRONMENT} is '.*', which is not a program")
 
 
 def test_a_program_for_another_machine(tmp_path):
@@ -209,8 +209,8 @@ def test_the_model_of_the_value_before_is_not_taken_for_a_new_one(stand_in):
     ("behaviour", "match"),
     [
         ("body = body[: len(body) // 2]", "model that cannot be used: a vector is cut off"),
-        ("body = ''", "it has 0 vectors in place of 1"),
-        ("body = body + body", "it has 2 vectors in place of 1"),
+        ("body = ''", "it has 0 vectors instead of 1"),
+        ("body = body + body", "it has 2 vectors instead of 1"),
         ("header, body = '', ''", "a model file without its header"),
         ("header = header.replace('SVM-light', 'SVM-other')", "its first line does not name SVM-light"),
         ("header = header.replace('0 # kernel type', '2 # kernel type')", "its kernel is not linear"),
@@ -219,8 +219,8 @@ def test_the_model_of_the_value_before_is_not_taken_for_a_new_one(stand_in):
         ("body = '1 1:0.5 6:0.5 #\\n'", "it has a feature 6"),
         ("body = '1 0:0.5 #\\n'", "it has a feature 0"),
         ("body = '1 1:half #\\n'", "could not convert string to float"),
-        ("body = '1 #\\n'", "weights are all zero for lam=1, 0.01, 0.00125, which is no minimum"),
-        ("body = body.replace(':', ':-').replace('--', '')", "weights are no solution: for lam="),
+        ("body = '1 #\\n'", "weights are all zero for lam=1, 0.01, 0.00125, which is not a minimum"),
+        ("body = body.replace(':', ':-').replace('--', '')", "weights are not a solution: for lam="),
         ("body = '1 1:3 2:-4 #\\n'", r"objective lies \S+ above a minimum of \S+, where its tolerance allows 0.0021"),
     ],
 )

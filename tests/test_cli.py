@@ -886,7 +886,7 @@ MISTAKES = {
     "check of a misspelt class": (
         ["learners", "check", "own.py:Mein"],
         1,
-        "defines no 'Mein'; of learners it has Mine",
+        "defines no 'Mein'; its learners are Mine",
     ),
     "report of a folder": (["report", "."], 2, "got a folder without manifest.json"),
     "check of broken code": (["learners", "check", "broken.py:Mine"], 1, "cannot be imported: SyntaxError"),
@@ -924,11 +924,11 @@ class Mine(OnePassLearner):
 SLIPS = {
     "no default": (("eta=0.1", "eta"), "needs a default for eta in __init__, such as eta=0.1"),
     "any parameters": (("eta=0.1", "**others"), "has **others in __init__"),
-    "an axis that is no parameter": (('("eta",)', '("step",)'), "has 'step' in grid_axes, but the parameters of"),
-    "an axis that is no tuple": (('("eta",)', '("eta")'), "needs a tuple of names as grid_axes, such as ('eta',)"),
+    "an axis that is not a parameter": (('("eta",)', '("step",)'), "has 'step' in grid_axes, but the parameters of"),
+    "an axis that is not a tuple": (('("eta",)', '("eta")'), "needs a tuple of names as grid_axes, such as ('eta',)"),
     "no axis": (('("eta",)', "()"), "has no grid_axes: name at least one parameter to tune"),
     "another attribute": (("self.eta", "self.step"), "write self.eta = eta in __init__"),
-    "a default that is no number": (
+    "a default that is not a number": (
         ("eta=0.1", "eta=None"),
         "needs a number as default of eta, which is tuned; got None",
     ),

@@ -413,7 +413,7 @@ def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     data = desk / "data.svm"
     (tmp_path / "there.npz").write_text("mine")
     message = refused(command, tmp_path, "train", data, "--out", "there.npz", code=1)
-    assert message == "error: there.npz is there already\n  try: another name, or --overwrite\n"
+    assert message == "error: there.npz already exists\n  try: another name, or --overwrite\n"
     assert (tmp_path / "there.npz").read_text() == "mine"
     assert "is a folder" in refused(command, tmp_path, "train", data, "--out", ".", code=1)
     assert "there is no folder" in refused(command, tmp_path, "train", data, "--out", "no/m.npz", code=1)
@@ -451,7 +451,7 @@ def test_score_of_rows_that_the_model_knows_little_of(command, model, tmp_path):
     assert len(done.stdout.splitlines()) == 5
     assert done.stderr.splitlines() == [
         "5 rows of new.svm scored",
-        "note: 2 rows have features above 9, which the model has not seen: they count nothing",
+        "note: 2 rows have features above 9, which the model has not seen: they are ignored",
         "no AUC: 1 rows have labels other than -1 and 1 (first: 7 at new.svm:4)",
     ]
     lines(tmp_path / "new.svm", "1 1:1", "1 2:1")

@@ -158,7 +158,7 @@ def test_scores_are_by_the_names_of_columns(command, desk, model, frame, tmp_pat
     assert done.stdout == expected.stdout
     assert done.stderr.splitlines() == [
         "3,000 rows of more.csv scored",
-        "note: columns of more.csv that are no features are ignored: 'comment', 'weight'",
+        "note: columns of more.csv that are not features are ignored: 'comment', 'weight'",
     ]
     more.iloc[:1000].to_csv(tmp_path / "first.csv", index=False)
     more.iloc[1000:].to_csv(tmp_path / "rest.csv.gz", index=False)

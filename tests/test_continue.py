@@ -245,7 +245,7 @@ def test_a_learner_from_a_file_goes_on(command, desk, tmp_path):
     run(*again, "--learner", "../own.py:Mine")
     np.testing.assert_array_equal(LinearModel.load(tmp_path / "sub/3.npz").weights, whole.weights)
     assert "was trained with --learner own.py:Mine" in run(*again, "--learner", "../own.py:Odd", fails=2).stderr
-    # A state with something that is no value: the model is written, and says that it cannot be continued.
+    # A state with something that is not a value: the model is written, and says that it cannot be continued.
     done = run(
         *(command, tmp_path, desk / "first.svm", "--learner", "own.py:Odd", "--no-tune", "--features", 8),
         *("--out", "3.npz"),
@@ -327,7 +327,7 @@ def test_states_that_were_changed_are_refused(command, desk, first, tmp_path):
         {"pass": about["state"]["pass"] | {"leader": 10**6}},
         {"pass": about["state"]["pass"] | {"numbers": {}}},
     ):
-        assert "training cannot go on: the state is damaged" in refused(about | {"state": about["state"] | change})
+        assert "training cannot continue: the state is damaged" in refused(about | {"state": about["state"] | change})
     for name, array in entries.items():
         if name.startswith("state/") and array.ndim and array.size:
             assert "damaged" in refused(about, {name: array[:-1]})

@@ -151,7 +151,7 @@ def test_table_reads_label_column_and_drops_columns(tmp_path):
         ),
         (b"a,b,c,class\n1,2,g\n", ":1: expected 3 columns, got 4; for a file with a header line use "),
         (b"1;2;g\n", ":1: expected 3 columns, got 1; values separated by semicolons are not supported"),
-        (b"1\t2\tg\n", ":1: expected 3 columns, got 1; for numbers separated by blanks or tabs use 'format: table'"),
+        (b"1\t2\tg\n", ":1: expected 3 columns, got 1; for numbers separated by spaces or tabs use 'format: table'"),
         (b"1,2,g,\n", ":1: expected 3 columns, got 4; remove the comma at the end of lines (sed 's/,\\r\\?$//')"),
         (b'"1","2","g"\n', ":1: expected column 1 to be a number, got '\"1\"'; quotes are not supported"),
         (

@@ -680,7 +680,7 @@ def test_extra_entry_with_packaged_name_is_refused(tmp_path):
         ("name: mine.csv", "name: a, urls: ['ftp://x']", "5:30", "or the path of a file, got 'ftp://x'"),
         ("name: mine.csv", "name: a, urls: ['file:a.csv']", "5:30", "or the path of a file, got 'file:a.csv'"),
         ("name: mine.csv", "name: a, urls: ['']", "5:30", "or the path of a file, got ''"),
-        ("name: mine.csv", "name: a, urls: ['file://a.csv']", "5:30", "relative paths are without file://"),
+        ("name: mine.csv", "name: a, urls: ['file://a.csv']", "5:30", "relative paths have no file://"),
         ("{name: mine.csv}", "{name: a}, {name: a}", "5:31", "'a' is listed twice"),
         ("  mine:", "  ../mine:", "2:3", "letters, digits"),
         ("format: csv", "format: svmlight", "6:15", "labels of this format are numbers"),

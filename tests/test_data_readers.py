@@ -247,7 +247,7 @@ def test_wrong_number_of_features_is_refused(small, tmp_path):
 def test_data_of_zeros_are_refused(small, tmp_path):
     entries, sources = small
     (tmp_path / "mirror/film/aclImdb/train/labeledBow.feat").write_bytes(b"9 0:0\n7\n1 1:0\n4\n")
-    with pytest.raises(DataError, match="expected values, got none but zeros"):
+    with pytest.raises(DataError, match="expected values, got only zeros"):
         prepare(entries["film.wide"], sources)
 
 

@@ -432,9 +432,9 @@ def test_timing_uses_one_worker_and_records_the_load(desk):
 
 
 def test_busy_machine_gives_a_warning(desk, command, csv_only, monkeypatch):
-    monkeypatch.setattr("opauc_bench.commands.run.what_else_runs", lambda: "1.3 of 2 cores are at work for others")
+    monkeypatch.setattr("opauc_bench.commands.run.what_else_runs", lambda: "1.3 of 2 cores are used by other processes")
     done = command("run", "times.yaml", "--offline", "--fresh", "--jobs", 2, cwd=desk)
-    assert "warning: the machine is busy (1.3 of 2 cores are at work for others): times" in " ".join(
+    assert "warning: the machine is busy (1.3 of 2 cores are used by other processes): times" in " ".join(
         done.stderr.split()
     )
     monkeypatch.setattr("opauc_bench.commands.run.what_else_runs", lambda: None)
@@ -444,9 +444,17 @@ def test_busy_machine_gives_a_warning(desk, command, csv_only, monkeypatch):
 @pytest.mark.parametrize(
     ("stats", "load", "told"),
     [
-        (["cpu 100 0 0 900 0 0 0 0 0 0", "cpu 150 0 0 950 0 0 0 0 0 0"], 0.0, "2.0 of 4 cores are at work for others"),
+        (
+            ["cpu 100 0 0 900 0 0 0 0 0 0", "cpu 150 0 0 950 0 0 0 0 0 0"],
+            0.0,
+            "2.0 of 4 cores are used by other processes",
+        ),
         (["cpu 100 0 0 900 0 0 0 0 7 0", "cpu 101 0 0 990 8 0 0 0 9 0"], 4.0, None),  # the load is of a run before
-        (["cpu 100 0 0 900 0 0 0 0 0 0", "cpu 100 0 0 975 0 0 0 25 0 0"], 0.0, "1.0 of 4 cores are at work for others"),
+        (
+            ["cpu 100 0 0 900 0 0 0 0 0 0", "cpu 100 0 0 975 0 0 0 25 0 0"],
+            0.0,
+            "1.0 of 4 cores are used by other processes",
+        ),
         (["cpu 0 0 0 0 0 0 0 0", "cpu 0 0 0 0 0 0 0 0"], 4.0, "its load average of the last minute is 4.0"),
         ([None, None], 4.0, "its load average of the last minute is 4.0"),
         ([None, None], 0.1, None),

@@ -355,7 +355,7 @@ def test_models_are_never_unpickled(tmp_path):
         {"about": np.array(json.dumps(about)), "weights": np.arange(3.0), "more": trapped},
     ):
         np.savez(path, allow_pickle=True, **arrays)
-        with pytest.raises(DataError, match="this is no model, or it is damaged"):
+        with pytest.raises(DataError, match="this is not a model, or it is damaged"):
             LinearModel.load(path)
     path.write_bytes(pickle.dumps(Trap()))
     with pytest.raises(DataError, match=r"expected an \.npz archive"):

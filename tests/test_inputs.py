@@ -439,7 +439,7 @@ def test_several_files_are_one_stream_with_columns_by_name(tmp_path):
     rows = [[1, "r"], [2, "s"], [3, "t"], [4, "r"], [5, None]]
     np.testing.assert_array_equal(X.toarray(), slow_rows(["x", "c"], rows, source.schema))
     assert labels.tolist() == [0, 1, 1, 1, 0]
-    assert source.remarks() == [f"note: columns of {b} that are no features are ignored: 'more'"]
+    assert source.remarks() == [f"note: columns of {b} that are not features are ignored: 'more'"]
     assert source.share == 1
     c = write_csv(tmp_path / "c.csv", ["x", "y"], [[1, 0]])
     with pytest.raises(DataError, match=r"c.csv: expected a column 'c'; the columns are 'x', 'y'"):

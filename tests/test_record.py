@@ -77,7 +77,7 @@ def test_record_line_with_a_changed_byte_is_refused(place, byte):
 @given(st.integers(0, 10_000))
 def test_record_line_that_is_cut_off_is_refused(length):
     line = line_of()
-    with pytest.raises(ValueError, match="it does not end with a checksum: it is cut off, or no record"):
+    with pytest.raises(ValueError, match="it does not end with a checksum: it is cut off, or not a record"):
         record_of_line(line[: length % len(line)])
 
 
@@ -88,7 +88,7 @@ def test_record_line_with_an_edited_number_is_refused():
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"null", b"\xff\xfe", b"<<<<<<< HEAD", b"[" * 100_000])
 def test_lines_that_are_no_records_are_refused(line):
-    with pytest.raises(ValueError, match="it is cut off, or no record"):
+    with pytest.raises(ValueError, match="it is cut off, or not a record"):
         record_of_line(line)
 
 

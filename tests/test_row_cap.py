@@ -157,6 +157,6 @@ def test_path_of_the_program_is_not_part_of_the_identity(tmp_path, data):
         params = f"{{engine: program, program: {path}}}"
         task, record = run(tmp_path, data, learner="svm_perf", axis="C", params=params)
         assert record.status == "error"
-        assert f"program is '{path}', which is no program that can be run" in record.message
+        assert f"program is '{path}', which is not a program that can be run" in record.message
         ids.add(task.id)
     assert len(ids) == 1

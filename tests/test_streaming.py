@@ -424,8 +424,8 @@ def tampered(path, **changes):
 
 TAMPERED = {
     "no description": ({"about": None}, "no entry 'about'"),
-    "a description that is no text": ({"about": np.arange(3)}, "describes something else"),
-    "a description that is no JSON": ({"about": np.array("{")}, "is no model, or it is damaged"),
+    "a description that is not text": ({"about": np.arange(3)}, "describes something else"),
+    "a description that is not JSON": ({"about": np.array("{")}, "is not a model, or it is damaged"),
     "a list as a description": ({"about": np.array("[1]")}, "describes something else"),
     "another format": ({"format": "something"}, "describes something else"),
     "a later format": ({"format_version": 3}, "expected version 2 of the format, got 3"),
@@ -507,7 +507,7 @@ def test_damage_of_any_kind_is_refused_or_does_not_matter(sound, data):
         model = LinearModel.load(folder / "damaged.npz")
     except DataError:
         return
-    # Names, times and the like are no part of what a checksum covers.
+    # Names, times and the like are not part of what a checksum covers.
     assert model.weights.tolist() == [0.0, 1.5, 0.0, 0.0, 0.0]
 
 

@@ -82,7 +82,7 @@ def test_intercept_that_overflows_is_divergence(form):
 def test_partial_fit_goes_on_with_the_same_setting_and_classes():
     X, y = np.eye(4), np.array([0, 1, 0, 1])
     learner = UniSqu(eta=0.1).partial_fit(X, y)
-    with pytest.raises(ValueError, match=r"the pass began with eta=0.1, got 0.5: fit anew, or set it back"):
+    with pytest.raises(ValueError, match=r"the pass began with eta=0.1, got 0.5: call fit again, or set it back"):
         learner.set_params(eta=0.5).partial_fit(X, y)
     learner.set_params(eta=0.1).partial_fit(X, y, classes=[1, 0])
     with pytest.raises(ValueError, match=r"the pass began with the classes \[0, 1\], got \[0, 5\]"):
@@ -90,7 +90,7 @@ def test_partial_fit_goes_on_with_the_same_setting_and_classes():
 
 
 def test_failed_fit_leaves_no_model():
-    """Old weights with new labels, or of another number of features, are no model."""
+    """Old weights with new labels, or of another number of features, are not a model."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
     learner = UniSqu(eta=0.01).fit(X, np.where(y, "b", "a"))

@@ -268,7 +268,7 @@ def test_a_record_with_another_definition(verify, copy):
 
 
 def test_consistent_forgery_of_a_definition_is_found(verify, copy):
-    """Then it is no record of this experiment, and the tables lack one."""
+    """Then it is not a record of this experiment, and the tables lack one."""
     record = record_of(copy)
     definition, name = redefine(copy, record, seed=1)
     identity = identity_of(definition, record.dataset, record.fingerprint, record.trial, record.fold, None)
@@ -293,7 +293,9 @@ def test_a_file_that_has_no_records(verify, copy):
     (copy / "records" / "stray.jsonl").write_text("[]\n")
     done = verify(copy, "--sample", 0, exits=1)
     (found,) = wrong(done)
-    assert found.endswith("records/stray.jsonl, line 1: it does not end with a checksum: it is cut off, or no record")
+    assert found.endswith(
+        "records/stray.jsonl, line 1: it does not end with a checksum: it is cut off, or not a record"
+    )
 
 
 def test_a_missing_record(verify, copy):
@@ -590,7 +592,7 @@ def record_with(content, environment, seconds):
 
 @given(old=contents(), new=contents())
 def test_a_record_agrees_only_with_its_equal(old, new):
-    """Where it was computed, how long that took and in which words are no part of it."""
+    """Where it was computed, how long that took and in which words are not part of it."""
     recorded, computed = record_with(old, "e" * 16, 1.0), record_with(new, "0" * 16, 2.0)
     outcome = compare_records(task_of("a", 0), recorded, computed, same_platform=True)
     assert outcome.agrees == ({**old, "message": ""} == {**new, "message": ""})

@@ -49,7 +49,7 @@ def run(
     backend: Annotated[str, typer.Option(help="Engine: loky (processes of this machine) or dask.")] = "loky",
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Of a Dask cluster, such as tcp://host:8786 (default: this machine)."),
+        typer.Option(metavar="URL", help="Address of a Dask cluster, such as tcp://host:8786 (default: this machine)."),
     ] = None,
     quiet: Quiet = False,
 ) -> int:
@@ -158,7 +158,7 @@ def report(
         if write:
             raise ConfigError(
                 f"--rope {rope:g}: not with --write, since the tables of a results folder follow from its config",
-                f"report: {{rope: {rope:g}}} in the config, or --to DIR in place of --write",
+                f"report: {{rope: {rope:g}}} in the config, or --to DIR instead of --write",
             )
         session = replace(session, experiment=session.experiment.with_rope(rope))
     if latex is None:
@@ -179,8 +179,10 @@ def compare(config: Place, out: Out = None, test: Test = None) -> None:
 def export(
     config: Place,
     file: Annotated[Path, typer.Option("--out", metavar="FILE", help="Name that ends in .csv, .parquet or .json.")],
-    grid: Annotated[bool, typer.Option("--grid", help="A row per setting that was tried, with its inner AUC.")] = False,
-    curves: Annotated[bool, typer.Option("--curves", help="A row per point of the figures.")] = False,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="One row per setting that was tried, with its inner AUC.")
+    ] = False,
+    curves: Annotated[bool, typer.Option("--curves", help="One row per point of the figures.")] = False,
 ) -> None:
     """Write all records as one table, a row per record: for pandas, R or a spreadsheet.
 

@@ -59,7 +59,7 @@ def train(
     out: Annotated[Path, typer.Option("--out", help="File for the model, such as model.npz.")],
     resume: Annotated[
         Path | None,
-        typer.Option("--continue", metavar="MODEL", help="Go on training this model, with the settings that it has."),
+        typer.Option("--continue", metavar="MODEL", help="Continue training this model, with its settings."),
     ] = None,
     learner: Annotated[
         str | None,
@@ -67,7 +67,9 @@ def train(
     ] = None,
     tune: Annotated[
         bool | None,
-        typer.Option("--tune/--no-tune", help="Compare settings on the way (default), or train the one that is given."),
+        typer.Option(
+            "--tune/--no-tune", help="Compare settings during the pass (default), or train the one that is given."
+        ),
     ] = None,
     eta: Eta = None,
     lam: Lam = None,
@@ -104,7 +106,8 @@ def train(
     calibration: Annotated[
         Calibrations,
         typer.Option(
-            "--calibration", help="How scores become probabilities; auto: isotonic from 1,000 rows of each class on."
+            "--calibration",
+            help="How scores become probabilities; auto: isotonic with at least 1,000 rows of each class.",
         ),
     ] = "auto",
     small: Annotated[
@@ -113,7 +116,7 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> int:
-    """Train a model on a file of any length: one pass, constant memory, tuned on the way.
+    """Train a model on a file of any length: one pass, constant memory, tuned during the pass.
 
     opauc-bench train clicks.csv.gz --label clicked --positive yes --out model.npz
 

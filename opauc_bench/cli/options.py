@@ -24,7 +24,9 @@ OnlyLearner = Annotated[
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Worker processes (default: all cores).")]
 Mirror = Annotated[
     list[str] | None,
-    typer.Option(metavar="DIR|URL", help="Has <dataset>/<file>; repeatable. Also: OPAUC_BENCH_MIRROR."),
+    typer.Option(
+        metavar="DIR|URL", help="Folder or address with <dataset>/<file>; repeatable. Also: OPAUC_BENCH_MIRROR."
+    ),
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not use the network.")]
 Test = Annotated[
@@ -73,7 +75,7 @@ def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mi
         wanted = "an experiment file, a results folder"
         return open_session(place, out, datasets, learners, mirror, offline, wanted=wanted)
     if out is not None:
-        raise ConfigError(f"--out {out}: {place} is the results folder already; --out goes with a config")
+        raise ConfigError(f"--out {out}: {place} is the results folder already; --out is only for a config")
     return Session.of_folder(Path(place), **_part(datasets, learners, mirror, offline))
 
 

@@ -27,7 +27,7 @@ def what_else_runs() -> str | None:
         if after is not None and after[1] > before[1]:
             cores = os.cpu_count() or 1
             at_work = cores * (after[0] - before[0]) / (after[1] - before[1])
-            return f"{at_work:.1f} of {cores} cores are at work for others" if at_work > _QUIET else None
+            return f"{at_work:.1f} of {cores} cores are used by other processes" if at_work > _QUIET else None
     load = os.getloadavg()[0]
     return f"its load average of the last minute is {load:.1f}" if load > _QUIET_LOAD else None
 

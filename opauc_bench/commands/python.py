@@ -50,7 +50,7 @@ def run(
         the same name with further settings, such as ``scaling``, ``positive``, and for DataFrames, under ``source``,
         ``missing``, ``categorical``, ``drop``, ``split``, ``group`` and ``time``.
     out : path-like, optional
-        The results folder; by default ``results/<name of the file>``. Required if ``experiment`` is no file.
+        The results folder; by default ``results/<name of the file>``. Required if ``experiment`` is not a file.
     jobs : int, optional
         Worker processes; by default one per core.
     fresh, retry_failed : bool
@@ -87,7 +87,7 @@ def run(
         content, path = experiment.plain(), experiment.path
     elif isinstance(experiment, Mapping):
         if out is None:
-            raise ConfigError("an experiment that is no file: expected the folder of its results", "out='results/mine'")
+            raise ConfigError("an experiment that is not a file: expected the folder of its results", "out='results/mine'")
         content, path = _plain(experiment), Path(f"{Path(out).name}.yaml")
     else:
         path = find_config(os.fspath(experiment))
@@ -125,8 +125,8 @@ def _with_entries(content: dict[str, Any], data: Mapping[str, Any], arrays: dict
     catalogue = content.get("catalogue") or {}
     if not isinstance(catalogue, Mapping):
         raise ConfigError(
-            f"catalogue: {catalogue}: data in memory go with entries in the experiment itself",
-            "catalogue: {NAME: {...}} in place of the name of a file",
+            f"catalogue: {catalogue}: data in memory need entries in the experiment itself",
+            "catalogue: {NAME: {...}} instead of the name of a file",
         )
     catalogue = dict(catalogue)
     for name, pair in data.items():

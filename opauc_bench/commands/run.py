@@ -75,7 +75,7 @@ def compute_experiment(
         if too_large and not (todo or plan.reusable or any(before.records.of(task) for task in plan.tasks)):
             raise ConfigError(
                 "\n".join(["no task fits in memory", *memory_problems(session, too_large, memory)]),
-                f"raise limits.memory_gb in {session.experiment.path}, or take other datasets and learners",
+                f"raise limits.memory_gb in {session.experiment.path}, or select other datasets and learners",
             )
         if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
             notify(_nothing_to_compute(plan, before, too_large))
@@ -100,11 +100,11 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
     if not plan.tasks and (left_out := left_out_cases(before, local)):
         raise ConfigError(
             "\n".join(["no dataset is measured", *left_out]),
-            f"take other shares under train_positives, or fewer least_positives, in {session.experiment.path}",
+            f"use other shares under train_positives, or fewer least_positives, in {session.experiment.path}",
         )
     if not plan.tasks and not local.unavailable:
         what = f"shard {session.shard}" if session.shard else "the selection"
-        raise ConfigError(f"{what} has no tasks", "take fewer shards, or other datasets and learners")
+        raise ConfigError(f"{what} has no tasks", "use fewer shards, or other datasets and learners")
     if not plan.tasks:
         catalogue = session.experiment.catalogue_path
         option = ["--catalogue", str(catalogue)] if catalogue else []
@@ -116,7 +116,7 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
     if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
         raise ConfigError(
             "\n".join(problems),
-            f"take fewer folds, or larger parts, under protocol of {session.experiment.path}, correct the parts or "
+            f"use fewer folds, or larger parts, under protocol of {session.experiment.path}, correct the parts or "
             "groups that the data name, or leave these datasets out",
         )
     if fresh:

@@ -33,7 +33,7 @@ class _Say:
         print(text, file=sys.stderr, flush=True)
 
     def bar(self, what: str, done: int, total: int) -> TransferBar | None:
-        """Draw a bar of bytes, unless standard error is no terminal or a plain one."""
+        """Draw a bar of bytes, unless standard error is not a terminal or a plain one."""
         return TransferBar(what, done, total) if has_bars() else None
 
 

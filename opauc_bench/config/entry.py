@@ -44,7 +44,9 @@ Title = Annotated[Line, Field(description="Heading in tables; by default the key
 MaxTrain = Annotated[
     int | dict[str, int] | None,
     BeforeValidator(row_cap),
-    Field(description="Training rows at most, drawn at random; or by dataset, with 'default' for the others."),
+    Field(
+        description="Maximum number of training rows, drawn at random; or per dataset, with 'default' for the others."
+    ),
 ]
 
 
@@ -76,7 +78,7 @@ class LearnerEntry(ColumnEntry):
     name: Name = Field("", description="Key of the column, unique; by default the learner's name.")
     title: Title = ""
     params: dict[str, Scalar] = Field({}, description="Constructor parameters that are not tuned.")
-    grid: dict[str, tuple[float, ...]] = Field({}, description="Grid axes in place of those under grids.")
+    grid: dict[str, tuple[float, ...]] = Field({}, description="Grid axes instead of those under grids.")
     axes_from: str | None = Field(
         None, description="Column whose selected values are used on the axes that both tune; kind holdout only."
     )
@@ -160,7 +162,7 @@ class EstimatorEntry(ColumnEntry):
         (), description="Transformers in front, fitted on training rows; as text, or as {estimator, params}."
     )
     grid: dict[str, tuple[float, ...]] = Field(
-        {}, description="Values tried of each tuned parameter; of a transformer, written as step__parameter."
+        {}, description="Values to try for each tuned parameter; that of a transformer is written as step__parameter."
     )
     dense: bool = Field(False, description="Whether sparse rows are made dense, for classifiers that need it.")
     max_train: MaxTrain = None

@@ -78,7 +78,7 @@ class Experiment(Section):
     datasets: tuple[str, ...] = Field(min_length=1, description="Names in the catalogue: rows of the table.")
     learners: tuple[AnyEntry, ...] = Field(min_length=1, description="Columns of the table.")
     grids: dict[str, tuple[float, ...]] = Field(
-        {}, description="Values tried on each axis: a list, or {pow2: [lowest, highest]} or [.., .., step]."
+        {}, description="Values to try on each axis: a list, or {pow2: [lowest, highest]} or [.., .., step]."
     )
     protocol: AnyProtocol = Field(CrossValidation(), description="How a number is measured.")
     limits: Limits = Field(Limits(), description="Limits of one task.")

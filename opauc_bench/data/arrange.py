@@ -61,7 +61,7 @@ def _in_memory(entry, form, source, folder):
 def _on_disk(entry, form, source, folder):
     n_values, labels = _write_csr(folder, source, unit_rows if entry.scaling == "unit_rows" else None)
     if n_values == 0:
-        raise DataError("expected values, got none but zeros")
+        raise DataError("expected values, got only zeros")
     values, indices = (np.load(folder / f"{array}.npy", mmap_mode="r+") for array in ("data", "indices"))
     pieces = [slice(start, start + _PIECE) for start in range(0, n_values, _PIECE)]
     largest = np.zeros(max(int(indices[piece].max()) for piece in pieces) + 1)

@@ -185,7 +185,7 @@ def pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def digest(path: Path, limit: int) -> tuple[str, int]:
-    """Return SHA-256 (hex) and size of the content; DataError as `chunks`, or if it is no file of data."""
+    """Return SHA-256 (hex) and size of the content; DataError as `chunks`, or if it is not a file of data."""
     sha256, size, head = hashlib.sha256(), 0, b""
     for piece in chunks(path, limit):
         head = head or piece[:512]

@@ -67,7 +67,7 @@ def short_decimal(text, at):
         return 0.0, at, HARD
     place, mantissa = np.uint64(at), np.uint64(0)
     last = place + np.uint64(_SHORT)
-    digit = np.uint64(text[place]) - _ZERO  # what is no digit is more than 9
+    digit = np.uint64(text[place]) - _ZERO  # what is not a digit is more than 9
     start = place
     while digit < _TEN and place < last:
         mantissa = mantissa * _TEN + digit

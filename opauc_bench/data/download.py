@@ -118,7 +118,7 @@ def _failure(error, address: str) -> Missing:
         return Missing(str(error))
     if isinstance(error, requests.Timeout):
         return Missing(f"no answer in {TIMEOUT:g} s")
-    if "timed out" in str(error).lower():  # a stalled transfer is no Timeout
+    if "timed out" in str(error).lower():  # a stalled transfer is not a Timeout
         return Missing("the transfer stalled")
     if isinstance(error, requests.ConnectionError):
         return Missing(f"no connection{because}")

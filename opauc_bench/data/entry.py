@@ -100,7 +100,7 @@ class FileSpec(Strict):
                 if "//" not in url:
                     expected += f"; a path with a colon is written ./{url}"
             elif url.startswith("file://") and urlparse(url).netloc not in ("", "localhost"):
-                expected = f"file:/// and an absolute path, got {url!r}; relative paths are without file://"
+                expected = f"file:/// and an absolute path, got {url!r}; relative paths have no file://"
             else:
                 continue
             problems.append(Problem(("urls", position), f"expected {expected}"))

@@ -114,7 +114,7 @@ def _cause(line: bytes, form: Form) -> str:
     if form.format == "table" and b"," in line:
         return "; for numbers separated by commas use 'format: csv'"
     if form.format != "table" and b"," not in line and len(line.split()) > 1:
-        return "; for numbers separated by blanks or tabs use 'format: table'"
+        return "; for numbers separated by spaces or tabs use 'format: table'"
     if not any(cell in tokens or is_number(cell) for cell in re.split(rb'[\s,"]+', line) if cell):
         return "; for a file with a header line use 'source: {csv: FILE, label: COLUMN}', or remove it (tail -n +2)"
     if b'"' in line:

@@ -66,11 +66,11 @@ class RowChunk(NamedTuple):
     place : callable
         From the position of a row in the chunk to its place, such as ``clicks.csv:17``.
     aside : dict of str to list of str
-        Columns that are no features, as text.
+        Columns that are not features, as text.
     bad : ndarray of shape (rows,), bool, or None
         Which rows could not be read, where these are marked.
     label_text : callable or None
-        From the position of a row in the chunk to its label as a table has it; one that is no number may be NaN.
+        From the position of a row in the chunk to its label as a table has it; one that is not a number may be NaN.
     """
 
     X: Any
@@ -358,7 +358,7 @@ class Source:
         self._require_columns(table, schema)
         known = {*schema.columns, *schema.dropped, schema.label, ""}
         if further := [name for name in table.header if name not in known]:
-            self.notes.append(f"columns of {table.name} that are no features are ignored: {listing(further)}")
+            self.notes.append(f"columns of {table.name} that are not features are ignored: {listing(further)}")
         numeric_labels = self.numeric_labels is not False
         label = schema.label or ""
         has_labels = schema.label is not None and label in table.header

@@ -207,7 +207,7 @@ class OwnData:
         except Exception as error:  # many kinds, for damage and other formats
             reason = getattr(error, "strerror", None) or error
             if "allow_pickle" in str(error):
-                reason = "it is no .npz archive, or has arrays of Python objects"
+                reason = "it is not an .npz archive, or has arrays of Python objects"
             raise DataError(f"{file.place}: {expected}; it cannot be read ({reason})") from None
         if "y" not in arrays or not ("X" in arrays or {"data", "indices", "indptr", "shape"} <= set(arrays)):
             raise DataError(f"{file.place}: {expected}, got {', '.join(sorted(arrays)) or 'none'}")

@@ -40,7 +40,7 @@ Missing = Literal["error", "mean", "indicator"]
 
 DEFAULT_BITS, MOST_BITS = 18, 30
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")  # in columns of numbers, in any case
-BLANKS = " \t\r"  # around a cell they are no part of it
+BLANKS = " \t\r"  # around a cell they are not part of it
 _SHOWN = 12  # names of columns in a message
 _MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
 
@@ -77,7 +77,7 @@ class ColumnOptions:
     categorical: tuple[str, ...] = ()  # columns of categories whose values look like numbers
     missing: Missing | None = None  # what a missing value becomes, see `Schema`; None, not given: "error"
     bits: int | None = None  # binary logarithm of the number of features that all categories share; None: 18
-    aside: tuple[str, ...] = ()  # columns that are no features but are handed on as text
+    aside: tuple[str, ...] = ()  # columns that are not features but are handed on as text
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Schema:
         for what, names in (("--label", label), ("--drop", options.drop), ("--categorical", options.categorical)):
             for column in names:
                 if column not in kinds:
-                    raise DataError(absent_column(name, column, kinds), f"{what} takes one of these names")
+                    raise DataError(absent_column(name, column, kinds), f"{what} accepts one of these names")
         left_out = {*label, *options.drop, *options.aside, ""}
         kept = [column for column in kinds if column not in left_out]
         if not kept:

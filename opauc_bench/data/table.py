@@ -1,6 +1,6 @@
 """Delimited text (CSV, TSV) with a header, as RFC 4180 describes it: a compiled reader that keeps the place of a cell.
 
-Cells may be in quotes, and then have separators, line ends and doubled quotes inside. Blanks around a cell are no part
+Cells may be in quotes, and then have separators, line ends and doubled quotes inside. Blanks around a cell are not part
 of it, inside quotes as well, since typed formats have no quotes. Blank lines are skipped. Numbers are plain decimals,
 rounded correctly, so that a table and the same numbers as svmlight text give the same bits.
 """
@@ -43,7 +43,7 @@ class TableRows(NamedTuple):
     problems : dict of int to str
         Rows that cannot be used, and what is wrong with them; what the other fields have for them means nothing.
     label_text : callable or None
-        From a row to its label as the file has it: where labels are not needed, one that is no number is NaN.
+        From a row to its label as the file has it: where labels are not needed, one that is not a number is NaN.
     """
 
     cells: Cells
@@ -392,7 +392,7 @@ def _scan(text, at, ended, separator, kinds, cells, rows):
     most = len(begins)
     row = 0
     while row < most:
-        # Blank lines are no rows.
+        # Blank lines are not rows.
         begin = at
         while at < size and (text[at] == 10 or text[at] == 13 or (text[at] == 32 and separator != 32)):
             at += 1

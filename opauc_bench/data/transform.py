@@ -70,7 +70,7 @@ def _positive(counts: dict[Any, int], form: Form) -> list[Any]:
 
 
 def _as_label(label: Any, numeric: bool) -> Any:
-    """A label of an entry as those of the data are; one that is no number where they are does not occur."""
+    """A label of an entry as those of the data are; one that is not a number where they are does not occur."""
     if not numeric:
         return _spelled(float(label)) if isinstance(label, float) else str(label)
     try:

@@ -61,7 +61,7 @@ def metric_columns(name: str) -> Columns:
         return partial(_by_column, _average_precision)
     if found := _PARTIAL.fullmatch(name):
         return partial(_by_column, partial(_partial_auc, max_fpr=float(found[1])))
-    raise ValueError(f"{name} is no metric of a ranking")
+    raise ValueError(f"{name} is not a metric of a ranking")
 
 
 def selecting(name: str) -> Columns:

@@ -258,11 +258,13 @@ class OnePassLearner(StreamPass):
             raise ValueError(f"the pass began with the classes {self.classes_.tolist()}, got {list(classes)}")
         for axis, values in self._state.settings.items():
             if (now := getattr(self, axis)) != values[0]:
-                raise ValueError(f"the pass began with {axis}={values[0]:g}, got {now:g}: fit anew, or set it back")
+                raise ValueError(
+                    f"the pass began with {axis}={values[0]:g}, got {now:g}: call fit again, or set it back"
+                )
 
 
 def _features_in_use(X) -> np.ndarray | None:
-    """Columns of a dense ``X`` with any nonzero entry, or None if that is all of them (or ``X`` is no array).
+    """Columns of a dense ``X`` with any nonzero entry, or None if that is all of them (or ``X`` is not an array).
 
     Where a feature that is zero in every row keeps a zero weight, leaving it out changes nothing: with O(d^2) per step,
     on mnist it saves a seventh of the work.

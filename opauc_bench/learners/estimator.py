@@ -395,7 +395,7 @@ class _Description:
             place = ("pipeline", position)
             made = _made(step["estimator"], step.get("params", {}), place, (*place, "params"))
             if not hasattr(made, "transform"):
-                raise EstimatorError(f"{step['estimator']} is no transformer: it has no transform", loc=place)
+                raise EstimatorError(f"{step['estimator']} is not a transformer: it has no transform", loc=place)
             steps.append(made)
         return make_pipeline(*steps, final) if steps else final
 
@@ -463,7 +463,7 @@ def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params
     except Exception:
         known = made  # it cannot be made without parameters: the constructor has the last word
     if not hasattr(class_, "get_params"):
-        raise EstimatorError(f"{address} is no scikit-learn estimator: it has no get_params", loc=place)
+        raise EstimatorError(f"{address} is not a scikit-learn estimator: it has no get_params", loc=place)
     for name in made:
         if name not in known:
             raise EstimatorError(_unknown(address, name, known), loc=(*place_of_params, name), at_key=True)
@@ -575,7 +575,7 @@ def _checksum(*arrays: Any) -> list[int]:
 
 
 def _without_folder(value: Any) -> Any:
-    """An address without the path of its file, which is no part of an identity; inside descriptions too."""
+    """An address without the path of its file, which is not part of an identity; inside descriptions too."""
     if isinstance(value, str):
         return value.rpartition(":")[2] if _file_of(value) else value
     if isinstance(value, Mapping):

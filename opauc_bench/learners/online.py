@@ -109,7 +109,7 @@ class OnlineModel:
         try:
             model.restore(learner, saved)
         except (KeyError, TypeError) as error:
-            raise ValueError(f"this is no state of a pass ({error!r})") from error
+            raise ValueError(f"this is not the state of a pass ({error!r})") from error
         return model
 
     def restore(self, learner: OnePassLearner, saved: Mapping[str, Any]) -> None:

@@ -76,7 +76,7 @@ class Learner(Estimator):
     source_hash : str or None
         Of the file of a user's learner: it is still worked on, and every edit may change numbers.
     not_identity : tuple of str
-        Parameters that say how or where a number is computed, not which: they are no part of its identity.
+        Parameters that say how or where a number is computed, not which: they are not part of its identity.
     supports_stops : bool
         Whether ``fit_grid`` takes ``stops`` and ``on_stop``, which give the weights during the pass.
     sketches_second_moments : bool

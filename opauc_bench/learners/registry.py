@@ -123,7 +123,7 @@ def get_learner(name: str, folder: Path | None = None) -> type[Learner]:
     Raises
     ------
     LearnerError
-        If there is no such learner, or its file cannot be read, or it is no learner.
+        If there is no such learner, or its file cannot be read, or it is not a learner.
     """
     if name == ESTIMATOR:
         from .estimator import EstimatorLearner
@@ -247,7 +247,7 @@ def _class_in(module, class_name: str, name: str) -> type[LinearRanker]:
             key for key, value in vars(module).items() if inspect.isclass(value) and issubclass(value, LinearRanker)
         ]
         own = [key for key in found if vars(module)[key].__module__ == module.__name__]
-        there = f"; of learners it has {', '.join(own)}" if own else ""
+        there = f"; its learners are {', '.join(own)}" if own else ""
         raise LearnerError(f"learner {name!r}: {module.__file__} defines no {class_name!r}{there}")
     if not (inspect.isclass(learner) and issubclass(learner, LinearRanker)):
         raise LearnerError(

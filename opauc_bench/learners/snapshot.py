@@ -93,7 +93,7 @@ class _Reader:
             try:
                 fresh.bit_generator.state = state
             except (TypeError, ValueError, OverflowError) as error:
-                raise ValueError(f"{name} is no state of a {kind} generator ({error})") from None
+                raise ValueError(f"{name} is not the state of a {kind} generator ({error})") from None
             return fresh
         if isinstance(fresh, (tuple, list)):
             if not isinstance(tree, list) or len(tree) != len(fresh):

@@ -287,7 +287,7 @@ class StreamPass(LinearRanker):
             self.n_samples_seen_ = from_tree(self.n_samples_seen_, saved["n_rows"], name="n_rows")
             self._state.restore(saved["state"])
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{type(self).__name__}: this is no state of a pass ({error!r})") from error
+            raise ValueError(f"{type(self).__name__}: this is not the state of a pass ({error!r})") from error
 
     def finish_pass(self, n_features: int | None = None, average: tuple[np.ndarray, float] | None = None):
         """Set ``coef_`` and ``intercept_`` from the rows so far; more rows may follow.

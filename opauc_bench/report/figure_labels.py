@@ -43,7 +43,7 @@ def value_text(value: float) -> str:
 
 
 def power_of_two(value: float) -> int | None:
-    """The exponent, or None if the value is no power of two."""
+    """The exponent, or None if the value is not a power of two."""
     if not (value > 0 and math.isfinite(value)):
         return None
     mantissa, exponent = math.frexp(value)

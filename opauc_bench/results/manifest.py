@@ -92,7 +92,7 @@ class Manifest(Part):
 def config_of(folder: Path, name: str) -> Path:
     """The path of a folder's config: beside the results, in ``configs``, in the package, or in the working directory.
 
-    The last is that of an experiment from Python, which is no file: paths of its data are relative to that directory.
+    The last is for an experiment from Python, which is not a file: paths of its data are relative to that directory.
     """
     beside = folder.resolve().parents[1] if len(folder.resolve().parents) > 1 else folder
     for path in (beside / name, beside / "configs" / name):

@@ -184,7 +184,7 @@ def record_of_line(line: bytes) -> Record:
     line = line.rstrip(b"\r\n")
     body, _, rest = line.rpartition(_CHECKSUM)
     if len(rest) != _DIGITS + 2 or not rest.endswith(b'"}'):
-        raise ValueError("it does not end with a checksum: it is cut off, or no record")
+        raise ValueError("it does not end with a checksum: it is cut off, or not a record")
     if rest[:_DIGITS] != (computed := _checksum(body)):
         raise ValueError(
             f"its checksum is {rest[:_DIGITS].decode(errors='replace')}, its content gives {computed.decode()}: "

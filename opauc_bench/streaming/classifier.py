@@ -31,7 +31,7 @@ def load_model(file: str | Path) -> TrainedClassifier:
     Raises
     ------
     DataError
-        If the file cannot be read, is no model, or is damaged.
+        If the file cannot be read, is not a model, or is damaged.
     """
     return TrainedClassifier(LinearModel.load(Path(file)))
 

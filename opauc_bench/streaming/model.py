@@ -164,7 +164,7 @@ class LinearModel:
         Raises
         ------
         DataError
-            If the file cannot be read, is no model, is damaged, or comes from a later version of the format.
+            If the file cannot be read, is not a model, is damaged, or comes from a later version of the format.
         """
         try:
             with open(path, "rb") as file:
@@ -178,7 +178,7 @@ class LinearModel:
         except Exception as error:  # many kinds, for damage, encryption and other formats
             reason = getattr(error, "strerror", None) or error
             raise DataError(
-                f"{path}: this is no model, or it is damaged ({reason})",
+                f"{path}: this is not a model, or it is damaged ({reason})",
                 "name a file that opauc-bench train has written",
             ) from None
 
@@ -225,15 +225,15 @@ class _NotAModel(Exception):
 def _arrays_of(file: BinaryIO, with_state: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The description of a model and its arrays, both as they are; those of the state only if they are wanted."""
     if file.read(2) != b"PK":
-        raise _NotAModel("this is no model: expected an .npz archive")
+        raise _NotAModel("this is not a model: expected an .npz archive")
     file.seek(0)
     with np.load(file, allow_pickle=False) as archive:
         if "about" not in archive.files:
-            raise _NotAModel("this .npz archive is no model: it has no entry 'about'")
+            raise _NotAModel("this .npz archive is not a model: it has no entry 'about'")
         text = archive["about"]
         about = json.loads(text.item()) if text.shape == () and text.dtype.kind == "U" else None
         if not isinstance(about, dict) or about.pop("format", None) != _FORMAT:
-            raise _NotAModel("this .npz archive is no model: its entry 'about' describes something else")
+            raise _NotAModel("this .npz archive is not a model: its entry 'about' describes something else")
         version = about.pop("format_version", None)
         if version != _FORMAT_VERSION:
             raise _NotAModel(
@@ -313,7 +313,7 @@ def require_free(path: Path, overwrite: bool) -> None:
     if path.is_dir():
         raise ResultsError(f"{path} is a folder", "name a file with --out")
     if path.is_file() and not overwrite:
-        raise ResultsError(f"{path} is there already", "another name, or --overwrite")
+        raise ResultsError(f"{path} already exists", "another name, or --overwrite")
     if path.is_symlink():
         path = path.resolve()
     if not path.parent.is_dir():
@@ -331,12 +331,12 @@ def require_other(path: Path, files: Iterable[str]) -> None:
         If it is.
     """
     if path.is_file() and any(Path(file).exists() and path.samefile(file) for file in files):
-        raise ResultsError(f"{path} is a file that is read", "another name with --out")
+        raise ResultsError(f"{path} is an input file", "another name with --out")
 
 
 @contextlib.contextmanager
 def opened_for_writing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that is written in one step; what is no regular file, such as a pipe, is written to directly.
+    """Open a file that is written in one step; what is not a regular file, such as a pipe, is written to directly.
 
     Raises
     ------

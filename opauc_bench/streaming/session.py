@@ -72,7 +72,7 @@ def load_session(file: Path, what: Training) -> Session:
         session = Session(model, TunedModel.restored(model.state["pass"]), options)
     except (KeyError, TypeError, ValueError, MemoryError) as error:
         raise DataError(
-            f"{file}: training cannot go on: the state is damaged, or another version of the learner has written it "
+            f"{file}: training cannot continue: the state is damaged, or another version of the learner has written it "
             f"({error})",
             "train a new model",
         ) from None

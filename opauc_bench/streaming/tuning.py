@@ -276,7 +276,7 @@ class TunedModel:
         try:
             model.restore(saved)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
-            raise ValueError(f"this is no state of a training ({error!r})") from error
+            raise ValueError(f"this is not the state of a training run ({error!r})") from error
         return model
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -287,7 +287,7 @@ class TunedModel:
         for one in saved["entrants"]:
             learner = get_learner(one["candidate"]["name"])(**one["parameters"])
             if not isinstance(learner, OnePassLearner):
-                raise TypeError(f"{one['candidate']['name']} is no one-pass learner")
+                raise TypeError(f"{one['candidate']['name']} is not a one-pass learner")
             candidate = Candidate(learner=learner, **one["candidate"])
             settings = [self._settings[k] for k in one["settings"]]
             averages = one["averages"]

@@ -16,8 +16,8 @@ among them) has the dual
 
     D(alpha) = b'alpha - |A'alpha|^2 / (2 lam),        alpha >= 0, sum alpha = 1,        w = -A'alpha / lam,
 
-and J(best point) - D(alpha) is a certified gap. Where the dual's point is no improvement, a search along the segment
-from the best point to it finds a better one and the plane to be added (Franc and Sonnenburg, JMLR 2009); it only needs
+and J(best point) - D(alpha) is a certified gap. Where the dual's point is not better, a search along the segment from
+the best point to it finds a better one and the plane to be added (Franc and Sonnenburg, JMLR 2009); it only needs
 sorts.
 
 **Stopping.** J(0) = 1 for every lambda, and for large lambda the minimum is hardly below it: a gap relative to J would

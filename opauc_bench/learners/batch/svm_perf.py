@@ -96,7 +96,7 @@ class SVMPerf(BatchLearner):
         if self.engine == "program" and program is None:
             raise LearnerError(
                 "engine is 'program', but no svm_perf_learn is on PATH, in OPAUC_BENCH_SVM_PERF or under params",
-                "see docs/svm_perf.md, or take engine: native",
+                "see docs/svm_perf.md, or use engine: native",
             )
         return program
 
@@ -106,14 +106,16 @@ class SVMPerf(BatchLearner):
         excess = 0.5 * lam * (coef**2).sum(axis=0) + risk - lower
         worst = int(np.argmax(excess))
         if blank := [f"{value:g}" for value, w, least in zip(lam, coef.T, lower) if not w.any() and least < 1.0 - 1e-9]:
-            raise LearnerError(f"svm_perf_learn's weights are all zero for lam={', '.join(blank)}, which is no minimum")
+            raise LearnerError(
+                f"svm_perf_learn's weights are all zero for lam={', '.join(blank)}, which is not a minimum"
+            )
         # Its stopping rule leaves eps percentage points; weights have eight digits and come from float32 features.
         allowed = 2.0 * self.eps / 100.0 + _GAP_OF_CHECK
         if not excess[worst] <= allowed:
             raise LearnerError(
-                f"svm_perf_learn's weights are no solution: for lam={lam[worst]:g} their objective lies "
+                f"svm_perf_learn's weights are not a solution: for lam={lam[worst]:g} their objective lies "
                 f"{excess[worst]:.2g} above a minimum of {lower[worst]:.4g}, where its tolerance allows {allowed:.2g}",
-                "is it SVM-perf V3.00, and does it train -l 10? engine: native does without it",
+                "is it SVM-perf V3.00, and does it train -l 10? engine: native does not need it",
             )
         return float(excess[worst])
 

@@ -38,7 +38,7 @@ def find_program(named: str | None = None) -> Path | None:
         if text:
             path = shutil.which(os.path.expanduser(text))
             if path is None:
-                raise LearnerError(f"{where} is {text!r}, which is no program that can be run", _HOW_TO)
+                raise LearnerError(f"{where} is {text!r}, which is not a program that can be run", _HOW_TO)
             return Path(path).resolve()
     path = shutil.which(PROGRAM)
     return Path(path).resolve() if path else None
@@ -114,7 +114,7 @@ def read_model(path: Path, n_features: int, said: str = "") -> np.ndarray:
         counts = [line.split("#")[0] for line in lines[:header] if "# number of support vectors plus 1" in line]
         _expect(len(counts) == 1, "it does not say how many vectors it has")
         vectors = lines[header:]
-        _expect(len(vectors) == int(counts[0]) - 1, f"it has {len(vectors)} vectors in place of {int(counts[0]) - 1}")
+        _expect(len(vectors) == int(counts[0]) - 1, f"it has {len(vectors)} vectors instead of {int(counts[0]) - 1}")
         weights = np.zeros(n_features)
         for line in vectors:
             _add_vector(weights, line)
