@@ -1,7 +1,7 @@
 """FTRL-AUC and OPAUC for `river <https://riverml.xyz>`_: one row at a time, as a dictionary of features by name.
 
 Nothing inside is an array: features come when a row has them first, and a feature that a row does not have is 0. On the
-same rows the weights are those of `opauc_bench.learners.FTRLAUC` and `opauc_bench.learners.OPAUC`, but for rounding.
+same rows the weights are those of `opauc_bench.learners.FTRLAUC` and `opauc_bench.learners.OPAUC`, except for rounding.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Ranker(base.Classifier):
     Notes
     -----
     The AUC does not depend on how scores are turned into probabilities. Here the scores of either class, each from
-    before its row was learnt, are taken for normal, with means a (positives) and b (negatives) and the variance v, the
+    before its row was learnt, are assumed normal, with means a (positives) and b (negatives) and the variance v, the
     mean of the variances of both classes. Then the log odds of a row with the score s are
 
         (a - b) / v (s - (a + b) / 2) + log((n+ + 1) / (n- + 1))
@@ -142,7 +142,7 @@ class FTRLAUC(_Ranker):
 
     Notes
     -----
-    Probabilities: scores of either class are taken for normal with one variance; see docs/river.md.
+    Probabilities: scores of either class are assumed to be normal with one variance; see docs/river.md.
 
     References
     ----------
@@ -236,7 +236,7 @@ class OPAUC(_Ranker):
     Notes
     -----
     Scale the features, for instance by ``preprocessing.StandardScaler``: steps that are too large for them overflow.
-    Nothing is learnt before both classes have been seen. Probabilities: scores of either class are taken for normal
+    Nothing is learnt before both classes have been seen. Probabilities: scores of either class are assumed normal
     with one variance; see docs/river.md.
 
     References

@@ -4,7 +4,7 @@
 #   sbatch --array=1-8 scripts/slurm_array.sh configs/table2.yaml
 #   opauc-bench merge configs/table2.yaml results/table2.shard-*-of-8      (when all have ended)
 #
-# A share that ran out of time goes on where it was: submit the same line again. Datasets should be in the cache before
+# A shard that ran out of time continues where it was: submit the same line again. Datasets should be in the cache before
 # (opauc-bench data fetch ...), because compute nodes often have no network; the cache has to be on a disk that they see.
 #SBATCH --job-name=opauc-bench
 #SBATCH --cpus-per-task=2

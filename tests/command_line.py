@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-# The commands are the same each time, and typer builds all of them anew for each call.
+# The commands are the same each time, and typer builds all of them again for each call.
 _get_command = functools.cache(typer.main.get_command)
 
 

@@ -40,7 +40,7 @@ def test_uni_squ_is_where_the_objective_is_flat(shape, weights, intercept, loss_
 
 @pytest.mark.parametrize("shape", [(300, 7), (20, 50)], ids=["tall", "wide"])
 def test_balanced_uni_squ_with_intercept_has_the_direction_of_ls_svm(shape):
-    """Both solve a system A w = v, where A is the Hessian over pairs but for a share of the rank-one term.
+    """Both solve a system A w = v, where A is the Hessian over pairs except for a share of the rank-one term.
 
     Where there are more features than rows, they solve it through the Gram matrix, w = (v - Z'a) / lam. The difference
     is rounded by eps |v| and divided by lam, while |w| is at least |v| / |A|: that is eps times the condition number

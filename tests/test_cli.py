@@ -50,7 +50,7 @@ def squeezed(text):
 
 
 def widest(text):
-    """Return the lines that do not fit 80 columns, but for those that only hold a path or a hash."""
+    """Return the lines that do not fit 80 columns, except for those that only hold a path or a hash."""
     return [line for line in text.splitlines() if len(line) > 80 and not re.search(r"/|[0-9a-f]{64}", line)]
 
 

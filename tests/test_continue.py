@@ -250,7 +250,7 @@ def test_a_learner_from_a_file_goes_on(command, desk, tmp_path):
         *(command, tmp_path, desk / "first.svm", "--learner", "own.py:Odd", "--no-tune", "--features", 8),
         *("--out", "3.npz"),
     )
-    assert "note: train --continue cannot go on with this model: a builtin_function_or_method" in done.stderr
+    assert "note: train --continue will not accept this model: a builtin_function_or_method" in done.stderr
     done = run(command, tmp_path, desk / "second.svm", "--continue", "3.npz", "--out", "4.npz", fails=3)
     assert "no state" in done.stderr
 
@@ -267,8 +267,8 @@ def first(invoke, desk):
 CONTRADICTIONS = {
     ("--learner", "opauc"): "--learner opauc with --continue: first.npz was trained with --learner auto",
     ("--no-tune",): "--no-tune with --continue: first.npz was trained with --tune",
-    ("--eta", "0.1"): "--eta with --continue: first.npz goes on with the settings that it has",
-    ("--set", "eps=1"): "--set eps=1 with --continue: first.npz goes on with the settings that it has",
+    ("--eta", "0.1"): "--eta with --continue: first.npz keeps its own settings",
+    ("--set", "eps=1"): "--set eps=1 with --continue: first.npz keeps its own settings",
     ("--normalize",): "--normalize with --continue: first.npz was trained with no --normalize",
     ("--zero-based",): "--zero-based with --continue: first.npz was trained with no --zero-based",
     ("--window", "500"): "--window 500 with --continue: first.npz was trained with --window 100000",
@@ -290,7 +290,7 @@ def test_options_that_contradict_the_model_are_errors(command, desk, first, opti
 def test_a_model_without_state_says_what_to_do(command, desk, tmp_path):
     run(command, desk, "first.svm", "--small", "--out", tmp_path / "small.npz")
     done = run(command, desk, "second.svm", "--continue", tmp_path / "small.npz", "--out", "x.npz", fails=3)
-    assert "has no state to go on from: it was trained with --small" in done.stderr
+    assert "this model cannot be continued: it was trained with --small" in done.stderr
     assert "try: train it again without --small" in done.stderr
 
 

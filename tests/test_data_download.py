@@ -99,13 +99,13 @@ def test_the_next_try_asks_for_the_rest_only(server, tmp_path):
     said = []
     assert get(server, tmp_path, notify=said.append) == CONTENT
     assert server.ranges_asked == [None, "bytes=100000-", "bytes=300000-"]
-    assert said == ["toy: file: going on after 0.1 MB", "toy: file: going on after 0.3 MB"]
+    assert said == ["toy: file: continuing after 0.1 MB", "toy: file: continuing after 0.3 MB"]
 
 
 def test_the_next_process_goes_on(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download_module, "TRIES", 1)
     server.most = [100_000]
-    with pytest.raises(Missing, match=r"broke off .*; the same command goes on after 0\.1 MB"):
+    with pytest.raises(Missing, match=r"broke off .*; the same command continues after 0\.1 MB"):
         get(server, tmp_path)
     assert get(server, tmp_path) == CONTENT
     assert server.ranges_asked == [None, "bytes=100000-"]

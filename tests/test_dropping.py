@@ -12,7 +12,7 @@ from opauc_bench.streaming.dropping import is_checkpoint, settings_to_keep
 
 
 def slow_rule(aucs, before, errors, sizes, n_rows, n_at_first):
-    """Numbers of the settings that go on."""
+    """Numbers of the settings that are kept."""
     bounds = np.cumsum([0, *sizes]) if n_rows < 131_072 else [0, len(aucs)]
     groups = [range(start, stop) for start, stop in itertools.pairwise(bounds)]
     champions = [max(group, key=lambda k: aucs[k]) for group in groups]  # the first of equal ones

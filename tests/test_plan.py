@@ -232,7 +232,7 @@ def test_task_without_data_has_no_id():
 
 
 def test_ids_equal_recorded_values():
-    """Recorded results are found by them: a change here computes everything anew and has to be meant."""
+    """Recorded results are found by them: a change here computes everything again and has to be meant."""
     made = load_experiment(find_config("table2"))
     german = Shape(1000, 24, 1.0, "e8aced71c73eaf5dc9bc37d35e8f77ed480de09b08b2ba7c67b067d970331f05")
     tasks = make_plan(made, {"german": german}, make_columns(made, get_learner))

@@ -234,7 +234,7 @@ def leftovers(folder):
 
 
 def snapshot(folder):
-    """Return all files with their contents, but for the lock, which every run takes."""
+    """Return all files with their contents, except for the lock, which every run takes."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

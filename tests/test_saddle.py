@@ -78,7 +78,7 @@ def rows_of_text(n, d, seed=0):
 
 
 def test_scales_that_fall_at_every_row():
-    """Eras of SOLAM end with nearly every row, and are counted anew every 64; weights are those of the plain loop."""
+    """Eras of SOLAM end with nearly every row, and are counted again every 64; weights are those of the plain loop."""
     X, y = rows_of_text(1500, 60)
     xi, radius = (axis.ravel() for axis in np.meshgrid([1.0, 10.0, 100.0], 10.0 ** np.arange(-1, 6)))
     coef = SOLAM().fit_grid(sparse.csr_matrix(X), y, {"xi": xi, "radius": radius})
@@ -105,7 +105,7 @@ def test_solam_epochs_of_rescaling(xi, radius):
         assert max(behind) > 200
     else:
         assert np.count_nonzero(steps == 1) > 10
-        assert 0 < max(epochs) < most - 2, "epochs last, and are counted anew because all coordinates are up to date"
+        assert 0 < max(epochs) < most - 2, "epochs last, and are counted again because all coordinates are up to date"
         assert epochs[-1] == 0
     features = np.array([8, 0, 3, 3])
     np.testing.assert_array_equal(learner._state.coef_at(features)[:, 0], learner.coef_[0, features])
@@ -169,7 +169,7 @@ def test_fsauc_that_overflows_is_dropped():
 
 
 def test_projection_of_equal_weights_ends():
-    """The threshold is one of the sizes but for rounding, as with the words of imdb; going by all came back to it."""
+    """The threshold is one of the sizes except for rounding, as with imdb; going by all came back to it."""
     sizes = np.repeat([0.06423383695, 0.1284676739, 0.2284676739], [39, 3, 1])
     for last in np.linspace(0.2284676739, 0.2284676740, 300):
         sizes[-1] = last

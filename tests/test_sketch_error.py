@@ -93,7 +93,7 @@ def test_errors_of_each_method(n, d, method):
 @settings(max_examples=30, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), exponent=st.floats(-6.0, 0.0))
 def test_error_has_the_documented_accuracy(seed, exponent):
-    """An error of r |S| has a relative error of about eps / r^2; r is known because Z is A but for one row."""
+    """An error of r |S| has a relative error of about eps / r^2; r is known because Z is A except for one row."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((30, 12))
     A[0] *= np.sqrt(10.0**exponent * np.linalg.norm(A.T @ A)) / np.linalg.norm(A[0])

@@ -202,7 +202,7 @@ def test_scores_on_the_way_are_those_of_the_model_so_far(name):
     np.testing.assert_allclose(scores, X @ learner.coef_[0], rtol=1e-12, atol=1e-14)
 
 
-# Those whose weights are not simply stored: computed anew from other sums, or of the last row alone (eta lam = 1).
+# Those whose weights are not simply stored: computed again from other sums, or of the last row alone (eta lam = 1).
 @pytest.mark.parametrize(
     ("name", "params"),
     [

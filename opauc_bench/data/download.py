@@ -80,7 +80,7 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
             if not _temporary(error):
                 break
     if kept.size and kept.version:
-        failure.args = (f"{failure}; the same command goes on after {kept.size / 1e6:.1f} MB",)
+        failure.args = (f"{failure}; the same command continues after {kept.size / 1e6:.1f} MB",)
     raise failure
 
 
@@ -260,7 +260,7 @@ class _Progress:
         bar = getattr(self._notify, "bar", None)
         self._bar = bar(self._what, done, total) if bar else None
         if done:
-            self._notify(f"{self._what}: going on after {done / 1e6:.1f} MB")
+            self._notify(f"{self._what}: continuing after {done / 1e6:.1f} MB")
         self.check_size(max(done, total))
 
     def add(self, size: int) -> None:

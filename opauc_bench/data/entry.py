@@ -116,7 +116,7 @@ class RandomHalf(Strict):
 
 
 class DataSource(Strict):
-    """Data in place of `format` and `files`: own files, arrays in memory, or a dataset that is part of scikit-learn."""
+    """Data instead of `format` and `files`: own files, arrays in memory, or a dataset that is part of scikit-learn."""
 
     sklearn: Literal["load_breast_cancer", "load_digits", "load_iris", "load_wine"] | None = None
     # Paths relative to the catalogue's folder, or addresses; of tables all with the columns of the first.

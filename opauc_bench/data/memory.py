@@ -128,7 +128,7 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
         if name in known
     }
     try:
-        # A source of a table, in place of the DataFrame.
+        # A source of a table, instead of the DataFrame.
         checked = DataSource.model_validate({"csv": ["table.csv"], "label": y, **given})
     except ValidationError as error:
         problem = problems_of(error, DataSource, given)[0]

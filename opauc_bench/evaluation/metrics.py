@@ -68,7 +68,7 @@ def selecting(name: str) -> Columns:
     """Return the function by which settings are selected, the larger the better: of a loss, minus its value.
 
     NaN where a score is not finite, or a probability not between 0 and 1. Its attribute ``of_probabilities`` says
-    whether its columns are probabilities in place of scores.
+    whether its columns are probabilities instead of scores.
     """
     if needs_probabilities(name):
         return _NegativeLoss(_log_loss if name == "log_loss" else _brier)

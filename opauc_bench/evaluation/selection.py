@@ -240,7 +240,7 @@ def predict(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Scores and, on demand, probabilities of one model on some rows, each of shape (len(rows),).
 
-    None in place of the scores where the model is not finite, of the probabilities where it has none.
+    None instead of the scores where the model is not finite, of the probabilities where it has none.
     """
     if not finite_models(models)[0]:
         return None, None

@@ -113,7 +113,7 @@ class OnlineModel:
         return model
 
     def restore(self, learner: OnePassLearner, saved: Mapping[str, Any]) -> None:
-        """Take over a learner and what `snapshot` returned, in place of all that is there."""
+        """Take over a learner and what `snapshot` returned, instead of all that is there."""
         learner.restore(saved["learner"])
         n_features, room = saved["n_features"], saved["learner"]["n_features"]
         if type(n_features) is not int or not 0 <= n_features <= room:

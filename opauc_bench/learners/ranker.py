@@ -70,7 +70,7 @@ class Learner(Estimator):
     parameter_constraints : dict of str to Constraint
         What each parameter may be, see :mod:`.parameters`; a grid axis without one is a finite number.
     rotation_invariant : bool
-        Whether rotating all rows leaves the scores as they are, but for rounding: few wide rows can be narrowed first.
+        Whether rotating all rows keeps the scores, except for rounding: few wide rows can be narrowed first.
         A class outside this package does not inherit it, nor the methods `given_inner_products`, `reduced` and
         `reduced_size`.
     source_hash : str or None
@@ -152,7 +152,7 @@ class Learner(Estimator):
         return self
 
     def reduced(self, X: Any, rows: np.ndarray, check: Callable[[], None]) -> tuple[Learner, Any] | None:
-        """A learner and rows that give equal scores for all settings, but for rounding, at less cost.
+        """A learner and rows that give equal scores for all settings, except for rounding, at less cost.
 
         Several passes over parts of the same rows follow: what these have in common is computed once. What
         ``rotation_invariant`` allows need not be repeated here.

@@ -1,4 +1,4 @@
-"""What a pass remembers as a tree of arrays, numbers and text, and back: a pass goes on in another process.
+"""What a pass remembers as a tree of arrays, numbers and text, and back: a pass continues in another process.
 
 A tree holds dicts with text as keys, lists, arrays whose type is not object, numbers, text, booleans and None. It can
 be stored without pickle. It names no classes: these come from a fresh state of the same learner, whose values are

@@ -240,7 +240,7 @@ class StreamPass(LinearRanker):
         self._class_sums[:, : sums.shape[1]] = sums
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what a pass remembers, to go on with it elsewhere by `restore`.
+        """Return what a pass remembers, to continue it elsewhere by `restore`.
 
         Returns
         -------

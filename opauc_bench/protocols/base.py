@@ -69,7 +69,7 @@ class Protocol(Section):
     sweeps : bool
         Whether each setting of the grid is measured, so that figures may show its axes.
     own_axes : tuple of str
-        Axes of figures that the protocol sets, in place of the grid's.
+        Axes of figures that the protocol sets, instead of the grid's.
     shows_selected : bool
         Whether one setting is measured that the protocol under ``splits`` selects, here or in another folder.
     supports_axes_from : bool

@@ -84,7 +84,7 @@ class TaskContext:
         return {axis: float(values[position]) for axis, values in self.grid.items()}
 
     def search_problem(self, rows: np.ndarray, folds: int) -> tuple[Any, Any]:
-        """A learner and rows of a dataset on which settings are compared: equal scores, but for rounding, at less cost.
+        """A learner and rows on which settings are compared: equal scores, except for rounding, at less cost.
 
         What is trained for the record itself is trained on the data.
 

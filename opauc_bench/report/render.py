@@ -58,7 +58,7 @@ def escape_markdown(text: str) -> str:
 def to_csv(table: ResultTable) -> str:
     """Render as CSV with one line per cell.
 
-    The fields are `CSV_FIELDS`, with the three probabilities of the Bayesian test in place of the p-value, and
+    The fields are `CSV_FIELDS`, with the three probabilities of the Bayesian test instead of the p-value, and
     ``metric`` after the column where a table has several. Mean and std have all their digits and are empty unless the
     status is ``ok``; probabilities have six, because their last digits depend on the library that computed them.
     """

@@ -87,7 +87,7 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
     """Compute a task and write its record.
 
     Where the task is far beyond its time limit and does not check it, the process is ended, and ``note`` says where it
-    was (see `overdue_record`); without a note, such a task goes on.
+    was (see `overdue_record`); without a note, such a task continues.
     """
     store = Store(config.results)
     start = time.monotonic()

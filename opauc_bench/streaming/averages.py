@@ -99,7 +99,7 @@ class AveragedWeights:
         self.weights, self.intercepts = taken(self.weights, columns, -1), self.intercepts[columns]
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what is remembered, to go on by `restored`."""
+        """Return what is remembered, to continue by `restored`."""
         return {"weights": self.weights, "intercepts": self.intercepts, "n_rows": self.n_rows}
 
     @classmethod

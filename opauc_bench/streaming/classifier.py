@@ -43,7 +43,7 @@ def _is_calibrated(classifier: TrainedClassifier) -> bool:
 
 
 class TrainedClassifier(ClassifierMixin, BaseEstimator):
-    """A trained linear model, which cannot be fitted: ``opauc-bench train --continue`` goes on training.
+    """A trained linear model, which cannot be fitted: ``opauc-bench train --continue`` continues training.
 
     In meta-estimators that fit, such as CalibratedClassifierCV, wrap it in ``sklearn.frozen.FrozenEstimator``.
 

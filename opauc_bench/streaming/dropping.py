@@ -1,4 +1,4 @@
-"""Which settings go on at a checkpoint.
+"""Which settings are kept at a checkpoint.
 
 At checkpoints after 1024, 2048, 4096, ... rows, settings are compared by their AUC over the window: the latest half of
 the rows, so that windows of two checkpoints have no row in common, but at most as many rows as asked for. Let gap be

@@ -65,7 +65,7 @@ class LinearModel:
     reliability : dict, optional
         How reliable the calibration is, see `opauc_bench.streaming.calibration.Reliability`.
     state : dict, optional
-        What the training remembers, to go on: a tree of arrays, numbers and text.
+        What the training remembers, to continue: a tree of arrays, numbers and text.
     """
 
     weights: np.ndarray
@@ -159,7 +159,7 @@ class LinearModel:
         ----------
         path : Path
         with_state : bool, default=False
-            Read what is needed to go on training as well, which may be much larger than the model.
+            Also read what is needed to continue training, which may be much larger than the model.
 
         Raises
         ------

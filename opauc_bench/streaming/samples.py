@@ -50,7 +50,7 @@ class RecentScores:
         self._blocks = [(scores[:, columns], positive, b[columns]) for scores, positive, b in self._blocks]
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what is kept, to go on by `restore`."""
+        """Return what is kept, to continue by `restore`."""
         blocks = self._blocks or [(np.zeros((0, 0)), np.zeros(0, dtype=bool), np.zeros(0))]
         return {
             "size": self._size,

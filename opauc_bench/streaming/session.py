@@ -32,19 +32,19 @@ class Session:
 
 
 def state_of(what: Training, model: TunedModel) -> dict[str, Any] | None:
-    """What has to be stored to go on, before the model is finished; None, with a note, if it cannot be stored."""
+    """What has to be stored to continue, before the model is finished; None, with a note, if it cannot be stored."""
     try:
         return {"options": {name: getattr(what, name) for name in _KEPT}, "pass": model.snapshot()}
     except TypeError as error:
         print(
-            f"note: train --continue cannot go on with this model: {error}, which is in the state of the learner",
+            f"note: train --continue will not accept this model: {error}, which is in the state of the learner",
             file=sys.stderr,
         )
         return None
 
 
 def load_session(file: Path, what: Training) -> Session:
-    """Read a model to go on with.
+    """Read a model to continue.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def load_session(file: Path, what: Training) -> Session:
     model = LinearModel.load(file, with_state=True)
     if model.state is None:
         raise DataError(
-            f"{file}: this model has no state to go on from: it was trained with --small, or by a learner whose state "
+            f"{file}: this model cannot be continued: it was trained with --small, or by a learner whose state "
             "cannot be stored",
             "train it again without --small; where that cannot help, train has a note on the learner",
         )
@@ -105,7 +105,7 @@ def _require_agreement(file: Path, what: Training, model: LinearModel, options: 
     if parameters or what.assignments:
         one = f"--{parameters[0]}" if parameters else f"--set {what.assignments[0]}"
         raise ConfigError(
-            f"{one} with --continue: {file} goes on with the settings that it has",
+            f"{one} with --continue: {file} keeps its own settings",
             f"leave it out, or train a new model without --continue; opauc-bench model show {file}",
         )
     given: dict[str, tuple[Any, Any]] = {

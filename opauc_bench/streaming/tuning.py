@@ -75,7 +75,7 @@ class _Entrant:
 class TunedModel:
     """Train several settings on pieces of rows, drop the worse ones on the way, and finish with the best.
 
-    What becomes of a setting depends on the rows alone, not on the pieces in which they come.
+    Which settings are dropped depends on the rows alone, not on the pieces in which they come.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class TunedModel:
     # ------------------------------------------------------------------ a pass in several sessions
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all that is remembered, to go on by `restored`: a tree of arrays, numbers and text.
+        """Return all that is remembered, to continue by `restored`: a tree of arrays, numbers and text.
 
         It is a copy, because `finish` learns the rows that wait for more, and leaves one setting.
         """
@@ -280,7 +280,7 @@ class TunedModel:
         return model
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Take over what `snapshot` returned, in place of all that is there."""
+        """Take over what `snapshot` returned, instead of all that is there."""
         self._settings = [_Setting(**line) for line in saved["settings"]]
         self._leader = self._settings[saved["leader"]]
         self._entrants = []

@@ -129,7 +129,7 @@ def _scikit_learn(trial: Trial) -> str:
 
 
 def scikit_learn_says(learner, declared: dict[str, str]) -> tuple[str, str]:
-    """How scikit-learn's checks failed, a line for each cause, but for those ``declared``; how many passed."""
+    """How scikit-learn's checks failed, a line for each cause, except for those ``declared``; how many passed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(learner, expected_failed_checks=declared, on_fail=None, on_skip=None)
@@ -337,7 +337,7 @@ _HUGE = 1e100
 
 
 def _overflow_is_nan(trial: Trial) -> str:
-    """What overflows is NaN in ``fit_grid`` and DivergenceError in ``fit``; other settings do not notice."""
+    """What overflows is NaN in ``fit_grid`` and DivergenceError in ``fit``; other settings are not affected."""
     calm, notes = trial.fit_grid(), []
     for axis in trial.axes:
         wild = [trial.own | {axis: value} for value in (1e30, 1e200, np.finfo(float).max)]
@@ -389,7 +389,7 @@ def _order_is_permutation(trial: Trial) -> None:
 
 
 def _pickles_midway(trial: Trial) -> None:
-    """A learner that is pickled between two calls of ``partial_fit`` goes on as if nothing had happened."""
+    """A learner that is pickled between two calls of ``partial_fit`` continues as if nothing had happened."""
     half = N_ROWS // 2
     learner = trial.learner().partial_fit(trial.X[:half], trial.y[:half], classes=[-1, 1])
     revived = pickle.loads(pickle.dumps(learner))

@@ -28,7 +28,7 @@ def released_split(y, trial, seed=17, imbalance=None):
 
 
 def released_auc(y, scores):
-    """Corners of the ROC curve row by row, and the trapezoids between them but for the last."""
+    """Corners of the ROC curve row by row, and the trapezoids between them except for the last."""
     order = sorted(range(len(y)), key=lambda row: -scores[row])  # Python's sort keeps the order of equals
     n_positive, n_negative = sum(label > 0 for label in y), sum(label < 0 for label in y)
     corners, true, false = [(0.0, 0.0)], 0, 0

@@ -36,7 +36,7 @@ class SecondMomentLearner(OnePassLearner):
 
 
 class SketchLearner(SecondMomentLearner):
-    """Base class of learners that keep ``tau`` columns per class in place of its second moments.
+    """Base class of learners that keep ``tau`` columns per class instead of its second moments.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class SketchLearner(SecondMomentLearner):
         Columns of the sketch of each class.
     algorithm : {'implicit', 'plain'}, default='implicit'
         'plain' takes the O(n_features tau) steps of the paper where a single setting is trained; grids of several
-        settings are implicit either way. Weights agree but for rounding.
+        settings are implicit either way. Weights agree except for rounding.
     """
 
     parameter_constraints: ClassVar = SecondMomentLearner.parameter_constraints | {

@@ -1,4 +1,4 @@
-"""OPAUC with frequent directions: a deterministic sketch of tau columns in place of each class's second moments.
+"""OPAUC with frequent directions: a deterministic sketch of tau columns instead of each class's second moments.
 
 Let X_o be the rows of class o so far, as columns, T_o their number and c_o their mean. Algorithm 2 (Gao et al. 2016)
 keeps Z_o, of tau columns at most, with Z_o Z_o' close to X_o X_o'. An example (x, y) that meets class o gives the

@@ -1,6 +1,6 @@
 """OPAUC with sparse second moments (OPAUC_s), for very many features most of which are zero in any row.
 
-The step is that of OPAUC (Eqs. 16 and 17 of Gao et al. 2016), with a sparse matrix G_o in place of the sum M_o of x x'
+The step is that of OPAUC (Eqs. 16 and 17 of Gao et al. 2016), with a sparse matrix G_o instead of the sum M_o of x x'
 over the opposite class:
 
     w <- w - eta (lam w - y (x - c_o) + (x - c_o) (x - c_o)'w + (G_o / T_o - c_o c_o') w)

@@ -235,7 +235,7 @@ def _bring_up_to_date(i, g, W, epoch, since, epochs):
 
 @njit(error_model="numpy")
 def _step(y, counts, vx, length, xi, radius, model, epoch, age, epochs):
-    """The whole step but for v and u, with ``vx`` = v'x and ``length`` = |x|^2.
+    """The whole step except for v and u, with ``vx`` = v'x and ``length`` = |x|^2.
 
     Returns the factors of v and x in the new v, and in what is added to u.
     """

@@ -221,7 +221,7 @@ def _one_setting(indptr, indices, data, y, xi, l2, counts, sums, gram, models, V
 
 @njit(error_model="numpy")
 def _change_of_v(y, row, counts, gram, vx, xi, l2, model):
-    """The whole step but for v; returns what v gets of x. ``row`` is what ``_add_to_sums`` returns, ``vx`` is v'x."""
+    """The whole step except for v; returns what v gets of x. ``row`` comes from ``_add_to_sums``, ``vx`` is v'x."""
     own, opp, sign = (0, 1, 1.0) if y > 0 else (1, 0, -1.0)
     with_own, with_opp, length = row
     # The row has joined its sum, so the same w is (scale v - K_own x) + K_own (new sum) + K_opp (other sum).
