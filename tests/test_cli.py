@@ -98,6 +98,7 @@ def test_every_command_explains_itself(command, tmp_path, name, flag):
     done = command(*name.split(), flag, cwd=tmp_path, exits=0)
     assert re.search(rf"Usage: .+ {name} ", done.stdout)
     assert widest(done.stdout) == []
+    assert "<list[" not in done.stdout
     assert done.stderr == ""
 
 

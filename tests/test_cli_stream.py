@@ -436,7 +436,7 @@ def test_a_folder_that_cannot_be_written(command, desk, tmp_path):
 
 
 def test_score_of_a_wrong_file(command, desk, model, tmp_path):
-    assert "no model" in refused(command, desk, "score", "data.svm", "data.svm", code=3)
+    assert "not a model" in refused(command, desk, "score", "data.svm", "data.svm", code=3)
     message = refused(command, desk, "score", "absent.npz", "data.svm", code=3)
     assert "absent.npz: there is no such file" in message
     assert "absent.svm: cannot be read" in refused(command, desk, "score", model, "absent.svm", code=3)

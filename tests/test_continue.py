@@ -252,7 +252,7 @@ def test_a_learner_from_a_file_goes_on(command, desk, tmp_path):
     )
     assert "note: train --continue will not accept this model: a builtin_function_or_method" in done.stderr
     done = run(command, tmp_path, desk / "second.svm", "--continue", "3.npz", "--out", "4.npz", fails=3)
-    assert "no state" in done.stderr
+    assert "cannot be continued" in done.stderr
 
 
 # ---------------------------------------------------------------------- mistakes

@@ -469,7 +469,7 @@ def test_cost_is_that_of_a_measured_fit(rows):
         ({"params": {"n_jobs": 2}}, ("params", "n_jobs"), "run --jobs"),
         ({"grid": {"CC": (1.0,)}}, ("grid", "CC"), "did you mean 'C'"),
         ({"grid": {"max_iter": (5.0, -3.0)}}, ("grid", "max_iter", 1), "'max_iter' parameter"),
-        ({"pipeline": ["sklearn.svm.SVC"]}, ("pipeline", 0), "no transformer"),
+        ({"pipeline": ["sklearn.svm.SVC"]}, ("pipeline", 0), "not a transformer"),
         ({"pipeline": [{"estimator": SCALER, "params": {"a": 1}}]}, ("pipeline", 0, "params", "a"), "no parameter"),
         ({"grid": {"standardscaler__mean": (1.0,)}}, ("grid", "standardscaler__mean"), "no parameter"),
     ],

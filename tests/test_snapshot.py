@@ -185,7 +185,7 @@ def test_states_that_do_not_fit_are_refused(path, value):
 
 def test_the_state_of_another_learner_is_refused():
     for name in ("ftrl_auc", "uni_log"):  # the second has the same parameter
-        with pytest.raises(ValueError, match=r"no state of a pass|expected"):
+        with pytest.raises(ValueError, match=r"not the state of a pass|expected"):
             OnlineModel.restored(estimator(name), saved_state())
 
 

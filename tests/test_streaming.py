@@ -474,7 +474,7 @@ def test_files_of_other_kinds_are_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.ones(3))
     for content in (b"", b"1 1:0.5\n", whole[: len(whole) // 2], whole[:-40], pickled, b"PK" + bytes(50)):
         path.write_bytes(content)
-        with pytest.raises(DataError, match="no model"):
+        with pytest.raises(DataError, match="not a model"):
             LinearModel.load(path)
     for other in ("absent.npz", "array.npy", "."):
         with pytest.raises(DataError):
@@ -484,7 +484,7 @@ def test_files_of_other_kinds_are_refused(tmp_path):
 def test_archives_of_other_kinds_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
         archive.writestr("about", "text")
-    with pytest.raises(DataError, match="no model"):
+    with pytest.raises(DataError, match="not a model"):
         LinearModel.load(tmp_path / "m.npz")
 
 

@@ -46,7 +46,9 @@ def run(
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="Compute shard i of n of the tasks, such as 2/8; see merge.")
     ] = None,
-    backend: Annotated[str, typer.Option(help="Engine: loky (processes of this machine) or dask.")] = "loky",
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="Engine: loky (processes of this machine) or dask.")
+    ] = "loky",
     scheduler: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Address of a Dask cluster, such as tcp://host:8786 (default: this machine)."),

@@ -63,7 +63,12 @@ def train(
     ] = None,
     learner: Annotated[
         str | None,
-        typer.Option("--learner", "-l", help="auto (default), or a one-pass learner of: opauc-bench learners list."),
+        typer.Option(
+            "--learner",
+            "-l",
+            metavar="NAME",
+            help="auto (default), or a one-pass learner of: opauc-bench learners list.",
+        ),
     ] = None,
     tune: Annotated[
         bool | None,
