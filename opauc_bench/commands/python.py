@@ -87,7 +87,9 @@ def run(
         content, path = experiment.plain(), experiment.path
     elif isinstance(experiment, Mapping):
         if out is None:
-            raise ConfigError("an experiment that is not a file: expected the folder of its results", "out='results/mine'")
+            raise ConfigError(
+                "an experiment that is not a file: expected the folder of its results", "out='results/mine'"
+            )
         content, path = _plain(experiment), Path(f"{Path(out).name}.yaml")
     else:
         path = find_config(os.fspath(experiment))
