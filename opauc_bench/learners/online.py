@@ -126,7 +126,7 @@ class OnlineModel:
         return self.learner.n_samples_seen_
 
     def scores(self, X: sparse.csr_matrix) -> np.ndarray:
-        """Scores w'x of rows under the weights as they are, shape (n,); features without room yet count nothing.
+        """Scores w'x of rows under the weights as they are, shape (n,); features without room yet are ignored.
 
         Raises
         ------

@@ -115,7 +115,7 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features), or DataFrame
             A DataFrame, for a model of a table, has the columns of that table, in any order; further ones are ignored.
             A sparse matrix may have more or fewer columns, as readers of svmlight files make them: features that the
-            model has not seen count nothing.
+            model has not seen are ignored.
 
         Raises
         ------

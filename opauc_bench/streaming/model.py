@@ -93,7 +93,7 @@ class LinearModel:
         return f"{n_used:,} of {n_features:,} are not 0{', averaged over the end of the pass' if averaged else ''}"
 
     def scores(self, X: Any) -> tuple[np.ndarray, int]:
-        """Scores of rows, and how many of them have features that the model does not know; these count nothing.
+        """Scores of rows, and how many of them have features that the model does not know; these are ignored.
 
         Parameters
         ----------

@@ -172,7 +172,7 @@ class _Tally:
         if self._n_unknown:
             lines.append(
                 f"note: {self._n_unknown:,} rows have features above {len(self._model.weights):,}, which the model has "
-                "not seen: they count nothing"
+                "not seen: they are ignored"
             )
         if self._other.n:
             other = f"{self._other.n:,} rows have labels other than {negative} and {positive}"
