@@ -52,7 +52,7 @@ class Estimate:
             for key in (kind, kind[1]):
                 if self._planned[key]:
                     return self._taken[key] / self._planned[key]
-            # A slow machine is slow for all columns. That others take less than estimated tells nothing of this one.
+            # A slow machine is slow for all columns. That others take less than estimated says nothing about this one.
             return max(1.0, self._taken[None] / self._planned[None]) if self._planned[None] else 1.0
 
         return sum(seconds * factor(kind) for kind, seconds in planned.items())

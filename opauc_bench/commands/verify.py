@@ -41,7 +41,7 @@ _CIRCUMSTANCES = ("environment", "timing", "message", "traceback", "column")
 _SHOWN = 5
 
 
-_ABSENT = object()  # in place of a value that only one of two records has
+_ABSENT = object()  # instead of a value that only one of two records has
 
 
 @dataclass(frozen=True)

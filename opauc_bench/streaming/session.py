@@ -24,7 +24,7 @@ _KEPT = ("learner", "tune", "window", "n_features", "n_rows")  # of the options,
 
 @dataclass(frozen=True)
 class Session:
-    """An earlier training, which goes on."""
+    """An earlier training run, which is continued."""
 
     model: LinearModel  # what it has written
     pass_: TunedModel  # as it was after the last row
