@@ -80,7 +80,7 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0\
     str.strip
 )
 CATEGORY = TEXT.filter(lambda text: text and not text.isspace())
-NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+NUMBER = st.floats(-1e300, 1e300)  # sums of larger ones overflow, of which a mean is made
 
 
 @st.composite
@@ -381,7 +381,7 @@ def test_labels_of_later_files_and_of_models(tmp_path):
     frame.assign(y=["a", "b", "a"]).to_parquet(tmp_path / "t.parquet")
     frame.assign(y=pd.Timestamp("2024-01-01")).to_parquet(tmp_path / "d.parquet")
     files = {name: str(tmp_path / f"{name}.parquet") for name in "ntd"}
-    for name, got in (("t", "large_string"), ("d", "timestamp")):
+    for name, got in (("t", "string"), ("d", "timestamp")):
         with pytest.raises(DataError, match=f"column 'y': expected labels that are numbers, as those before, .*{got}"):
             read(Source([files["n"], files[name]], ColumnOptions(label="y")))
     _, labels = read(Source([files["t"], files["n"]], ColumnOptions(label="y")))

@@ -121,7 +121,7 @@ def test_latex(table):
 
 def test_csv_survives_a_round_trip(table):
     text = to_csv(table)
-    frame = pd.read_csv(io.StringIO(text))
+    frame = pd.read_csv(io.StringIO(text), float_precision="round_trip")
     assert tuple(frame.columns) == CSV_FIELDS
     assert len(frame) == 9
     rows = frame.set_index(["dataset", "column"])

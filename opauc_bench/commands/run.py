@@ -302,7 +302,8 @@ def _compute(
 
 def _how_to_continue(session: Session) -> list[str]:
     said = "interrupted; finished tasks are saved"
-    if Path(sys.argv[0]).stem not in ("opauc-bench", "__main__"):  # `opauc_bench.run` from a script
+    program = Path(sys.argv[0])
+    if program.stem != "opauc-bench" and program.parent.name != "opauc_bench":  # `opauc_bench.run` from a script
         return [f"{said}: the same call continues"]
     # With these two, the next run would compute finished tasks again.
     again = [argument for argument in sys.argv[1:] if argument not in ("--fresh", "--retry-failed")]

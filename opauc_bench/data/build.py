@@ -187,7 +187,7 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, erro
             "--drop ": "list the column under 'drop'",
             "--skip-bad-rows": "set 'skip_bad_rows: true'",
         }
-        if "takes one of" in error.hint:  # a column that is not there
+        if "accepts one of" in error.hint:  # a column that is not there
             ways = [f"correct '{error.hint.split()[0].removeprefix('--')}'"]
         else:
             ways += [way for option, way in options.items() if option in error.hint]
