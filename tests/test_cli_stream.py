@@ -193,7 +193,7 @@ def test_score_into_a_file(command, desk, model, tmp_path):
     assert printed.stderr == ""
     assert (tmp_path / "scores.txt").read_text() == printed.stdout
     again = command("score", model, desk / "data.svm", "--out", "scores.txt", cwd=tmp_path, exits=1)
-    assert "scores.txt is there already" in again.stderr
+    assert "scores.txt already exists" in again.stderr
     command("score", model, desk / "data.svm", "--out", "scores.txt", "--overwrite", cwd=tmp_path, exits=0)
 
 
@@ -423,7 +423,7 @@ def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     assert "there is no folder" in refused(command, tmp_path, "train", data, "--out", "link.npz", code=1)
     (tmp_path / "link.npz").unlink()
     message = refused(command, desk, "train", "data.svm", "--out", "data.svm", "--overwrite", code=1)
-    assert "data.svm is a file that is read" in message
+    assert "data.svm is an input file" in message
     command("train", data, "--out", "there.npz", "--overwrite", cwd=tmp_path, exits=0)
     assert LinearModel.load(tmp_path / "there.npz").n_rows == 9000
     assert os.listdir(tmp_path) == ["there.npz"]

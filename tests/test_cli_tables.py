@@ -449,7 +449,7 @@ def test_scores_go_to_a_pipe_and_not_over_what_is_read(command, desk, model, tmp
     for out in ("m.npz", "t.csv"):
         before = (tmp_path / out).read_bytes()
         done = command("score", "m.npz", "t.csv", "--out", out, "--overwrite", cwd=tmp_path, exits=1)
-        assert f"{out} is a file that is read" in done.stderr
+        assert f"{out} is an input file" in done.stderr
         assert (tmp_path / out).read_bytes() == before
     reader, writer = os.pipe()  # a shell gives one by such a name: --out >(gzip > scores.gz)
     with opened_for_writing(Path(f"/dev/fd/{writer}")) as file:

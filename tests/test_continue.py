@@ -168,7 +168,7 @@ def test_a_model_may_be_replaced_by_itself(command, desk, tmp_path):
     done = command(
         "train", "second.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "m.npz", cwd=desk, exits=1
     )
-    assert "is there already" in done.stderr
+    assert "already exists" in done.stderr
     run(command, desk, "second.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "m.npz")
     require_same_models(LinearModel.load(tmp_path / "m.npz"), whole)
 

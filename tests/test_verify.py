@@ -492,7 +492,7 @@ def test_a_folder_without_a_manifest_or_records_is_explained(command, tmp_path, 
 
 def test_out_goes_with_a_config(command, place):
     done = command("report", "results/tiny", "--out", "elsewhere", cwd=place, exits=2)
-    assert "--out goes with a config" in done.stderr
+    assert "--out is only for a config" in done.stderr
 
 
 def test_a_manifest_that_this_version_does_not_understand(command, copy, place):
