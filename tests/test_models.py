@@ -235,7 +235,7 @@ def test_names_of_features_stay_on_their_line(tmp_path, command):
 def test_show_names_a_file_that_is_no_model(command, tmp_path):
     (tmp_path / "text.npz").write_text("1 1:0.5\n")
     done = command("model", "show", "text.npz", cwd=tmp_path, exits=3)
-    assert "this is no model" in done.stderr
+    assert "this is not a model" in done.stderr
 
 
 # ---------------------------------------------------------------------- what a file has
