@@ -34,6 +34,7 @@ from opauc_bench.data import load_catalogue
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
 from opauc_bench.protocols import (
+    PROTOCOLS,
     Convergence,
     CrossValidation,
     Holdout,
@@ -380,6 +381,14 @@ def _imports():
                 names = [node.module] if node.module else [alias.name for alias in node.names]
                 found |= {(*base, *name.split("."))[0] for name in names}
     return {room: found - {room, "__version__"} for room, found in rooms.items()}
+
+
+def test_api_pages_have_the_modules_of_all_learners_and_protocols():
+    described = set(
+        re.findall(r"^::: ([\w.]+)", read("docs/api/learners.md") + read("docs/api/protocols.md"), re.MULTILINE)
+    )
+    assert {address.partition(":")[0] for address in LEARNERS.values()} <= described
+    assert {protocol.__module__ for protocol in PROTOCOLS} <= described
 
 
 def test_what_the_package_imports_is_declared_and_what_is_declared_is_imported():

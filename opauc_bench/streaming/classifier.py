@@ -145,7 +145,7 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of ``classes_``, shape (n_samples, 2); not there if the model is not calibrated."""
+        """Probabilities of ``classes_``, shape (n_samples, 2); absent if the model is not calibrated."""
         calibration = self.model.calibration
         assert calibration is not None  # available_if
         p = calibration.probability(self._sign * self.decision_function(X))

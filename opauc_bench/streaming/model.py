@@ -103,7 +103,7 @@ class LinearModel:
         Raises
         ------
         ValueError
-            If X has not two axes.
+            If X does not have two axes.
         """
         if not sparse.issparse(X):
             X = np.asarray(X, dtype=np.float64)
@@ -308,7 +308,7 @@ def require_free(path: Path, overwrite: bool) -> None:
     Raises
     ------
     ResultsError
-        If it is there and may not be written over, or its folder is not there or cannot be written.
+        If it exists and may not be overwritten, or its folder does not exist or cannot be written.
     """
     if path.is_dir():
         raise ResultsError(f"{path} is a folder", "name a file with --out")

@@ -1,4 +1,4 @@
-"""The contract of a learner, as checks that say what was expected and what came.
+"""The contract of a learner, as checks that say what was expected and what was found.
 
 ``opauc-bench learners check NAME`` prints them, and the test suite runs them over every registered learner.
 A check is a function of a :class:`Trial` (a learner to build and rows to train it on). It may return a note,
@@ -51,7 +51,7 @@ class CheckResult:
         What the learner has to do.
     passed : bool
     detail : str
-        If it failed, what was expected and what came; otherwise a note, often empty.
+        If it failed, what was expected and what was found; otherwise a note, often empty.
     """
 
     name: str

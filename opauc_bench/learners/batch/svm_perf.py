@@ -35,10 +35,10 @@ class SVMPerf(BatchLearner):
         What C multiplies: 'percent' is the program's own C, beside the mean hinge loss over pairs in percentage points
         (lam = 1 / (100 C)); 'mean' is the mean hinge loss itself (lam = 1 / C).
     engine : {'auto', 'native', 'program'}, default='auto'
-        'native' is our solver, 'program' the user's program; 'auto' takes the program where it is found.
+        'native' is our solver, 'program' the user's program; 'auto' uses the program where it is found.
     program : str, optional
         Path of ``svm_perf_learn``; by default that of the environment variable OPAUC_BENCH_SVM_PERF, or the one on
-        PATH. No part of the identity of a number.
+        PATH. Not part of the identity of a number.
     gap : float, default=1e-3
         Of the native solver: certified gap to the minimum, see :class:`SVMOR`.
     eps : float, default=0.1

@@ -155,7 +155,7 @@ class FSAUC(OnePassLearner):
 
     @property
     def partial_fit(self):
-        """Not there: epochs are laid out by the number of all rows."""
+        """Not available: epochs are laid out by the number of all rows."""
         raise AttributeError("FSAUC has no partial_fit: it lays out its epochs by the number of all rows; use fit")
 
     def _begin(self, n_features, settings):
