@@ -1,5 +1,6 @@
 """The runner with real worker processes: kills and interruptions, failing tasks, and which tasks a run computes."""
 
+import ctypes
 import dataclasses
 import fcntl
 import io
@@ -376,6 +377,20 @@ def test_workers_end_with_their_run_in_the_middle_of_tasks(bench, desk, how):
     assert "Traceback" not in err
     assert process.returncode == (130 if how == signal.SIGTERM else -9)
     assert ("opauc-bench run sleeps.yaml" in err) == (how == signal.SIGTERM)
+
+
+@pytest.mark.faults
+@linux
+def test_signal_that_another_thread_gets_ends_a_run(bench, desk):
+    """As after Ctrl-Z, ``kill`` and ``fg``: any thread of a process that continues may take the signal."""
+    (desk / "sleeps.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Sleeps"'))
+    process = bench.start("run", "sleeps.yaml", "--offline", "--jobs", 2, "--out", "thread", cwd=desk)
+    wait_until_busy(process, desk / "thread", 0)
+    other = max(int(thread) for thread in os.listdir(f"/proc/{process.pid}/task"))
+    assert other != process.pid
+    assert ctypes.CDLL(None).tgkill(process.pid, other, int(signal.SIGTERM)) == 0
+    process.communicate(timeout=100)
+    assert process.returncode == 130
 
 
 @pytest.mark.faults

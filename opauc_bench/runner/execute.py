@@ -35,6 +35,7 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 _SECONDS_BETWEEN_CHECKS = 0.1
+_SECONDS_UNTIL_SIGNALS = 1.0
 _SECONDS_UNTIL_TAKEN = 5.0
 _PR_SET_PDEATHSIG = 1
 
@@ -143,7 +144,8 @@ class LocalExecutor:
                     running.add(_submit(pool, _work, task, config))
                 if not running:
                     return
-                finished, running = wait(running, return_when="FIRST_COMPLETED")
+                # Python answers a signal that another thread has got when this thread runs again.
+                finished, running = wait(running, timeout=_SECONDS_UNTIL_SIGNALS, return_when="FIRST_COMPLETED")
                 for future in finished:
                     yield future.result()
         except BrokenProcessPool:
