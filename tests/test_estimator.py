@@ -218,6 +218,14 @@ class NeedsMode(Single):
         self.mode = mode
 
 
+class TakesOthers(Single):
+    def __init__(self, mode=1, **others):
+        self.mode, self.others = mode, others
+
+    def get_params(self, deep=True):
+        return {"mode": self.mode, **self.others}
+
+
 class Modifies(Single):
     def __init__(self, mode=1):
         self.mode = [mode]
@@ -268,6 +276,7 @@ def test_a_class_that_needs_a_parameter_is_taken_with_it(tmp_path):
     assert check_estimator_entry(f"{tmp_path}/bad.py:NeedsMode", {"mode": "x"}, [], {})
     with pytest.raises(EstimatorError, match="ValueError: mode needed"):
         check_estimator_entry(f"{tmp_path}/bad.py:NeedsMode", {}, [], {})
+    assert check_estimator_entry(f"{tmp_path}/bad.py:TakesOthers", {"is_unbalance": True}, [], {})
     with pytest.raises(EstimatorError, match="the constructor either does not set or modifies parameter mode"):
         check_estimator_entry(f"{tmp_path}/bad.py:Modifies", {}, [], {})
 

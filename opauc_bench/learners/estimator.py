@@ -464,6 +464,9 @@ def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params
         known = made  # it cannot be made without parameters: the constructor has the last word
     if not hasattr(class_, "get_params"):
         raise EstimatorError(f"{address} is not a scikit-learn estimator: it has no get_params", loc=place)
+    if not made.keys() <= known.keys():
+        with contextlib.suppress(Exception):  # those of LightGBM take others than they list
+            known = known | class_(**made).get_params(deep=False)
     for name in made:
         if name not in known:
             raise EstimatorError(_unknown(address, name, known), loc=(*place_of_params, name), at_key=True)
