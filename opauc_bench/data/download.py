@@ -76,53 +76,42 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
             kept.discard()
             raise
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            failure = _failure(error, address)
-            if not _temporary(error):
+            failure, may_succeed = _failure(error, address)
+            if not may_succeed:
                 break
     if kept.size and kept.version:
         failure.args = (f"{failure}; the same command continues after {kept.size / 1e6:.1f} MB",)
     raise failure
 
 
-def _temporary(error) -> bool:
-    """Whether a further try may succeed."""
+def _failure(error, address: str) -> tuple[Missing, bool]:
+    """What went wrong, and whether a further try may succeed."""
     import requests
 
     if isinstance(error, requests.HTTPError):
-        return error.response.status_code >= 500 or error.response.status_code in (416, 429)
+        status = error.response.status_code
+        return Missing(f"HTTP status {status}", answered=True), status >= 500 or status in (416, 429)
+    cause = error
+    while cause.__context__ is not None:
+        cause = cause.__context__
+    because = f" ({cause.strerror})" if isinstance(cause, OSError) and cause.strerror else ""
     # An invalid address, or one of an unknown kind, is a ValueError too.
-    return not isinstance(error, (requests.TooManyRedirects, ValueError)) and not isinstance(
-        _first_cause(error), ssl.SSLCertVerificationError
-    )
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
-
-
-def _failure(error, address: str) -> Missing:
-    import requests
-
-    cause = _first_cause(error)
-    reason = (isinstance(cause, OSError) and cause.strerror) or ""
-    because = f" ({reason})" if reason else ""
-    if isinstance(error, requests.HTTPError):
-        return Missing(f"HTTP status {error.response.status_code}", answered=True)
+    lasts = isinstance(error, (requests.TooManyRedirects, ValueError))
     if isinstance(error, (requests.exceptions.ProxyError, requests.exceptions.InvalidProxyURL)):
-        return Missing(f"no connection by the proxy {_proxy(address)}{because}")
-    if isinstance(error, requests.exceptions.SSLError):
-        return Missing(f"no secure connection{because}")
-    if isinstance(error, (requests.TooManyRedirects, ValueError)):
-        return Missing(str(error))
-    if isinstance(error, requests.Timeout):
-        return Missing(f"no answer in {TIMEOUT:g} s")
-    if "timed out" in str(error).lower():  # a stalled transfer is not a Timeout
-        return Missing("the transfer stalled")
-    if isinstance(error, requests.ConnectionError):
-        return Missing(f"no connection{because}")
-    return Missing(f"the transfer broke off ({type(error).__name__})")
+        reason = f"no connection by the proxy {_proxy(address)}{because}"
+    elif isinstance(error, requests.exceptions.SSLError):
+        reason = f"no secure connection{because}"
+    elif lasts:
+        reason = str(error)
+    elif isinstance(error, requests.Timeout):
+        reason = f"no answer in {TIMEOUT:g} s"
+    elif "timed out" in str(error).lower():  # a stalled transfer is not a Timeout
+        reason = "the transfer stalled"
+    elif isinstance(error, requests.ConnectionError):
+        reason = f"no connection{because}"
+    else:
+        reason = f"the transfer broke off ({type(error).__name__})"
+    return Missing(reason), not (lasts or isinstance(cause, ssl.SSLCertVerificationError))
 
 
 def _proxy(address: str) -> str:
@@ -310,4 +299,4 @@ def ask(address: str, timeout: float = 10.0) -> Answer:
     except requests.Timeout:
         return Answer(False, f"no answer in {timeout:g} s")
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        return Answer(False, str(_failure(error, address)))
+        return Answer(False, str(_failure(error, address)[0]))
