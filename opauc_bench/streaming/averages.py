@@ -36,10 +36,6 @@ class AveragedWeights:
     Weights w that come after n rows change the average v to (1 - r) v + r w, with r = 1 - (m / n)^8 if the ones before
     came after m rows: they count for n^8 - m^8, and the latest eighth of the rows for two thirds of the average.
 
-    Parameters
-    ----------
-    n_settings : int
-
     References
     ----------
     O. Shamir, T. Zhang: Stochastic gradient descent for non-smooth optimization. ICML 2013, Section 4.

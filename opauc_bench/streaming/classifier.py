@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 
 from ..data.frames import matrix_of
@@ -126,16 +127,9 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
         """
         if self.model.schema is not None and hasattr(X, "columns"):
             X = matrix_of(X, Schema.from_dict(self.model.schema))
-        if np.iscomplexobj(X):
-            raise ValueError("expected real features, got complex ones")
-        if sparse.issparse(X):
-            X = X.tocsr()
-        else:
-            X = np.asarray(X, dtype=np.float64)
-            if X.ndim != 2 or X.shape[1] != self.n_features_in_:
-                raise ValueError(f"expected an array of shape (n, {self.n_features_in_}), got {X.shape}")
-        if not np.isfinite(X.data if sparse.issparse(X) else X).all():
-            raise ValueError("expected finite values, got NaN or infinity")
+        X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
+        if not sparse.issparse(X) and X.shape[1] != self.n_features_in_:
+            raise ValueError(f"expected an array of shape (n, {self.n_features_in_}), got {X.shape}")
         return self._sign * self.model.scores(X)[0]
 
     def predict(self, X: Any) -> np.ndarray:

@@ -111,12 +111,11 @@ class LinearModel:
                 raise ValueError(f"expected rows of features, an array of two axes; got {X.ndim}")
         X = sparse.csr_matrix(X)
         X = unit_length(X) if self.unit_length else X
-        data, indices, n_unknown = X.data, X.indices, 0
-        if X.shape[1] > len(self.weights):
-            known = indices < len(self.weights)
-            n_unknown = int(np.count_nonzero(np.diff(np.append(0, np.cumsum(~known))[X.indptr])))
-            data, indices = np.where(known, data, 0.0), np.where(known, indices, 0)
-        X = sparse.csr_matrix((data, indices, X.indptr), shape=(X.shape[0], len(self.weights)))
+        n_features, n_unknown = len(self.weights), 0
+        if X.shape[1] > n_features:
+            n_unknown = int(np.count_nonzero(X[:, n_features:].getnnz(axis=1)))
+            X = X[:, :n_features]
+        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
         return np.asarray(X @ self.weights) + self.intercept, n_unknown
 
     def feature_name(self, place: int) -> str:

@@ -18,10 +18,6 @@ class RecentScores:
 
     The rows of a block were scored by the same weights. Scores of different blocks should not be compared for an AUC:
     large steps move all scores up and down.
-
-    Parameters
-    ----------
-    size : int
     """
 
     def __init__(self, size: int):

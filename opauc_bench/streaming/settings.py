@@ -171,11 +171,9 @@ def _unknown(name: str, option: str, known: Any) -> str:
 
 
 def _spelled(value: Any) -> str:
-    return f"{value:g}" if _is_number(value) else {True: "true", False: "false", None: "none"}.get(value, str(value))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:g}"
+    return {True: "true", False: "false", None: "none"}.get(value, str(value))
 
 
 def _value(learner: str, parameter: str, text: str, default: Any) -> Any:
