@@ -42,7 +42,7 @@ class PublishedData:
         self.facts: dict[str, Any] = {}
         self.remarks: list[str] = []
         if entry.n_features is None and not form.drop_empty:  # with that it is known at the end only
-            n_features = self._sklearn_data().data.shape[1] if form.source else count_features(self._files, form)
+            n_features = self._sklearn_data().data.shape[1] if form.source else _count_features(self._files, form)
             entry = entry.model_copy(update={"n_features": n_features})
         self.entry = entry
 
@@ -90,7 +90,7 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int | None) -> Ite
                 yield block._replace(file=position)
 
 
-def count_features(files: list[RawFile], form: Form) -> int:
+def _count_features(files: list[RawFile], form: Form) -> int:
     """The number of features of svmlight files, or of files of a table by their first row; errors as `read_blocks`."""
     if form.has_indices:
         return max(block.X.shape[1] for block in read_blocks(files, form, None))

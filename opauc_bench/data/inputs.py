@@ -55,29 +55,15 @@ _Table = TextTable | TypedTable
 
 
 class RowChunk(NamedTuple):
-    """Consecutive rows.
+    """Consecutive rows."""
 
-    Attributes
-    ----------
-    X : csr_matrix of shape (rows, n_features), float64
-        At least one row.
-    labels : ndarray of shape (rows,) or None
-        float64, or text; None if the file has no labels.
-    place : callable
-        From the position of a row in the chunk to its place, such as ``clicks.csv:17``.
-    aside : dict of str to list of str
-        Columns that are not features, as text.
-    bad : ndarray of shape (rows,), bool, or None
-        Which rows could not be read, where these are marked.
-    label_text : callable or None
-        From the position of a row in the chunk to its label as a table has it; one that is not a number may be NaN.
-    """
-
-    X: Any
-    labels: np.ndarray | None
-    place: Callable[[int], str]
-    aside: dict[str, list[str]] = {}  # noqa: RUF012 - never changed
-    bad: np.ndarray | None = None
+    X: Any  # csr_matrix of shape (rows, n_features), float64; at least one row
+    labels: np.ndarray | None  # (rows,), float64 or text; None if the file has no labels
+    place: Callable[[int], str]  # from the position of a row in the chunk to its place, such as ``clicks.csv:17``
+    # Columns that are not features, as text; never changed.
+    aside: dict[str, list[str]] = {}  # noqa: RUF012
+    bad: np.ndarray | None = None  # (rows,), bool: which rows could not be read, where these are marked
+    # From the position of a row in the chunk to its label as a table has it; one that is not a number may be NaN.
     label_text: Callable[[int], str] | None = None
 
 

@@ -24,16 +24,8 @@ __all__ = ["OwnData", "TableData", "column_options"]
 class TableData:
     """Tables whose rows are read twice: to count rows and features, and to yield the rows.
 
-    Features of categories that no row has are left out; a missing value becomes the mean of all rows.
-
-    Parameters
-    ----------
-    files : sequence of str or pandas.DataFrame
-    options : ColumnOptions
-    format : str or None
-    names : sequence of str
-        Of the files, for messages.
-    skip_bad_rows : bool
+    Features of categories that no row has are left out; a missing value becomes the mean of all rows. The arguments are
+    those of `inputs.Source`.
 
     Attributes
     ----------
@@ -103,11 +95,6 @@ def column_options(source: DataSource) -> ColumnOptions:
 
 class OwnData:
     """The rows of an entry with a ``source``.
-
-    Parameters
-    ----------
-    entry : DatasetEntry
-    files : list of RawFile
 
     Attributes
     ----------

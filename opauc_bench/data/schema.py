@@ -82,39 +82,21 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table as features; part of a model, as plain JSON.
+    """The columns of a table as features; part of a model, as plain JSON."""
 
-    Attributes
-    ----------
-    label : str or None
-        Column of the labels.
-    numbers, categories : tuple of str
-        Columns of features, each in the order of the file.
-    dropped : tuple of str
-        Columns that are left out on purpose.
-    missing : {"error", "mean", "indicator"}
-        ``error``: a missing value is an error. ``mean``: it becomes the mean of the column in the rows before it, 0 if
-        there are none; after the training, that in all training rows. ``indicator``: it becomes 0, and the second
-        feature of the column becomes 1. A missing category sets no feature with ``mean``; with ``indicator`` it is a
-        category of its own.
-    bits : int
-        Binary logarithm of the number of features that all categories share.
-    means : tuple of float
-        With ``mean``: the mean of each column of numbers in the rows so far; otherwise empty.
-    counts : tuple of int
-        With ``mean``: the number of values behind each mean.
-    names : tuple of (int, str)
-        For people: positions of categories and the first ``column=value`` that had it, of at most 10,000 positions.
-    """
-
-    label: str | None
-    numbers: tuple[str, ...]
-    categories: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+    label: str | None  # column of the labels
+    numbers: tuple[str, ...]  # columns of features, in the order of the file
+    categories: tuple[str, ...] = ()  # likewise
+    dropped: tuple[str, ...] = ()  # columns that are left out on purpose
+    # ``error``: a missing value is an error. ``mean``: it becomes the mean of the column in the rows before it, 0 if
+    # there are none; after the training, that in all training rows. ``indicator``: it becomes 0, and the second feature
+    # of the column becomes 1. A missing category sets no feature with ``mean``; with ``indicator`` it is a category of
+    # its own.
     missing: Missing = "error"
-    bits: int = DEFAULT_BITS
-    means: tuple[float, ...] = ()
-    counts: tuple[int, ...] = ()
+    bits: int = DEFAULT_BITS  # binary logarithm of the number of features that all categories share
+    means: tuple[float, ...] = ()  # with ``mean``: that of each column of numbers in the rows so far; otherwise empty
+    counts: tuple[int, ...] = ()  # with ``mean``: the number of values behind each mean
+    # For people: positions of categories and the first ``column=value`` that had it, of at most 10,000 positions.
     names: tuple[tuple[int, str], ...] = ()
 
     @property
@@ -290,12 +272,7 @@ class Cells:
 
 
 class CategoryNames:
-    """The first ``column=value`` at each position that categories have, of the first 10,000 positions.
-
-    Parameters
-    ----------
-    schema : Schema
-    """
+    """The first ``column=value`` at each position that categories have, of the first 10,000 positions."""
 
     def __init__(self, schema: Schema):
         self.known = dict(schema.names)
@@ -317,14 +294,7 @@ class CategoryNames:
 
 
 class RunningMeans:
-    """The mean of each column of numbers in the rows so far.
-
-    Parameters
-    ----------
-    schema : Schema
-    frozen : bool
-        Whether the means stay those of the schema, for rows that are not learnt.
-    """
+    """The mean of each column of numbers in the rows so far; if ``frozen``, those of the schema."""
 
     def __init__(self, schema: Schema, frozen: bool = False):
         self.means = np.array(schema.means, dtype=np.float64)

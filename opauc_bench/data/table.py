@@ -19,7 +19,7 @@ from .content import LineProblem, is_number, shown, utf8
 from .decimals import HARD, READ, decimal
 from .schema import MISSING_WORDS, Cells, Schema, hash_spans, require_different
 
-__all__ = ["TableRows", "TextTable", "no_value"]
+__all__ = ["TableRows", "TextTable", "refuse_missing"]
 
 _SEPARATORS = b",\t;|"
 _MOST_ROWS = 4096  # of a piece
@@ -29,28 +29,15 @@ _LONGEST_ROW = 1 << 24  # bytes; longer ones are due to a quote that is never cl
 
 
 class TableRows(NamedTuple):
-    """A piece of a table.
-
-    Attributes
-    ----------
-    cells : Cells
-    labels : ndarray of shape (rows,) or None
-        float64 where the labels are numbers, else text; None without a column of labels.
-    aside : dict of str to list of str
-        Columns that are handed on as text.
-    places : ndarray of shape (rows,), int64
-        Number of the line (of text) or of the row (of other formats), from 1.
-    problems : dict of int to str
-        Rows that cannot be used, and what is wrong with them; what the other fields have for them means nothing.
-    label_text : callable or None
-        From a row to its label as the file has it: where labels are not needed, one that is not a number is NaN.
-    """
+    """A piece of a table."""
 
     cells: Cells
-    labels: np.ndarray | None
-    aside: dict[str, list[str]]
-    places: np.ndarray
+    labels: np.ndarray | None  # (rows,), float64 if the labels are numbers, else text; None without a column of labels
+    aside: dict[str, list[str]]  # columns that are handed on as text
+    places: np.ndarray  # (rows,), int64: number of the line (of text) or of the row (of other formats), from 1
+    # Rows that cannot be used, and what is wrong with them; what the other fields have for them means nothing.
     problems: dict[int, str]
+    # From a row to its label as the file has it: where labels are not needed, one that is not a number is NaN.
     label_text: Callable[[int], str] | None = None
 
 
@@ -240,9 +227,14 @@ def _rows_for(n_columns: int) -> int:
     return max(16, min(_MOST_ROWS, _MOST_CELLS // n_columns))
 
 
-def no_value(column: str) -> str:
-    """What is wrong with a row that has no value in a column."""
+def _no_value(column: str) -> str:
     return f"column {column!r}: expected a value, got nothing"
+
+
+def refuse_missing(missing: np.ndarray, column: str, problems: dict[int, str]) -> None:
+    """Add the rows that have no value in a column to ``problems``."""
+    for row in np.flatnonzero(missing).tolist():
+        problems.setdefault(row, _no_value(column))
 
 
 class _Scan:
@@ -261,7 +253,9 @@ class _Scan:
         self.begins, self.problems = (array[: self.n_rows] for array in rows)
 
     def token(self, row: int, column: int) -> bytes:
-        """The content of a cell, without quotes."""
+        """The content of a cell, without quotes; nothing if the row cannot be used."""
+        if self.problems[row]:
+            return b""
         token = self.text[self.starts[row, column] : self.ends[row, column]]
         return token.replace(b'""', b'"') if self.flags[row, column] & _ESCAPED else token
 
@@ -289,27 +283,19 @@ class _Decoder:
             self.kinds[self._label] = 1 if numeric_labels else 2
 
     def decode(self, scan: _Scan, first_line: int) -> TableRows:
-        problems: dict[int, str] = {}
-        for row in np.flatnonzero(scan.problems).tolist():
-            problems[row] = self._row_problem(int(scan.problems[row]))
-        numbers = self._read_numbers(scan, self._numbers, problems, self._schema.missing == "error")
+        problems = {row: self._row_problem(int(scan.problems[row])) for row in np.flatnonzero(scan.problems).tolist()}
+        complete = self._schema.missing == "error"
+        numbers = self._read_numbers(scan, self._numbers, problems, complete)
         categories = np.empty((scan.n_rows, len(self._categories)), dtype=np.int64)
         whole = scan.problems == 0
         for k, (name, column) in enumerate(zip(self._schema.categories, self._categories)):
             starts, ends = np.where(whole, scan.starts[:, column], 0), np.where(whole, scan.ends[:, column], 0)
             escaped = scan.flags[:, column] & _ESCAPED != 0
             categories[:, k] = hash_spans(scan.codes, starts, ends, name, self._schema.bits, escaped)
-        if self._schema.missing == "error":
-            for row, k in np.argwhere(categories < 0).tolist():
-                problems.setdefault(row, no_value(self._header[self._categories[k]]))
+            if complete:
+                refuse_missing(categories[:, k] < 0, name, problems)
         labels = self._labels(scan, problems)
-        aside = {
-            name: [
-                "" if scan.problems[row] else self._exact_text(scan.token(row, column), row, column, problems)
-                for row in range(scan.n_rows)
-            ]
-            for name, column in self._aside.items()
-        }
+        aside = {name: self._exact_texts(scan, column, problems) for name, column in self._aside.items()}
         self._find_other_encodings(scan, problems)
         cells = Cells(numbers, categories, lambda row, k: self._text(scan, row, self._categories[k]))
         label_text = None if self._label is None else lambda row: self._text(scan, row, self._label)
@@ -322,7 +308,7 @@ class _Decoder:
             column, flag = columns[k], flags[row, k]
             token, name = scan.token(row, column), self._header[column]
             if flag & _MISSING:
-                problems.setdefault(row, no_value(name))
+                problems.setdefault(row, _no_value(name))
             elif flag & _LONG and np.isfinite(value := float(token)):
                 values[row, k] = value
             elif is_number(token):
@@ -340,8 +326,8 @@ class _Decoder:
         except UnicodeDecodeError:
             places = scan.start + np.flatnonzero(scan.codes[scan.start : scan.end] >= 128)
             for row in np.unique(np.searchsorted(scan.begins, places, side="right") - 1).tolist():
-                for column in self._categories if scan.problems[row] == 0 else ():
-                    self._exact_text(scan.token(row, column), row, column, problems)
+                for column in self._categories:
+                    self._exact_text(scan, row, column, problems)
 
     def _labels(self, scan: _Scan, problems: dict[int, str]) -> np.ndarray | None:
         if self._label is None:
@@ -349,21 +335,21 @@ class _Decoder:
         if self._numeric_labels:
             found = problems if self._labels_needed else {}
             return self._read_numbers(scan, np.array([self._label]), found, True)[:, 0]
-        texts = []
-        for row in range(scan.n_rows):
-            token = b"" if scan.problems[row] else scan.token(row, self._label)
-            if not token and self._labels_needed:
-                problems.setdefault(row, no_value(self._header[self._label]))
-            texts.append(self._exact_text(token, row, self._label, problems))
-        return np.array(texts, dtype=np.str_)
+        labels = np.array(self._exact_texts(scan, self._label, problems), dtype=np.str_)
+        if self._labels_needed:
+            refuse_missing(labels == "", self._header[self._label], problems)
+        return labels
 
     def _text(self, scan: _Scan, row: int, column: int) -> str:
         return scan.token(row, column).decode("utf-8", "replace")
 
-    def _exact_text(self, token: bytes, row: int, column: int, problems: dict[int, str]) -> str:
+    def _exact_texts(self, scan: _Scan, column: int, problems: dict[int, str]) -> list[str]:
+        return [self._exact_text(scan, row, column, problems) for row in range(scan.n_rows)]
+
+    def _exact_text(self, scan: _Scan, row: int, column: int, problems: dict[int, str]) -> str:
         """Text that tells rows apart: other encodings would make different texts the same."""
         try:
-            return utf8(token, row, f"column {self._header[column]!r}")
+            return utf8(scan.token(row, column), row, f"column {self._header[column]!r}")
         except LineProblem as error:
             problems.setdefault(row, error.problem)
             return ""

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DataError
 from .content import LineProblem, finite_number
 from .schema import BLANKS, Cells, Schema, require_different
-from .table import TableRows, no_value
+from .table import TableRows, refuse_missing
 
 __all__ = ["TypedTable"]
 
@@ -93,7 +93,7 @@ class TypedTable:
             self._refuse_fractions(columns[name], name)
             hashes.append(self._hashes(columns[name], name, schema.bits, problems))
             if complete:
-                _refuse_missing(hashes[-1] < 0, name, problems)
+                refuse_missing(hashes[-1] < 0, name, problems)
         text = self._text_of([columns[name] for name in schema.categories])
         return Cells(np.column_stack(numbers), np.column_stack(hashes), text)
 
@@ -102,7 +102,7 @@ class TypedTable:
         for row in np.flatnonzero(np.isinf(values)).tolist():
             problems.setdefault(row, f"column {name!r}: expected a finite number, got {values[row]}")
         if complete:
-            _refuse_missing(np.isnan(values), name, problems)
+            refuse_missing(np.isnan(values), name, problems)
         return values
 
     def _text_labels(self, column: Any, name: str, as_numbers: bool, problems: dict[int, str]) -> np.ndarray:
@@ -110,7 +110,7 @@ class TypedTable:
         if as_numbers:
             return np.array([_number(text) for text in texts])
         labels = np.array(texts, dtype=np.str_)
-        _refuse_missing(labels == "", name, problems)
+        refuse_missing(labels == "", name, problems)
         return labels
 
     def _refuse_fractions(self, column: Any, name: str) -> None:
@@ -130,11 +130,6 @@ class TypedTable:
             return "" if value is None else str(value).strip(BLANKS)
 
         return text
-
-
-def _refuse_missing(missing: np.ndarray, name: str, problems: dict[int, str]) -> None:
-    for row in np.flatnonzero(missing).tolist():
-        problems.setdefault(row, no_value(name))
 
 
 def _number(text: str) -> float:
