@@ -42,6 +42,13 @@ def test_metrics_are_those_of_scikit_learn_with_ties(rows, rate):
     assert found[name] == pytest.approx(roc_auc_score(y, scores, max_fpr=limit), abs=1e-10)
 
 
+@pytest.mark.parametrize(("n_positive", "n_negative", "rate"), [(25, 358, 0.41), (53, 263, 0.38636363636363635)])
+def test_a_partial_auc_is_not_above_one(n_positive, n_negative, rate):
+    y, scores = np.repeat([1, -1], [n_positive, n_negative]), np.random.default_rng(1).random(n_positive + n_negative)
+    name = metric_name(f"partial_auc@{rate}")
+    assert evaluate([name], y, scores + 2 * (y > 0), None)[name] == 1
+
+
 def test_metrics_of_probabilities_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(300) < 0.2, 1, -1)

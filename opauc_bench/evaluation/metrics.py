@@ -149,7 +149,8 @@ def _partial_auc(positive: np.ndarray, scores: np.ndarray, max_fpr: float) -> fl
     at_limit = np.interp(max_fpr, fpr[inside - 1 : inside + 1], tpr[inside - 1 : inside + 1])
     area = np.trapezoid(np.append(tpr[:inside], at_limit), np.append(fpr[:inside], max_fpr))
     least = 0.5 * max_fpr**2
-    return float(0.5 * (1 + (area - least) / (max_fpr - least)))
+    # Rounding may exceed 1, which no record accepts.
+    return min(1.0, float(0.5 * (1 + (area - least) / (max_fpr - least))))
 
 
 def _log_loss(positive: np.ndarray, probabilities: np.ndarray) -> float:
