@@ -270,6 +270,16 @@ def test_inner_products_are_whole_or_absent(wide, tmp_path):
     np.testing.assert_allclose(stored_products(X, tmp_path, lambda: None), X @ X.T, atol=1e-14)
 
 
+@pytest.mark.parametrize("damage", ["cut off", "changed"])
+def test_inner_products_that_have_changed_on_disk_are_computed_again(damage, wide, tmp_path):
+    X, _ = wide
+    stored_products(X, tmp_path, lambda: None)
+    path = tmp_path / "inner_products.npy"
+    content = path.read_bytes()
+    path.write_bytes(content[:-100] if damage == "cut off" else content[:-8] + bytes(8))
+    np.testing.assert_allclose(stored_products(X, tmp_path, lambda: None), X @ X.T, atol=1e-14)
+
+
 def test_a_folder_without_permission_to_write_is_no_obstacle(wide, tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     np.testing.assert_allclose(stored_products(wide[0], tmp_path, lambda: None), wide[0] @ wide[0].T, atol=1e-14)

@@ -443,6 +443,11 @@ def test_failures_of_the_machine_are_not_drawn(verify, copy):
     forge(copy, record_of(copy), {"status": "timeout", "message": "3600 s"})
     done = verify(copy, "--all", "-d", "wine", "-l", "opauc")
     assert "left out: 1 record with status timeout" in done.text
+    for fold in (1, 2, 3):
+        forge(copy, record_of(copy, "mine", "Flat", fold), {"status": "timeout", "message": "3600 s"})
+    none = verify(copy, "--all", "-d", "mine", "-l", "Flat", exits=1)
+    assert "try: opauc-bench run tiny.yaml --out" in none.stderr
+    assert none.stderr.endswith("--retry-failed\n")
     assert "2 of 2 agree" in done.text
 
 

@@ -108,7 +108,12 @@ def verify_results(
         notes += [f"{name}: not computed on, {_why(local, name)}" for name in changed]
     if not pairs:
         error = DataError if missing else ResultsError
-        hint = "opauc-bench data list" if missing or changed else "opauc-bench verify with another --max-seconds"
+        if missing or changed:
+            hint = "opauc-bench data list"
+        elif max_seconds is None:
+            hint = shell_command(session, "run", *(["--retry-failed"] if notes else []))
+        else:
+            hint = "opauc-bench verify with another --max-seconds"
         if any(session.catalogue[name].has_own_data for name in (*missing, *changed)):
             hint = f"{shell_command(session, 'run')}  # computes on the data as they are now"
         raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), hint)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ from ..evaluation.span import inner_products
 __all__ = ["has_stored_products", "stored_products"]
 
 _NAME = "inner_products.npy"
+_HASH = ".sha256"  # in a file beside it
 _SECONDS_TO_WAIT = 1.0  # for another process, between two checks of the limits
 
 
@@ -34,12 +37,12 @@ def stored_products(X: Any, folder: Path, check: Callable[..., None]) -> np.ndar
     ndarray of shape (n_samples, n_samples)
     """
     path = folder / _NAME
-    if not path.exists() and not os.access(folder, os.W_OK):
-        return inner_products(X, check=check)
-    while not path.exists():
+    while not _is_intact(path):
+        if not os.access(folder, os.W_OK):
+            return inner_products(X, check=check)
         try:
             with FileLock(folder / "inner_products.lock", timeout=_SECONDS_TO_WAIT):
-                if not path.exists():
+                if not _is_intact(path):
                     _write(X, path, check)
         except Timeout:
             check()
@@ -51,9 +54,26 @@ def has_stored_products(folder: Path) -> bool:
     return (folder / _NAME).exists()
 
 
+def _is_intact(path: Path) -> bool:
+    """Whether there are inner products, and as they were written."""
+    try:
+        status = path.stat()
+        return _hash_of(path, status.st_size, status.st_mtime_ns) == path.with_suffix(_HASH).read_text("ascii")
+    except (OSError, ValueError):
+        return False
+
+
+@functools.lru_cache(maxsize=2)
+def _hash_of(path: Path, size: int, changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _write(X: Any, path: Path, check: Callable[..., None]) -> None:
     unfinished = path.with_suffix(".part")
     products = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float64, shape=(X.shape[0], X.shape[0]))
     inner_products(X, products, check)
     products.flush()
+    status = unfinished.stat()
+    path.with_suffix(_HASH).write_text(_hash_of(unfinished, status.st_size, status.st_mtime_ns), "ascii")
     os.replace(unfinished, path)
