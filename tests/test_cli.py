@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -1009,42 +1008,6 @@ def test_damaged_manifest_error_names_the_file_and_the_command(small, command, t
     assert "manifest.json is not the manifest of a run" in done.stderr
     path = "'results/small/manifest.json'"
     assert f"try: git checkout {path}, or rm {path} and run again" in done.stderr
-
-
-DAMAGE = {
-    "cut off": lambda line: line[:200],
-    "empty list": lambda line: b"[]",
-    "older make": lambda line: b'{"schema": 1}',
-    "no text": lambda line: b"\xff\x00",
-    "two lines in one": lambda line: line + line,
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_record_error_names_the_file_and_the_command(small, command, tmp_path, damage):
-    shutil.copytree(small[0], tmp_path / "copy")
-    folder = tmp_path / "copy/results/small"
-    whole = records_of(folder)
-    path = folder / "records/wine.jsonl"
-    lines = path.read_bytes().splitlines()
-    lines[1] = DAMAGE[damage](lines[1])
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    before = snapshot(folder)
-    report = command("report", "small.yaml", cwd=tmp_path / "copy")
-    status = command("status", "small.yaml", cwd=tmp_path / "copy")
-    plan = command("plan", "small.yaml", "--offline", cwd=tmp_path / "copy")
-    assert [done.returncode for done in (report, status, plan)] == [1, 1, 0]
-    for text in (report.stderr, status.stdout, plan.stdout):
-        assert "results/small/records/wine.jsonl, line 2: " in squeezed(text)
-    assert "35 tasks done, 1 to do" in plan.stdout
-    assert snapshot(folder) == before
-    (hint,) = [line for line in report.stderr.splitlines() if line.startswith("  try: ")]
-    program, *arguments = shlex.split(hint.removeprefix("  try: "), comments=True)
-    assert program == "opauc-bench"
-    mended = command(*arguments, "--offline", "--jobs", 1, cwd=tmp_path / "copy", exits=0)
-    assert "1 of 36 tasks to compute" in mended.stderr
-    assert mended.stdout == small[1].stdout
-    assert [(r.id, r.metrics, r.selected) for r in records_of(folder)] == [(r.id, r.metrics, r.selected) for r in whole]
 
 
 def test_internal_error_keeps_its_traceback(monkeypatch):

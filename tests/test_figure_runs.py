@@ -501,29 +501,6 @@ def test_table_experiment_may_have_figures(command, csv_only, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("columns", "complaint"),
-    [
-        ({"auc": [0.5], "sparse_ratio": [0.5] * 6}, "expected columns of equal length"),
-        ({"auc": [0.5], "sparse_ratio": [0.5]}, "columns.auc has 1 values, expected 6"),
-        ({"auc": [1.5] * 6, "sparse_ratio": [0.5] * 6}, "expected numbers in [0, 1] in columns.auc"),
-        ({"auc": ["x"] * 6}, "columns.auc[0]: expected a number"),
-        ({"auc": 3}, "columns.auc: "),
-        ({"auc": [0.5] * 6}, "expected columns.sparse_ratio with status ok"),
-        ({}, "expected columns.auc with status ok"),
-        (None, "columns: "),
-    ],
-    ids=str,
-)
-def test_record_that_does_not_fit_its_kind_is_damaged(swept, command, tmp_path, columns, complaint):
-    shutil.copytree(swept[0], tmp_path / "copy")
-    folder = tmp_path / "copy/results/swept"
-    forge(folder, record_of(folder), {"outcome.columns": columns})
-    done = command("report", "swept.yaml", cwd=tmp_path / "copy", exits=1)
-    assert "1 damaged record:" in done.stderr
-    assert complaint in done.stderr
-
-
 ERRORS = """
 title: Errors of sketches
 datasets: [wine]

@@ -808,32 +808,43 @@ def test_more_trials_add_to_the_records(desk, folder, command):
 # ---------------------------------------------------------------------- damaged records
 
 
-def test_damaged_line_is_named_and_only_its_task_is_computed_again(desk, folder, command):
+DAMAGES = {
+    "cut off": lambda line: line[:-20],
+    "empty object": lambda line: b"{}",
+    "no text": lambda line: b"\xff\xfe\x00",
+    "other number": lambda line: re.sub(rb'"auc":[01]\.\d', b'"auc":0.1', line, count=1),
+    "other trial": lambda line: line.replace(b'"trial":0', b'"trial":1'),
+    "empty list": lambda line: b"[]",
+    "older make": lambda line: b'{"schema": 1}',
+    "two lines in one": lambda line: line + line,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_line_is_named_and_only_its_task_is_computed_again(desk, folder, command, damage):
     before, known, shown = written(folder), contents(folder), tables(folder)
-    lines = list(before.values())
-    edit_lines(folder, {1: lines[1].replace(b'"trial":0', b'"trial":1') + b"\n"})
-    status = command("status", "quick.yaml", cwd=desk)
-    assert (status.returncode, "damaged: results/quick/records/wine.jsonl, line 2" in status.stdout) == (1, True)
-    done = command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
-    assert "damaged, to be computed again: results/quick/records/wine.jsonl, line 2: its checksum is" in done.stderr
+    edit_lines(folder, {1: DAMAGES[damage](list(before.values())[1]) + b"\n"})
+    report = command("report", "quick.yaml", cwd=desk, exits=1)
+    status = command("status", "quick.yaml", cwd=desk, exits=1)
+    plan = command("plan", "quick.yaml", "--offline", cwd=desk, exits=0)
+    for text in (report.stderr, status.stdout, plan.stdout):
+        assert "results/quick/records/wine.jsonl, line 2: " in " ".join(text.split())
+    assert "3 tasks done, 1 to do" in plan.stdout
+    (hint,) = re.findall(r"^  try: opauc-bench (.*)", report.stderr, re.MULTILINE)
+    done = command(*shlex.split(hint, comments=True), "--offline", cwd=desk, exits=0)
+    problem = "its checksum is" if damage.startswith("other") else ""
+    said = f"damaged, to be computed again: results/quick/records/wine.jsonl, line 2: {problem}"
+    assert said in done.stderr
     assert "1 of 4 tasks to compute" in done.stderr
     assert changed(before, written(folder)) == {list(before)[1]}
     assert contents(folder) == known
     assert tables(folder) == shown
 
 
-DAMAGES = {
-    "cut off": lambda line: line[:-20] + b"\n",
-    "empty object": lambda line: b"{}\n",
-    "no text": lambda line: b"\xff\xfe\x00\n",
-    "other number": lambda line: re.sub(rb'"auc":[01]\.\d', b'"auc":0.1', line, count=1) + b"\n",
-}
-
-
 def test_report_lists_all_damaged_records_at_once(desk, folder, command):
     known = contents(folder)
     lines = list(written(folder).values())
-    edit_lines(folder, {number: damage(lines[number]) for number, damage in enumerate(DAMAGES.values())})
+    edit_lines(folder, {number: damage(lines[number]) + b"\n" for number, damage in zip(range(4), DAMAGES.values())})
     before = snapshot(folder)
     for options in (["report"], ["report", "--write"], ["report", "--to", desk / "elsewhere"], ["status"]):
         done = command(*options, "results/quick", cwd=desk)
@@ -983,14 +994,17 @@ def test_run_with_all_records_in_another_folder_writes_nothing_the_second_time(b
 
 
 def test_missing_folder_of_reused_records_is_an_error_that_names_the_command(borrowed, command):
+    """Nothing is printed from half of the records."""
     desk, folder, lender = borrowed
     shown = tables(folder)
     shutil.rmtree(lender)
-    refused = command("report", "other.yaml", cwd=desk)
-    words = " ".join(refused.stderr.split())
-    assert refused.returncode == 1
-    assert "results/other/ refers to 2 records of results/quick/, which does not exist" in words
-    assert "opauc-bench run other.yaml" in words
+    before = snapshot(folder)
+    for name in ("report", "pack"):
+        refused = command(name, "other.yaml", cwd=desk, exits=1)
+        words = " ".join(refused.stderr.split())
+        assert "results/other/ refers to 2 records of results/quick/, which does not exist" in words
+        assert "opauc-bench run other.yaml" in words
+    assert snapshot(folder) == before
     status = " ".join(command("status", "other.yaml", cwd=desk).stdout.split())
     assert "2 records missing in results/quick/, to which this folder refers" in status
     done = command("run", "other.yaml", "--offline", cwd=desk, exits=0)
@@ -1007,6 +1021,7 @@ def test_single_missing_reused_record_is_computed_here_and_the_others_stay_refer
     remove_lines(lender, 0)
     refused = command("report", "other.yaml", cwd=desk, exits=1)
     assert "refers to 1 record of results/quick/, which does not have them" in " ".join(refused.stderr.split())
+    assert "WRONG" in command("verify", folder, "--sample", 0, cwd=desk, exits=1).stdout
     assert "1 of 2 tasks to compute" in command("run", "other.yaml", "--offline", cwd=desk).stderr
     assert [key[-1] for key in contents(folder)] == [first[-1]]
     assert [len(ids) for ids in read_manifest(folder).reused.values()] == [1]

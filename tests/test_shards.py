@@ -251,13 +251,6 @@ def without_lock(found):
     return {name: content for name, content in found.items() if not name.endswith(".lock")}
 
 
-def test_reused_records_are_referred_to_and_not_copied(reusing):
-    assert {record.column for record in records_of(reusing)} == {"oam_seq"}
-    expected = {record.id for record in records_of(reusing.parent / "shared") if record.column == "uni_log"}
-    assert {name: set(ids) for name, ids in read_manifest(reusing).reused.items()} == {"shared": expected}
-    assert (reusing / "folds.csv").read_text().count(",uni_log,uni_log,") == 8
-
-
 def test_reused_records_without_tables_are_no_finished_run(command, desk, tmp_path):
     shutil.copytree(desk / "whole", tmp_path / "results/shared")
     (tmp_path / "again.yaml").write_text(TEXT + "reuse: [shared]\n")
@@ -303,41 +296,6 @@ def test_pack_prune_drops_references_to_records_of_no_task(command, reusing, tmp
         assert len(records_of(folder)) == left
     assert len(read_manifest(reusing).reused["shared"]) == 8
     command("verify", reusing, "--sample", 0, cwd=tmp_path, exits=0)
-
-
-def test_without_the_folder_that_it_refers_to(command, reusing, tmp_path):
-    """Nothing is printed from half of the records, and a run computes the others."""
-    shutil.rmtree(tmp_path / "results/shared")
-    before = snapshot(tmp_path)
-    for name in ("report", "compare", "pack"):
-        done = command(name, reusing, cwd=tmp_path)
-        assert done.returncode != 0
-        assert name == "compare" or "refers to 8 records of" in done.stderr
-        assert name == "compare" or "/shared/, which does not exist" in done.stderr
-    assert "8 records missing" in command("status", reusing, cwd=tmp_path).stdout
-    found = command("verify", reusing, "--sample", 0, cwd=tmp_path, exits=1)
-    assert "WRONG" in found.stdout
-    assert without_lock(snapshot(tmp_path)) == without_lock(before)
-    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
-    assert "8 of 16 tasks to compute" in done.stderr
-    assert len(records_of(reusing)) == 16
-    assert read_manifest(reusing).reused == {}
-
-
-def test_damage_in_another_folder_matters_only_where_it_is_referenced(command, reusing, tmp_path):
-    other = tmp_path / "results/shared"
-    edit(other, record_of(other, "wine", "uni_squ"), {"outcome.metrics.auc": 0.0})
-    (other / "records/breast_cancer.jsonl").open("a").write("<<<<<<< ours\n")
-    command("report", reusing, cwd=tmp_path, exits=0)
-    command("report", other, cwd=tmp_path, exits=1)
-    command("run", "shared.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
-    edit(other, record_of(other, "wine", "uni_log"), {"outcome.metrics.auc": 0.0})
-    done = command("report", reusing, cwd=tmp_path, exits=1)
-    assert "1 damaged record:" in done.stderr
-    assert "/shared/records/wine.jsonl, line " in done.stderr
-    done = command("run", "both.yaml", "--offline", "--jobs", 1, cwd=tmp_path)
-    assert "1 of 16 tasks to compute" in done.stderr
-    command("report", reusing, cwd=tmp_path, exits=0)
 
 
 def test_pack_includes_records_of_an_interrupted_run(command, shards, tmp_path):
