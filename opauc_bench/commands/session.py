@@ -108,7 +108,7 @@ class Session:
     ) -> Session:
         return cls(
             experiment=experiment,
-            catalogue=_catalogue_of(experiment),
+            catalogue=load_catalogue(experiment.own_entries or experiment.catalogue_path, experiment.path),
             columns=make_columns(experiment, get_learner),
             sources=sources,
             folder=folder or _usual_folder(experiment, shard),
@@ -135,10 +135,10 @@ class Session:
 
 def shell_command(session: Session, name: str, *options: str) -> str:
     """The command line of a command on this experiment and its folder."""
-    usual = _usual_folder(session.experiment, session.shard if name == "run" else None)
-    place = () if session.folder == usual else ("--out", str(session.folder))
-    shard = ("--shard", str(session.shard)) if session.shard and name == "run" else ()
-    return shlex.join(["opauc-bench", name, str(session.experiment.path), *place, *shard, *options])
+    shard = session.shard if name == "run" else None
+    place = () if session.folder == _usual_folder(session.experiment, shard) else ("--out", str(session.folder))
+    part = ("--shard", str(shard)) if shard else ()
+    return shlex.join(["opauc-bench", name, str(session.experiment.path), *place, *part, *options])
 
 
 def _restricted(names: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[str, ...]:
@@ -151,12 +151,6 @@ def _restricted(names: tuple[str, ...], known: tuple[str, ...], what: str) -> tu
 
 def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:
     return Path("results") / (experiment.name + (shard.suffix if shard else ""))
-
-
-def _catalogue_of(experiment: Experiment) -> dict[str, DatasetEntry]:
-    if experiment.own_entries is not None:
-        return load_catalogue(experiment.own_entries, experiment.path)
-    return load_catalogue(experiment.catalogue_path)
 
 
 def _check_estimator(**entry: Any) -> bool:
