@@ -207,8 +207,7 @@ def _audited(session: Session):
 
 
 def _shown(session: Session) -> None:
-    recorded = Recorded.read(session)
-    recorded.require_intact()
+    recorded = Recorded.read_intact(session)
     if session.experiment.figures:
         for figure in figures_of(recorded):
             figure_to_terminal(figure, 80)
@@ -319,8 +318,7 @@ def test_committed_results_are_whole():
     read = 0
     for manifest in sorted((root / "results").glob("*/manifest.json")):
         session = Session.of_folder(manifest.parent, sources=Sources(root / "nowhere", (), offline=True))
-        recorded = Recorded.read(session)
-        recorded.require_intact()
+        recorded = Recorded.read_intact(session)
         assert recorded.orphaned == []
         assert all(recorded.environment_of(record) for _, record in recorded.pairs)
         assert audit(recorded).findings == []

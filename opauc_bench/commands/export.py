@@ -63,8 +63,7 @@ def frame_of(session: Session, *, grid: bool = False, curves: bool = False) -> p
     """`load_results` of an opened experiment."""
     if grid and curves:
         raise ValueError("grid and curves are two different tables: expected at most one of them")
-    recorded = Recorded.read(session)
-    recorded.require_intact()
+    recorded = Recorded.read_intact(session)
     build = grid_frame if grid else curve_frame if curves else record_frame
     return build(recorded.pairs, plain_titles(session.columns))
 

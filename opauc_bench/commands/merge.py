@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import ResultsError
-from ..results.manifest import DatasetFacts, Manifest, read_manifest, write_manifest
+from ..results.manifest import DatasetFacts, Manifest, write_manifest
 from ..results.record import Record
 from ..results.reuse import join_references
 from ..results.store import Records, Store
@@ -65,15 +65,17 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     Refused are folders without a manifest, from other data, with records of another definition or with damaged ones,
     and two records of one task that differ in their numbers.
     """
-    own = Recorded.read(session)
-    manifests = {folder: _manifest_of(folder) for folder in folders}
-    datasets = _joined_data({session.folder: own.manifest, **manifests})
+    for folder in folders:
+        if not (folder / "manifest.json").is_file():
+            reason = "it has no manifest.json" if folder.is_dir() else "there is no such folder"
+            raise ResultsError(f"{folder} is not a results folder: {reason}", "opauc-bench merge --help")
+    read = {folder: Recorded.read_intact(replace(session, folder=folder)) for folder in (session.folder, *folders)}
+    own, manifests = read[session.folder], [recorded.manifest for recorded in read.values()]
+    datasets = _joined_data(read)
     tasks = Recorded(session, own.manifest.model_copy(update={"datasets": datasets}), Records()).tasks
     by_id = {task.id: task for task in tasks if task.id is not None}
     kept: dict[str, tuple[Record, Path]] = {}
-    read = {session.folder: own, **{folder: Recorded.read(replace(session, folder=folder)) for folder in folders}}
     for folder, others in read.items():
-        others.require_intact()
         foreign = [record for record in others.records.own() if record.id not in by_id]
         if foreign and folder != session.folder:
             raise ResultsError(
@@ -85,17 +87,16 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
             if id in by_id:
                 _keep(kept, by_id[id], record, folder)
     orphaned = [record for record in own.records.own() if record.id not in by_id]
-    known = [own.manifest, *manifests.values()]
     copied = [record for record, folder in kept.values() if folder != session.folder]
     manifest = compose_manifest(
         session,
         datasets=datasets,
-        memory_bytes=min(each.memory_bytes for each in known),
+        memory_bytes=min(manifest.memory_bytes for manifest in manifests),
         test=test,
-        known=known,
+        known=manifests,
         records=[*orphaned, *(record for record, _ in kept.values())],
         reused=own.manifest.reused,
-        selected_in=join_references(*(each.selected_in for each in known)),
+        selected_in=join_references(*(manifest.selected_in for manifest in manifests)),
     )
     write_manifest(session.folder, manifest)
     store = Store(session.folder)
@@ -106,23 +107,16 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     records = Records({id: record for id, (record, _) in kept.items()}, reused=own.records.reused)
     recorded = Recorded(session, manifest, records)
     missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]
-    absent = [shard for shard in _absent_shards(manifests.values()) if shard.select(missing, session.experiment)]
+    absent = [shard for shard in _absent_shards(manifests) if shard.select(missing, session.experiment)]
     return Merged(recorded, len(copied), len(kept) - len(copied), missing, absent)
 
 
-def _manifest_of(folder: Path) -> Manifest:
-    if not (folder / "manifest.json").is_file():
-        reason = "it has no manifest.json" if folder.is_dir() else "there is no such folder"
-        raise ResultsError(f"{folder} is not a results folder: {reason}", "opauc-bench merge --help")
-    return read_manifest(folder)
-
-
-def _joined_data(manifests: dict[Path, Manifest]) -> dict[str, DatasetFacts]:
+def _joined_data(read: dict[Path, Recorded]) -> dict[str, DatasetFacts]:
     """Facts about the data in all manifests, which must not contradict each other."""
     datasets: dict[str, DatasetFacts] = {}
     origin: dict[str, Path] = {}
-    for folder, manifest in manifests.items():
-        for name, facts in manifest.datasets.items():
+    for folder, recorded in read.items():
+        for name, facts in recorded.manifest.datasets.items():
             known = datasets[name].fingerprint if name in datasets else None
             if known and facts.fingerprint not in (None, known):
                 raise ResultsError(
@@ -162,7 +156,7 @@ def _same_numbers(one: Record, other: Record) -> bool:
     )
 
 
-def _absent_shards(manifests) -> list[Shard]:
+def _absent_shards(manifests: Iterable[Manifest]) -> list[Shard]:
     """Shards that none of the folders has, if all are of one division."""
     present = [parse_shard(manifest.shard) for manifest in manifests if manifest.shard]
     counts = {shard.count for shard in present}

@@ -61,8 +61,7 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     protocol = session.experiment.protocol
     store = Store(session.folder)
     with store.locked():
-        recorded = Recorded.read(session)
-        recorded.require_intact()
+        recorded = Recorded.read_intact(session)
         if next(iter(recorded.pairs), None) is None:
             raise ResultsError(f"{session.folder}: no records", shell_command(session, "run"))
         changed, without = [], []

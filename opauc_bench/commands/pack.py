@@ -29,8 +29,7 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         session = Session.of_folder(session.folder, sources=session.sources)
     store = Store(session.folder)
     with store.locked():
-        recorded = Recorded.read(session)
-        recorded.require_intact()
+        recorded = Recorded.read_intact(session)
         store.remove_partials(recorded.tasks)
         orphaned = recorded.orphaned if prune else []
         needed = _ids_used_elsewhere(session) if orphaned else set()

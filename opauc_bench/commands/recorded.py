@@ -54,6 +54,21 @@ class Recorded:
         )
         return cls(session, manifest or empty, read_results(session.folder, manifest))
 
+    @classmethod
+    def read_intact(cls, session: Session) -> Recorded:
+        """Read the folder of a session; raises ResultsError if records are damaged, or missing where it refers to."""
+        recorded, folder = cls.read(session), session.folder
+        recorded.records.raise_if_damaged(shell_command(session, "run"))
+        for name, count in recorded.missing_references().items():
+            other = folder.parent / name
+            state = "does not have them" if other.is_dir() else "does not exist"
+            raise ResultsError(
+                f"{folder}/ refers to {counted(count, 'record')} of {other}/, which {state}",
+                f"{shell_command(session, 'run')}  # computes them here; or put {other}/ back, and "
+                f"opauc-bench pack {folder} --self-contained copies them",
+            )
+        return recorded
+
     def __post_init__(self):
         for task in self.tasks:
             record = self.records.of(task)
@@ -91,18 +106,6 @@ class Recorded:
         """Records of the folder that belong to no task: of another definition, or of another experiment."""
         known = {task.id for task in self.tasks}
         return [record for record in self.records.own() if record.id not in known]
-
-    def require_intact(self) -> None:
-        """Raise a ResultsError if there are damaged records, or references to missing ones."""
-        self.records.raise_if_damaged(shell_command(self.session, "run"))
-        for name, count in self.missing_references().items():
-            other = self.session.folder.parent / name
-            state = "does not have them" if other.is_dir() else "does not exist"
-            raise ResultsError(
-                f"{self.session.folder}/ refers to {counted(count, 'record')} of {other}/, which {state}",
-                f"{shell_command(self.session, 'run')}  # computes them here; or put {other}/ back, and "
-                f"opauc-bench pack {self.session.folder} --self-contained copies them",
-            )
 
     def missing_references(self) -> dict[str, int]:
         """Number of missing records that this folder refers to, per other folder."""

@@ -46,8 +46,7 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
             f"--html writes {PAGE}, and report only prints without --write",
             shell_command(session, "report", "--write", "--html"),
         )
-    recorded = Recorded.read(session)
-    recorded.require_intact()
+    recorded = Recorded.read_intact(session)
     for line in recorded.changed_data():
         say(f"note: {line}")
     folder = to or session.folder
@@ -74,8 +73,7 @@ def write_latex(session: Session, file: str, options: dict[str, Any], test: str 
     if not session.experiment.protocol.table_metrics:
         raise ConfigError(f"{session.experiment.path}: draws figures, and --latex is about tables")
     style = session.experiment.latex_table(options)
-    recorded = Recorded.read(session)
-    recorded.require_intact()
+    recorded = Recorded.read_intact(session)
     table, _ = build_report(recorded, test)
     if style.rows:
         keys = [column.key for column in table.columns]
@@ -144,8 +142,7 @@ def print_comparison(session: Session, test: str | None) -> None:
     """Print our values beside the published ones."""
     if not session.experiment.protocol.table_metrics:
         raise ConfigError(f"{session.experiment.path}: draws figures, and there is no published table of them")
-    recorded = Recorded.read(session)
-    recorded.require_intact()
+    recorded = Recorded.read_intact(session)
     _, comparison = build_report(recorded, test)
     if comparison is None:
         raise ConfigError(

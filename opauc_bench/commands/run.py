@@ -193,8 +193,6 @@ def _compute_and_write(
 def _config_has_changed(recorded: Recorded) -> bool:
     """Whether the config says something else than the manifest, which may lack keys that are newer than itself."""
     session = recorded.session
-    if find_manifest(session.folder) is None:
-        return False
     try:
         written = Session.of_folder(session.folder, sources=session.sources).experiment
     except OpaucBenchError:

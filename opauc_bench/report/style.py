@@ -28,7 +28,6 @@ class Style:
     plus_minus: str = "±"
     marks: Mapping[str, str] = field(default_factory=lambda: MARKS)
     pending: str = "…"
-    undefined: str = "–"
     mean_width: int = 0
     best: Callable[[str], str] | None = None
     percent: Callable[[str], str] | None = None
@@ -78,7 +77,7 @@ def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = 
             text = text + " " + style.percent(percent_text(entry.posterior))
         return text
     if entry.status == "undefined":
-        return style.undefined
+        return "–"
     text = f"{style.pending} {entry.n}/{entry.expected}" if entry.status == "pending" else "N/A"
     return text + (style.note(entry.note) if entry.note else "")
 
