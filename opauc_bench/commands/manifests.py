@@ -12,7 +12,7 @@ from ..results.record import Record
 from ..task import Task, task_id
 from .session import Session
 
-__all__ = ["compose_manifest", "rendered_test"]
+__all__ = ["compose_manifest", "definitions_of", "rendered_test"]
 
 
 def compose_manifest(
@@ -37,9 +37,7 @@ def compose_manifest(
     for manifest in known:
         definitions |= manifest.definitions
         environments |= manifest.environments
-    # Tasks of one row and column have one definition.
-    one_per_cell = {(task.row, task.column): task for task in todo}.values()
-    planned = {task_id(task.definition): task.definition for task in one_per_cell}
+    planned = definitions_of(todo)
     definitions |= planned
     needed = {record.definition for record in records} | set(planned)
     used = {record.environment for record in records} | ({environment_id()} if planned else set())
@@ -56,6 +54,12 @@ def compose_manifest(
         reused=dict(reused),
         selected_in=dict(selected_in),
     )
+
+
+def definitions_of(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
+    """The definitions of tasks by hash; those of one row and column have one definition."""
+    one_per_cell = {(task.row, task.column): task for task in tasks}.values()
+    return {task_id(task.definition): task.definition for task in one_per_cell}
 
 
 def rendered_test(session: Session, test: str | None) -> str | None:

@@ -16,24 +16,22 @@ from .recorded import Pair, Recorded
 from .tables import build_report
 from .terminal import counted
 
-__all__ = ["PAGE", "page_content", "page_text"]
+__all__ = ["PAGE", "page_text"]
 
 PAGE = "report.html"
 
 
 def page_text(recorded: Recorded, test: str | None = None) -> str:
-    """Return the page as HTML, the same bytes for the same records."""
-    return render_page(page_content(recorded, test))
+    """Return the page as HTML, the same bytes for the same records.
 
-
-def page_content(recorded: Recorded, test: str | None = None) -> PageContent:
-    """Collect the contents of the page; `test` is the one shown first, by default that of the config."""
+    `test` is the one shown first, by default that of the config.
+    """
     session = recorded.session
     tables, comparisons = {}, {}
     for name in get_args(Test):
         tables[name], comparisons[name] = build_report(recorded, name)
     records = {key: [record for _, record in pairs if record is not None] for key, pairs in recorded.cells.items()}
-    return PageContent(
+    content = PageContent(
         description=session.experiment.description,
         tables=tables,
         test=test or session.experiment.report.test,
@@ -49,6 +47,7 @@ def page_content(recorded: Recorded, test: str | None = None) -> PageContent:
         selected_by=metric_of(getattr(session.experiment.protocol, "select", "auc")).heading,
         provenance=_provenance(recorded),
     )
+    return render_page(content)
 
 
 def _grid(pairs: list[Pair]) -> GridMap | None:

@@ -19,8 +19,9 @@ from ..results.record import Record
 from ..results.reuse import read_results
 from ..results.store import Damage, Records, Store
 from ..runner.limits import available_memory
-from ..task import Shape, Task, task_id
+from ..task import Shape, Task
 from .edges import Edges, edges_of
+from .manifests import definitions_of
 from .session import Session, shell_command
 from .terminal import counted
 
@@ -133,8 +134,7 @@ class Recorded:
     @cached_property
     def definitions(self) -> dict[str, dict[str, Any]]:
         """Definitions of the manifest and of the tasks, by hash."""
-        planned = {(task.row, task.column): task.definition for task in self.tasks}.values()
-        return {**{task_id(definition): definition for definition in planned}, **self.manifest.definitions}
+        return {**definitions_of(self.tasks), **self.manifest.definitions}
 
     def environment_of(self, record: Record) -> dict[str, Any]:
         """Software and machine of a record; empty if the manifest has lost it."""

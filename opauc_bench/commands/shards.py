@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 from ..config import Experiment
 from ..errors import ConfigError
@@ -34,14 +35,12 @@ class Shard:
 
     def select(self, tasks: Iterable[Task], experiment: Experiment) -> list[Task]:
         """Return the tasks of this shard, in the order given."""
-        places = list(experiment.protocol.repetitions())
-        place = {key: number for number, key in enumerate(places)}
-        cells = [(dataset, column) for dataset in experiment.datasets for column in experiment.columns]
-        first = {cell: number * len(places) for number, cell in enumerate(cells)}
+        places = product(experiment.datasets, experiment.columns, experiment.protocol.repetitions())
+        numbers = {place: number for number, place in enumerate(places)}
         return [
             task
             for task in tasks
-            if (first[task.dataset, task.column] + place[task.trial, task.fold]) % self.count == self.index - 1
+            if numbers[task.dataset, task.column, (task.trial, task.fold)] % self.count == self.index - 1
         ]
 
 

@@ -93,11 +93,7 @@ def load_published(name: str) -> Published:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ConfigError(f"no published table {name!r}", f"{hint}known tables: {', '.join(known)}")
-    text = resources.files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-    return _published(name, yaml.safe_load(text))
-
-
-def _published(name: str, raw: dict) -> Published:
+    raw = yaml.safe_load(resources.files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
     reference = raw.get("reference", "")
     unmarked = {reference} if reference else set(raw["columns"])
 
