@@ -222,69 +222,58 @@ class _Training:
 
     def __call__(self, n_rows: float, n_settings: int, folds: int = 0) -> tuple[float, float]:
         """See `protocols.TrainingCost`."""
-        if not folds:
-            return self._on_rows(n_rows, n_settings)
-        inner = n_rows * (folds - 1) / folds
-        if (search := self._search(n_rows, n_settings, folds)) is None:
-            seconds, memory = self._on_rows(inner, n_settings)
-            return folds * seconds, memory
-        size = (inner, search.n_features, search.n_nonzero)
-        limit = None if self.limit is None else max(1.0, self.limit - search.memory_bytes)
-        n_passes = search.learner.n_passes(*size, n_settings, limit)
-        seconds, memory = search.learner.cost(*size, -(-n_settings // n_passes))
-        return search.seconds + folds * n_passes * seconds, search.memory_bytes + memory
+        problem = self._problem(n_rows, n_settings, folds)
+        n_repeats, n_trained = (folds, n_rows * (folds - 1) / folds) if folds else (1, n_rows)
+        size = (n_trained, problem.n_features, problem.n_nonzero)
+        limit = None if self.limit is None else max(1.0, self.limit - problem.memory_bytes)
+        n_passes = problem.learner.n_passes(*size, n_settings, limit)
+        seconds, memory = problem.learner.cost(*size, -(-n_settings // n_passes))
+        seconds += problem.seconds_per_row * n_trained
+        return problem.seconds + n_repeats * n_passes * seconds, problem.memory_bytes + memory
 
-    @property
-    def _narrow(self) -> bool:
-        return not self.shape.is_sparse and is_narrower(self.shape.n_samples, self.shape.n_features)
+    def _problem(self, n_rows: float, n_settings: int, folds: int) -> _Problem:
+        """The rows of the data, or what a search by inner folds of ``n_rows`` has in place of them.
 
-    @property
-    def _learner(self) -> Any:
-        learner = self.column.estimator
-        return learner.given_inner_products(lambda: None) if self._narrow else learner
-
-    def _on_rows(self, n_rows: float, n_settings: int) -> tuple[float, float]:
-        shape, learner = self.shape, self._learner
-        size = (n_rows, shape.n_features, shape.density * shape.n_features)
-        n_passes = learner.n_passes(*size, n_settings, self.limit)
-        seconds, memory = learner.cost(*size, -(-n_settings // n_passes))
-        if shape.generated:
-            seconds += _SECONDS_TO_GENERATE * n_rows * shape.n_features
-        return n_passes * seconds, memory
-
-    def _search(self, n_rows: float, n_settings: int, folds: int) -> _Search | None:
-        """What a search by inner folds of ``n_rows`` works on, if not the data; see `TaskContext.search_problem`."""
-        shape, learner, narrow = self.shape, self._learner, self._narrow
+        See `TaskContext.search_problem`.
+        """
+        shape, learner = self.shape, self.column.estimator
         n, d = shape.n_samples, shape.n_features
+        narrow = not shape.is_sparse and is_narrower(n, d)
+        if narrow:
+            learner = learner.given_inner_products(lambda: None)
+        to_read = _SECONDS_TO_GENERATE if shape.generated else 0.0
+        rows = _Problem(learner, d, shape.density * d, seconds_per_row=to_read * d)
+        if not folds:
+            return rows
         if (reduced := learner.reduced_size(n_rows, d, shape.density * d)) is not None:
-            seconds = reduced.seconds + (_SECONDS_TO_GENERATE * n_rows * d if shape.generated else 0.0)
+            seconds = reduced.seconds + to_read * n_rows * d
             if reduced.uses_inner_products:
-                seconds += self._share_of_inner_products()
-            return _Search(reduced.learner, reduced.n_features, reduced.n_nonzero, seconds, reduced.memory_bytes)
+                seconds += self._share_of_inner_products(to_read)
+            return _Problem(reduced.learner, reduced.n_features, reduced.n_nonzero, seconds, reduced.memory_bytes)
         if not narrow or not learner.rotation_invariant:
-            return None
+            return rows
         if has_few_rows(n):
-            return _Search(learner, n, float(n), 0.0, 8.0 * n * n)
+            return _Problem(learner, n, float(n), memory_bytes=8.0 * n * n)
         if not are_triangular_rows_worth_it(learner, n_rows, d, n_settings, folds):
-            return None
-        seconds = seconds_for_triangular_rows(n_rows) + self._share_of_inner_products()
-        return _Search(learner, math.ceil(n_rows / 2), n_rows / 2, seconds, 8.0 * n_rows**2)
+            return rows
+        seconds = seconds_for_triangular_rows(n_rows) + self._share_of_inner_products(to_read)
+        return _Problem(learner, math.ceil(n_rows / 2), n_rows / 2, seconds, 8.0 * n_rows**2)
 
-    def _share_of_inner_products(self) -> float:
+    def _share_of_inner_products(self, to_read: float) -> float:
         """Seconds: they are computed once for a dataset, whatever the number of its columns."""
         n, d = self.shape.n_samples, self.shape.n_features
         if has_few_rows(n):
             return 0.0
         self.kept_bytes = 8.0 * n * n
-        to_read = _SECONDS_TO_GENERATE if self.shape.generated else 0.0
         return seconds_for_inner_products(n, d, to_read) / self.n_repetitions
 
 
-class _Search(NamedTuple):
-    """A learner, the size of its problem, and what it takes to set the problem up."""
+class _Problem(NamedTuple):
+    """A learner, the size of its rows, and what it takes to set the problem up and to read a row."""
 
     learner: Any
     n_features: int
     n_nonzero: float
-    seconds: float
-    memory_bytes: float
+    seconds: float = 0.0
+    memory_bytes: float = 0.0
+    seconds_per_row: float = 0.0
