@@ -260,7 +260,7 @@ def test_state_that_cannot_widen_is_an_error():
     X, y = rows(100)
     model = OnlineModel(estimator("solam"))
     model.learn(X[:50, :4], y[:50] > 0)
-    with pytest.raises(LearnerError, match="cannot take on new features midway"):
+    with pytest.raises(LearnerError, match="cannot accept new features during the pass"):
         model.learn(X[50:], y[50:] > 0)
 
 

@@ -147,7 +147,7 @@ def train(
 
     if weights is not None:
         raise LearnerError(
-            f"--weights {weights}: no learner takes weights of rows",
+            f"--weights {weights}: no learner uses weights of rows",
             f"--drop {shlex.quote(written_names([weights]))}, if it is a column of the file",
         )
     columns = ColumnOptions(

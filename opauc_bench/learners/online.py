@@ -47,7 +47,7 @@ class OnlineModel:
     Raises
     ------
     LearnerError
-        If a parameter has a value that the learner does not take.
+        If a parameter has a value that the learner does not accept.
     """
 
     def __init__(self, learner: OnePassLearner, *, n_features: int | None = None, n_rows: int | None = None, grid=None):
@@ -228,7 +228,7 @@ class OnlineModel:
                 raise _exceeds_memory(self.learner, room) from None
             except ValueError as error:
                 raise LearnerError(
-                    f"{type(self.learner).__name__} cannot take on new features midway: it began with "
+                    f"{type(self.learner).__name__} cannot accept new features during the pass: it began with "
                     f"{self.n_features:,}, and then came feature {n_features:,} ({error})",
                     "--features N  # the largest index in the data",
                 ) from error

@@ -198,7 +198,7 @@ def refused_parameters(name: str, params: Mapping[str, Any], folder: Path | None
         if not own and not isinstance(error, LearnerError | TypeError | ValueError):
             raise
         place = f" ({place_of(error, own)})" if own else ""
-        return [("", f"{f'does not take {dict(params)}' if params else 'cannot be used'}: {error}{place}")]
+        return [("", f"{f'does not accept {dict(params)}' if params else 'cannot be used'}: {error}{place}")]
     return []
 
 

@@ -99,7 +99,7 @@ class TunedModel:
     Raises
     ------
     LearnerError
-        If a parameter has a value that a learner does not take.
+        If a parameter has a value that a learner does not accept.
     """
 
     def __init__(
