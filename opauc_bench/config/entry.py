@@ -185,15 +185,13 @@ class EstimatorEntry(ColumnEntry):
     def _check_pipeline(cls, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             raise ValueError(f"expected a list of transformers, got {show(value)}")
-        raise_problems(found for position, step in enumerate(value) for found in _problems_of_step(step, (position,)))
+        convert_each(enumerate(value), lambda _, step: _check_step(step))
         return tuple(value)
 
     @field_validator("params", mode="before")
     @classmethod
     def _check_params(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise ValueError(f"expected 'name: value' lines, got {show(value)}")
-        raise_problems(found for name, item in value.items() for found in _problems_of_param(item, (name,)))
+        _check_estimator_params(value)
         return value
 
     @field_validator("grid", mode="before")
@@ -252,36 +250,38 @@ def _values_of_estimator(_: str, values: Any) -> tuple[float, ...]:
     return grid_values(values, or_zero=True)
 
 
-def _problems_of_step(step: Any, place: tuple[str | int, ...]) -> list[Problem]:
-    """Mistakes in an estimator that is given as text or as {estimator, params}."""
+def _check_step(step: Any) -> None:
+    """Refuse what is no estimator: text, or {estimator, params}."""
     described = {"estimator": step} if isinstance(step, str) else step
     if not isinstance(described, Mapping) or "estimator" not in described:
-        return [Problem(place, f"expected package.module.Class, or {{estimator: ..., params: ...}}, got {show(step)}")]
-    problems = [
-        Problem((*place, key), f"unknown key{suggest(key, ['estimator', 'params'])}; allowed: estimator, params", True)
-        for key in described
-        if key not in ("estimator", "params")
-    ]
-    try:
-        address(described["estimator"])
-    except ValueError as error:
-        problems.append(Problem((*place, "estimator"), str(error)))
-    params = described.get("params", {})
+        raise ValueError(f"expected package.module.Class, or {{estimator: ..., params: ...}}, got {show(step)}")
+
+    def check(key: str, value: Any) -> None:
+        if key == "estimator":
+            address(value)
+        elif key == "params":
+            _check_estimator_params(value)
+        else:
+            message = f"unknown key{suggest(key, ['estimator', 'params'])}; allowed: estimator, params"
+            raise Problems([Problem((), message, at_key=True)])
+
+    convert_each(described.items(), check)
+
+
+def _check_estimator_params(params: Any) -> None:
     if not isinstance(params, Mapping):
-        return [*problems, Problem((*place, "params"), f"expected 'name: value' lines, got {show(params)}")]
-    for name, value in params.items():
-        problems += _problems_of_param(value, (*place, "params", name))
-    return problems
+        raise ValueError(f"expected 'name: value' lines, got {show(params)}")
+    convert_each(params.items(), _check_param)
 
 
-def _problems_of_param(value: Any, place: tuple[str | int, ...]) -> list[Problem]:
-    """Mistakes in the value of a constructor parameter, which may be an estimator."""
+def _check_param(_: str | int, value: Any) -> None:
+    """Refuse a value of a constructor parameter; it may be an estimator, and may have others inside."""
     if isinstance(value, float) and not math.isfinite(value):
-        return [Problem(place, f"expected a finite number, got {show(value)}")]
+        raise ValueError(f"expected a finite number, got {show(value)}")
     if isinstance(value, Mapping) and "estimator" in value:
-        return _problems_of_step(value, place)
-    below = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    return [problem for key, item in below for problem in _problems_of_param(item, (*place, key))]
+        _check_step(value)
+    elif isinstance(value, Mapping | list):
+        convert_each(value.items() if isinstance(value, Mapping) else enumerate(value), _check_param)
 
 
 def _located(value: Any, folder: Path) -> Any:
