@@ -88,7 +88,7 @@ class TableData:
 
 
 def column_options(source: DataSource) -> ColumnOptions:
-    """How a source of a table wants its columns to be used; those of row metadata are no features."""
+    """How a source of a table wants its columns to be used; those of row metadata are not features."""
     aside = tuple(filter(None, (getattr(source, name) for name in ROW_METADATA)))
     return ColumnOptions(**{name: getattr(source, name) for name in COLUMN_OPTIONS}, aside=aside)
 
