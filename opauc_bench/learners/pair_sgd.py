@@ -51,12 +51,6 @@ class _Pairs(State):
         bound = 8.0 * self.settings["eta"] * self.largest[0] * float(self.n_rows[0]) ** 1.5
         return bool((bound < _FAR_FROM_OVERFLOW).all())
 
-    def keep(self, columns):
-        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        W = aligned_zeros(*self.W.shape[:2], len(columns))
-        W[:] = self.W[:, :, columns]
-        self.W = W
-
     def widened(self, fresh):
         fresh.W[: len(self.W)] = self.W
         for name in ("n_rows", "largest", "last_indices", "last_values", "last_label"):

@@ -71,43 +71,39 @@ def from_tree(fresh: Any, tree: Any, resizable: Collection[str] = (), name: str 
     ValueError
         If the tree does not fit: another name, type or shape.
     """
-    return _Reader(tuple(f".{one}" for one in resizable)).read(fresh, tree, name, False)
+    return _read(fresh, tree, tuple(f".{one}" for one in resizable), name, False)
 
 
-class _Reader:
-    def __init__(self, resizable: tuple[str, ...]):
-        self._resizable = resizable
-
-    def read(self, fresh: Any, tree: Any, name: str, loose: bool) -> Any:
-        """As `from_tree`; shapes are not compared where they are ``loose``."""
-        loose = loose or name.endswith(self._resizable)
-        if type(fresh) in _PLAIN:
-            if type(tree) is not type(fresh):
-                raise _misfit(name, type(fresh).__name__, tree)
-            return tree
-        if isinstance(fresh, np.ndarray):
-            return _array(fresh, tree, loose, name)
-        if isinstance(fresh, np.random.Generator):
-            kind = type(fresh.bit_generator).__name__
-            state = self.read(as_tree(fresh), tree, name, loose)
-            try:
-                fresh.bit_generator.state = state
-            except (TypeError, ValueError, OverflowError) as error:
-                raise ValueError(f"{name} is not the state of a {kind} generator ({error})") from None
-            return fresh
-        if isinstance(fresh, (tuple, list)):
-            if not isinstance(tree, list) or len(tree) != len(fresh):
-                raise _misfit(name, f"a list of {len(fresh)}", tree)
-            values = [self.read(one, tree[i], f"{name}.{i}", loose) for i, one in enumerate(fresh)]
-            return type(fresh)(*values) if hasattr(fresh, "_fields") else type(fresh)(values)
-        members = fresh if isinstance(fresh, dict) else vars(fresh)
-        if not isinstance(tree, dict) or set(tree) != set(members):
-            raise _misfit(name, f"the entries {', '.join(sorted(members))}", sorted(tree) if tree else tree)
-        new = {key: self.read(one, tree[key], f"{name}.{key}", loose) for key, one in members.items()}
-        if isinstance(fresh, dict):
-            return new
-        members.update(new)
+def _read(fresh: Any, tree: Any, resizable: tuple[str, ...], name: str, loose: bool) -> Any:
+    """As `from_tree`; shapes are not compared where they are ``loose``."""
+    loose = loose or name.endswith(resizable)
+    if type(fresh) in _PLAIN:
+        if type(tree) is not type(fresh):
+            raise _misfit(name, type(fresh).__name__, tree)
+        return tree
+    if isinstance(fresh, np.ndarray):
+        return _array(fresh, tree, loose, name)
+    if isinstance(fresh, np.random.Generator):
+        kind = type(fresh.bit_generator).__name__
+        state = _read(as_tree(fresh), tree, resizable, name, loose)
+        try:
+            fresh.bit_generator.state = state
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{name} is not the state of a {kind} generator ({error})") from None
         return fresh
+    if isinstance(fresh, (tuple, list)):
+        if not isinstance(tree, list) or len(tree) != len(fresh):
+            raise _misfit(name, f"a list of {len(fresh)}", tree)
+        values = [_read(one, tree[i], resizable, f"{name}.{i}", loose) for i, one in enumerate(fresh)]
+        return type(fresh)(*values) if hasattr(fresh, "_fields") else type(fresh)(values)
+    members = fresh if isinstance(fresh, dict) else vars(fresh)
+    if not isinstance(tree, dict) or set(tree) != set(members):
+        raise _misfit(name, f"the entries {', '.join(sorted(members))}", sorted(tree) if tree else tree)
+    new = {key: _read(one, tree[key], resizable, f"{name}.{key}", loose) for key, one in members.items()}
+    if isinstance(fresh, dict):
+        return new
+    members.update(new)
+    return fresh
 
 
 def _array(fresh: np.ndarray, tree: Any, loose: bool, name: str) -> np.ndarray:

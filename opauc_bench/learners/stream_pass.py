@@ -27,8 +27,9 @@ class StreamPass(LinearRanker):
     Subclasses implement ``_begin`` and ``_consume``.
     """
 
-    # Whether rows are given to ``_consume`` as CSR rather than dense.
+    # Whether rows are given to ``_consume`` as CSR rather than dense; and dense ones, too, or as they are.
     _sparse_chunks = False
+    _keeps_dense_rows = False
 
     def _begin(self, n_features: int, settings: dict[str, np.ndarray]) -> State:
         """Allocate the state for ``n_features`` and the given settings."""
@@ -79,7 +80,7 @@ class StreamPass(LinearRanker):
         if features is not None:
             chunk = chunk[:, features]
         chunk = np.ascontiguousarray(chunk, dtype=np.float64)
-        return csr_of(chunk) if self._sparse_chunks else chunk
+        return csr_of(chunk) if self._sparse_chunks and not self._keeps_dense_rows else chunk
 
     def start_pass(
         self, n_features: int, n_rows: int | None = None, grid: Mapping[str, np.ndarray] | None = None
@@ -311,9 +312,11 @@ class StreamPass(LinearRanker):
         if not np.isfinite(weights).all():
             raise self.overflowed()
         with np.errstate(over="ignore", invalid="ignore"):
-            intercept = self._intercept(weights)
-        if average is not None and self.trained_intercepts() is not None:
-            intercept = average[1]
+            trained = self.trained_intercepts()
+            if trained is None:
+                intercept = self._threshold(weights, self._class_sums, self.class_counts_)
+            else:
+                intercept = float(trained[0]) if average is None else average[1]
         if not np.isfinite(intercept):
             raise self.overflowed()
         self.coef_, self.intercept_ = weights[None, :], np.array([intercept])
@@ -326,6 +329,3 @@ class StreamPass(LinearRanker):
             f"({', '.join(f'{axis}={float(getattr(self, axis)):g}' for axis in self.grid_axes)}): "
             "take smaller steps, or scale the features to [-1, 1]"
         )
-
-    def _intercept(self, weights: np.ndarray) -> float:
-        return self._threshold(weights, self._class_sums, self.class_counts_)

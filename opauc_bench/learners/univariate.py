@@ -96,9 +96,6 @@ class _UnivariateLearner(OnePassLearner):
     def trained_intercepts(self):
         return self._state.intercepts if self.intercept else None
 
-    def _intercept(self, weights):
-        return float(self._state.intercepts[0]) if self.intercept else super()._intercept(weights)
-
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 2e-7 + 8e-9 * n_settings + n_nonzero * (3e-9 + 6e-10 * n_settings)
 

@@ -80,6 +80,7 @@ class OPAUCFD(SketchLearner):
         "tau": Integer(at_least=2),  # a full sketch loses the square of its singular value number floor(tau / 2)
         "variant": VARIANT,
     }
+    _keeps_dense_rows = True
 
     def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", algorithm="implicit"):
         super().__init__(eta, lam, tau, algorithm)
@@ -97,11 +98,6 @@ class OPAUCFD(SketchLearner):
             sketches=np.zeros((2, tau, n_features)),
             filled=np.zeros(2, dtype=np.int64),
         )
-
-    def _chunk(self, X, rows, features):
-        if sparse.issparse(X):
-            return super()._chunk(X, rows, features)
-        return np.ascontiguousarray(X[rows], dtype=np.float64)
 
     def _consume(self, state, X, y):
         if not isinstance(state, _Plain):

@@ -129,6 +129,7 @@ class ProjectedOPAUC(OPAUC):
 
     rotation_invariant = False
     _sparse_chunks = True
+    _keeps_dense_rows = True
     _skips_zero_features = False
     parameter_constraints: ClassVar = OPAUC.parameter_constraints | {
         "n_components": Integer(at_least=1),
@@ -147,11 +148,6 @@ class ProjectedOPAUC(OPAUC):
         projection = self._projection(n_features)
         moments = super()._begin(projection.n_components, settings)
         return _Projected(**vars(moments), projection=projection)
-
-    def _chunk(self, X, rows, features):
-        if sparse.issparse(X):
-            return super()._chunk(X, rows, features)
-        return np.ascontiguousarray(X[rows], dtype=np.float64)
 
     def _consume(self, state, X, y):
         super()._consume(state, state.projection.forward(X), y)

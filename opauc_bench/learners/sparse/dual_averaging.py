@@ -125,9 +125,6 @@ class _DualAveraging(OnePassLearner):
     def trained_intercepts(self):
         return self._state.intercepts
 
-    def _intercept(self, weights):
-        return float(self._state.intercepts[0])
-
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         return 1e-7 + (n_nonzero + 1) * (8e-9 + 6e-9 * n_settings)
 
