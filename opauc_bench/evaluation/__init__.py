@@ -2,36 +2,20 @@
 
 from importlib import import_module
 
-_HOMES = {
-    "auc_columns": "auc",
-    "auc_score": "auc",
-    "released_auc_columns": "auc",
-    "bayesian_t_test": "bayes",
-    "bayesian_signed_rank_test": "bayes",
-    "cut_in_time": "chronological",
-    "expanding_windows": "chronological",
-    "grouped_folds": "grouped",
-    "holdout_split": "holdout",
-    "evaluate": "metrics",
-    "metric_columns": "metrics",
-    "metric_name": "metrics",
-    "friedman_nemenyi": "ranks",
-    "holm": "ranks",
-    "wilcoxon_test": "ranks",
-    "cross_validate": "selection",
-    "ranking": "selection",
-    "Split": "splits",
-    "inner_splits": "splits",
-    "outer_fold": "splits",
-    "outer_folds": "splits",
-    "stratified_folds": "splits",
-    "corrected_t_test": "significance",
-    "paired_t_test": "significance",
-    "verdict": "significance",
-    "second_moment_norm": "sketch_error",
-    "second_moment_error": "sketch_error",
-    "sketch_errors": "sketch_error",
+_NAMES = {
+    "auc": ("auc_columns", "auc_score", "released_auc_columns"),
+    "bayes": ("bayesian_t_test", "bayesian_signed_rank_test"),
+    "chronological": ("cut_in_time", "expanding_windows"),
+    "grouped": ("grouped_folds",),
+    "holdout": ("holdout_split",),
+    "metrics": ("evaluate", "metric_columns", "metric_name"),
+    "ranks": ("friedman_nemenyi", "holm", "wilcoxon_test"),
+    "selection": ("cross_validate", "ranking"),
+    "splits": ("Split", "inner_splits", "outer_fold", "outer_folds", "stratified_folds"),
+    "significance": ("corrected_t_test", "paired_t_test", "verdict"),
+    "sketch_error": ("second_moment_norm", "second_moment_error", "sketch_errors"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [*_HOMES]
 

@@ -56,11 +56,9 @@ def cross_validate(
     seed: int,
     group: Any = None,
     time: Any = None,
-    memory_bytes: float | None = None,
-    on_chunk: Callable[[int], None] | None = None,
     finished: dict[int, np.ndarray] | None = None,
     on_fold: Callable[[int, np.ndarray], None] | None = None,
-    metric: Callable[..., np.ndarray] = auc_columns,
+    **options: Any,
 ) -> np.ndarray:
     """Score every setting of a grid by cross-validation inside a training set.
 
@@ -78,14 +76,12 @@ def cross_validate(
         Of the outer fold.
     group, time : ndarray of shape (n_samples,), optional
         Of the whole dataset; see `inner_splits`.
-    memory_bytes, on_chunk
-        As in :func:`fit_and_score`.
     finished : dict of int to ndarray, optional
         AUCs of inner folds that an interrupted run has kept.
     on_fold : callable, optional
         Called with the number of an inner fold and its AUCs when it is finished.
-    metric : callable
-        From labels and columns of scores to a value per column, such as an AUC: the larger, the better.
+    **options
+        ``memory_bytes``, ``on_chunk`` and ``metric`` of :func:`fit_and_score`.
 
     Returns
     -------
@@ -98,17 +94,7 @@ def cross_validate(
     for fold, (train, held_out) in enumerate(splits):
         if fold in aucs:
             continue
-        aucs[fold] = fit_and_score(
-            learner,
-            X,
-            y,
-            grid,
-            rows[train],
-            rows[held_out],
-            memory_bytes=memory_bytes,
-            on_chunk=on_chunk,
-            metric=metric,
-        )
+        aucs[fold] = fit_and_score(learner, X, y, grid, rows[train], rows[held_out], **options)
         if on_fold is not None:
             on_fold(fold, aucs[fold])
     return np.stack([aucs[fold] for fold in range(inner_folds)])
@@ -143,7 +129,7 @@ def fit_and_score(
     on_chunk : callable, optional
         Passed on to ``fit_grid``, and called while rows are scored.
     metric : callable
-        As in :func:`cross_validate`.
+        From labels and columns of scores to a value per column, such as an AUC: the larger, the better.
     finished : dict of int to float, optional
         AUC of settings that an interrupted run has kept.
     on_block : callable, optional
@@ -205,7 +191,7 @@ def score_columns(
     models : ndarray of shape (n_features, n_settings) or Models
         What ``fit_grid`` returns: weights, one model per column, or models of another kind.
     metric : callable
-        As in :func:`cross_validate`.
+        As in :func:`fit_and_score`.
     on_chunk : callable, optional
         Called with the number of rows scored so far, again and again; what it raises ends the scoring.
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from ..errors import LearnerError
 from .base import OnePassLearner
 from .rows import csr_rows
+from .state import n_settings_of
 
 __all__ = ["OnlineModel", "require_memory"]
 
@@ -107,18 +108,14 @@ class OnlineModel:
         """
         model = cls.__new__(cls)
         try:
-            model.restore(learner, saved)
+            learner.restore(saved["learner"])
+            n_features, room = saved["n_features"], saved["learner"]["n_features"]
+            if type(n_features) is not int or not 0 <= n_features <= room:
+                raise ValueError(f"{n_features!r} features in a state with room for {room}")
         except (KeyError, TypeError) as error:
             raise ValueError(f"this is not the state of a pass ({error!r})") from error
+        model.learner, model.n_features, model._room, model._n_pieces = learner, n_features, room, 0
         return model
-
-    def restore(self, learner: OnePassLearner, saved: Mapping[str, Any]) -> None:
-        """Take over a learner and what `snapshot` returned, instead of all that is there."""
-        learner.restore(saved["learner"])
-        n_features, room = saved["n_features"], saved["learner"]["n_features"]
-        if type(n_features) is not int or not 0 <= n_features <= room:
-            raise ValueError(f"{n_features!r} features in a state with room for {room}")
-        self.learner, self.n_features, self._room, self._n_pieces = learner, n_features, room, 0
 
     @property
     def n_rows(self) -> int:
@@ -185,7 +182,7 @@ class OnlineModel:
     def intercepts(self) -> np.ndarray:
         """Intercepts of all settings as they are now, if the learner trains them, otherwise zeros; shape (n_live,)."""
         trained = self.learner.trained_intercepts()
-        n_live = len(next(iter(self.learner.live_settings.values())))
+        n_live = n_settings_of(self.learner.live_settings)
         return np.zeros(n_live) if trained is None else np.array(trained[:n_live])
 
     def finite(self) -> np.ndarray:
@@ -265,8 +262,7 @@ def require_memory(models: Sequence[OnlineModel], n_features: int) -> None:
 
 def _bytes(learner: OnePassLearner, width: int) -> float:
     """Size of the state, and of the class sums beside it."""
-    n_settings = len(next(iter(learner.live_settings.values())))
-    return float(learner.memory_bytes(width, n_settings)) + 16.0 * width
+    return float(learner.memory_bytes(width, n_settings_of(learner.live_settings))) + 16.0 * width
 
 
 def _memory() -> float:

@@ -86,18 +86,6 @@ class PairSGD(OnePassLearner):
     ----------
     Z. Yang, Y. Lei, P. Wang, T. Yang, Y. Ying: Simple stochastic and online gradient descent algorithms for pairwise
     learning. NeurIPS 2021.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import minmax_scale
-    >>> from opauc_bench.evaluation import auc_score
-    >>> from opauc_bench.learners import PairSGD
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = minmax_scale(X, (-1, 1))
-    >>> model = PairSGD(eta=1.0).fit(X, y)
-    >>> bool(auc_score(y, model.decision_function(X)) > 0.98)
-    True
     """
 
     grid_axes = ("eta",)

@@ -30,10 +30,13 @@ class State:
         Arrays with an axis over the live settings, and which axis that is.
     resizable : tuple of str
         Arrays whose shape depends on the rows so far.
+    ends_with_intercept : bool
+        Whether the last entry of ``W`` is that of the intercept, behind the features.
     """
 
     settings_axes: ClassVar[dict[str, int]] = {"W": -1}
     resizable: ClassVar[tuple[str, ...]] = ()
+    ends_with_intercept: ClassVar[bool] = False
     settings: dict[str, np.ndarray]
     W: np.ndarray
 
@@ -100,6 +103,8 @@ class State:
             if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
                 if old.shape != new.shape and new.any():
                     raise ValueError(f"{name} does not begin with zeros")
+                if name == "W" and self.ends_with_intercept:
+                    new[-1], old = old[-1], old[:-1]
                 fill(new, old)
             elif isinstance(old, np.random.Generator):
                 setattr(fresh, name, old)

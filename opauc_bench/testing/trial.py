@@ -73,9 +73,22 @@ class Trial:
         return self.learner().fit_grid(X, y, self.grid if grid is None else grid, **options)
 
     def require_close(self, got, want, got_is, want_is, grid=None, tolerance=None) -> None:
-        """Columns agree within ``tolerance``, by default the learner's own."""
+        """Columns agree within ``tolerance`` of the largest wanted entry, by default the learner's; NaN with NaN."""
         tolerance = getattr(self.make(), "path_tolerance", _TOLERANCE) if tolerance is None else tolerance
-        _require_close(got, want, got_is, want_is, grid, tolerance)
+        require(got.shape == want.shape, f"{got_is}: expected the shape {want.shape}, as {want_is}; got {got.shape}")
+        scale = np.abs(want).max(axis=0)
+        off = np.abs(got - want) / np.where(scale > 0, scale, 1.0)
+        off = np.where(np.isnan(got) & np.isnan(want), 0.0, np.where(np.isnan(off), np.inf, off))
+        if (off <= tolerance).all():
+            return
+        i, g = np.unravel_index(np.argmax(off), off.shape)
+        setting = "" if grid is None else f" of {list(each(grid))[g]}"
+        n_wrong = int((off > tolerance).any(axis=0).sum())
+        raise ContractBroken(
+            f"{got_is}: expected what {want_is} gives, within {tolerance:g} of its largest entry; "
+            f"{n_wrong} of {off.shape[1]} columns differ. Worst, by {off[i, g]:.1e}: entry {i}{setting}, "
+            f"expected {want[i, g]:.17g}, got {got[i, g]:.17g}"
+        )
 
     def fit(self, X=None, y=None, **params) -> np.ndarray:
         """Weights of a new learner with ``params`` as a column, by default on all rows."""
@@ -107,24 +120,6 @@ def each(grid: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
 def require(kept: bool, message: str) -> None:
     if not kept:
         raise ContractBroken(message)
-
-
-def _require_close(got, want, got_is: str, want_is: str, grid: Mapping | None, tolerance: float) -> None:
-    """Columns agree within ``tolerance`` of the largest entry of the wanted column, NaN with NaN."""
-    require(got.shape == want.shape, f"{got_is}: expected the shape {want.shape}, as {want_is}; got {got.shape}")
-    scale = np.abs(want).max(axis=0)
-    off = np.abs(got - want) / np.where(scale > 0, scale, 1.0)
-    off = np.where(np.isnan(got) & np.isnan(want), 0.0, np.where(np.isnan(off), np.inf, off))
-    if (off <= tolerance).all():
-        return
-    i, g = np.unravel_index(np.argmax(off), off.shape)
-    setting = "" if grid is None else f" of {list(each(grid))[g]}"
-    n_wrong = int((off > tolerance).any(axis=0).sum())
-    raise ContractBroken(
-        f"{got_is}: expected what {want_is} gives, within {tolerance:g} of its largest entry; "
-        f"{n_wrong} of {off.shape[1]} columns differ. Worst, by {off[i, g]:.1e}: entry {i}{setting}, "
-        f"expected {want[i, g]:.17g}, got {got[i, g]:.17g}"
-    )
 
 
 def require_same_verdict(trial: Trial, setting: Mapping[str, float], diverged: bool) -> None:

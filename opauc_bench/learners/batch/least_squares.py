@@ -51,18 +51,6 @@ class LSSVM(BatchLearner):
     ----------
     W. Gao, L. Wang, R. Jin, S. Zhu, Z.-H. Zhou: One-pass AUC optimization. Artificial Intelligence 236 (2016) 1-29,
     Eq. 4 and Table 3.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import minmax_scale
-    >>> from opauc_bench.evaluation import auc_score
-    >>> from opauc_bench.learners import LSSVM
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = minmax_scale(X, (-1, 1))
-    >>> model = LSSVM(lam=2**-7).fit(X, y)
-    >>> bool(auc_score(y, model.decision_function(X)) > 0.98)
-    True
     """
 
     grid_axes = ("lam",)

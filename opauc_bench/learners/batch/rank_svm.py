@@ -77,18 +77,6 @@ class RankSVML2(BatchLearner):
     References
     ----------
     C.-P. Lee, C.-J. Lin: Large-scale linear RankSVM. Neural Computation 26 (2014) 781-817.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import minmax_scale
-    >>> from opauc_bench.evaluation import auc_score
-    >>> from opauc_bench.learners import RankSVML2
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = minmax_scale(X, (-1, 1))
-    >>> model = RankSVML2(lam=2**-7).fit(X, y)
-    >>> bool(auc_score(y, model.decision_function(X)) > 0.98)
-    True
     """
 
     version = 2

@@ -71,18 +71,6 @@ class AdaOAM(OPAUC):
 
     J. Duchi, E. Hazan, Y. Singer: Adaptive subgradient methods for online learning and stochastic optimization.
     JMLR 12 (2011).
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import minmax_scale
-    >>> from opauc_bench.evaluation import auc_score
-    >>> from opauc_bench.learners import AdaOAM
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = minmax_scale(X, (-1, 1))
-    >>> model = AdaOAM(eta=2**-4, lam=2**-8).fit(X, y)
-    >>> bool(auc_score(y, model.decision_function(X)) > 0.98)
-    True
     """
 
     rotation_invariant = False

@@ -36,6 +36,7 @@ from ..rows import rows_of
 from . import frequent_directions_state as directions
 from .family import SketchLearner
 from .frequent_directions_kernels import shrink_map
+from .products import dot
 
 __all__ = ["OPAUCFD", "sketch"]
 
@@ -154,14 +155,6 @@ def sketch(X, tau: int, *, variant: str = "paper") -> np.ndarray:
     return state.sketch(0)
 
 
-@njit(fastmath={"contract", "reassoc"})
-def _dot(a, b):
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
 @njit(fastmath={"contract"})
 def insert(x, Z, n, k):
     """Algorithm 2 on the rows of ``Z``, ``n`` of which are in use; how many are afterwards."""
@@ -173,7 +166,7 @@ def insert(x, Z, n, k):
     gram = np.empty((n, n))
     for i in range(n):
         for j in range(i + 1):
-            gram[i, j] = gram[j, i] = _dot(Z[i], Z[j])
+            gram[i, j] = gram[j, i] = dot(Z[i], Z[j])
     A, _, left = shrink_map(gram, k)
     column, shrunk = np.empty(n), np.empty(left)
     for i in range(Z.shape[1]):
@@ -206,10 +199,10 @@ def _plain_steps(indptr, indices, data, y, eta, lam, k, counts, means, sketches,
         if counts[opp] == 0.0:
             continue
         c, Z, n = means[opp], sketches[opp], filled[opp]
-        centre = _dot(c, w)
-        margin = _dot(x, w) - centre
+        centre = dot(c, w)
+        margin = dot(x, w) - centre
         for j in range(n):
-            q[j] = _dot(Z[j], w) / counts[opp]
+            q[j] = dot(Z[j], w) / counts[opp]
         for start in range(0, d, _BLOCK):
             stop = min(start + _BLOCK, d)
             v[: stop - start] = 0.0

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from ...kernels import njit
 from ..rows import rows_of
-from .products import add_product
+from .products import add_product, dot
 
 __all__ = ["DenseRows", "SparseRows", "dense_limit", "most_entries"]
 
@@ -306,23 +306,15 @@ def _fold_sparse(features, starts, rows, data, V, base, fade, beta, C, based, of
                 V[i, g] = to_v[g]
 
 
-@njit(fastmath={"contract", "reassoc"})
-def _dot(a, b):
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
 @njit(fastmath={"contract"})
 def _dense_products(X, waiting, rows, base, V, on_base, on_rows, on_models, squares):
     n, d = X.shape
     add_product(on_base, X, base, n, d)
     add_product(on_models, X, V, n, d)
     for t in range(n):
-        squares[t] = _dot(X[t], X[t])
+        squares[t] = dot(X[t], X[t])
         for r in range(waiting):
-            on_rows[t, r] = _dot(X[t], rows[r])
+            on_rows[t, r] = dot(X[t], rows[r])
         if squares[t] > 0.0:
             for i in range(d):
                 rows[waiting, i] = X[t, i]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...kernels import njit
 
-__all__ = ["add_four_rows", "add_product", "add_row"]
+__all__ = ["add_four_rows", "add_product", "add_row", "dot"]
 
 
 @njit(fastmath={"contract"})
@@ -58,3 +58,11 @@ def add_row(out, a, B, n_inner):
         b0 = B[j]
         for g in range(width):
             out[g] += a[j] * b0[g]
+
+
+@njit(fastmath={"contract", "reassoc"})
+def dot(a, b):
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total

@@ -24,7 +24,7 @@ import numpy as np
 from ...kernels import njit
 from ..base import OnePassLearner, State
 from ..parameters import NOT_NEGATIVE, POSITIVE, VARIANT
-from ..rows import aligned_zeros, fill, rows_of
+from ..rows import aligned_zeros, rows_of
 
 __all__ = ["RDAL1", "AdaGrad"]
 
@@ -45,6 +45,7 @@ class _Sums(State):
     last_row: np.ndarray  # (n_features,), number of the row that had the coordinate last, from 1
     largest: np.ndarray  # (1,), of all values so far, in size
     settings_axes: ClassVar = {"W": -1, "rates": -1}
+    ends_with_intercept: ClassVar = True
 
     def coef(self, n_features):
         return self._weights(self.W, self.last_row)[:-1]
@@ -72,13 +73,6 @@ class _Sums(State):
         weights = np.empty((W.shape[0], W.shape[2]))
         _all_weights(*self.rule, self.settings["l1"], self.rates, self.n_rows[0], last_row, W, weights)
         return weights
-
-    def widened(self, fresh):
-        fresh.last_row[: len(self.last_row)] = self.last_row
-        fresh.n_rows[:], fresh.largest[:] = self.n_rows, self.largest
-        fill(fresh.W, self.W[:-1])
-        fresh.W[-1] = self.W[-1]
-        return fresh
 
 
 class _DualAveraging(OnePassLearner):

@@ -26,7 +26,7 @@ import numpy as np
 from ...kernels import njit
 from ..base import OnePassLearner, State
 from ..parameters import POSITIVE
-from ..rows import aligned_zeros, fill, rows_of
+from ..rows import aligned_zeros, rows_of
 
 __all__ = ["NAG"]
 
@@ -42,7 +42,7 @@ class _Normalized(State):
 
     largest: np.ndarray  # (n_features,), s
     totals: np.ndarray  # (2,), t and N
-    settings_axes: ClassVar = {"W": -1}
+    ends_with_intercept: ClassVar = True
 
     def coef(self, n_features):
         return _divided(self.W[:-1, _V], self.largest)
@@ -54,13 +54,6 @@ class _Normalized(State):
     def intercepts(self) -> np.ndarray:
         """Of the live settings."""
         return self.W[-1, _V]
-
-    def widened(self, fresh):
-        n = len(self.largest)
-        fresh.largest[:n], fresh.totals[:] = self.largest, self.totals
-        fill(fresh.W, self.W[:-1])
-        fresh.W[-1] = self.W[-1]
-        return fresh
 
 
 @njit()
