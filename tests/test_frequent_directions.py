@@ -13,7 +13,8 @@ from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
 from opauc_bench.learners import OPAUC, OPAUCFD, DivergenceError
-from opauc_bench.learners.opauc.frequent_directions import shrinks_by, sketch
+from opauc_bench.learners.opauc.frequent_directions import shrinks_by
+from opauc_bench.learners.opauc.second_moments import second_moment_sketch
 
 VARIANTS = ("paper", "released")
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
@@ -246,6 +247,10 @@ def test_rows_whose_squares_overflow_diverge(algorithm, form):
 # ---------------------------------------------------------------------- invariants
 
 SEEDS = st.integers(0, 2**32 - 1)
+
+
+def sketch(X, tau, variant="paper"):
+    return second_moment_sketch(OPAUCFD(tau=tau, variant=variant), X)
 
 
 @settings(max_examples=40, derandomize=True)

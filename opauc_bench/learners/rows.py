@@ -11,7 +11,6 @@ __all__ = [
     "add_class_sums",
     "add_to_sums",
     "aligned_zeros",
-    "are_plain",
     "by_rows",
     "csr_of",
     "csr_rows",
@@ -96,31 +95,20 @@ def rows_between(X: sparse.csr_matrix, first: int, last: int) -> sparse.csr_matr
 def add_class_sums(X: sparse.csr_matrix, positive: np.ndarray, sums: np.ndarray) -> bool:
     """Add CSR rows to the sums of their classes, shape (2, n_features), positives first, entry after entry.
 
-    The sums are the same, however the rows are cut into pieces. Returns whether the rows are plain (see `are_plain`),
-    which is seen on the way.
+    The sums are the same, however the rows are cut into pieces; of shape (2, 0), they are left out. Returns whether the
+    rows are plain, which is seen on the way: float64, with indices that rise within each row, all values finite, and no
+    zero stored.
     """
     return _add_class_sums(*rows_of(X), positive, sums) and X.dtype == np.float64
 
 
-def are_plain(X: sparse.csr_matrix) -> bool:
-    """Whether CSR rows are float64, with indices that rise within each row, all values finite, and no zero stored."""
-    return X.dtype == np.float64 and _are_plain(*rows_of(X))
-
-
-@njit()
-def _are_plain(indptr, indices, data):
-    plain = True
-    for t in range(len(indptr) - 1):
-        plain &= is_plain(indices, data, indptr[t], indptr[t + 1])
-    return plain
-
-
 @njit()
 def _add_class_sums(indptr, indices, data, positive, sums):
-    flat, plain = sums.reshape(-1), True
+    flat, n_features, plain = sums.reshape(-1), sums.shape[1], True
     for t in range(len(positive)):
         first, last = indptr[t], indptr[t + 1]
-        add_to_sums(indices, data, first, last, 0 if positive[t] else sums.shape[1], flat)
+        if n_features:
+            add_to_sums(indices, data, first, last, 0 if positive[t] else n_features, flat)
         plain &= is_plain(indices, data, first, last)  # the row is in the cache
     return plain
 

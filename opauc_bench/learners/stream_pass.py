@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from .ranker import DivergenceError, LinearRanker
-from .rows import add_class_sums, are_plain, csr_of, rows_between
+from .rows import add_class_sums, csr_of, rows_between
 from .snapshot import from_tree
 from .state import State, empty_state, n_settings_of
 
@@ -163,8 +163,7 @@ class StreamPass(LinearRanker):
             self._learn_chunk(rows_between(X, rows.start, rows.stop), positive[rows], signs[rows])
 
     def _learn_chunk(self, X: sparse.csr_matrix, positive: np.ndarray, signs: np.ndarray) -> None:
-        sums_classes = self._class_sums.shape[1] > 0
-        plain = add_class_sums(X, positive, self._class_sums) if sums_classes else are_plain(X)
+        plain = add_class_sums(X, positive, self._class_sums)
         if not plain and not np.isfinite(X.data).all():
             from sklearn.utils import check_array
 

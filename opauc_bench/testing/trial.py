@@ -155,11 +155,9 @@ def changed_method(trial: Trial, method: str, change: Callable[[Callable], Calla
     def make_changed():
         learner = make()
         kind = type(learner)
-        learner.__class__ = type(kind.__name__, (kind,), {"__module__": kind.__module__, method: changed(kind)})
+        members = {"__module__": kind.__module__, method: change(getattr(kind, method))}
+        learner.__class__ = type(kind.__name__, (kind,), members)
         return learner
-
-    def changed(kind):
-        return change(getattr(kind, method))
 
     trial.make = make_changed
     try:

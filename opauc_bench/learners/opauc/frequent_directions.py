@@ -38,9 +38,8 @@ from .family import SketchLearner
 from .frequent_directions_kernels import shrink_map
 from .products import dot
 
-__all__ = ["OPAUCFD", "sketch"]
+__all__ = ["OPAUCFD"]
 
-_ROWS = 4096
 _BLOCK = 1024  # coordinates of w at a time, so that they stay in the first-level cache
 
 
@@ -123,36 +122,6 @@ class OPAUCFD(SketchLearner):
 def shrinks_by(tau: int, variant: str) -> int:
     """Number k, from 1, of the singular value that a full sketch of ``tau`` columns loses."""
     return int(-(-9 * tau // 10) if variant == "released" else tau // 2)
-
-
-def sketch(X, tau: int, *, variant: str = "paper") -> np.ndarray:
-    """Algorithm 2 on all rows of ``X``, from first to last.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        CSR rows have no feature twice.
-    tau : int
-        Columns, at least 2.
-    variant : {'paper', 'released'}, default='paper'
-
-    Returns
-    -------
-    Z : ndarray of shape (n_features, n_columns)
-        The columns in use, fewer than ``tau``: Z Z' stands for X'X.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two columns, or no such variant.
-    """
-    learner, none = OPAUCFD(tau=tau, variant=variant), np.zeros(0)
-    learner.check_params()
-    state = directions.begin(X.shape[1], {"eta": none, "lam": none}, int(tau), shrinks_by(tau, variant))
-    for start in range(0, X.shape[0], _ROWS):
-        rows = learner._chunk(X, np.arange(start, min(start + _ROWS, X.shape[0])), None)
-        state.consume(rows, np.ones(rows.shape[0], dtype=np.int8))
-    return state.sketch(0)
 
 
 @njit(fastmath={"contract"})

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from ..base import OnePassLearner
-from .frequent_directions import OPAUCFD, sketch
+from .frequent_directions import OPAUCFD
 from .random_sketch import OPAUCh, OPAUCr
 from .sparse_matrix_kernels import SymmetricRows
 from .sparse_moments import OPAUCS
@@ -14,6 +14,7 @@ from .sparse_moments import OPAUCS
 __all__ = ["second_moment_sketch"]
 
 _ROWS = 4096
+_NO_SETTINGS = {"eta": np.zeros(0), "lam": np.zeros(0)}
 
 
 def second_moment_sketch(learner: OnePassLearner, A):
@@ -39,15 +40,16 @@ def second_moment_sketch(learner: OnePassLearner, A):
         If a parameter has a value that the learner does not know.
     """
     learner.check_params()
-    if isinstance(learner, OPAUCFD):
-        return sketch(A, learner.tau, variant=learner.variant)
-    if isinstance(learner, OPAUCS):
-        return _largest_entries(learner, A)
     if isinstance(learner, OPAUCr | OPAUCh):
         return _random_columns(learner, A)
-    raise TypeError(
-        f"{type(learner).__name__} keeps no approximate second moments; OPAUCFD, OPAUCS, OPAUCr and OPAUCh do"
-    )
+    if not isinstance(learner, OPAUCFD | OPAUCS):
+        raise TypeError(
+            f"{type(learner).__name__} keeps no approximate second moments; OPAUCFD, OPAUCS, OPAUCr and OPAUCh do"
+        )
+    state = learner._begin(A.shape[1], _NO_SETTINGS)
+    for rows in _chunks(learner, A):
+        learner._consume(state, rows, np.ones(rows.shape[0], dtype=np.int8))
+    return state.sketch(0) if isinstance(learner, OPAUCFD) else _symmetric(state.matrices[0])
 
 
 def _chunks(learner, A):
@@ -57,19 +59,11 @@ def _chunks(learner, A):
 
 def _random_columns(learner, A) -> np.ndarray:
     """The sum of x r' over the rows."""
-    state = learner._begin(1, {"eta": np.zeros(1), "lam": np.zeros(1)})
+    state = learner._begin(1, _NO_SETTINGS)
     Z = np.zeros((A.shape[1], int(learner.tau)))
     for rows in _chunks(learner, A):
         Z += rows.T @ state.draws.rows(rows.shape[0])
     return Z
-
-
-def _largest_entries(learner, A) -> sparse.csr_matrix:
-    """The matrix that Algorithm 3 leaves."""
-    state = learner._begin(A.shape[1], {"eta": np.zeros(1), "lam": np.zeros(1)})
-    for rows in _chunks(learner, A):
-        learner._consume(state, rows, np.ones(rows.shape[0], dtype=np.int8))
-    return _symmetric(state.matrices[0])
 
 
 def _symmetric(matrix: SymmetricRows) -> sparse.csr_matrix:

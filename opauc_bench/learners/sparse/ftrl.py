@@ -143,15 +143,14 @@ class _FTRL(OnePassLearner):
 
     def _consume(self, state, X, y):
         if state.is_single:
-            self._consume_single(state, X, y, np.empty((2, 0)))
+            self._consume_plain(state, X, y, np.empty((2, 0)))
         else:
             means = state.counts, state.mean_scores, state.class_sums, state.products
             _all_settings(*rows_of(X), y, self._rule(state), self._logistic, *means, state.W)
 
     def _consume_plain(self, state, X, y, class_sums):
-        return self._consume_single(state, X, y, class_sums) if state.is_single else 0
-
-    def _consume_single(self, state, X, y, class_sums):
+        if not state.is_single:
+            return 0
         means = state.counts, state.mean_scores, class_sums
         return _one_setting(*rows_of(X), y, self._rule(state), self._logistic, *means, state.W)
 
