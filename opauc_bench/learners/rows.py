@@ -17,6 +17,7 @@ __all__ = [
     "fill",
     "is_plain",
     "narrowed",
+    "padded",
     "rows_between",
     "rows_of",
     "taken",
@@ -34,15 +35,21 @@ def aligned_zeros(*shape: int) -> np.ndarray:
     return raw[start : start + n_bytes].view(np.float64).reshape(shape)
 
 
-def taken(array: np.ndarray, places: np.ndarray, axis: int) -> np.ndarray:
-    """Some ``places`` along an axis, C-contiguous; numbers begin on a cache line."""
+def padded(n: int, multiple: int) -> int:
+    """The smallest multiple that is not below ``n``."""
+    return -(-n // multiple) * multiple
+
+
+def taken(array: np.ndarray, places: np.ndarray, axis: int, size: int | None = None) -> np.ndarray:
+    """Some ``places`` along an axis, C-contiguous; numbers begin on a cache line, with zeros up to ``size`` places."""
     if array.dtype != np.float64:
         return np.ascontiguousarray(np.take(array, places, axis=axis))
     shape = list(array.shape)
-    shape[axis] = len(places)
+    shape[axis] = size or len(places)
     some = aligned_zeros(*shape)
     if axis % array.ndim == 0:
-        return np.take(array, places, axis=0, out=some, mode="clip")  # without another copy on the way
+        np.take(array, places, axis=0, out=some[: len(places)], mode="clip")  # without another copy on the way
+        return some
     for start in range(0, shape[0], _ROWS_AT_ONCE):
         fill(some[start:], np.take(array[start : start + _ROWS_AT_ONCE], places, axis=axis))
     return some

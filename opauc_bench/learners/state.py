@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .rows import fill, taken
+from .rows import fill, padded, taken
 from .snapshot import as_tree, from_tree
 
 __all__ = ["State", "empty_state", "n_settings_of"]
@@ -28,6 +28,8 @@ class State:
         One model per column. Kernels may pad both axes with zeros.
     settings_axes : dict of str to int
         Arrays with an axis over the live settings, and which axis that is.
+    lanes : int
+        The length of those axes is padded to a multiple of it, except in a pass that began with one setting.
     resizable : tuple of str
         Arrays whose shape depends on the rows so far.
     ends_with_intercept : bool
@@ -35,6 +37,7 @@ class State:
     """
 
     settings_axes: ClassVar[dict[str, int]] = {"W": -1}
+    lanes: ClassVar[int] = 1
     resizable: ClassVar[tuple[str, ...]] = ()
     ends_with_intercept: ClassVar[bool] = False
     settings: dict[str, np.ndarray]
@@ -84,7 +87,7 @@ class State:
         """Drop every setting but ``columns`` (integer positions among the live ones)."""
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
         for name, axis in self.settings_axes.items():
-            setattr(self, name, taken(getattr(self, name), columns, axis))
+            setattr(self, name, taken(getattr(self, name), columns, axis, padded(len(columns), self.lanes)))
 
     def widened(self, fresh: State) -> State:
         """Move the state into ``fresh``, which has room for more features, and return it.

@@ -21,8 +21,7 @@ import numpy as np
 
 from ...kernels import njit
 from ..parameters import NOT_NEGATIVE, POSITIVE
-from ..rows import aligned_zeros
-from .family import padded, padded_columns
+from ..rows import aligned_zeros, padded
 from .full import OPAUC, Moments, add_pending, count_row, moments_times_W
 
 __all__ = ["AdaOAM"]
@@ -34,10 +33,7 @@ _NEWTON_STEPS = 100
 @dataclass
 class _AdaptiveMoments(Moments):
     squares: np.ndarray  # of the shape of W, sums of squared gradients
-
-    def keep(self, columns):
-        super().keep(columns)
-        self.squares = padded_columns(self.squares, columns, self.W.shape[1])
+    settings_axes: ClassVar = {"W": -1, "squares": -1}
 
 
 class AdaOAM(OPAUC):

@@ -8,9 +8,8 @@ import numpy as np
 
 from ..base import OnePassLearner
 from ..parameters import NOT_NEGATIVE, POSITIVE, Integer, Options
-from ..rows import aligned_zeros
 
-__all__ = ["SecondMomentLearner", "SketchLearner", "padded", "padded_columns", "padded_settings"]
+__all__ = ["SecondMomentLearner", "SketchLearner", "padded_settings"]
 
 
 class SecondMomentLearner(OnePassLearner):
@@ -61,18 +60,6 @@ class SketchLearner(SecondMomentLearner):
 
     def _plainly(self, n_settings: int) -> bool:
         return self.algorithm == "plain" and n_settings == 1
-
-
-def padded(n: int, multiple: int) -> int:
-    """The smallest multiple that is not below ``n``."""
-    return -(-n // multiple) * multiple
-
-
-def padded_columns(array: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
-    """The ``columns`` of the last axis, and zeros up to ``width``."""
-    new = aligned_zeros(*array.shape[:-1], width)
-    new[..., : len(columns)] = array[..., columns]
-    return new
 
 
 def padded_settings(settings: dict[str, np.ndarray], width: int) -> tuple[np.ndarray, np.ndarray]:

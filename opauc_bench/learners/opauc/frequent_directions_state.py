@@ -30,8 +30,8 @@ import numpy as np
 from scipy import sparse
 
 from ..base import State
-from ..rows import aligned_zeros
-from .family import padded, padded_columns, padded_settings
+from ..rows import aligned_zeros, padded, taken
+from .family import padded_settings
 from .frequent_directions_kernels import Models, Shared, largest_entries, take_rows
 from .pending_rows import DenseRows, SparseRows, dense_limit
 
@@ -225,8 +225,8 @@ class Implicit(State):
     def keep(self, columns):
         width = _width(len(columns))
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        self.W = padded_columns(self.W, columns, width)
-        self.models = Models(*(padded_columns(array, columns, width) for array in self.models))
+        self.W = taken(self.W, columns, -1, width)
+        self.models = Models(*(taken(array, columns, -1, width) for array in self.models))
         self.models.alpha[len(columns) :] = 1.0
 
     def _arrays(self) -> tuple[np.ndarray, ...]:

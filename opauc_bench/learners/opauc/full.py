@@ -18,13 +18,14 @@ read once a step, and no d x d intermediate is written.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...kernels import njit
 from ..base import State
-from ..rows import aligned_zeros
-from .family import SecondMomentLearner, padded, padded_columns, padded_settings
+from ..rows import aligned_zeros, padded
+from .family import SecondMomentLearner, padded_settings
 from .products import add_four_rows
 
 __all__ = ["OPAUC"]
@@ -41,10 +42,7 @@ class Moments(State):
     moments: np.ndarray  # (2, d, d), sums of x x' of the rows that are no longer pending
     pending: np.ndarray  # (2, _PENDING, d)
     n_pending: np.ndarray  # (2,)
-
-    def keep(self, columns: np.ndarray) -> None:
-        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        self.W = padded_columns(self.W, columns, padded(len(columns), 8))
+    lanes: ClassVar = 8
 
 
 class OPAUC(SecondMomentLearner):

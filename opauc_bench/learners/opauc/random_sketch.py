@@ -37,10 +37,10 @@ import numpy as np
 
 from ..base import State
 from ..parameters import Seed
-from ..rows import aligned_zeros, rows_of
-from .family import SketchLearner, padded, padded_columns
+from ..rows import aligned_zeros, padded, rows_of
+from .family import SketchLearner
 from .products import add_product
-from .random_sketch_kernels import LONGEST_RUN, bring_up_to_date, implicit_steps, pack, plain_steps
+from .random_sketch_kernels import LONGEST_RUN, bring_up_to_date, implicit_steps, plain_steps
 
 __all__ = ["OPAUCh", "OPAUCr"]
 
@@ -102,6 +102,8 @@ class _Implicit(State):
     seen: np.ndarray  # (n_features,), step at which a row of v was last up to date
     of_last: np.ndarray  # (width,), where f = 0: v is this multiple of the last row
     last_row: tuple[np.ndarray, np.ndarray]  # its features, ascending, and values
+    settings_axes: ClassVar = dict.fromkeys(("W", "alpha", "in_basis", "products", "delta", "fades", "of_last"), -1)
+    lanes: ClassVar = 8
     resizable: ClassVar = ("last_row",)
 
     def coef(self, n_features):
@@ -150,13 +152,7 @@ class _Implicit(State):
         return np.isfinite(np.vstack(small)[:, : self.n_live] * self.alpha[: self.n_live]).all(axis=0)
 
     def keep(self, columns):
-        self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        width = padded(len(columns), 8)
-        kept = self.W.reshape(-1)[: self.W.shape[0] * width].reshape(-1, width)
-        pack(self.W, columns, kept)
-        self.W = kept
-        for name in ("alpha", "in_basis", "products", "delta", "fades", "of_last"):
-            setattr(self, name, padded_columns(getattr(self, name), columns, width))
+        super().keep(columns)
         self.alpha[len(columns) :] = 1.0
 
 

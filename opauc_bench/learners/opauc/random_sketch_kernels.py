@@ -12,24 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import njit, prefetch
-from .products import add_product
+from .products import add_product, add_row
 
-__all__ = ["LONGEST_RUN", "bring_up_to_date", "implicit_steps", "pack", "plain_steps"]
+__all__ = ["LONGEST_RUN", "bring_up_to_date", "implicit_steps", "plain_steps"]
 
 _SMALLEST, _SMALL, _LARGEST = 1e-150, 1e-60, 1e150  # of alpha; what is small is folded with what is too small
 LONGEST_RUN = 6  # steps after which p of the class that the rows are of catches up
-
-
-@njit()
-def pack(old, columns, new):
-    """Move ``columns`` of ``old`` to the front, and zero what follows; ``new`` may lie over the same memory."""
-    n, buffer = len(columns), np.empty(len(columns))
-    for i in range(old.shape[0]):
-        for j in range(n):
-            buffer[j] = old[i, columns[j]]
-        for j in range(n):
-            new[i, j] = buffer[j]
-        new[i, n:] = 0.0
 
 
 @njit(fastmath={"contract"})
@@ -164,14 +152,13 @@ def implicit_steps(
 @njit(fastmath={"contract"})
 def _in_coordinates(z_own, z_opp, r, b_own, b_opp, delta, n, c, forgetful, xu, in_run, push):
     """The share of B b in x'u: without the run in ``xu``, of the run in ``in_run``; r'b of the class in ``push``."""
-    every = np.arange(c)
     xu[:] = 0.0
     push[:] = 0.0
     in_run[:] = 0.0
     _times_two(z_own, r, b_own, xu, push)
-    _add_rows(b_opp, every, z_opp, xu)
+    add_row(xu, z_opp, b_opp, c)
     if n > 0:
-        _add_rows(delta, every, z_opp, in_run)
+        add_row(in_run, z_opp, delta, c)
         for g in forgetful:  # b is from before the run, and gone
             xu[g] = 0.0
 
