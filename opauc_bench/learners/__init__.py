@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .opauc.pca import OPAUCPCA
     from .opauc.projected import OPAUCFeat
     from .opauc.random_projection import OPAUCRP
+    from .opauc.random_sketch import OPAUCh, OPAUCr
     from .opauc.sparse_moments import OPAUCS
     from .pair_sgd import PairSGD
     from .ranker import DivergenceError, Learner, LinearRanker
@@ -79,6 +80,8 @@ __all__ = [
     "OAMGra",
     "OAMSeq",
     "OPAUCFeat",
+    "OPAUCh",
+    "OPAUCr",
     "OnePassLearner",
     "PairSGD",
     "RankSVML2",

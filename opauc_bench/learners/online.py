@@ -108,14 +108,18 @@ class OnlineModel:
         """
         model = cls.__new__(cls)
         try:
-            learner.restore(saved["learner"])
-            n_features, room = saved["n_features"], saved["learner"]["n_features"]
-            if type(n_features) is not int or not 0 <= n_features <= room:
-                raise ValueError(f"{n_features!r} features in a state with room for {room}")
+            model.restore(learner, saved)
         except (KeyError, TypeError) as error:
             raise ValueError(f"this is not the state of a pass ({error!r})") from error
-        model.learner, model.n_features, model._room, model._n_pieces = learner, n_features, room, 0
         return model
+
+    def restore(self, learner: OnePassLearner, saved: Mapping[str, Any]) -> None:
+        """Take over a learner and what `snapshot` returned, instead of all that is there."""
+        learner.restore(saved["learner"])
+        n_features, room = saved["n_features"], saved["learner"]["n_features"]
+        if type(n_features) is not int or not 0 <= n_features <= room:
+            raise ValueError(f"{n_features!r} features in a state with room for {room}")
+        self.learner, self.n_features, self._room, self._n_pieces = learner, n_features, room, 0
 
     @property
     def n_rows(self) -> int:

@@ -77,13 +77,11 @@ class BatchUniSqu(BatchUnivariate):
         weights, lam = self._for_the_mean(y, settings["lam"])
         total, x_sum, y_sum = weights.sum(), np.asarray(X.T @ weights), weights @ y
         v = np.asarray(X.T @ (weights * y))
-        if not self.intercept:
-            coef = ridge_path(X, weights, np.empty((len(y), 0)), v, lam)
-            tick()
-            return coef, None
-        coef = ridge_path(X, weights, np.ones((len(y), 1)), v - y_sum / total * x_sum, lam)
+        if self.intercept:
+            v -= y_sum / total * x_sum
+        coef = ridge_path(X, weights, np.ones((len(y), int(self.intercept))), v, lam)
         tick()
-        return coef, (y_sum - x_sum @ coef) / total
+        return coef, (y_sum - x_sum @ coef) / total if self.intercept else None
 
     cost = _cost
 

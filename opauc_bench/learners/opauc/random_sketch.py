@@ -38,7 +38,7 @@ import numpy as np
 from ..base import State
 from ..parameters import Seed
 from ..rows import aligned_zeros, padded, rows_of
-from .family import SketchLearner
+from .family import SketchLearner, padded_settings
 from .products import add_product
 from .random_sketch_kernels import LONGEST_RUN, bring_up_to_date, implicit_steps, plain_steps
 
@@ -211,9 +211,8 @@ class _SketchedOPAUC(SketchLearner):
             eta, lam = (float(state.settings[axis][0]) for axis in ("eta", "lam"))
             plain_steps(*rows, eta, lam, *shared, state.sums, state.sketches, state.W[:, 0])
             return
-        eta, f = np.zeros(len(state.alpha)), np.ones(len(state.alpha))
-        eta[: state.n_live] = state.settings["eta"]
-        f[: state.n_live] -= state.settings["eta"] * state.settings["lam"]
+        eta, lam = padded_settings(state.settings, len(state.alpha))
+        f = 1.0 - eta * lam
         fading = np.where(f == 0.0, 1.0, f), np.where(f == 0.0, 0.0, 1.0), np.flatnonzero(f == 0.0)
         in_basis = (state.basis, state.gram, state.cross, state.run)
         small = (state.alpha, state.in_basis, state.products, state.delta, state.fades, state.seen, state.of_last)
