@@ -63,7 +63,7 @@ class _Leader(State):
         return self._weights(self.W[features]) if self.refresh else self.W[features, _W]
 
     def finite_elsewhere(self):
-        return not self.refresh  # which gives features without any row a weight too, 0/0 if beta and l2 are 0
+        return not self.refresh  # which gives features without any row a weight too, 0/0 if beta / gamma underflows
 
     def _weights(self, W: np.ndarray) -> np.ndarray:
         if not self.refresh:
