@@ -13,8 +13,7 @@ from sklearn.preprocessing import minmax_scale
 import opauc_bench
 from opauc_bench.config import load_experiment
 from opauc_bench.data import Sources, load_catalogue, prepare
-from opauc_bench.data.frames import matrix_of
-from opauc_bench.data.inputs import Source
+from opauc_bench.data.inputs import Source, matrix_of
 from opauc_bench.data.memory import rows_in_memory
 from opauc_bench.data.schema import ColumnOptions
 from opauc_bench.errors import ConfigError, DataError, DataUnavailable

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .schema import Schema, hash_texts
+from .schema import hash_texts
 from .typed import TypedTable
 
-__all__ = ["FrameTable", "matrix_of"]
+__all__ = ["FrameTable"]
 
 _ROWS = 4096
 
@@ -80,34 +80,6 @@ class FrameTable(TypedTable):
         kind = column.dtype
         of_values = kind.categories.dtype if isinstance(kind, types.CategoricalDtype) else kind
         return types.is_float_dtype(of_values) and bool(column.notna().any())
-
-
-def matrix_of(frame: Any, schema: Schema) -> Any:
-    """The rows of a DataFrame as the features of a model, by the names of its columns.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Has at least the columns of features.
-    schema : Schema
-        Of the model.
-
-    Returns
-    -------
-    csr_matrix of shape (n_rows, schema.n_features), float64
-
-    Raises
-    ------
-    DataError
-        A column is absent or of another type, or a value is missing or infinite.
-    """
-    from scipy.sparse import csr_matrix, vstack
-
-    from .inputs import Source
-
-    source = Source([frame], schema=schema, learnt=False, hints="none")
-    blocks = [chunk.X for chunk in source.chunks()]
-    return vstack(blocks, format="csr") if blocks else csr_matrix((0, schema.n_features))
 
 
 def _values(column: Any) -> list[Any]:

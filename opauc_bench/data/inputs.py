@@ -20,12 +20,13 @@ import numpy as np
 from ..errors import DataError
 from .arrow import ArrowTable
 from .content import compression_of, decompressed, pieces
+from .frames import FrameTable
 from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TableRows, TextTable
 from .typed import TypedTable
 
-__all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of"]
+__all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of", "matrix_of"]
 
 Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
@@ -258,8 +259,6 @@ class Source:
         """A table, or a stream of svmlight text with its name."""
         file, name = self.files[number], cast(Sequence[str], self.names)[number]
         if not isinstance(file, str):
-            from .frames import FrameTable
-
             return FrameTable(file, name)
         raw = self._open.enter_context(contextlib.closing(_Bytes(file, self._count, name)))
         buffered = io.BufferedReader(raw, 1 << 16)
@@ -426,3 +425,29 @@ def _name_of(file: Any) -> str:
 
 def _place_in_text(name: str, chunk: SvmlightChunk, row: int) -> str:
     return f"{name}:{chunk.line_of(row)}"
+
+
+def matrix_of(frame: Any, schema: Schema) -> Any:
+    """The rows of a DataFrame as the features of a model, by the names of its columns.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Has at least the columns of features.
+    schema : Schema
+        Of the model.
+
+    Returns
+    -------
+    csr_matrix of shape (n_rows, schema.n_features), float64
+
+    Raises
+    ------
+    DataError
+        A column is absent or of another type, or a value is missing or infinite.
+    """
+    from scipy.sparse import csr_matrix, vstack
+
+    source = Source([frame], schema=schema, learnt=False, hints="none")
+    blocks = [chunk.X for chunk in source.chunks()]
+    return vstack(blocks, format="csr") if blocks else csr_matrix((0, schema.n_features))

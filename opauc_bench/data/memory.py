@@ -13,6 +13,7 @@ from ..errors import ConfigError, DataError
 from ..sentences import problems_of
 from .content import Block
 from .entry import COLUMN_OPTIONS, ROW_METADATA, DataSource
+from .table_data import TableData, column_options
 
 __all__ = ["MemoryRows", "rows_in_memory", "rows_of"]
 
@@ -104,8 +105,6 @@ def _unmasked(values: Any) -> Any:
 
 
 def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
-    from .own import TableData, column_options
-
     if getattr(frame.columns, "nlevels", 1) > 1:
         raise DataError("expected columns with one name each, got a MultiIndex")
     if not len(frame):

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 
-from ..data.frames import matrix_of
+from ..data.inputs import matrix_of
 from ..data.schema import Schema
 from .model import LinearModel
 

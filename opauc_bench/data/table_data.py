@@ -1,0 +1,88 @@
+"""Tables and svmlight files of the user's own, read twice: sizes are counted first."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .entry import COLUMN_OPTIONS, ROW_METADATA, DataSource
+from .inputs import RowChunk, Source
+from .schema import ColumnOptions
+
+__all__ = ["TableData", "column_options"]
+
+
+class TableData:
+    """Tables whose rows are read twice: to count rows and features, and to yield the rows.
+
+    Features of categories that no row has are left out; a missing value becomes the mean of all rows. The arguments are
+    those of `inputs.Source`.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    n_skipped : int
+        Rows that were left out.
+    schema : Schema or None
+        None for svmlight files.
+    remarks : list of str
+        What the user should know: columns and rows that were left out.
+
+    Raises
+    ------
+    DataError
+        With the place.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Any],
+        options: ColumnOptions,
+        format: Any,
+        *,
+        names: Sequence[str],
+        skip_bad_rows: bool = False,
+        zero_based: bool = False,
+    ):
+        hints = "train" if all(isinstance(file, str) for file in files) else "none"
+        self._open = partial(Source, files, options, format, skip_bad_rows=skip_bad_rows, names=names, hints=hints)
+        self._zero_based = zero_based
+        self.n_rows, self.n_features, used = 0, 0, np.zeros(0, dtype=bool)
+        with contextlib.closing(self._open()) as source:
+            for chunk in source.chunks(zero_based=zero_based):
+                self.n_rows += chunk.X.shape[0]
+                self.n_features = max(self.n_features, chunk.X.shape[1])
+                if source.is_table:
+                    used = np.concatenate([used, np.zeros(self.n_features - len(used), dtype=bool)])
+                    used[chunk.X.indices] = True
+            self.schema, self.n_skipped, self.remarks = (
+                source.schema_at(source.means_so_far()),
+                source.n_skipped,
+                source.remarks(),
+            )
+        self._numbers: np.ndarray | None = None  # those of the features of a table
+        if self.schema is not None:
+            used[: len(self.schema.numbers)] = True
+            self._numbers = (np.cumsum(used) - 1).astype(np.int32)
+            self.n_features = int(used.sum())
+
+    def chunks(self) -> Iterator[RowChunk]:
+        """Yield the rows."""
+        from scipy.sparse import csr_matrix
+
+        with contextlib.closing(self._open(schema=self.schema, fixed_means=True)) as source:
+            for chunk in source.chunks(zero_based=self._zero_based):
+                X = chunk.X
+                indices = X.indices if self._numbers is None else self._numbers[X.indices]
+                arrays = (X.data, indices, X.indptr)
+                yield chunk._replace(X=csr_matrix(arrays, shape=(X.shape[0], self.n_features)))
+
+
+def column_options(source: DataSource) -> ColumnOptions:
+    """How a source of a table wants its columns to be used; those of row metadata are not features."""
+    aside = tuple(filter(None, (getattr(source, name) for name in ROW_METADATA)))
+    return ColumnOptions(**{name: getattr(source, name) for name in COLUMN_OPTIONS}, aside=aside)
