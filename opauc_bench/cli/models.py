@@ -143,7 +143,8 @@ def train(
     """
     from ..data.schema import ColumnOptions, read_names, written_names
     from ..errors import LearnerError
-    from ..streaming.train import Training, train_model
+    from ..streaming.train import train_model
+    from ..streaming.training import Training
 
     if weights is not None:
         raise LearnerError(

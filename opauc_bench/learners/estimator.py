@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 
 from ..errors import LearnerError
 from .ranker import DivergenceError, Learner
-from .registry import file_hash, load_file
+from .user_files import file_hash, load_file
 
 __all__ = ["EstimatorError", "EstimatorLearner", "FittedEstimators", "check_estimator_entry"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LearnerError, place_of
 from .parameters import require
+from .user_files import file_hash, load_file
 
 if TYPE_CHECKING:
     from .ranker import Learner, LinearRanker
@@ -26,11 +26,9 @@ __all__ = [
     "ESTIMATOR",
     "LEARNERS",
     "contested_names",
-    "file_hash",
     "get_learner",
     "learner_names",
     "learner_parameters",
-    "load_file",
     "refused_parameters",
     "zero_axes",
 ]
@@ -103,11 +101,6 @@ def _offers() -> dict[str, list[str]]:
 def _entry_points(search_path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Name and address of each learner that an installed package offers; finding them takes milliseconds."""
     return tuple(sorted((point.name, point.value) for point in entry_points(group="opauc_bench.learners")))
-
-
-def file_hash(path: Path) -> str:
-    """Hash of a user's file, 16 hexadecimal digits: every edit may change numbers."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def get_learner(name: str, folder: Path | None = None) -> type[Learner]:
@@ -200,42 +193,6 @@ def refused_parameters(name: str, params: Mapping[str, Any], folder: Path | None
         place = f" ({place_of(error, own)})" if own else ""
         return [("", f"{f'does not accept {dict(params)}' if params else 'cannot be used'}: {error}{place}")]
     return []
-
-
-def load_file(path: Path):
-    """Import a file of the user, once per process and content: an edited file is imported again.
-
-    Raises
-    ------
-    LearnerError
-        If there is no such file, or importing it fails.
-    """
-    if not path.is_file():
-        raise LearnerError(
-            f"no file {path}",
-            "write a learner as path/to/file.py:Class, relative to the config, or to this folder on the command line",
-        )
-    # The same file under the same name in every process, so that its estimators can be pickled.
-    hashed = hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:8]
-    module_name = f"opauc_bench_learner_{path.stem}_{hashed}"
-    if module_name in sys.modules:
-        return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None  # the file exists and ends with .py
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # importing a script may end it
-        del sys.modules[module_name]
-        reason = f"{type(error).__name__}: {error}"
-        if not isinstance(error, SyntaxError):  # which says the line itself
-            reason += f" ({place_of(error, path)})"
-        beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").is_file()
-        hint = "put what it imports from its folder into the file, whose text identifies its results, or into a package"
-        raise LearnerError(f"{path} cannot be imported: {reason}", hint if beside else "") from error
-    return module
 
 
 def _class_in(module, class_name: str, name: str) -> type[LinearRanker]:

@@ -6,16 +6,14 @@ import contextlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..data.schema import Schema, written_names
 from ..errors import ConfigError, DataError, LearnerError
 from .model import LinearModel
 from .rows import Label, shown_label
+from .training import Training
 from .tuning import TunedModel
-
-if TYPE_CHECKING:
-    from .train import Training
 
 __all__ = ["Session", "load_session", "state_of"]
 

@@ -7,10 +7,9 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from ..data.inputs import Format
 from ..data.schema import ColumnOptions, RunningMeans, Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, place_of
 from ..learners import DivergenceError, OnePassLearner
@@ -22,58 +21,18 @@ from .calibration import calibrate_pass, load_ahead
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free, require_other
 from .progress import Meter, shown_auc
-from .rows import Label, LabelledRows, Source, shown_label
+from .rows import LabelledRows, Source, shown_label
 from .session import load_session, state_of
 from .settings import AUTO, candidates, step_option
 from .show import calibration_line
+from .training import Training
 from .tuning import Candidate, TunedModel
 
-__all__ = ["Training", "train_model"]
+__all__ = ["train_model"]
 
 _WINDOW = 100_000
 _ROWS_WITHOUT_DROPPING = 1 << 13  # from here on settings should be dropped
 _MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memory is free
-
-
-@dataclass(frozen=True)
-class Training:
-    """The options of one training."""
-
-    files: tuple[str, ...]  # read one after the other; - is standard input
-    resume: Path | None  # a model to go on with; options that are given have to agree with it
-    learner: str | None  # a name; by default "auto", for those that suit the rows
-    tune: bool | None  # whether to compare settings, which is the default, or to train the one that is given
-    given: dict[str, str | None]  # parameters of the learner as they were typed
-    assignments: list[str]  # more of them, as name=value
-    out: Path  # where the model goes
-    overwrite: bool  # whether `out` may be there already
-    n_features: int | None  # if known beforehand; larger indices are then refused
-    n_rows: int | None  # if known beforehand
-    positive: Label | None  # label of the positive class; by default the greater one
-    unit_length: bool  # whether rows are divided by their length
-    zero_based: bool  # whether feature 0 of the files is the first one
-    window: int | None  # how many rows the AUC is taken over, by default 100,000
-    calibration: str  # one of `opauc_bench.streaming.calibration.METHODS`
-    small: bool  # whether to leave out of the model what is needed to go on
-    quiet: bool
-    format: Format | None = None  # of the files
-    columns: ColumnOptions = field(default_factory=ColumnOptions)  # of tables
-    skip_bad_rows: bool = False
-    labels: tuple[Label, ...] = ()  # both, if they are known beforehand
-    schema: Schema | None = None  # of the model that goes on
-
-    def open_source(self) -> Source:
-        """Open the files."""
-        return Source(
-            self.files,
-            self.columns,
-            self.format,
-            self.schema,
-            skip_bad_rows=self.skip_bad_rows,
-            numeric_labels=not isinstance(self.labels[0], str) if self.labels else None,
-            model=str(self.resume) if self.resume is not None and self.schema is None else None,
-            hints="train" if self.resume is None else "continue",
-        )
 
 
 def train_model(what: Training) -> int:

@@ -1,0 +1,54 @@
+"""Files of the user with learners and estimators: imported once per content, whose hash is part of identities."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from ..errors import LearnerError, place_of
+
+__all__ = ["file_hash", "load_file"]
+
+
+def file_hash(path: Path) -> str:
+    """Hash of a user's file, 16 hexadecimal digits: every edit may change numbers."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def load_file(path: Path) -> ModuleType:
+    """Import a file of the user, once per process and content: an edited file is imported again.
+
+    Raises
+    ------
+    LearnerError
+        If there is no such file, or importing it fails.
+    """
+    if not path.is_file():
+        raise LearnerError(
+            f"no file {path}",
+            "write a learner as path/to/file.py:Class, relative to the config, or to this folder on the command line",
+        )
+    # The same file under the same name in every process, so that its estimators can be pickled.
+    hashed = hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:8]
+    module_name = f"opauc_bench_learner_{path.stem}_{hashed}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None  # the file exists and ends with .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # importing a script may end it
+        del sys.modules[module_name]
+        reason = f"{type(error).__name__}: {error}"
+        if not isinstance(error, SyntaxError):  # which says the line itself
+            reason += f" ({place_of(error, path)})"
+        beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").is_file()
+        hint = "put what it imports from its folder into the file, whose text identifies its results, or into a package"
+        raise LearnerError(f"{path} cannot be imported: {reason}", hint if beside else "") from error
+    return module
