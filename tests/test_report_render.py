@@ -121,7 +121,8 @@ def test_latex(table):
 
 def test_csv_survives_a_round_trip(table):
     text = to_csv(table)
-    frame = pd.read_csv(io.StringIO(text), float_precision="round_trip")
+    exact = dict.fromkeys(("mean", "std"), lambda cell: float(cell) if cell else None)  # older pandas rounds
+    frame = pd.read_csv(io.StringIO(text), converters=exact)
     assert tuple(frame.columns) == CSV_FIELDS
     assert len(frame) == 9
     rows = frame.set_index(["dataset", "column"])
