@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -155,6 +156,8 @@ class LocalExecutor:
         """The worker processes; they are started if there are none."""
         from joblib.externals.loky import get_reusable_executor
 
+        # Workers that grow by 300 MB, as those that read large datasets do, are replaced with this warning.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         # Otherwise it starts together with the workers and undoes the next line.
         resource_tracker.ensure_running()
         with _interrupts_blocked():

@@ -15,7 +15,9 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +30,7 @@ from local_server import served
 
 from opauc_bench.results.record import Record, record_of_line, record_to_line
 from opauc_bench.results.store import Store
+from opauc_bench.runner.execute import LocalExecutor
 
 pytestmark = pytest.mark.faults
 
@@ -284,6 +287,24 @@ def test_run_does_not_depend_on_locale_or_home_directory(experiment, variables):
 
 
 # ---------------------------------------------------------------------- damaged files
+
+
+def test_worker_that_grows_is_replaced_without_a_warning():
+    executor = LocalExecutor(1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pool = executor._open(1)
+        workers = {future.result() for future in [pool.submit(grow) for _ in range(3)]}
+        executor.stop()
+    assert len(workers) > 1, "no worker was replaced, so the test shows nothing"
+    assert not [str(each.message) for each in caught]
+
+
+def grow() -> int:
+    """Let the process of a worker grow by 400 MB; returns its number."""
+    sys.kept = [*getattr(sys, "kept", ()), np.ones(50_000_000)]
+    time.sleep(1.1)  # it is measured once a second
+    return os.getpid()
 
 
 @pytest.fixture
