@@ -17,13 +17,13 @@ from folders import HEBB, forge, records_of, rows_of, snapshot
 from html_tree import parse
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.records import OUTCOMES, record_of, task_of
 
 from opauc_bench.report.compare import compare
 from opauc_bench.report.figure_labels import value_text
 from opauc_bench.report.metrics import METRICS
 from opauc_bench.report.page import PageContent, render_page
-from opauc_bench.report.page.content import Fold, GridMap, Provenance, Seconds, grid_map
-from opauc_bench.report.page.heat import COLOURS, EDGES, heat_caption, heat_svg
+from opauc_bench.report.page.heat import COLOURS, EDGES, GridMap, grid_map, heat_caption, heat_svg
 from opauc_bench.report.page.ranks import rank
 from opauc_bench.report.page.render import _facts
 from opauc_bench.report.page.speed import seconds_text
@@ -493,12 +493,20 @@ def content_of(cells_, datasets, columns):
         tables=tables,
         test="paired",
         comparison=None,
-        folds={key: [Fold(t, f, "ok", auc, {}) for (t, f), auc in zip(c.folds, c.aucs)] for key, c in cells_.items()},
+        records={key: [_record(*place, auc) for place, auc in zip(c.folds, c.aucs)] for key, c in cells_.items()},
         grids={},
-        seconds={key: Seconds((0.0, 0.0), 0.0) for key, cell in cells_.items() if cell.aucs},
         learners={column.key: column.key for column in columns},
-        provenance=Provenance([], [{"name": dataset} for dataset in datasets], [], [], "{}"),
+        provenance={
+            **dict.fromkeys(("facts", "machines", "learners"), ()),
+            "datasets": [{"name": dataset} for dataset in datasets],
+            "experiment": "{}",
+        },
     )
+
+
+def _record(trial, fold, auc):
+    outcome = {"kind": "cv", **OUTCOMES["cv"], "metrics": {"auc": auc}}
+    return record_of(task_of(trial=trial, fold=fold), outcome=outcome, timing={"fit_cpu_seconds": 0.0})
 
 
 def test_several_rows_of_a_dataset_are_counted_as_rows():

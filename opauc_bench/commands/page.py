@@ -8,11 +8,9 @@ from typing import Any, get_args
 
 from ..report.metrics import metric_of
 from ..report.page import PageContent, render_page
-from ..report.page.content import Fold, GridMap, Provenance, Seconds, grid_map
 from ..report.table import Test
 from ..report.titles import plain_title
-from ..results.record import Record
-from .recorded import Pair, Recorded
+from .recorded import Recorded
 from .tables import build_report
 from .terminal import counted
 
@@ -30,19 +28,14 @@ def page_text(recorded: Recorded, test: str | None = None) -> str:
     tables, comparisons = {}, {}
     for name in get_args(Test):
         tables[name], comparisons[name] = build_report(recorded, name)
-    records = {key: [record for _, record in pairs if record is not None] for key, pairs in recorded.cells.items()}
+    kept = {place: [record for _, record in pairs if record is not None] for place, pairs in recorded.cells.items()}
     content = PageContent(
         description=session.experiment.description,
         tables=tables,
         test=test or session.experiment.report.test,
         comparison=comparisons["paired"],
-        folds={
-            key: [Fold(r.trial, r.fold, r.status, r.metrics.get("auc"), r.selected) for r in found]
-            for key, found in records.items()
-            if found
-        },
-        grids={key: found for key, pairs in recorded.cells.items() if (found := _grid(pairs)) is not None},
-        seconds={key: found for key, kept in records.items() if (found := _seconds(kept)) is not None},
+        records={place: records for place, records in kept.items() if records},
+        grids={column.key: column.grid for column in session.columns},
         learners={column.key: column.identity["learner"] for column in session.columns},
         selected_by=metric_of(getattr(session.experiment.protocol, "select", "auc")).heading,
         provenance=_provenance(recorded),
@@ -50,39 +43,22 @@ def page_text(recorded: Recorded, test: str | None = None) -> str:
     return render_page(content)
 
 
-def _grid(pairs: list[Pair]) -> GridMap | None:
-    searched = [(task, record) for task, record in pairs if record is not None and record.selection is not None]
-    if not searched:
-        return None
-    return grid_map(
-        searched[0][0].grid,
-        [record.selection.auc for _, record in searched],
-        [record.selected for _, record in searched if record.ok],
-    )
-
-
-def _seconds(records: list[Record]) -> Seconds | None:
-    timings = [record.timing for record in records if record.ok]
-    fit = tuple(timing.fit_cpu_seconds for timing in timings if timing.fit_cpu_seconds is not None)
-    return Seconds(fit, sum(timing.selection_cpu_seconds or 0.0 for timing in timings)) if fit else None
-
-
-def _provenance(recorded: Recorded) -> Provenance:
+def _provenance(recorded: Recorded) -> dict[str, Any]:
     manifest, session = recorded.manifest, recorded.session
     experiment = session.experiment
     protocol = experiment.protocol.model_dump(mode="json")
     limits = experiment.limits.model_dump(mode="json", exclude_none=True)
     machines = Counter(_pairs(recorded.environment_of(record)) for _, record in recorded.pairs)
     known = {name: facts.plain() for name, facts in manifest.datasets.items()}
-    return Provenance(
-        facts=[
+    return {
+        "facts": [
             ("protocol", _pairs(protocol)),
             ("limits", _pairs(limits) or "none"),
             ("config", manifest.config),
             ("opauc-bench", manifest.opauc_bench),
         ],
-        datasets=[{"name": name, **known.get(name, {})} for name in experiment.datasets],
-        learners=[
+        "datasets": [{"name": name, **known.get(name, {})} for name in experiment.datasets],
+        "learners": [
             {
                 "title": plain_title(column.title),
                 "learner": column.identity["learner"],
@@ -92,9 +68,9 @@ def _provenance(recorded: Recorded) -> Provenance:
             }
             for column in session.columns
         ],
-        machines=sorted(machines.items(), key=lambda pair: (-pair[1], pair[0])),
-        experiment=json.dumps(experiment.plain(), indent=1, ensure_ascii=False),
-    )
+        "machines": sorted(machines.items(), key=lambda pair: (-pair[1], pair[0])),
+        "experiment": json.dumps(experiment.plain(), indent=1, ensure_ascii=False),
+    }
 
 
 def _pairs(values: dict[str, Any]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
@@ -10,9 +12,8 @@ from markupsafe import Markup
 from ..figure_labels import AXIS_SYMBOLS, value_text
 from ..template import render_svg
 from ..text import auc_text
-from .content import GridMap
 
-__all__ = ["COLOURS", "EDGES", "axes_text", "heat_caption", "heat_svg"]
+__all__ = ["COLOURS", "EDGES", "GridMap", "axes_text", "grid_map", "heat_caption", "heat_svg"]
 
 # How far a setting is below the best of its map, in units of AUC, and the colour of that class (ColorBrewer's YlGnBu,
 # dark is best; its lightness falls evenly, so that it can be read in grey and by colour-blind readers).
@@ -22,6 +23,62 @@ _STYLES = [*(Markup('fill="{}"').format(colour) for colour in COLOURS), Markup('
 _SOMETIMES, _ALWAYS = len(COLOURS), len(COLOURS) + 1
 
 _WIDTH, _SMALLEST, _LARGEST, _STRIP = 161, 7, 14, 21  # pixels: of a map, of its cells, of a map's only row
+
+
+@dataclass(frozen=True)
+class GridMap:
+    """Inner cross-validation over the grid of one cell, averaged over its outer folds, on at most two axes.
+
+    Where a learner tunes more axes, the best value over the `others` is kept.
+    """
+
+    x: tuple[str, tuple[float, ...]]  # name and values of an axis
+    y: tuple[str, tuple[float, ...]] | None
+    auc: np.ndarray  # (n_y, n_x): mean over the outer folds in which the setting stayed finite; NaN if there is none
+    diverged: np.ndarray  # (n_y, n_x): in how many outer folds the setting overflowed
+    selected: np.ndarray  # (n_y, n_x): in how many outer folds it was selected
+    n_folds: int
+    others: tuple[str, ...] = ()
+
+
+def grid_map(
+    grid: Mapping[str, Sequence[float]], aucs: Sequence[Sequence[float]], selected: Sequence[Mapping[str, float]]
+) -> GridMap | None:
+    """Average the inner cross-validations of a cell's outer folds, or return None if there is nothing to map.
+
+    `grid` has the values of each axis in the order in which the settings were laid out (the last axis varies fastest),
+    `aucs` for each outer fold the mean inner AUC of each setting, NaN where it overflowed. Folds whose values do not
+    fit the grid are left out. `selected` are the selected settings.
+    """
+    axes = {name: [float(value) for value in values] for name, values in grid.items()}
+    shape = tuple(map(len, axes.values()))
+    folds = np.array([fold for fold in aucs if len(fold) == np.prod(shape)], dtype=float)
+    if not axes or not len(folds):
+        return None
+    finite = np.isfinite(folds)
+    counts = finite.sum(axis=0)
+    mean = np.where(counts > 0, np.where(finite, folds, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
+    mean, diverged = mean.reshape(shape), (len(folds) - counts).reshape(shape)
+    times_selected = np.zeros(shape, dtype=int)
+    for setting in selected:
+        if all(setting.get(name) in values for name, values in axes.items()):
+            times_selected[tuple(values.index(setting[name]) for name, values in axes.items())] += 1
+    kept = sorted(range(len(axes)), key=lambda i: -shape[i])[:2]  # the longer axis is x
+    others = tuple(i for i in range(len(axes)) if i not in kept)
+    order = (*others, *reversed(kept))
+    mean, diverged, times_selected = (a.transpose(order) for a in (mean, diverged, times_selected))
+    over = tuple(range(len(others)))
+    names = list(axes)
+    named = [(names[i], tuple(axes[names[i]])) for i in kept]
+    return GridMap(
+        x=named[0],
+        y=named[1] if len(named) > 1 else None,
+        auc=np.atleast_2d(np.fmax.reduce(mean, axis=over)),  # NaN only where all are
+        diverged=np.atleast_2d(diverged.min(axis=over)),
+        selected=np.atleast_2d(times_selected.sum(axis=over)),
+        n_folds=len(folds),
+        others=tuple(names[i] for i in others),
+    )
 
 
 def heat_svg(grid: GridMap) -> Markup:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ..compare import Comparison
 from ..compare_render import note_texts
@@ -13,15 +14,17 @@ from ..figure_labels import AXIS_SYMBOLS, value_text
 from ..footnotes import verdict_text
 from ..over_datasets import HEADINGS, all_pairs, cases_of, over_datasets
 from ..style import MARKS, foot_rows, percent_text
-from ..table import Test
+from ..table import ResultTable, Test
 from ..template import render_template
 from ..text import auc_text
-from .content import Fold, PageContent
-from .heat import COLOURS, EDGES, axes_text, heat_caption, heat_svg
+from .heat import COLOURS, EDGES, axes_text, grid_map, heat_caption, heat_svg
 from .ranks import diagram, rank
-from .speed import learner_looks, seconds_text, speed_svg
+from .speed import run_times
 
-__all__ = ["render_page"]
+if TYPE_CHECKING:
+    from ...results.record import Record
+
+__all__ = ["PageContent", "render_page"]
 
 _TESTS: dict[Test, str] = {
     "paired": "paired t-test",
@@ -30,6 +33,29 @@ _TESTS: dict[Test, str] = {
 }
 # Distances in published stds, and how they are coloured on either side (Okabe and Ito's orange and blue, lightened).
 _DISTANCES = (0.5, 1.0, 2.0)
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """Everything on the page; keys are dataset and column key."""
+
+    description: str
+    tables: Mapping[Test, ResultTable]  # the same cells under each test
+    test: Test  # the one that is shown first
+    comparison: Comparison | None  # under the paired test, which is the papers'
+    records: Mapping[Key, Sequence[Record]]  # in the order of trial and fold
+    grids: Mapping[str, Mapping[str, Sequence[float]]]  # values of each tuned axis by column key
+    learners: Mapping[str, str]  # registry names by column key, which determine colours
+    # How the numbers were computed: `facts` and `machines` as pairs of texts, `datasets` and `learners` as mappings,
+    # and the `experiment` as JSON.
+    provenance: Mapping[str, Any]
+    selected_by: str = "AUC"  # heading of the metric by which settings were selected
+
+    @property
+    def table(self) -> ResultTable:
+        return self.tables[self.test]
 
 
 def render_page(content: PageContent) -> str:
@@ -52,9 +78,9 @@ def render_page(content: PageContent) -> str:
         compared=_compared(content.comparison) if content.comparison else None,
         ranking=ranking,
         diagram=diagram(ranking) if ranking.test else "",
-        maps=_maps(content) if content.grids else None,
+        maps=_maps(content),
         legend=_legend(),
-        speed=_speed(content) if content.seconds else None,
+        speed=run_times(content.table, content.records, content.learners),
         setting_text=_setting_text,
         settings=_settings,
         per_trial=_per_trial(content),
@@ -69,7 +95,7 @@ def _facts(content: PageContent) -> list[str]:
     entries = table.entries.values()
     complete = sum(all(entry.status == "ok" for entry in row) for _, row in table.rows())
     finished, expected = sum(entry.n for entry in entries), sum(entry.expected for entry in entries)
-    failed = sum(fold.status != "ok" for folds in content.folds.values() for fold in folds)
+    failed = sum(not record.ok for records in content.records.values() for record in records)
     where = "rows" if table.has_repeated_datasets else "datasets"
     facts = [f"{complete} of {len(table.datasets)} {where} complete", f"{len(table.columns)} learners"]
     facts.append(f"{finished:,} of {expected:,} {table.runs} have a number")
@@ -113,14 +139,22 @@ def _deviation_text(deviation: float) -> str:
     return f"{round(deviation, digits) + 0.0:+.{digits}f}".replace("-", "−")
 
 
-def _maps(content: PageContent) -> dict[str, Any]:
-    datasets = content.table.datasets
+def _maps(content: PageContent) -> dict[str, Any] | None:
+    found = {}
+    for (dataset, key), records in content.records.items():
+        searched = [record for record in records if record.selection is not None]
+        aucs = [record.selection.auc for record in searched]
+        grid = grid_map(content.grids.get(key, {}), aucs, [record.selected for record in searched if record.ok])
+        if grid is not None:
+            found[dataset, key] = grid
+    if not found:
+        return None
     columns, rows = [], []
     for column in content.table.columns:
-        if found := [content.grids[d, column.key] for d in datasets if (d, column.key) in content.grids]:
-            columns.append((column, axes_text(found[0])))
-    for dataset in datasets:
-        grids = [content.grids.get((dataset, column.key)) for column, _ in columns]
+        if of_column := [grid for (_, key), grid in found.items() if key == column.key]:
+            columns.append((column, axes_text(of_column[0])))
+    for dataset in content.table.datasets:
+        grids = [found.get((dataset, column.key)) for column, _ in columns]
         if any(grids):
             rows.append((dataset, [(heat_svg(grid), heat_caption(grid)) if grid else None for grid in grids]))
     return {"columns": columns, "rows": rows}
@@ -131,27 +165,16 @@ def _legend() -> list[tuple[str, str]]:
     return list(zip(COLOURS, [*(f"≤ {limit}" for limit in limits), f"> {limits[-1]}"]))
 
 
-def _speed(content: PageContent) -> dict[str, Any]:
-    rows = []
-    for dataset in content.table.datasets:
-        found = [content.seconds.get((dataset, column.key)) for column in content.table.columns]
-        if any(found):
-            cells = [(seconds_text(statistics.median(s.fit)), seconds_text(s.selection)) if s else None for s in found]
-            rows.append((dataset, cells))
-    total = sum(seconds.selection + sum(seconds.fit) for seconds in content.seconds.values())
-    return {"svg": speed_svg(content), "looks": learner_looks(content), "rows": rows, "total": seconds_text(total)}
-
-
 def _per_trial(content: PageContent) -> int:
     """Folds per trial, so that each trial has a line; 0 where they would not fit into one."""
-    most = max((fold.fold + 1 for folds in content.folds.values() for fold in folds), default=0)
+    most = max((record.fold + 1 for records in content.records.values() for record in records), default=0)
     return most if 1 < most <= 6 else 0
 
 
-def _settings(folds: list[Fold]) -> list[tuple[str, int]]:
+def _settings(records: Sequence[Record]) -> list[tuple[str, int]]:
     """Selected settings and how often each was selected, the most frequent first."""
-    return Counter(_setting_text(fold) for fold in folds if fold.selected).most_common()
+    return Counter(_setting_text(record) for record in records if record.selected).most_common()
 
 
-def _setting_text(fold: Fold) -> str:
-    return ", ".join(f"{AXIS_SYMBOLS.get(axis, axis)} {value_text(value)}" for axis, value in fold.selected.items())
+def _setting_text(record: Record) -> str:
+    return ", ".join(f"{AXIS_SYMBOLS.get(axis, axis)} {value_text(value)}" for axis, value in record.selected.items())

@@ -1,27 +1,62 @@
-"""Run times: a row per dataset, a marker per learner, on a logarithmic axis."""
+"""Run times: a row per dataset, a marker per learner, on a logarithmic axis; and as numbers."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from ..figure_style import style_of
+from ..table import Column, ResultTable
 from ..template import render_svg
-from .content import PageContent
 
-__all__ = ["learner_looks", "seconds_text", "speed_svg"]
+if TYPE_CHECKING:
+    from ...results.record import Record
+
+__all__ = ["run_times", "seconds_text"]
 
 _LEAST = 1e-6  # below the resolution of process clocks
 
+Key = tuple[str, str]
 
-def learner_looks(content: PageContent) -> dict[str, tuple[str, str]]:
+
+def run_times(
+    table: ResultTable, records: Mapping[Key, Sequence[Record]], learners: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """CPU seconds of the refit in each finished fold and of the inner search over the folds; None if there are none."""
+    fit: dict[Key, list[float]] = {}
+    search: dict[Key, float] = {}
+    for key, found in records.items():
+        timings = [record.timing for record in found if record.ok]
+        if measured := [timing.fit_cpu_seconds for timing in timings if timing.fit_cpu_seconds is not None]:
+            fit[key] = measured
+            search[key] = sum(timing.selection_cpu_seconds or 0.0 for timing in timings)
+    if not fit:
+        return None
+    rows = []
+    for dataset in table.datasets:
+        keys = [(dataset, column.key) for column in table.columns]
+        if any(key in fit for key in keys):
+            texts = {
+                key: (seconds_text(statistics.median(fit[key])), seconds_text(search[key]))
+                for key in keys
+                if key in fit
+            }
+            rows.append((dataset, [texts.get(key) for key in keys]))
+    looks = _looks(table.columns, learners)
+    total = sum(search[key] + sum(fit[key]) for key in fit)
+    return {"svg": _drawing(table, fit, looks), "looks": looks, "rows": rows, "total": seconds_text(total)}
+
+
+def _looks(columns: Sequence[Column], learners: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each column: its learner's own; further columns of one learner are lighter."""
     seen, looks = Counter(), {}
-    for column in content.table.columns:
-        learner = content.learners[column.key]
+    for column in columns:
+        learner = learners[column.key]
         style = style_of(learner, seen[learner])
         seen[learner] += 1
         looks[column.key] = (style.colour, style.marker)
@@ -36,24 +71,21 @@ def seconds_text(seconds: float) -> str:
     return f"{_two_digits(seconds * 1e6)} µs"
 
 
-def speed_svg(content: PageContent) -> Markup:
+def _drawing(table: ResultTable, fit: Mapping[Key, Sequence[float]], looks: Mapping[str, tuple[str, str]]) -> Markup:
     """Draw the median time of the refit over the folds, with a line from the shortest to the longest."""
-    columns, looks = content.table.columns, learner_looks(content)
-    logs = {
-        key: [math.log10(max(second, _LEAST)) for second in seconds.fit] for key, seconds in content.seconds.items()
-    }
-    low = math.floor(min(map(min, logs.values())))
-    high = max(math.ceil(max(map(max, logs.values()))), low + 1)
+    logs = [math.log10(max(second, _LEAST)) for seconds in fit.values() for second in seconds]
+    low = math.floor(min(logs))
+    high = max(math.ceil(max(logs)), low + 1)
 
     def share(seconds: float) -> float:
         return (math.log10(max(seconds, _LEAST)) - low) / (high - low)
 
     rows = []
-    for dataset in content.table.datasets:
+    for dataset in table.datasets:
         marks = []
-        for place, column in enumerate(columns):
-            if seconds := content.seconds.get((dataset, column.key)):
-                ends = min(seconds.fit), statistics.median(seconds.fit), max(seconds.fit)
+        for place, column in enumerate(table.columns):
+            if seconds := fit.get((dataset, column.key)):
+                ends = min(seconds), statistics.median(seconds), max(seconds)
                 shortest, median, longest = map(seconds_text, ends)
                 title = f"{dataset}, {column.title}: {median} ({shortest} to {longest})"
                 marks.append((place, title, *looks[column.key], *map(share, ends)))
@@ -61,7 +93,7 @@ def speed_svg(content: PageContent) -> Markup:
             rows.append((dataset, marks))
     ticks = [((power - low) / (high - low), seconds_text(10.0**power)) for power in range(low, high + 1)]
     longest = max(len(dataset) for dataset, _ in rows)
-    return render_svg("speed.svg", rows=rows, ticks=ticks, longest=longest, n_learners=len(columns))
+    return render_svg("speed.svg", rows=rows, ticks=ticks, longest=longest, n_learners=len(table.columns))
 
 
 def _two_digits(value: float) -> str:
