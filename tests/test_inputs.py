@@ -139,8 +139,8 @@ def test_rows_do_not_depend_on_how_the_text_is_cut(table, size):
         found = list(text.rows(schema, numeric_labels=False))
         assert not any(piece.problems for piece in found)
         return (
-            np.concatenate([piece.cells.numbers for piece in found]).tobytes(),
-            np.concatenate([piece.cells.categories for piece in found]).tolist(),
+            np.concatenate([piece.numbers for piece in found]).tobytes(),
+            np.concatenate([piece.categories for piece in found]).tolist(),
             np.concatenate([piece.places for piece in found]).tolist(),
         )
 
@@ -599,7 +599,7 @@ def test_rows_of_odd_texts_have_the_cells_of_the_csv_module(body):
     good = []
     for piece in table.rows(schema, numeric_labels=False):
         bad = sorted(piece.problems)
-        good += [row for k, row in enumerate(piece.cells.categories.tolist()) if k not in bad]
+        good += [row for k, row in enumerate(piece.categories.tolist()) if k not in bad]
     cells = [[cell.strip(" \t") for cell in row] for row in csv.reader(io.StringIO(content)) if len(row) == 2]
     assert good == [[fnv(name, cell, 20) if cell else -1 for name, cell in zip("ay", row)] for row in cells[1:]]
 

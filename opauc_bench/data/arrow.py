@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..errors import DataError
+from .base_table import Batch, Table
 from .content import import_pyarrow
-from .schema import hash_spans
-from .typed import TypedTable
+from .schema import hash_spans, require_different
 
 __all__ = ["ArrowTable"]
 
 _ROWS = 4096
 
 
-class ArrowTable(TypedTable):
+class ArrowTable(Table):
     """A file as a table.
 
     Columns of integers, floats, decimals and booleans (0 and 1) hold numbers, those of text and dictionaries of text
@@ -34,7 +34,7 @@ class ArrowTable(TypedTable):
     Raises
     ------
     DataError
-        pyarrow is not installed, or the file cannot be read.
+        pyarrow is not installed, the file cannot be read, or two columns have the same name.
     """
 
     def __init__(self, stream: BinaryIO, name: str, format: str):
@@ -57,6 +57,7 @@ class ArrowTable(TypedTable):
         except (pyarrow.ArrowException, OSError) as error:
             raise self._damaged(error) from None
         super().__init__(list(self._schema.names), name)
+        require_different(self.header, name)
 
     def kinds(self) -> dict[str, str]:
         """Whether each column has numbers or categories; ``other`` if neither."""
@@ -76,16 +77,19 @@ class ArrowTable(TypedTable):
         is_text = (types.is_string, types.is_large_string, types.is_string_view)
         return "category" if any(check(kind) for check in is_text) else "other"
 
-    def _batches(self, names: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _batches(self, names: Sequence[str], numbers: Sequence[str]) -> Iterator[Batch]:
+        n_before = 0
         try:
             for batch in self._record_batches(names):
                 for start in range(0, batch.num_rows, _ROWS):
                     piece = batch.slice(start, _ROWS)
-                    yield piece.num_rows, {name: piece.column(name) for name in names}
+                    places = 1 + n_before + start + np.arange(piece.num_rows)
+                    yield Batch({name: piece.column(name) for name in names}, places, {})
+                n_before += batch.num_rows
         except (self._pyarrow.ArrowException, OSError) as error:
             raise self._damaged(error) from None
 
-    def _record_batches(self, names: list[str]) -> Iterator[Any]:
+    def _record_batches(self, names: Sequence[str]) -> Iterator[Any]:
         if hasattr(self._file, "iter_batches"):
             return self._file.iter_batches(batch_size=_ROWS, columns=names)
         if hasattr(self._file, "num_record_batches"):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .schema import hash_texts
-from .typed import TypedTable
+from .base_table import Batch, Table
+from .schema import hash_texts, require_different
 
 __all__ = ["FrameTable"]
 
 _ROWS = 4096
 
 
-class FrameTable(TypedTable):
+class FrameTable(Table):
     """A DataFrame as a table.
 
     Columns of numbers and booleans (0 and 1) hold numbers, those of text and of pandas' categories hold categories; a
@@ -26,10 +26,16 @@ class FrameTable(TypedTable):
     frame : pandas.DataFrame
     name : str
         For messages.
+
+    Raises
+    ------
+    DataError
+        Two columns have the same name.
     """
 
     def __init__(self, frame: Any, name: str):
         super().__init__([str(column) for column in frame.columns], name)
+        require_different(self.header, name)
         self._frame = frame.set_axis(self.header, axis=1)
 
     def kinds(self) -> dict[str, str]:
@@ -40,10 +46,10 @@ class FrameTable(TypedTable):
         """The type of a column, for messages."""
         return str(self._frame[column].dtype)
 
-    def _batches(self, names: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _batches(self, names: Sequence[str], numbers: Sequence[str]) -> Iterator[Batch]:
         for start in range(0, len(self._frame), _ROWS):
             frame = self._frame.iloc[start : start + _ROWS]
-            yield len(frame), {name: frame[name] for name in names}
+            yield Batch({name: frame[name] for name in names}, 1 + start + np.arange(len(frame)), {})
 
     def _values(self, column: Any) -> list[Any]:
         return _values(column)

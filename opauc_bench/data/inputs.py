@@ -19,12 +19,21 @@ import numpy as np
 
 from ..errors import DataError
 from .arrow import ArrowTable
+from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
 from .frames import FrameTable
-from .schema import CategoryNames, ColumnOptions, RunningMeans, Schema, absent_column, listing, written_names
+from .schema import (
+    CategoryNames,
+    ColumnOptions,
+    RunningMeans,
+    Schema,
+    absent_column,
+    features_of,
+    listing,
+    written_names,
+)
 from .stream import SvmlightChunk, stream_svmlight
-from .table import TableRows, TextTable
-from .typed import TypedTable
+from .table import TextTable
 
 __all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of", "matrix_of"]
 
@@ -52,20 +61,15 @@ _BAD_LINE = b"0 # a line that cannot be read"
 _COMPRESSED = {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "xz -d", ".zst": "zstd -d"}  # and what reverses it
 
 
-_Table = TextTable | TypedTable
-
-
 class RowChunk(NamedTuple):
     """Consecutive rows."""
 
     X: Any  # csr_matrix of shape (rows, n_features), float64; at least one row
     labels: np.ndarray | None  # (rows,), float64 or text; None if the file has no labels
     place: Callable[[int], str]  # from the position of a row in the chunk to its place, such as ``clicks.csv:17``
-    # Columns that are not features, as text; never changed.
-    aside: dict[str, list[str]] = {}  # noqa: RUF012
     bad: np.ndarray | None = None  # (rows,), bool: which rows could not be read, where these are marked
-    # From the position of a row in the chunk to its label as a table has it; one that is not a number may be NaN.
-    label_text: Callable[[int], str] | None = None
+    # Of tables: from the position of a row and the name of a column to the text that is there.
+    text: Callable[[int, str], str] | None = None
 
 
 def format_of(file: str, head: bytes = b"") -> Format:
@@ -293,7 +297,7 @@ class Source:
             if getattr(self.options, option):
                 raise DataError(f"{self.name}: --{option} is for tables, and {is_text}", hint.format(f"--{option}"))
 
-    def _begin(self, table: _Table) -> None:
+    def _begin(self, table: Table) -> None:
         """Take the schema from the first table, or check it against the one that is given."""
         kinds = table.kinds()
         if self.model is not None:
@@ -320,7 +324,7 @@ class Source:
         frozen = not self.learnt if self.fixed_means is None else self.fixed_means
         self._means, self._names = RunningMeans(self.schema, frozen), CategoryNames(self.schema)
 
-    def _require_columns(self, table: _Table, schema: Schema) -> None:
+    def _require_columns(self, table: Table, schema: Schema) -> None:
         """Raise DataError if a table lacks a column or has other types."""
         known = set(table.header)
         labels = [schema.label] if self.learnt and schema.label is not None else []
@@ -333,10 +337,10 @@ class Source:
                 )
             hint = "the file needs the columns of the model, or of the first file" if column in schema.columns else ""
             raise DataError(absent_column(table.name, column, table.header), hint)
-        if isinstance(table, TypedTable):
+        if table.has_types:
             _check_types(table, schema, _WAYS[self.hints][-1])
 
-    def _rows_of(self, table: _Table) -> Iterator[RowChunk]:
+    def _rows_of(self, table: Table) -> Iterator[RowChunk]:
         schema, means = self.schema, self._means
         assert schema is not None
         assert means is not None
@@ -347,7 +351,7 @@ class Source:
         numeric_labels = self.numeric_labels is not False
         label = schema.label or ""
         has_labels = schema.label is not None and label in table.header
-        if has_labels and isinstance(table, TypedTable):
+        if has_labels and table.has_types:
             kind = table.kinds()[label]
             has_labels = kind == "number" or (kind == "category" and not (numeric_labels and self.learnt))
             if not has_labels and not self.learnt:
@@ -365,7 +369,7 @@ class Source:
         for rows in table.rows(shown_schema, numeric_labels, self.options.aside, self.learnt):
             yield from self._chunk_of(table, rows, schema, means)
 
-    def _chunk_of(self, table: _Table, rows: TableRows, schema: Schema, means: RunningMeans) -> Iterator[RowChunk]:
+    def _chunk_of(self, table: Table, rows: TableRows, schema: Schema, means: RunningMeans) -> Iterator[RowChunk]:
         kept = np.ones(len(rows.places), dtype=bool)
         for row in sorted(rows.problems):
             kept[row] = False
@@ -373,18 +377,21 @@ class Source:
         bad = None
         if self.learnt:
             keep = np.flatnonzero(kept)
-            self._names.learn(rows.cells, keep)
         else:
             keep, bad = np.arange(len(kept)), ~kept
-            rows.cells.numbers[bad], rows.cells.categories[bad] = np.nan, -1
+            rows.numbers[bad], rows.categories[bad] = np.nan, -1
         if not len(keep):
             return
-        X = rows.cells.to_csr(keep, schema, means)
+        numbers, categories, places = rows.numbers[keep], rows.categories[keep], rows.places[keep]
         labels = None if rows.labels is None else rows.labels[keep]
-        places, place = rows.places[keep], table.place
-        aside = {name: [texts[row] for row in keep] for name, texts in rows.aside.items()}
-        label_text = None if rows.label_text is None else lambda row: rows.label_text(int(keep[row]))
-        yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), aside, bad, label_text)
+
+        def text(row: int, column: str) -> str:
+            return rows.text(int(keep[row]), column)
+
+        if self.learnt:
+            self._names.learn(categories, text)
+        X, place = features_of(numbers, categories, schema, means), table.place
+        yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), bad, text)
 
     def _skip(self, message: str) -> bytes | None:
         """Count a row that cannot be used, or raise the error; return the line in its place, if it is to be marked."""
@@ -405,7 +412,7 @@ class Source:
         return "; ".join(filter(None, ways))
 
 
-def _check_types(table: TypedTable, schema: Schema, way_to_drop: str) -> None:
+def _check_types(table: Table, schema: Schema, way_to_drop: str) -> None:
     """Raise DataError if a typed column does not have what the schema says."""
     kinds = table.kinds()
     for names, expected in ((schema.numbers, "numbers"), (schema.categories, "text")):

@@ -137,7 +137,10 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
 
     chunks = list(table.chunks())
     columns = {name: given[name] for name in ROW_METADATA if given.get(name)}
-    texts = {name: [text for chunk in chunks for text in chunk.aside[column]] for name, column in columns.items()}
+    texts = {
+        name: [chunk.text(row, column) for chunk in chunks for row in range(len(chunk.labels))]
+        for name, column in columns.items()
+    }
     X = vstack([chunk.X for chunk in chunks], format="csr")
     return MemoryRows(Block(X, np.concatenate([chunk.labels for chunk in chunks])), texts)
 

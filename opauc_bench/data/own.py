@@ -66,7 +66,7 @@ class OwnData:
             self._places.append((n_rows, chunk.place))
             n_rows += chunk.X.shape[0]
             for name, texts in self._texts.items():
-                texts += chunk.aside[self._columns[name]]
+                texts += [chunk.text(row, self._columns[name]) for row in range(chunk.X.shape[0])]
             yield Block(chunk.X, chunk.labels)
 
     def metadata(self) -> dict[str, Encoded]:

@@ -22,7 +22,6 @@ __all__ = [
     "BLANKS",
     "MISSING_WORDS",
     "CategoryNames",
-    "Cells",
     "ColumnOptions",
     "Missing",
     "RunningMeans",
@@ -242,33 +241,30 @@ def listing(names: Iterable[str]) -> str:
 # ------------------------------------------------------------------------------------ from cells to rows
 
 
-@dataclass
-class Cells:
-    """Values of consecutive rows of a table."""
+def features_of(numbers: np.ndarray, categories: np.ndarray, schema: Schema, means: RunningMeans) -> Any:
+    """Rows of a table as CSR of shape (n_rows, schema.n_features), without zeros, indices sorted.
 
-    numbers: np.ndarray  # (rows, len(schema.numbers)), float64; NaN where a value is missing, all others are finite
-    categories: np.ndarray  # (rows, len(schema.categories)), int64: hashes, or -1 where a value is missing
-    text: Callable[[int, int], str]  # from a row and the position of a column of categories to the value
+    Parameters
+    ----------
+    numbers, categories : ndarray
+        As in `base_table.TableRows`.
+    schema : Schema
+    means : RunningMeans
+        With ``missing: mean``, it fills missing values, and learns the others if it is not frozen.
+    """
+    from scipy.sparse import csr_matrix
 
-    def to_csr(self, rows: np.ndarray, schema: Schema, means: RunningMeans) -> Any:
-        """Some rows as features, shape (len(rows), schema.n_features), without zeros, indices sorted.
-
-        With ``missing: mean``, missing values are filled from `means`, which learns the others if it is not frozen.
-        """
-        from scipy.sparse import csr_matrix
-
-        n_rows, numbers, categories = len(rows), self.numbers[rows], self.categories[rows]
-        if schema.missing == "indicator" and (categories < 0).any():
-            empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
-            categories = np.where(categories < 0, np.array(empty), categories)
-        room = numbers.size + categories.size
-        data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
-        policy = ("error", "mean", "indicator").index(schema.missing)
-        learnt = means.means, means.counts, means.frozen
-        n_entries = _assemble(numbers, categories, policy, schema.first_category, learnt, data, indices, indptr)
-        X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
-        X.has_canonical_format = True
-        return X
+    if schema.missing == "indicator" and (categories < 0).any():
+        empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
+        categories = np.where(categories < 0, np.array(empty), categories)
+    n_rows, room = len(numbers), numbers.size + categories.size
+    data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
+    policy = ("error", "mean", "indicator").index(schema.missing)
+    learnt = means.means, means.counts, means.frozen
+    n_entries = _assemble(numbers, categories, policy, schema.first_category, learnt, data, indices, indptr)
+    X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
+    X.has_canonical_format = True
+    return X
 
 
 class CategoryNames:
@@ -280,15 +276,14 @@ class CategoryNames:
         self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
         self._seen[list(self.known)] = True
 
-    def learn(self, cells: Cells, rows: np.ndarray) -> None:
-        """Take in the positions of some rows."""
+    def learn(self, hashes: np.ndarray, value_at: Callable[[int, str], str]) -> None:
+        """Take in the positions in some rows; ``value_at`` is the text of a value by its row and column."""
         if not len(self._seen) or len(self.known) >= _MOST_NAMES:
             return
-        hashes = cells.categories[rows]
-        for k, column in np.argwhere(~self._seen[hashes] & (hashes >= 0)).tolist():
-            position = int(hashes[k, column])
+        for row, k in np.argwhere(~self._seen[hashes] & (hashes >= 0)).tolist():
+            position, column = int(hashes[row, k]), self._columns[k]
             if position not in self.known and len(self.known) < _MOST_NAMES:
-                text = f"{self._columns[column]}={cells.text(int(rows[k]), column)}"
+                text = f"{column}={value_at(row, column)}"
                 self.known[position] = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
                 self._seen[position] = True
 

@@ -8,18 +8,18 @@ rounded correctly, so that a table and the same numbers as svmlight text give th
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ..errors import DataError
 from ..kernels import njit
+from .base_table import Batch, Table, no_value
 from .content import LineProblem, is_number, shown, utf8
 from .decimals import HARD, READ, decimal
-from .schema import MISSING_WORDS, Cells, Schema, hash_spans, require_different
+from .schema import MISSING_WORDS, hash_spans, require_different
 
-__all__ = ["TableRows", "TextTable", "refuse_missing"]
+__all__ = ["TextTable"]
 
 _SEPARATORS = b",\t;|"
 _MOST_ROWS = 4096  # of a piece
@@ -28,20 +28,7 @@ _LOOKED_AT = 1 << 16  # bytes
 _LONGEST_ROW = 1 << 24  # bytes; longer ones are due to a quote that is never closed
 
 
-class TableRows(NamedTuple):
-    """A piece of a table."""
-
-    cells: Cells
-    labels: np.ndarray | None  # (rows,), float64 if the labels are numbers, else text; None without a column of labels
-    aside: dict[str, list[str]]  # columns that are handed on as text
-    places: np.ndarray  # (rows,), int64: number of the line (of text) or of the row (of other formats), from 1
-    # Rows that cannot be used, and what is wrong with them; what the other fields have for them means nothing.
-    problems: dict[int, str]
-    # From a row to its label as the file has it: where labels are not needed, one that is not a number is NaN.
-    label_text: Callable[[int], str] | None = None
-
-
-class TextTable:
+class TextTable(Table):
     """A table in delimited text.
 
     The separator is the one of comma, tab, semicolon and vertical bar that the header has most often. A column holds
@@ -64,7 +51,8 @@ class TextTable:
         There is no header.
     """
 
-    place = "{}:{}"  # of a row in a message, from the name and the number
+    place = "{}:{}"
+    has_types = False
 
     def __init__(self, source: Iterator[bytes], name: str):
         self._source, self.name = _without_mark(source), name
@@ -148,48 +136,99 @@ class TextTable:
             start = scan.end
         return found
 
-    def rows(
-        self, schema: Schema, numeric_labels: bool, aside: tuple[str, ...] = (), labels_needed: bool = True
-    ) -> Iterator[TableRows]:
-        """Yield the rows that follow the header, in pieces.
+    def _batches(self, names: Sequence[str], numbers: Sequence[str]) -> Iterator[Batch]:
+        known = {name: column for column, name in enumerate(self.header)}
+        columns = {name: known[name] for name in names}
+        numeric = np.zeros(len(self.header), dtype=np.int8)
+        numeric[[columns[name] for name in numbers]] = 1
+        texts = {name: column for name, column in columns.items() if not numeric[column]}
+        for scan in self._scans(numeric):
+            unusable = np.flatnonzero(scan.problems).tolist()
+            problems = {row: self._row_problem(int(scan.problems[row])) for row in unusable}
+            self._find_other_encodings(scan, texts, problems)
+            yield Batch({name: (scan, column) for name, column in columns.items()}, scan.lines(self._line), problems)
 
-        Parameters
-        ----------
-        schema : Schema
-            Its columns are in the header.
-        numeric_labels : bool
-        aside : tuple of str
-            Columns to hand on as text.
-        labels_needed : bool
-            Whether a row without a label is a problem; otherwise its label is NaN or empty.
-        """
-        decoder = _Decoder(self, schema, numeric_labels, labels_needed, aside)
-        most = _rows_for(len(self.header))
+    def _scans(self, numeric: np.ndarray) -> Iterator[_Scan]:
+        """The rows that follow the header, in pieces; `_line` is the line of the first one."""
+        start, most = 0, _rows_for(len(self.header))
         while True:
-            start = 0
-            while True:
-                scan = _Scan(self._text, self._ended, self._separator, decoder.kinds, most, start)
-                if not scan.n_rows:
-                    break
-                yield decoder.decode(scan, self._line)
+            scan = _Scan(self._text, self._ended, self._separator, numeric, most, start)
+            if scan.n_rows:
+                yield scan
                 self._line += self._text.count(b"\n", start, scan.end)
                 start = scan.end
-            self._text = self._text[start:]
+                continue
+            self._text, start = self._text[start:], 0
             if self._ended:
                 return
-            if len(self._text) > _LONGEST_ROW:
-                scan = _Scan(self._text, True, self._separator, decoder.kinds, 1)
-                if not scan.n_rows:  # blank lines
-                    self._advance(scan.end)
-                    continue
-                if scan.problems[0] not in (_OPEN_QUOTE, _AFTER_QUOTE):
-                    raise DataError(
-                        f"{self.name}:{self._line}: expected the end of a row within {_LONGEST_ROW:,} bytes, got none"
-                    )
-                yield decoder.decode(scan, self._line)
-                self._advance(scan.end)
-            else:
+            if len(self._text) <= _LONGEST_ROW:
                 self._fill()
+                continue
+            scan = _Scan(self._text, True, self._separator, numeric, 1)
+            if scan.n_rows and scan.problems[0] not in (_OPEN_QUOTE, _AFTER_QUOTE):
+                raise DataError(
+                    f"{self.name}:{self._line}: expected the end of a row within {_LONGEST_ROW:,} bytes, got none"
+                )
+            if scan.n_rows:  # else there are blank lines only
+                yield scan
+            self._advance(scan.end)
+
+    def _row_problem(self, code: int) -> str:
+        if code == _OPEN_QUOTE:
+            return "a quote is never closed"
+        if code == _AFTER_QUOTE:
+            return "expected a separator after a closing quote, got other text"
+        return f"expected {len(self.header)} columns, got {code}"
+
+    def _find_other_encodings(self, scan: _Scan, texts: dict[str, int], problems: dict[int, str]) -> None:
+        """Find cells of these columns that are not in UTF-8: different ones would become the same text."""
+        if not texts:
+            return
+        try:
+            str(memoryview(scan.text)[scan.start : scan.end], "utf-8")  # all at once: rows of another encoding are rare
+        except UnicodeDecodeError:
+            places = scan.start + np.flatnonzero(scan.codes[scan.start : scan.end] >= 128)
+            for row in np.unique(np.searchsorted(scan.begins, places, side="right") - 1).tolist():
+                for name, column in texts.items():
+                    try:
+                        utf8(scan.token(row, column), row, f"column {name!r}")
+                    except LineProblem as error:
+                        problems.setdefault(row, error.problem)
+
+    def _finite_numbers(
+        self, batch: Batch, names: Sequence[str], complete: bool, problems: dict[int, str]
+    ) -> np.ndarray:
+        """All columns at once."""
+        scan, _ = next(iter(batch.columns.values()))
+        columns = [batch.columns[name][1] for name in names]
+        values, flags = scan.values[:, columns], scan.flags[:, columns]
+        known = _PLAIN if complete else _PLAIN | _MISSING
+        for row, k in np.argwhere((flags & known == 0) & (scan.problems == 0)[:, None]).tolist():
+            token, flag = scan.token(row, columns[k]), flags[row, k]
+            if flag & _MISSING:
+                problems.setdefault(row, no_value(names[k]))
+            elif flag & _LONG and np.isfinite(value := float(token)):
+                values[row, k] = value
+            else:
+                expected = "a finite number" if is_number(token) else "a number"
+                problems.setdefault(row, f"column {names[k]!r}: expected {expected}, got {shown(token)}")
+        return values
+
+    def _texts(self, column: _Column, name: str, problems: dict[int, str]) -> list[str]:
+        scan, position = column
+        return [scan.text_of(row, position) for row in range(scan.n_rows)]
+
+    def _hashes(self, column: _Column, name: str, bits: int, problems: dict[int, str]) -> np.ndarray:
+        scan, position = column
+        whole = scan.problems == 0
+        starts, ends = (np.where(whole, places[:, position], 0) for places in (scan.starts, scan.ends))
+        return hash_spans(scan.codes, starts, ends, name, bits, scan.flags[:, position] & _ESCAPED != 0)
+
+    def _has_fractions(self, column: _Column) -> bool:
+        return False
+
+    def _text_of(self, columns: dict[str, _Column]) -> Callable[[int, str], str]:
+        return lambda row, name: columns[name][0].text_of(row, columns[name][1])
 
     def _fill(self) -> None:
         piece = next(self._source, b"")
@@ -227,28 +266,18 @@ def _rows_for(n_columns: int) -> int:
     return max(16, min(_MOST_ROWS, _MOST_CELLS // n_columns))
 
 
-def _no_value(column: str) -> str:
-    return f"column {column!r}: expected a value, got nothing"
-
-
-def refuse_missing(missing: np.ndarray, column: str, problems: dict[int, str]) -> None:
-    """Add the rows that have no value in a column to ``problems``."""
-    for row in np.flatnonzero(missing).tolist():
-        problems.setdefault(row, _no_value(column))
-
-
 class _Scan:
     """The cells of some rows of a text that are complete, from ``start`` on.
 
-    ``kinds`` is 0 for columns to leave out, 1 for numbers, 2 for text.
+    ``numeric`` is 1 for columns of numbers, 0 for others.
     """
 
-    def __init__(self, text: bytes, ended: bool, separator: bytes, kinds: np.ndarray, most: int, start: int = 0):
-        shape = (min(most, 1 + text.count(b"\n", start)), len(kinds))
+    def __init__(self, text: bytes, ended: bool, separator: bytes, numeric: np.ndarray, most: int, start: int = 0):
+        shape = (min(most, 1 + text.count(b"\n", start)), len(numeric))
         cells = np.empty(shape, np.int64), np.empty(shape, np.int64), np.zeros(shape, np.int8), np.empty(shape)
         rows = np.zeros(shape[0], np.int64), np.zeros(shape[0], np.int64)
         self.text, self.start, self.codes = text, start, np.frombuffer(text, dtype=np.uint8)
-        self.n_rows, self.end = _scan(self.codes, start, ended, separator[0], kinds, cells, rows)
+        self.n_rows, self.end = _scan(self.codes, start, ended, separator[0], numeric, cells, rows)
         self.starts, self.ends, self.flags, self.values = (array[: self.n_rows] for array in cells)
         self.begins, self.problems = (array[: self.n_rows] for array in rows)
 
@@ -259,108 +288,17 @@ class _Scan:
         token = self.text[self.starts[row, column] : self.ends[row, column]]
         return token.replace(b'""', b'"') if self.flags[row, column] & _ESCAPED else token
 
+    def text_of(self, row: int, column: int) -> str:
+        """The content of a cell as text."""
+        return self.token(row, column).decode("utf-8", "replace")
+
     def lines(self, first: int) -> np.ndarray:
         """The line of each row, of which the text from ``start`` on begins with line ``first``."""
         line_ends = np.flatnonzero(self.codes[self.start : self.end] == 10) + self.start
         return first + np.searchsorted(line_ends, self.begins)
 
 
-class _Decoder:
-    """From cells of text to values."""
-
-    def __init__(self, table: TextTable, schema: Schema, numeric_labels: bool, labels_needed: bool, aside):
-        self._schema, self._header = schema, table.header
-        positions = {name: column for column, name in enumerate(table.header)}
-        self._numbers = np.array([positions[name] for name in schema.numbers], dtype=np.int64)
-        self._categories = np.array([positions[name] for name in schema.categories], dtype=np.int64)
-        self._label = positions.get(schema.label) if schema.label is not None else None
-        self._numeric_labels, self._labels_needed = numeric_labels, labels_needed
-        self._aside = {name: positions[name] for name in aside}
-        self.kinds = np.zeros(len(table.header), dtype=np.int8)
-        self.kinds[self._numbers] = 1
-        self.kinds[self._categories] = 2
-        if self._label is not None:
-            self.kinds[self._label] = 1 if numeric_labels else 2
-
-    def decode(self, scan: _Scan, first_line: int) -> TableRows:
-        problems = {row: self._row_problem(int(scan.problems[row])) for row in np.flatnonzero(scan.problems).tolist()}
-        complete = self._schema.missing == "error"
-        numbers = self._read_numbers(scan, self._numbers, problems, complete)
-        categories = np.empty((scan.n_rows, len(self._categories)), dtype=np.int64)
-        whole = scan.problems == 0
-        for k, (name, column) in enumerate(zip(self._schema.categories, self._categories)):
-            starts, ends = np.where(whole, scan.starts[:, column], 0), np.where(whole, scan.ends[:, column], 0)
-            escaped = scan.flags[:, column] & _ESCAPED != 0
-            categories[:, k] = hash_spans(scan.codes, starts, ends, name, self._schema.bits, escaped)
-            if complete:
-                refuse_missing(categories[:, k] < 0, name, problems)
-        labels = self._labels(scan, problems)
-        aside = {name: self._exact_texts(scan, column, problems) for name, column in self._aside.items()}
-        self._find_other_encodings(scan, problems)
-        cells = Cells(numbers, categories, lambda row, k: self._text(scan, row, self._categories[k]))
-        label_text = None if self._label is None else lambda row: self._text(scan, row, self._label)
-        return TableRows(cells, labels, aside, scan.lines(first_line), problems, label_text)
-
-    def _read_numbers(self, scan: _Scan, columns: np.ndarray, problems: dict[int, str], complete: bool) -> np.ndarray:
-        values, flags = scan.values[:, columns], scan.flags[:, columns]
-        known = _PLAIN if complete else _PLAIN | _MISSING
-        for row, k in np.argwhere((flags & known == 0) & (scan.problems == 0)[:, None]).tolist():
-            column, flag = columns[k], flags[row, k]
-            token, name = scan.token(row, column), self._header[column]
-            if flag & _MISSING:
-                problems.setdefault(row, _no_value(name))
-            elif flag & _LONG and np.isfinite(value := float(token)):
-                values[row, k] = value
-            elif is_number(token):
-                problems.setdefault(row, f"column {name!r}: expected a finite number, got {shown(token)}")
-            else:
-                problems.setdefault(row, f"column {name!r}: expected a number, got {shown(token)}")
-        return values
-
-    def _find_other_encodings(self, scan: _Scan, problems: dict[int, str]) -> None:
-        """Find categories that are not in UTF-8, whose hashes would be those of other texts."""
-        if not len(self._categories):
-            return
-        try:
-            str(memoryview(scan.text)[scan.start : scan.end], "utf-8")  # all at once: rows of another encoding are rare
-        except UnicodeDecodeError:
-            places = scan.start + np.flatnonzero(scan.codes[scan.start : scan.end] >= 128)
-            for row in np.unique(np.searchsorted(scan.begins, places, side="right") - 1).tolist():
-                for column in self._categories:
-                    self._exact_text(scan, row, column, problems)
-
-    def _labels(self, scan: _Scan, problems: dict[int, str]) -> np.ndarray | None:
-        if self._label is None:
-            return None
-        if self._numeric_labels:
-            found = problems if self._labels_needed else {}
-            return self._read_numbers(scan, np.array([self._label]), found, True)[:, 0]
-        labels = np.array(self._exact_texts(scan, self._label, problems), dtype=np.str_)
-        if self._labels_needed:
-            refuse_missing(labels == "", self._header[self._label], problems)
-        return labels
-
-    def _text(self, scan: _Scan, row: int, column: int) -> str:
-        return scan.token(row, column).decode("utf-8", "replace")
-
-    def _exact_texts(self, scan: _Scan, column: int, problems: dict[int, str]) -> list[str]:
-        return [self._exact_text(scan, row, column, problems) for row in range(scan.n_rows)]
-
-    def _exact_text(self, scan: _Scan, row: int, column: int, problems: dict[int, str]) -> str:
-        """Text that tells rows apart: other encodings would make different texts the same."""
-        try:
-            return utf8(scan.token(row, column), row, f"column {self._header[column]!r}")
-        except LineProblem as error:
-            problems.setdefault(row, error.problem)
-            return ""
-
-    def _row_problem(self, code: int) -> str:
-        if code == _OPEN_QUOTE:
-            return "a quote is never closed"
-        if code == _AFTER_QUOTE:
-            return "expected a separator after a closing quote, got other text"
-        return f"expected {len(self._header)} columns, got {code}"
-
+_Column = tuple[_Scan, int]  # and the position in it
 
 # ------------------------------------------------------------------------------------ compiled
 
@@ -370,17 +308,17 @@ _WORDS = np.array([int.from_bytes(word.encode()) for word in MISSING_WORDS])  # 
 
 
 @njit()
-def _scan(text, at, ended, separator, kinds, cells, rows):
+def _scan(text, at, ended, separator, numeric, cells, rows):
     """Find the cells of complete rows; return the number of rows and the position after the last one."""
     starts, ends, flags, values = cells
     begins, problems = rows
-    size, n_columns = len(text), len(kinds)
+    size, n_columns = len(text), len(numeric)
     most = len(begins)
     row = 0
     while row < most:
         # Blank lines are not rows.
         begin = at
-        while at < size and (text[at] == 10 or text[at] == 13 or (text[at] == 32 and separator != 32)):
+        while at < size and (text[at] == 10 or text[at] == 13 or text[at] == 32):
             at += 1
             if text[at - 1] == 10:
                 begin = at
@@ -424,7 +362,7 @@ def _scan(text, at, ended, separator, kinds, cells, rows):
                 return row, begin
             if column < n_columns:
                 starts[row, column], ends[row, column] = start, end
-                if kinds[column] == 1:
+                if numeric[column] == 1:
                     values[row, column] = np.nan
                     value, after, kind = decimal(text[:end], start)
                     if kind == READ and after == end:

@@ -157,11 +157,19 @@ class _Tally:
         negative, positive = (np.isin(chunk.labels, [label]) for label in self._model.classes)
         good = np.ones(len(scores), dtype=bool) if chunk.bad is None else ~chunk.bad
         known = (negative | positive) & good
-        self._other.add(good & ~known, lambda row: f"{_shown(chunk, row)} at {chunk.place(row)}")
+        self._other.add(good & ~known, lambda row: f"{self._label_at(chunk, row)} at {chunk.place(row)}")
         self._infinite.add(known & ~np.isfinite(scores), lambda row: f"{scores[row]} at {chunk.place(row)}")
         self._samples.add(scores[known], positive[known])
         if self._reliability is not None:
             self._reliability.add(scores[known], printed[known], positive[known])
+
+    def _label_at(self, chunk: RowChunk, row: int) -> str:
+        assert chunk.labels is not None
+        label = chunk.labels[row].item()
+        if isinstance(label, float) and not math.isfinite(label):
+            column = None if self._model.schema is None else self._model.schema["label"]
+            label = chunk.text(row, column) if chunk.text and column else ""
+        return "none" if label == "" else shown_label(label)
 
     def lines(self, name: str) -> list[str]:
         """Sentences for the user."""
@@ -192,12 +200,3 @@ class _Tally:
         if auc is not None and self._reliability is not None:
             lines += reliability_lines(self._reliability.to_json())
         return lines
-
-
-def _shown(chunk: RowChunk, row: int) -> str:
-    """The label of a row, or that there is none."""
-    assert chunk.labels is not None
-    label = chunk.labels[row].item()
-    if isinstance(label, float) and not math.isfinite(label):
-        label = "" if chunk.label_text is None else chunk.label_text(row)
-    return "none" if label == "" else shown_label(label)

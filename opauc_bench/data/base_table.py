@@ -1,0 +1,161 @@
+"""Tables whose columns have names: what text, DataFrames and files of Arrow have in common."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import DataError
+from .content import LineProblem, finite_number
+from .schema import BLANKS, Schema
+
+__all__ = ["Batch", "Table", "TableRows", "no_value"]
+
+
+class TableRows(NamedTuple):
+    """Consecutive rows of a table as values."""
+
+    numbers: np.ndarray  # (rows, len(schema.numbers)), float64; NaN where a value is missing, all others are finite
+    categories: np.ndarray  # (rows, len(schema.categories)), int64: hashes, or -1 where a value is missing
+    labels: np.ndarray | None  # (rows,), float64 if the labels are numbers, else text; None without a column of labels
+    text: Callable[[int, str], str]  # from a row and the name of a column to the value, empty where it is missing
+    places: np.ndarray  # (rows,), int64: number of the line (of text) or of the row (of other formats), from 1
+    problems: dict[int, str]  # rows that cannot be used, and why; what the other fields have for them means nothing
+
+
+class Batch(NamedTuple):
+    """Consecutive rows of a table as it has them."""
+
+    columns: dict[str, Any]  # by name, in a type of the table
+    places: np.ndarray  # as in `TableRows`
+    problems: dict[int, str]  # likewise
+
+
+class Table:
+    """Base class of tables, which are read in batches.
+
+    A derived class has methods for columns of the whole table:
+
+    * ``kinds()`` maps their names to "number", "category", or "other" if they are neither.
+    * ``type_of(name)`` is the type of one, for messages.
+    * ``_batches(names, numbers)`` yields a `Batch` after the other with columns of these names, the ``numbers`` among
+      which are to be read as such.
+
+    and for columns of a batch:
+
+    * ``_values(column)`` lists its values, None where one is missing.
+    * ``_numbers(column, name, problems)`` is an array of float64, NaN where a value is missing.
+    * ``_texts(column, name, problems)`` lists its values as text, None where one is missing.
+    * ``_hashes(column, name, bits, problems)`` is an array of their hashes, -1 where a value is missing.
+    * ``_has_fractions(column)``: whether it has values, of a type of numbers with a fraction.
+
+    ``problems`` takes in, by row, values that are not as they should be.
+
+    Parameters
+    ----------
+    header : list of str
+    name : str
+        Of the table, for messages.
+    """
+
+    place = "{}, row {}"  # of a row in a message, from the name and the number
+    has_types = True  # without types, what a column has is known by its first values only
+
+    def __init__(self, header: list[str], name: str):
+        self.header, self.name = header, name
+
+    def rows(
+        self, schema: Schema, numeric_labels: bool, aside: tuple[str, ...] = (), labels_needed: bool = True
+    ) -> Iterator[TableRows]:
+        """Yield the rows in pieces.
+
+        Parameters
+        ----------
+        schema : Schema
+            Its columns are in the header.
+        numeric_labels : bool
+        aside : tuple of str
+            Further columns of which the text is wanted.
+        labels_needed : bool
+            Whether a row without a label is a problem; otherwise its label is NaN or empty.
+        """
+        complete, label = schema.missing == "error", schema.label
+        of_label = [] if label is None else [label]
+        are_numbers = numeric_labels and not (of_label and self.has_types and self.kinds()[label] != "number")
+        numbers = [*schema.numbers, *(of_label if are_numbers else [])]
+        for batch in self._batches([*of_label, *aside, *schema.columns], numbers):
+            columns, problems = batch.columns, batch.problems
+            values = self._finite_numbers(batch, schema.numbers, complete, problems)
+            hashes = np.empty((len(batch.places), len(schema.categories)), dtype=np.int64)
+            for k, name in enumerate(schema.categories):
+                self._refuse_fractions(columns[name], name)
+                hashes[:, k] = self._hashes(columns[name], name, schema.bits, problems)
+                if complete:
+                    _refuse_missing(hashes[:, k] < 0, name, problems)
+            labels, of_labels = None, problems if labels_needed else {}
+            if label is not None and are_numbers:
+                labels = self._finite_numbers(batch, of_label, True, of_labels)[:, 0]
+            elif label is not None:
+                if labels_needed:
+                    self._refuse_fractions(columns[label], label)
+                labels = self._text_labels(columns[label], label, numeric_labels, of_labels)
+            yield TableRows(values, hashes, labels, self._text_of(columns), batch.places, problems)
+
+    def _finite_numbers(
+        self, batch: Batch, names: Sequence[str], complete: bool, problems: dict[int, str]
+    ) -> np.ndarray:
+        """Values of some columns, shape (rows, len(names)), NaN where one is missing."""
+        found = np.empty((len(batch.places), len(names)))
+        for k, name in enumerate(names):
+            found[:, k] = values = self._numbers(batch.columns[name], name, problems)
+            for row in np.flatnonzero(np.isinf(values)).tolist():
+                problems.setdefault(row, f"column {name!r}: expected a finite number, got {values[row]}")
+            if complete:
+                _refuse_missing(np.isnan(values), name, problems)
+        return found
+
+    def _text_labels(self, column: Any, name: str, as_numbers: bool, problems: dict[int, str]) -> np.ndarray:
+        texts = [(text or "").strip(BLANKS) for text in self._texts(column, name, problems)]
+        if as_numbers:
+            return np.array([_number(text) for text in texts])
+        labels = np.array(texts, dtype=np.str_)
+        _refuse_missing(labels == "", name, problems)
+        return labels
+
+    def _refuse_fractions(self, column: Any, name: str) -> None:
+        if self._has_fractions(column):
+            raise DataError(
+                f"{self.name}: column {name!r}: expected text or whole numbers, got the type {self.type_of(name)}, in "
+                "which 9 may be 9.0",
+                "make it a column of text or of whole numbers",
+            )
+
+    def _text_of(self, columns: dict[str, Any]) -> Callable[[int, str], str]:
+        values = functools.cache(lambda name: self._values(columns[name]))
+
+        def text(row: int, name: str) -> str:
+            value = values(name)[row]
+            return "" if value is None else str(value).strip(BLANKS)
+
+        return text
+
+
+def no_value(column: str) -> str:
+    """What is wrong with a row that has nothing in a column."""
+    return f"column {column!r}: expected a value, got nothing"
+
+
+def _refuse_missing(missing: np.ndarray, column: str, problems: dict[int, str]) -> None:
+    for row in np.flatnonzero(missing).tolist():
+        problems.setdefault(row, no_value(column))
+
+
+def _number(text: str) -> float:
+    """A finite number that is written as text, as in CSV; else NaN."""
+    try:
+        return finite_number(text.encode(), 0, "")
+    except LineProblem:
+        return np.nan
