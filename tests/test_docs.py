@@ -295,6 +295,10 @@ SECTIONS = {
 }
 
 
+def test_every_kind_of_protocol_is_documented():
+    assert set(PROTOCOLS) <= set(SECTIONS)
+
+
 @pytest.mark.parametrize("model", SECTIONS, ids=lambda model: model.__name__)
 def test_every_config_key_is_documented(model):
     text = section(read("docs/protocol.md"), "Config")

@@ -222,6 +222,11 @@ def test_metrics_of_an_experiment_that_was_not_run_are_an_error(command, tmp_pat
     assert not (tmp_path / "results/e/manifest.json").exists()
 
 
+def test_kinds_without_a_tested_setting_have_no_metrics_to_add(command, tmp_path):
+    done = command("metrics", "prequential", "--add", "brier", cwd=tmp_path, exits=2)
+    assert "--add: expected an experiment of kind cv or holdout or predefined, and this is prequential" in done.stderr
+
+
 def test_a_metric_of_some_records_is_no_result_yet(kept, command, tmp_path):
     shutil.copytree(kept / "results", tmp_path / "results")
     sorted((tmp_path / "results/scores").iterdir())[0].unlink()

@@ -57,6 +57,17 @@ def test_every_metric_has_mean_and_population_std(table):
     assert table.cell_notes == ("time limit reached in 3 of 4 trials, 1 finished: too slow",)
 
 
+def test_a_metric_of_a_new_kind_of_protocol_prints_under_its_name():
+    cells = {("wine", "ftrl_auc"): Cell((0.9,) * 4, TRIALS, 4, others={"auc_632": (0.95,) * 4, "n_kept": (0.5,) * 4})}
+    table = build_table(
+        "", ["wine"], COLUMNS[:1], cells, "ftrl_auc", "paired", 0.2, metrics=("auc", "auc_632", "n_kept")
+    )
+    text = to_terminal(table)
+    assert "auc 632\nwine       .9500 ± .0000" in text
+    assert "n kept\nwine      0.5000 ± 0.0000" in text
+    assert "auc 632:" not in to_latex(table)
+
+
 def test_only_the_auc_is_tested_and_counted(table):
     assert table.entries["imdb", "solam"].verdict == "win"
     assert all(entry.verdict is None for section in table.sections for entry in section.entries.values())

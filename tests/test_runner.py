@@ -770,6 +770,8 @@ def test_pack_prune_keeps_records_whose_learner_has_changed(tmp_path, command):
     assert "no file " in done.stderr
     assert "try: opauc-bench COMMAND path/to/quick.yaml --out .  # paths are relative to the config" in done.stderr
     command("report", "../../../quick.yaml", "--out", ".", cwd=moved, exits=0)
+    beside = moved.rename(tmp_path / "beside")
+    command("report", ".", cwd=beside, exits=0)
 
 
 def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(desk, folder, command):

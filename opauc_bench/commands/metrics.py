@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..errors import ConfigError, ResultsError
 from ..evaluation.metrics import evaluate, metric_name
+from ..protocols import PROTOCOLS, SplitProtocol, kind_of
 from ..results.manifest import write_manifest
 from ..results.store import Store
 from .recorded import Recorded
@@ -109,10 +110,9 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
 
 def _require_metrics(session: Session, place: str) -> None:
     protocol = session.experiment.protocol
-    if "metrics" not in type(protocol).model_fields:
-        raise ConfigError(
-            f"{place}: expected an experiment of kind cv, holdout or predefined, and this is {protocol.kind}"
-        )
+    if not isinstance(protocol, SplitProtocol):
+        kinds = " or ".join(kind_of(each) for each in PROTOCOLS if issubclass(each, SplitProtocol))
+        raise ConfigError(f"{place}: expected an experiment of kind {kinds}, and this is {protocol.kind}")
 
 
 def _more(labels: Sequence[str]) -> str:

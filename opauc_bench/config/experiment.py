@@ -18,7 +18,7 @@ from pydantic import (
 
 from ..errors import ConfigError
 from ..figures import FigureEntry, figure_problems
-from ..protocols import KINDS, PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section
+from ..protocols import PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section, kind_of
 from ..sentences import Problem, problems_of, raise_problems, suggest
 from ..values import by_axis, distinct, duration, grid_values, not_empty, repeated, unknown_names
 from .entry import AnyEntry, ColumnEntry, EstimatorEntry, LearnerEntry, Line, Name
@@ -199,7 +199,7 @@ class Experiment(Section):
                 place, f"{' and '.join(own)} cannot be inherited from {tuner.name}: given here, or fixed there"
             )
         if not self.protocol.supports_axes_from:
-            kinds = " or ".join(kind for kind, protocol in zip(KINDS, PROTOCOLS) if protocol.supports_axes_from is True)
+            kinds = " or ".join(kind_of(each) for each in PROTOCOLS if each.supports_axes_from is True)
             yield Problem(place, f"expected with protocol.kind {kinds} only, and this is {self.protocol.kind}")
 
     @field_validator("catalogue")

@@ -1,7 +1,7 @@
 """How a number is measured: the kinds of protocol that an experiment file may name, a class and a file each.
 
-To add a kind, add its file and put its class into `PROTOCOLS`. The union types of configs and records, and everything
-that the plan, workers, tables and figures know of a kind, follow from the classes.
+To add a kind, add its file, import its class here and put it into `PROTOCOLS`. The union types of configs and records,
+and everything that the plan, workers, tables and figures know of a kind, follow from the classes.
 """
 
 from typing import Annotated, Union
@@ -34,10 +34,12 @@ __all__ = [
     "Protocol",
     "Section",
     "SketchError",
+    "SplitProtocol",
     "Sweep",
     "Timing",
     "TrainingCost",
     "is_share",
+    "kind_of",
 ]
 
 # The first one is the default.

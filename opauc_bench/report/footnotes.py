@@ -61,7 +61,8 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
                 f"• / ◦{of}: {name} is significantly better / worse.",
                 f"Win/tie/loss counts the {where} on which both columns are complete.",
             ]
-    sentences += [f"{section.metric.heading}: {section.metric.meaning}." for section in table.sections]
+    metrics = [section.metric for section in table.sections]
+    sentences += [f"{metric.heading}: {metric.meaning}." for metric in metrics if metric.meaning]
     return " ".join(sentences)
 
 

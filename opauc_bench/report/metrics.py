@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..protocols import is_share
+
 __all__ = ["AUC", "METRICS", "Metric", "metric_of"]
 
 
@@ -65,9 +67,9 @@ METRICS = {
 
 
 def metric_of(key: str) -> Metric:
-    """Return the metric of a name, such as ``partial_auc@0.1``."""
+    """Return the metric of a name, such as ``partial_auc@0.1``; one that is not known here prints under its name."""
     name, _, rate = key.partition("@")
     if name == "partial_auc":
         meaning = f"area up to a false positive rate of {rate}, standardised: .5 by chance, 1 at best"
         return Metric(key, f"Partial AUC (FPR up to {rate})", 4, meaning=meaning)
-    return METRICS[key]
+    return METRICS.get(key) or Metric(key, key.replace("_", " "), 4, leading_zero=not is_share(key))

@@ -90,14 +90,14 @@ class Manifest(Part):
 
 
 def config_of(folder: Path, name: str) -> Path:
-    """The path of a folder's config: beside the results, in ``configs``, in the package, or in the working directory.
+    """The path of a folder's config: beside it, one folder up, in the package, or in the working directory.
 
     The last is for an experiment from Python, which is not a file: paths of its data are relative to that directory.
     """
-    beside = folder.resolve().parents[1] if len(folder.resolve().parents) > 1 else folder
-    for path in (beside / name, beside / "configs" / name):
-        if path.is_file():
-            return Path(os.path.relpath(path))
+    for parent in folder.resolve().parents[:2]:
+        for path in (parent / name, parent / "configs" / name):
+            if path.is_file():
+                return Path(os.path.relpath(path))
     try:
         return find_config(name)
     except ConfigError:
