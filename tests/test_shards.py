@@ -210,11 +210,19 @@ def test_advice_in_the_folder_of_a_share_is_about_the_share(command, desk, tmp_p
     folder = shutil.copytree(desk / "results/shared.shard-1-of-3", tmp_path / "results/shared.shard-1-of-3")
     record = records_of(folder)[0]
     edit(folder, record, {"outcome.n_test": 1})
-    done = command("status", "results/shared.shard-1-of-3", cwd=tmp_path)
-    assert "opauc-bench run shared.yaml --shard 1/3 computes damaged records again" in " ".join(done.stdout.split())
+    for place in [["results/shared.shard-1-of-3"], ["shared.yaml", "--out", "results/shared.shard-1-of-3"]]:
+        said = " ".join(command("status", *place, cwd=tmp_path).stdout.split())
+        assert "opauc-bench run shared.yaml --shard 1/3 computes damaged records again" in said
     again = command("run", "shared.yaml", "--shard", "1/3", "--offline", "--jobs", 1, cwd=tmp_path)
     assert "1 of 6 tasks to compute" in again.stderr
     assert read_manifest(folder).shard == "1/3"
+
+
+def test_merge_says_that_records_lack_a_metric(command, shards, tmp_path):
+    (tmp_path / "shared.yaml").write_text(TEXT.replace("protocol: {", "protocol: {metrics: [average_precision], "))
+    done = command("merge", "shared.yaml", *shards, cwd=tmp_path, exits=1)
+    said = " ".join(done.stderr.split())
+    assert "16 records without a metric of the config: opauc-bench run shared.yaml computes them again" in said
 
 
 def test_merge_takes_metrics_and_scores_along(command, tmp_path):

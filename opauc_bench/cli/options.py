@@ -73,7 +73,7 @@ def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mi
                 "a folder that run has written to, such as results/<name of the config>",
             )
         wanted = "an experiment file, a results folder"
-        return open_session(place, out, datasets, learners, mirror, offline, wanted=wanted)
+        return open_session(place, out, datasets, learners, mirror, offline, wanted=wanted).as_recorded()
     if out is not None:
         raise ConfigError(f"--out {out}: {place} is the results folder already; --out is only for a config")
     return Session.of_folder(Path(place), **_part(datasets, learners, mirror, offline))

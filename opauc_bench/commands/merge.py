@@ -48,8 +48,10 @@ def merge_results(session: Session, folders: Sequence[Path], test: str | None) -
     say(f"{counted(merged.copied, 'record')} merged into {session.folder}/, {merged.present} were there")
     print_report(merged.recorded, test)
     print(f"\nwritten to {session.folder}/")
+    for line in (lacking := merged.recorded.lacking_metrics()):
+        say(wrapped(line))
     if not merged.missing:
-        return 0
+        return 1 if lacking else 0
     names = ", ".join(task.label for task in merged.missing[:3])
     more = f" and {len(merged.missing) - 3} more" if len(merged.missing) > 3 else ""
     say(wrapped(f"{len(merged.missing)} of {len(merged.recorded.tasks)} tasks have no record: {names}{more}"))

@@ -112,17 +112,16 @@ def describe_status(session: Session) -> tuple[str, bool]:
     from tabulate import tabulate
 
     recorded = Recorded.read(session)
-    rows, lacking = [], 0
+    rows = []
     n_repetitions = session.experiment.protocol.n_repetitions
     for row, dataset in session.experiment.rows.items():
         cells = [row]
         for column in session.columns:
             pairs = recorded.cells[row, column.key]
-            finished = [(task, record) for task, record in pairs if record is not None and record.ok]
-            lacking += sum(bool(task.protocol.lacks(record.metrics)) for task, record in finished)
+            finished = sum(record is not None and record.ok for _, record in pairs)
             failed = sum(record is not None and not record.ok for _, record in pairs)
             expected = len(pairs) if dataset in recorded.manifest.datasets else n_repetitions
-            cells.append(f"{len(finished)}/{expected}" + (f" !{failed}" if failed else ""))
+            cells.append(f"{finished}/{expected}" + (f" !{failed}" if failed else ""))
         rows.append(cells)
     table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
     failures = Counter(
@@ -151,11 +150,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
         other = session.folder.parent / name
         records = counted(count, "record")
         notes.append(f"{records} missing in {other}/, to which this folder refers: {run} computes them here")
-    if lacking:
-        notes.append(
-            f"{counted(lacking, 'record')} without a metric of the config: {run} computes them again; "
-            f"opauc-bench metrics {session.folder} --add NAME does without training, where test scores are kept"
-        )
+    notes += recorded.lacking_metrics()
     notes += recorded.changed_data()
     damaged = recorded.records.damaged
     if damaged:

@@ -102,6 +102,17 @@ class Recorded:
         """All tasks with a record."""
         return ((task, record) for tasks in self.cells.values() for task, record in tasks if record is not None)
 
+    def lacking_metrics(self) -> list[str]:
+        """A sentence on records that lack a metric of the config, if there are any."""
+        count = sum(record.ok and task.protocol.lacks(record.metrics) for task, record in self.pairs)
+        if not count:
+            return []
+        run, add = shell_command(self.session, "run"), f"opauc-bench metrics {self.session.folder} --add NAME"
+        return [
+            f"{counted(count, 'record')} without a metric of the config: {run} computes them again; {add} does without "
+            "training, where test scores are kept"
+        ]
+
     @property
     def orphaned(self) -> list[Record]:
         """Records of the folder that belong to no task: of another definition, or of another experiment."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..learners import get_learner, learner_parameters, refused_parameters, zero_axes
 from ..plan import Column, make_columns
 from ..report.published import list_published
-from ..results.manifest import config_of, read_manifest
+from ..results.manifest import Manifest, config_of, find_manifest, read_manifest
 from ..sentences import suggest
 from ..task import Task
 from .shards import Shard, parse_shard
@@ -93,8 +93,11 @@ class Session:
             command = f"opauc-bench COMMAND path/to/{manifest.config} --out {shlex.quote(str(folder))}"
             hint = f"{command}  # paths are relative to the config, which is not here"
             raise ConfigError(error.message, hint) from None
-        shard = parse_shard(manifest.shard) if manifest.shard else None
-        return cls._opened(experiment, folder, sources, datasets, learners, shard)
+        return cls._opened(experiment, folder, sources, datasets, learners, _shard_of(manifest))
+
+    def as_recorded(self) -> Session:
+        """The session with the shard that its folder was run as."""
+        return replace(self, shard=_shard_of(find_manifest(self.folder)))
 
     @classmethod
     def _opened(
@@ -147,6 +150,10 @@ def _restricted(names: tuple[str, ...], known: tuple[str, ...], what: str) -> tu
             f"--{what} {unknown[0]}: not in this experiment{suggest(unknown[0], known)}; it has {', '.join(known)}"
         )
     return tuple(name for name in known if not names or name in names)
+
+
+def _shard_of(manifest: Manifest | None) -> Shard | None:
+    return parse_shard(manifest.shard) if manifest and manifest.shard else None
 
 
 def _usual_folder(experiment: Experiment, shard: Shard | None) -> Path:
