@@ -1,6 +1,7 @@
 """Our table beside the published one, cell by cell, and a summary that can be checked by hand."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -74,45 +75,6 @@ class ComparedCell:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Counts over the cells of a comparison."""
-
-    published: int  # cells of the published table
-    compared: int  # cells with a mean on both sides
-    not_computed: int  # incomplete in ours
-    not_published: int  # printed as N/A
-    absent: int  # not part of our experiment
-    within_one: int  # published std
-    within_two: int
-    explained: int  # further than one published std, with a known cause
-    open: int  # further than one published std, without a known cause
-    verdicts: int  # cells with a verdict on both sides
-    agreeing: int  # cells with the same verdict on both sides
-    known: int  # notes on the published cells of our experiment
-    pairs: int  # our cells beside published ones, several for variants of a learner
-    elsewhere: int  # those of them that depend on the machine and are not judged
-    marked: bool  # whether the published table has marks
-    comparable: bool  # whether they can be compared with ours
-
-    def sentences(self) -> list[str]:
-        """Return the counts as sentences, one per line of the summary."""
-        if self.marked:
-            compared = f"Compared: {self.compared} of {self.published} published cells"
-        else:
-            compared = f"Compared: {self.compared} of {self.pairs} cells that have a published one beside them"
-        return [
-            f"{compared} ({self.not_computed} not computed, {self.not_published} printed as N/A, {self.absent} not in "
-            "this experiment).",
-            f"Within one published std: {self.within_one} of {self.compared}; within two: {self.within_two}.",
-            *([f"Run times, which are not judged: {self.elsewhere}."] if self.elsewhere else []),
-            *([f"Verdicts agreeing: {self.agreeing} of {self.verdicts}."] if self.comparable else []),
-            f"Further than one published std: {self.explained + self.open}, of which {self.explained} have a known "
-            f"cause and {self.open} are open.",
-            f"Known discrepancies of the published cells: {self.known}, listed as notes.",
-        ]
-
-
-@dataclass(frozen=True)
 class Comparison:
     """A result table beside a published one."""
 
@@ -135,41 +97,67 @@ class Comparison:
         """Return the cells that are further than one published std."""
         return [cell for cell in self.cells if cell.standing in ("explained", "open")]
 
-    def summary(self) -> Summary:
+    def summary(self) -> "Summary":
         """Count the cells."""
-        judged = [cell for cell in self.cells if cell.metric.elsewhere]
+        return Summary(self)
+
+
+class Summary:
+    """Counts over the cells of a comparison."""
+
+    def __init__(self, comparison: Comparison):
+        cells, published = comparison.cells, comparison.published
+        judged = [cell for cell in cells if cell.metric.elsewhere]
         deviations = [abs(cell.deviation) for cell in judged if cell.deviation is not None]
-        standings = [cell.standing for cell in self.cells]
-        verdicts = [cell.agrees for cell in self.cells if cell.agrees is not None]
-        tables = {"auc": self.published.cells, **self.published.others}
-        printed = {(metric, *place) for metric, cells in tables.items() for place in cells}
-        names = self.published.stand_for
-        ours = {(cell.metric.key, cell.dataset, names.get(cell.column.key, cell.column.key)) for cell in self.cells}
-        return Summary(
-            published=len(printed),
-            compared=len(deviations),
-            not_computed=sum(cell.standing == "not computed" for cell in judged),
-            not_published=standings.count("not published"),
-            absent=len(printed - ours),
-            within_one=standings.count("within"),
-            within_two=sum(deviation <= 2 for deviation in deviations),
-            explained=standings.count("explained"),
-            open=standings.count("open"),
-            verdicts=len(verdicts),
-            agreeing=sum(verdicts),
-            known=len(self.notes),
-            pairs=len(judged),
-            elsewhere=standings.count("another machine"),
-            marked=bool(self.published.reference),
-            comparable=bool(self.published.reference) and all(cell.comparable for cell in self.cells),
-        )
+        standings = Counter(cell.standing for cell in cells)
+        verdicts = [cell.agrees for cell in cells if cell.agrees is not None]
+        tables = {"auc": published.cells, **published.others}
+        printed = {(metric, *place) for metric, table in tables.items() for place in table}
+        names = published.stand_for
+        ours = {(cell.metric.key, cell.dataset, names.get(cell.column.key, cell.column.key)) for cell in cells}
+
+        self.published = len(printed)  # cells of the published table
+        self.compared = len(deviations)  # cells with a mean on both sides
+        self.not_computed = sum(cell.standing == "not computed" for cell in judged)  # incomplete in ours
+        self.not_published = standings["not published"]  # printed as N/A
+        self.absent = len(printed - ours)  # not part of our experiment
+        self.within_one = standings["within"]  # published std
+        self.within_two = sum(deviation <= 2 for deviation in deviations)
+        self.explained = standings["explained"]  # further than one published std, with a known cause
+        self.open = standings["open"]  # further than one published std, without a known cause
+        self.verdicts = len(verdicts)  # cells with a verdict on both sides
+        self.agreeing = sum(verdicts)  # cells with the same verdict on both sides
+        self.known = len(comparison.notes)  # notes on the published cells of our experiment
+        self.pairs = len(judged)  # our cells beside published ones, several for variants of a learner
+        self.elsewhere = standings["another machine"]  # those of them that depend on the machine and are not judged
+        self.marked = bool(published.reference)  # whether the published table has marks
+        self.comparable = self.marked and all(
+            cell.comparable for cell in cells
+        )  # whether ours can be compared with them
+
+    def sentences(self) -> list[str]:
+        """Return the counts as sentences, one per line of the summary."""
+        if self.marked:
+            compared = f"Compared: {self.compared} of {self.published} published cells"
+        else:
+            compared = f"Compared: {self.compared} of {self.pairs} cells that have a published one beside them"
+        return [
+            f"{compared} ({self.not_computed} not computed, {self.not_published} printed as N/A, {self.absent} not in "
+            "this experiment).",
+            f"Within one published std: {self.within_one} of {self.compared}; within two: {self.within_two}.",
+            *([f"Run times, which are not judged: {self.elsewhere}."] if self.elsewhere else []),
+            *([f"Verdicts agreeing: {self.agreeing} of {self.verdicts}."] if self.comparable else []),
+            f"Further than one published std: {self.explained + self.open}, of which {self.explained} have a known "
+            f"cause and {self.open} are open.",
+            f"Known discrepancies of the published cells: {self.known}, listed as notes.",
+        ]
 
 
 def compare(table: ResultTable, published: Published) -> Comparison:
     """Compare our table with a published one by dataset and column key; raises ConfigError without a common cell."""
     comparable = table.reference == published.reference and table.test != "bayes"
     cells = []
-    for metric, entries in table.parts():
+    for metric, entries in table.sections:
         for dataset, row in table.rows(entries):
             for column, entry in zip(table.columns, row):
                 if (cell := published.cell(dataset, column.key, metric.key)) is not None:
@@ -183,7 +171,7 @@ def compare(table: ResultTable, published: Published) -> Comparison:
         published=published,
         cells=tuple(cells),
         notes=tuple(note for note in published.notes if note in used),
-        remarks=published.remarks + tuple(_remarks(table, published)) + _on_edges(table),
+        remarks=tuple(_remarks(table, published)),
     )
 
 
@@ -198,24 +186,21 @@ def nothing_in_common(title: str, published: Published) -> ConfigError:
 
 
 def _remarks(table: ResultTable, published: Published) -> Iterator[str]:
-    if not published.reference:
-        return
-    if table.test == "bayes":
+    yield from published.remarks
+    if published.reference and table.test == "bayes":
         yield (
             "Our verdicts come from the Bayesian test and are not compared with the printed ones: with --test paired "
             "both are of one kind."
         )
-    if table.test == "corrected":
+    if published.reference and table.test == "corrected":
         yield (
             "Our verdicts come from the corrected test, the printed ones from the uncorrected one: "
             "with --test paired both are of one kind."
         )
-    if table.reference != published.reference:
+    if published.reference and table.reference != published.reference:
         yield (
             f"Our verdicts are from the side of {table.reference}, the printed ones from that of "
             f"{published.reference}: they are not compared."
         )
-
-
-def _on_edges(table: ResultTable) -> tuple[str, ...]:
-    return tuple(f"{column.title}: {note}" for column in table.columns for note in table.edges.get(column.key, ()))
+    for column in table.columns:
+        yield from (f"{column.title}: {note}" for note in table.edges.get(column.key, ()))

@@ -47,7 +47,7 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
     """Explain the cells, marks and counts of a table; by default the reference column is named by its title."""
     sentences = [_about_values(table)]
     if table.tallies:
-        of = ", of the AUC" if table.sections else ""
+        of = ", of the AUC" if table.has_metrics else ""
         where = "rows" if table.runs == "trials" or table.has_repeated_datasets else "datasets"
         name = reference or table.reference_title
         if table.test == "bayes":
@@ -124,17 +124,16 @@ def verdict_text(table: ResultTable, verdict: str) -> str:
 
 
 def _about_values(table: ResultTable) -> str:
-    entries = table.entries.values()
-    expected = next(iter(entries)).expected
+    entries = [entry for section in table.sections for entry in section.entries.values()]
+    expected = entries[0].expected
     std = f" ± std ({'n - 1' if table.ddof else 'n'})" if any(entry.std is not None for entry in entries) else ""
     runs = "outer folds" if table.runs == "folds" else table.runs
     over = f"{expected} {runs if expected > 1 else runs.removesuffix('s')}"
-    every = [*entries, *(entry for section in table.sections for entry in section.entries.values())]
-    pending = next((entry for entry in every if entry.status == "pending"), None)
+    pending = next((entry for entry in entries if entry.status == "pending"), None)
     waiting = f"; … {pending.n}/{pending.expected}: {pending.n} are done" if pending else ""
-    undefined = any(entry.status == "undefined" for section in table.sections for entry in section.entries.values())
+    undefined = any(entry.status == "undefined" for entry in entries)
     absent = "; –: not defined for this learner" if undefined else ""
-    return f"Mean{std}{'' if table.sections else ' of the test AUC'} over {over}{waiting}{absent}."
+    return f"Mean{std}{'' if table.has_metrics else ' of the test AUC'} over {over}{waiting}{absent}."
 
 
 def _one_line(message: str) -> str:

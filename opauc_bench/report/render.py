@@ -65,13 +65,13 @@ def to_csv(table: ResultTable) -> str:
     fields = list(CSV_FIELDS)
     if table.test == "bayes":
         fields[-2:-1] = ["p_better", "p_equivalent", "p_worse"]
-    if table.sections:
+    if table.has_metrics:
         fields.insert(2, "metric")
     rows = []
-    for metric, entries in table.parts():
+    for metric, entries in table.sections:
         for dataset, row in table.rows(entries):
             for column, entry in zip(table.columns, row):
-                place = [dataset, column.key, *([metric.key] if table.sections else [])]
+                place = [dataset, column.key, *([metric.key] if table.has_metrics else [])]
                 numbers = [entry.mean, entry.std, entry.n, entry.expected]
                 rows.append([*place, *numbers, entry.verdict, *_probabilities(entry, table.test), entry.status])
     return csv_text(fields, rows)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ..errors import ResultsError
 from .metrics import Metric
-from .table import Entry, ResultTable, Section, tally
+from .table import Entry, ResultTable, Section
 
 __all__ = ["select"]
 
@@ -47,18 +47,14 @@ def select(
     def precise(metric: Metric) -> Metric:
         return metric if digits is None else replace(metric, digits=digits)
 
-    entries = {place: reduced(table.entries[place]) for place in places}
     return replace(
         table,
         datasets=tuple(shown),
         columns=tuple(by_key[key] for key in keys),
-        entries=entries,
-        reference=table.reference if tested else None,
-        tallies={key: tally(entries, shown, key) for key in table.tallies if tested and key in keys},
-        cell_notes=tuple(table.cell_notes[note - 1] for note in notes),
-        metric=precise(table.metric),
         sections=tuple(
-            Section(precise(section.metric), {place: reduced(section.entries[place]) for place in places})
-            for section in table.sections
+            Section(precise(metric), {place: reduced(entries[place]) for place in places})
+            for metric, entries in table.sections
         ),
+        reference=table.reference if tested else None,
+        cell_notes=tuple(table.cell_notes[note - 1] for note in notes),
     )

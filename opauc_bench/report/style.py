@@ -45,8 +45,8 @@ class Group:
 def body_groups(table: ResultTable, style: Style) -> list[Group]:
     """Return the table's body: the dataset, then `.8309 ± .0350 •`, `… 12/25` or `N/A¹` for each column."""
     groups = []
-    for metric, entries in table.parts():
-        heading = style.escape(metric.heading) if table.sections else ""
+    for metric, entries in table.sections:
+        heading = style.escape(metric.heading) if table.has_metrics else ""
         rows = []
         for dataset, row in table.rows(entries):
             means = [entry.mean for entry in row if entry.mean is not None]

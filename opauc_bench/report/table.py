@@ -15,8 +15,8 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Literal, get_args
+from functools import cached_property, partial
+from typing import Literal, NamedTuple, get_args
 
 from ..errors import ResultsError
 from ..evaluation.bayes import ROPE, Posterior, bayesian_t_test
@@ -25,7 +25,7 @@ from .footnotes import failure_note, reading_note, significance_note
 from .metrics import AUC, Metric, metric_of
 from .titles import plain_title
 
-__all__ = ["Cell", "Column", "Entry", "ResultTable", "Section", "Tally", "Test", "build_table", "tally"]
+__all__ = ["Cell", "Column", "Entry", "ResultTable", "Section", "Tally", "Test", "build_table"]
 
 ALPHA = 0.05
 
@@ -125,9 +125,8 @@ class Tally:
         return f"{self.win}/{self.tie}/{self.loss}"
 
 
-@dataclass(frozen=True)
-class Section:
-    """A metric that is not tested: its entries for every dataset and column."""
+class Section(NamedTuple):
+    """A metric, and its entries for every dataset and column."""
 
     metric: Metric
     entries: dict[tuple[str, str], Entry]
@@ -140,26 +139,48 @@ class ResultTable:
     markup: str  # the title; it may have mathematics between dollars
     datasets: tuple[str, ...]
     columns: tuple[Column, ...]
-    entries: dict[tuple[str, str], Entry]  # by dataset and column key
+    sections: tuple[Section, ...]  # the AUC, which is tested, and other metrics
     reference: str | None  # key of the reference column; None if it is not shown
     test: Test
     test_fraction: float  # share of the rows that a fold tests on
-    tallies: dict[str, Tally]  # for each column but the reference; empty if nothing is tested
     cell_notes: tuple[str, ...]  # footnotes of single cells
-    origins: dict[str, tuple[str, ...]]  # footnotes of columns: how their numbers were computed
-    metric: Metric = AUC
-    sections: tuple[Section, ...] = ()  # other metrics
+    origins: Mapping[str, Sequence[str]]  # footnotes of columns: how their numbers were computed
     ddof: int = 1  # a std has n - ddof in the denominator
     runs: str = "folds"  # the name of a repetition in the paper: folds or trials
     level: float = ALPHA  # of the test; a Bayesian verdict has a probability above 1 - level
     rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
     sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
-    edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # footnotes of columns, on edges of the grid
+    edges: Mapping[str, Sequence[str]] = field(default_factory=dict)  # footnotes of columns, on edges of the grid
 
     @property
     def title(self) -> str:
         """The title as plain text."""
         return plain_title(self.markup)
+
+    @property
+    def metric(self) -> Metric:
+        """The AUC."""
+        return self.sections[0].metric
+
+    @property
+    def entries(self) -> dict[tuple[str, str], Entry]:
+        """Entries of the AUC, by dataset and column key."""
+        return self.sections[0].entries
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether there are other metrics than the AUC."""
+        return len(self.sections) > 1
+
+    @cached_property
+    def tallies(self) -> dict[str, Tally]:
+        """Counts of the verdicts of each column but the reference; empty if nothing is tested."""
+        counted = {}
+        for column in self.columns if self.reference else ():
+            if column.key != self.reference:
+                verdicts = [self.entries[dataset, column.key].verdict for dataset in self.datasets]
+                counted[column.key] = Tally(*map(verdicts.count, get_args(Verdict)))
+        return counted
 
     @property
     def reference_title(self) -> str:
@@ -181,12 +202,6 @@ class ResultTable:
         """Footnotes of the whole table: how to read it, those of columns, the test."""
         of_columns = (f"{column.title}: {note}" for column, note in self.column_notes)
         return (reading_note(self), *of_columns, *([significance_note(self)] if self.tallies else []))
-
-    def parts(self) -> Iterator[tuple[Metric, dict[tuple[str, str], Entry]]]:
-        """Yield the AUC and the other metrics, each with its entries."""
-        yield self.metric, self.entries
-        for section in self.sections:
-            yield section.metric, section.entries
 
     def rows(self, entries: dict[tuple[str, str], Entry] | None = None) -> Iterator[tuple[str, list[Entry]]]:
         """Yield each dataset with its entries (those of the AUC, or the given ones) in the order of the columns."""
@@ -268,31 +283,25 @@ def build_table(
             else:
                 result = _tested(dataset, reference, cells[dataset, reference], column.key, cell, tests[test])
             entries[dataset, column.key] = _entry(cell, cell.aucs, ddof, result, notes, runs)
-    sections = [
-        Section(
-            metric_of(key),
-            {place: _entry(cell, cell.others.get(key, ()), ddof, None, notes, runs) for place, cell in cells.items()},
-        )
-        for key in metrics[1:]
-    ]
+    sections = [Section(metric_of("auc") if len(metrics) > 1 else AUC, entries)]
+    for key in metrics[1:]:
+        others = {place: _entry(c, c.others.get(key, ()), ddof, None, notes, runs) for place, c in cells.items()}
+        sections.append(Section(metric_of(key), others))
     return ResultTable(
         markup=title,
         datasets=tuple(datasets),
         columns=tuple(columns),
-        entries=entries,
+        sections=tuple(sections),
         reference=reference,
         test=test,
         test_fraction=test_fraction,
-        tallies={column.key: tally(entries, datasets, column.key) for column in columns[1:]},
         cell_notes=tuple(notes),
-        origins={key: tuple(notes) for key, notes in (origins or {}).items() if notes},
-        metric=metric_of("auc") if sections else AUC,
-        sections=tuple(sections),
+        origins=origins or {},
         ddof=ddof,
         runs=runs,
         rope=rope,
-        sources=dict(sources or {}),
-        edges={key: tuple(notes) for key, notes in (edges or {}).items()},
+        sources=sources or {},
+        edges=edges or {},
     )
 
 
@@ -336,9 +345,3 @@ def _entry(
     if isinstance(result, Posterior):
         return replace(entry, verdict=result.verdict(ALPHA), posterior=result)
     return replace(entry, verdict=result.verdict(ALPHA), p_value=result.p_value) if result else entry
-
-
-def tally(entries: Mapping[tuple[str, str], Entry], datasets: Sequence[str], key: str) -> Tally:
-    """Count the verdicts of a column."""
-    verdicts = [entries[dataset, key].verdict for dataset in datasets]
-    return Tally(*(verdicts.count(name) for name in get_args(Verdict)))
