@@ -165,15 +165,13 @@ def _task(
 ) -> Task:
     selected = known.get((f"{dataset}{case}", column.key, trial, fold))
     max_train = column.max_train.get(dataset)
-    memory_gb = experiment.limits.memory_gb
-    limit = None if memory_gb is None else memory_gb * 1e9
     sized = protocol.on(shape)
     n_rows = sized.n_rows(shape.n_samples, shape.n_positive)
     if selected is None:
         searched = [(one, one.n_settings) for one in (column, column.tuned_by) if one]
     else:
         searched = [(column, 1)]
-    trainings = [_Training(one, shape, limit, protocol.n_repetitions) for one, _ in searched]
+    trainings = [_Training(one, shape, experiment.limits.memory_bytes, protocol.n_repetitions) for one, _ in searched]
     costs = [
         sized.cost(n_rows, n_settings, max_train, training) for (_, n_settings), training in zip(searched, trainings)
     ]
@@ -188,15 +186,7 @@ def _task(
         trial=trial,
         fold=fold,
         fingerprint=shape.fingerprint,
-        identity={
-            **column.identity,
-            "dataset": dataset,
-            "fingerprint": shape.fingerprint,
-            "protocol": {**protocol.identity(), "version": PROTOCOL_VERSION},
-            "trial": trial,
-            "fold": fold,
-            **({} if max_train is None else {"max_train": max_train}),
-        },
+        definition={**column.identity, "protocol": {**protocol.identity(), "version": PROTOCOL_VERSION}},
         params=column.params,
         grid=column.grid,
         protocol=protocol,

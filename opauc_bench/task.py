@@ -19,8 +19,6 @@ import numpy as np
 __all__ = ["DENSE_ABOVE", "Shape", "Task", "expand_grid", "identity_of", "task_id"]
 
 DENSE_ABOVE = 0.2  # density from which rows are stored dense
-# The parts of an identity that differ from task to task; the others are its definition.
-_PLACE = ("dataset", "fingerprint", "trial", "fold", "max_train")
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,8 @@ class Task:
     trial, fold : int
     fingerprint : str or None
         Of the dataset's arrays; without it the task has no id.
-    identity : dict
-        All that defines the number.
+    definition : dict
+        What defines the number and many tasks share: learner, parameters, grid, protocol.
     params, grid : dict
     protocol : Protocol
     seconds : float
@@ -83,7 +81,7 @@ class Task:
     row : str
         Row of the table: the dataset, and the case where the protocol has several.
     selected : dict or None
-        The setting that the protocol under ``splits`` selects, where it is known; it follows from ``identity``.
+        The setting that the protocol under ``splits`` selects, where it is known; it follows from ``definition``.
     """
 
     dataset: str
@@ -92,7 +90,7 @@ class Task:
     trial: int
     fold: int
     fingerprint: str | None
-    identity: dict[str, Any]
+    definition: dict[str, Any]
     params: dict[str, Any]
     grid: dict[str, tuple[float, ...]]
     protocol: Any
@@ -111,7 +109,7 @@ class Task:
 
     @cached_property
     def id(self) -> str | None:
-        return None if self.fingerprint is None else task_id(self.identity)
+        return None if self.fingerprint is None else task_id(identity_of(self.definition, self))
 
     @property
     def n_settings(self) -> int:
@@ -119,21 +117,14 @@ class Task:
         return math.prod(len(values) for values in self.grid.values())
 
     @property
-    def definition(self) -> dict[str, Any]:
-        """The part that many tasks share: learner, parameters, grid, protocol. `identity_of` is the inverse."""
-        return {key: value for key, value in self.identity.items() if key not in _PLACE}
-
-    @property
     def label(self) -> str:
         return f"{self.row or self.dataset} {self.column} trial {self.trial + 1} fold {self.fold + 1}"
 
 
-def identity_of(
-    definition: Mapping[str, Any], dataset: str, fingerprint: str, trial: int, fold: int, max_train: int | None
-) -> dict[str, Any]:
-    """All that defines a number, from the definition that many tasks share and the place of one of them."""
-    place = {"dataset": dataset, "fingerprint": fingerprint, "trial": trial, "fold": fold}
-    return {**definition, **place, **({} if max_train is None else {"max_train": max_train})}
+def identity_of(definition: Mapping[str, Any], of: Any) -> dict[str, Any]:
+    """All that defines a number: the definition that many tasks share, and the place of one, a task or its record."""
+    place = {"dataset": of.dataset, "fingerprint": of.fingerprint, "trial": of.trial, "fold": of.fold}
+    return {**definition, **place, **({} if of.max_train is None else {"max_train": of.max_train})}
 
 
 def task_id(identity: Mapping[str, Any]) -> str:

@@ -170,7 +170,7 @@ def task_of(data, learner="ftrl_auc", grid=GRID, params=None, tuned_by=None, **p
         trial=2,
         fold=0,
         fingerprint=data.fingerprint,
-        identity={"learner": learner, "protocol": protocol, "tuned_by": str(tuned_by)},
+        definition={"learner": learner, "protocol": protocol, "tuned_by": str(tuned_by)},
         params=params or {},
         grid=grid,
         protocol=Holdout(**{**PROTOCOL, **protocol}),

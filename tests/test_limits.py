@@ -183,7 +183,7 @@ def task_of(data, learner, folder):
     params = {"learner": f"{folder / 'silent.py'}:{learner}", "params": {}, "grid": {"eta": (0.5,)}}
     protocol = CrossValidation(trials=1, folds=2, inner_folds=2)
     place = {"dataset": "wine", "column": learner, "trial": 0, "fold": 0, "fingerprint": data.fingerprint}
-    return Task(**place, **params, identity={"learner": learner}, protocol=protocol, seconds=1.0, memory_bytes=1.0)
+    return Task(**place, **params, definition={"learner": learner}, protocol=protocol, seconds=1.0, memory_bytes=1.0)
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def test_equal_costs_keep_trials_and_folds_in_order():
 
 def test_task_is_small_to_send():
     for task in plan_of():
-        assert len(json.dumps([task.identity, task.params, task.grid])) < 2000
+        assert len(json.dumps([task.definition, task.params, task.grid])) < 2000
         assert len(pickle.dumps(task)) < 5000
     assert plan_of()[0].label == "wine oam_seq trial 1 fold 1"
 
@@ -252,12 +252,10 @@ CAPPED = ["uni_log", {"learner": "opauc", "max_train": {"german": 300}}]
 @pytest.mark.parametrize(
     "made", [plan_of, lambda: plan_of(learners=CAPPED), lambda: holdout_plan(imbalance=(0.5, 0.25))]
 )
-def test_identity_of_definition_and_place_equals_the_identity(made):
+def test_ids_follow_from_definitions_as_manifests_have_them(made):
     """Records have a hash of the definition, and their ids are checked with it."""
     for task in made():
-        place = (task.dataset, task.fingerprint, task.trial, task.fold, task.max_train)
-        assert identity_of(task.definition, *place) == task.identity
-        assert task_id(identity_of(json.loads(json.dumps(task.definition)), *place)) == task.id
+        assert task_id(identity_of(json.loads(json.dumps(task.definition)), task)) == task.id
 
 
 @pytest.mark.parametrize(
@@ -371,10 +369,10 @@ def test_axes_from_is_part_of_the_task_and_of_its_cost():
     assert tuned.tuned_by["learner"] == "spam_l2"
     assert tuned.tuned_by["axes"] == ["xi", "l2"]
     assert tuned.tuned_by["grid"] == tuner.grid
-    assert tuned.identity["axes_from"]["grid"] == {"xi": [0.1, 1.0], "l2": [0.5]}
-    assert "xi" not in tuned.identity["params"]
+    assert tuned.definition["axes_from"]["grid"] == {"xi": [0.1, 1.0], "l2": [0.5]}
+    assert "xi" not in tuned.definition["params"]
     assert tuned.seconds > tuner.seconds
-    assert "axes_from" not in tuner.identity
+    assert "axes_from" not in tuner.definition
 
 
 def test_cost_decreases_with_fewer_rows():

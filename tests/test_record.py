@@ -56,9 +56,9 @@ def test_selection_is_an_array_that_cannot_be_changed():
 
 def test_id_follows_from_the_definition_and_the_place():
     task = task_of(max_train=7)
-    identity = identity_of(task.definition, task.dataset, task.fingerprint, task.trial, task.fold, None)
+    identity = identity_of(task.definition, record_of(task))
     assert task_id(identity) == task.id
-    assert identity_of(task.definition, "wine", "f" * 64, 0, 2, 7)["max_train"] == 7
+    assert identity["max_train"] == 7
 
 
 # ---------------------------------------------------------------------- what is damaged

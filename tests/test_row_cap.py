@@ -13,7 +13,7 @@ from opauc_bench.evaluation.splits import outer_fold
 from opauc_bench.learners import LSSVM, get_learner, learner_parameters
 from opauc_bench.plan import make_columns, make_plan
 from opauc_bench.runner.worker import WorkerConfig, run_task
-from opauc_bench.task import Shape
+from opauc_bench.task import Shape, identity_of
 
 EXPERIMENT = """
 title: t
@@ -52,7 +52,7 @@ def test_ids_of_tasks_without_a_cap_equal_recorded_values(tasks):
 
 
 def test_cap_is_part_of_the_identity_only_where_it_is_set(tasks):
-    caps = {key: task.identity.get("max_train", "absent") for key, task in tasks.items()}
+    caps = {key: identity_of(task.definition, task).get("max_train", "absent") for key, task in tasks.items()}
     assert caps["german", "opauc"] == caps["german", "all"] == caps["german", "some"] == "absent"
     assert (caps["german", "ls_svm"], caps["epsilon", "ls_svm"]) == (8000, 2000)
     assert (caps["german", "svm_or"], caps["epsilon", "some"]) == (500, 2000)

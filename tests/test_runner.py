@@ -1191,7 +1191,7 @@ def task_of(wine, learner, grid, **params):
         trial=1,
         fold=2,
         fingerprint=wine.fingerprint,
-        identity={"learner": learner},
+        definition={"learner": learner},
         params=params,
         grid=grid,
         protocol=CrossValidation(folds=3, inner_folds=3, seed=5),
@@ -1348,8 +1348,7 @@ def test_durations_in_words(seconds, text):
 
 
 def planned(dataset, column, fold, seconds):
-    identity = {"fold": [dataset, column, fold]}
-    return Task(dataset, column, column, 0, fold, "f" * 64, identity, {}, {}, {}, seconds, 0.0)
+    return Task(dataset, column, column, 0, fold, "f" * 64, {"learner": column}, {}, {}, {}, seconds, 0.0)
 
 
 def taken(task, seconds, status="ok"):

@@ -271,8 +271,7 @@ def test_consistent_forgery_of_a_definition_is_found(verify, copy):
     """Then it is not a record of this experiment, and the tables lack one."""
     record = record_of(copy)
     definition, name = redefine(copy, record, seed=1)
-    identity = identity_of(definition, record.dataset, record.fingerprint, record.trial, record.fold, None)
-    forge(copy, record, {"id": task_id(identity), "definition": name})
+    forge(copy, record, {"id": task_id(identity_of(definition, record)), "definition": name})
     done = verify(copy, "--sample", 0, exits=1)
     assert "wine: 1 record orphaned" in done.text
     (found,) = wrong(done)
@@ -522,8 +521,7 @@ def test_folder_gives_the_output_of_its_config(command, place, name):
 
 
 def task_of(dataset, fold, column="opauc"):
-    identity = {"dataset": dataset, "fold": fold}
-    return Task(dataset, column, "opauc", 0, fold, "f" * 64, identity, {}, {}, {}, 1.0, 1.0)
+    return Task(dataset, column, "opauc", 0, fold, "f" * 64, {}, {}, {}, {}, 1.0, 1.0)
 
 
 CANDIDATES = [(task_of(dataset, fold), {}) for dataset in "abc" for fold in range(6)]

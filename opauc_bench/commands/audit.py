@@ -94,8 +94,7 @@ def _identity_problem(recorded: Recorded, record: Record) -> str:
     definition = recorded.definitions.get(record.definition)
     if definition is None:
         return f"the manifest does not have its definition {record.definition}"
-    identity = identity_of(definition, record.dataset, record.fingerprint, record.trial, record.fold, record.max_train)
-    computed = task_id(identity)
+    computed = task_id(identity_of(definition, record))
     return "" if computed == record.id else f"what defines it has the hash {computed}, its id is {record.id}"
 
 

@@ -40,7 +40,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     plan = plan_locally(recorded, local)
     if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
         plan = plan_locally(recorded, local)
-    memory = available_memory(session.experiment.limits.memory_gb)
+    memory = available_memory(session.experiment.limits.memory_bytes)
     estimate, todo, too_large = Estimate(), defaultdict(list), []
     done, failed = Counter(), 0
     for task in plan.tasks:

@@ -35,9 +35,9 @@ class Estimate:
         self._planned: dict[Kind | str | None, float] = defaultdict(float)
         self._taken: dict[Kind | str | None, float] = defaultdict(float)
 
-    def learn(self, task: Task, record: Record) -> None:
+    def learn(self, task: Task, record: Record | None) -> None:
         """Add the measured time of a task, if it has finished."""
-        if record.ok and (taken := record.timing.cpu_seconds) > 0:
+        if record is not None and record.ok and (taken := record.timing.cpu_seconds) > 0:
             for key in ((task.dataset, task.column), task.column, None):
                 self._planned[key] += task.seconds
                 self._taken[key] += taken

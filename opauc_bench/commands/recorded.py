@@ -51,7 +51,7 @@ class Recorded:
             config=experiment.path.name,
             opauc_bench=__version__,
             datasets={},
-            memory_bytes=available_memory(experiment.limits.memory_gb),
+            memory_bytes=available_memory(experiment.limits.memory_bytes),
         )
         return cls(session, manifest or empty, read_results(session.folder, manifest))
 

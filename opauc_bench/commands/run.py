@@ -69,7 +69,7 @@ def compute_experiment(
             plan, todo = _due(before, local, fresh, retry_failed)
         if getattr(session.experiment.protocol, "keep_scores", False) and (note := _without_scores(before, plan, todo)):
             notify(note)
-        memory = available_memory(session.experiment.limits.memory_gb)
+        memory = available_memory(session.experiment.limits.memory_bytes)
         too_large = [task for task in todo if exceeds_memory(task, memory)]
         todo = [task for task in todo if not exceeds_memory(task, memory)]
         if too_large and not (todo or plan.reusable or any(before.records.of(task) for task in plan.tasks)):
@@ -152,9 +152,8 @@ def _compute_and_write(
     engine = engine.for_tasks(len(todo))
     todo = engine.ordered(todo)
     estimate = Estimate()
-    for task in plan.tasks:
-        if not fresh and (record := plan.done(task, before)) is not None:
-            estimate.learn(task, record)
+    for task in () if fresh else plan.tasks:
+        estimate.learn(task, plan.done(task, before))
     if not quiet:
         for line in absent_folders(session.reuse) if todo else ():
             say(f"note: {line}")
@@ -283,7 +282,7 @@ def _compute(
         results=session.folder.resolve(),
         prepared=local.folders(),
         seconds=limits.seconds,
-        memory_bytes=limits.memory_gb * 1e9 if limits.memory_gb else None,
+        memory_bytes=limits.memory_bytes,
     )
     with _terminable(), Progress(todo, n_jobs, estimate, quiet) as progress:
         try:

@@ -163,11 +163,9 @@ def recompute(
     tasks = list({task.id: task for task, _ in pairs}.values())
     computed = {}
     executor = LocalExecutor(max(1, n_jobs))
-    memory = recorded.session.experiment.limits.memory_gb
+    memory = recorded.session.experiment.limits.memory_bytes
     with tempfile.TemporaryDirectory(prefix="opauc-bench-verify-") as folder:
-        config = WorkerConfig(
-            results=Path(folder), prepared=local.folders(), memory_bytes=memory * 1e9 if memory else None
-        )
+        config = WorkerConfig(results=Path(folder), prepared=local.folders(), memory_bytes=memory)
         with Progress(tasks, n_jobs, estimate, quiet) as progress:
             try:
                 for task, record in executor.run(sorted(tasks, key=lambda task: -task.seconds), config):

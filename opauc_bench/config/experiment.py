@@ -38,6 +38,11 @@ class Limits(Section):
         None, gt=0, le=1e9, allow_inf_nan=False, description="Memory of a task, in units of 10^9 bytes."
     )
 
+    @property
+    def memory_bytes(self) -> float | None:
+        """The limit of the memory in bytes."""
+        return None if self.memory_gb is None else self.memory_gb * 1e9
+
 
 class Report(Section):
     """How the table is rendered."""

@@ -28,9 +28,9 @@ _CALL_OF_A_KERNEL = ("kernels.py", "__call__")
 _FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
 
 
-def available_memory(limit_gb: float | None) -> float:
+def available_memory(limit: float | None) -> float:
     """Bytes that one task may use: the limit of the config, or the memory of this machine."""
-    return limit_gb * 1e9 if limit_gb else float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return limit or float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def exceeds_memory(task: Task, memory_bytes: float) -> bool:

@@ -60,8 +60,7 @@ def task_of(kind="cv", **changes) -> Task:
         "memory_bytes": 1.0,
     } | changes
     content.setdefault("row", content["dataset"])
-    identity = ("dataset", "learner", "trial", "fold", "fingerprint", "protocol")
-    content.setdefault("identity", {key: content[key] for key in identity})
+    content.setdefault("definition", {key: content[key] for key in ("learner", "protocol")})
     content["protocol"] = TypeAdapter(AnyProtocol).validate_python(content["protocol"])
     return Task(**content)
 
