@@ -18,7 +18,7 @@ from test_inputs import zstd
 
 import opauc_bench
 from opauc_bench import load_model
-from opauc_bench.data.schema import Schema, read_names, written_names
+from opauc_bench.data.schema import read_names, written_names
 from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel, opened_for_writing
 
@@ -87,7 +87,7 @@ def test_a_table_of_numbers_gives_the_bits_of_svmlight_text(invoke, tmp_path_fac
     assert first.returncode == second.returncode, (first.stderr, second.stderr)
     if first.returncode == 0:
         assert weights(folder / "csv.npz").tobytes() == weights(folder / "svm.npz").tobytes()
-        schema = Schema.from_dict(LinearModel.load(folder / "csv.npz").schema)
+        schema = LinearModel.load(folder / "csv.npz").schema
         assert list(schema.numbers) == kept
 
 
@@ -129,7 +129,7 @@ def test_train_says_what_the_columns_are(command, desk, tmp_path):
     assert re.search(r"^labels +[\d.]+ % no \(positive\), the others yes$", done.stdout, re.M)
     model = LinearModel.load(tmp_path / "m.npz")
     assert model.classes == ("yes", "no")
-    schema = Schema.from_dict(model.schema)
+    schema = model.schema
     assert schema.dropped == ("age", "size")
     assert set(np.flatnonzero(model.weights)) == {0} | {
         schema.category_feature("city", name) for name in ("Bern", "Genf", "Zürich, ZH", 'the "Hague"')
@@ -220,12 +220,12 @@ def test_missing_values_are_part_of_the_model(command, frame, tmp_path):
             exits=0,
         )
     mean, indicator = (LinearModel.load(tmp_path / f"{policy}.npz") for policy in ("mean", "indicator"))
-    assert mean.schema["means"] == [pytest.approx(holes["age"].mean(), rel=1e-12)]
+    assert mean.schema.means == (pytest.approx(holes["age"].mean(), rel=1e-12),)
     (tmp_path / "new.csv").write_text("age,city\n,\n")
     (score,) = command("score", "mean.npz", "new.csv", "-q", cwd=tmp_path).stdout.split()
     assert float(score) == pytest.approx(mean.weights[0] * holes["age"].mean() + mean.intercept)
     (score,) = command("score", "indicator.npz", "new.csv", "-q", cwd=tmp_path).stdout.split()
-    empty = Schema.from_dict(indicator.schema).category_feature("city", "")
+    empty = indicator.schema.category_feature("city", "")
     assert float(score) == pytest.approx(indicator.weights[[1, empty]].sum() + indicator.intercept)
 
 
@@ -365,7 +365,7 @@ def test_names_of_columns_with_commas(command, desk, frame, tmp_path):
     ):
         out = tmp_path / f"{number}.npz"
         done = command("train", "odd.csv", "--label", "clicked", *options, "--out", out, *PLAIN, cwd=tmp_path, exits=0)
-        schema = Schema.from_dict(LinearModel.load(out).schema)
+        schema = LinearModel.load(out).schema
         assert schema.numbers == ("rate",)
         assert set(schema.dropped) == {*odd.values(), "city"}
     more = ("train", "odd.csv", "--continue", "0.npz", "-q")

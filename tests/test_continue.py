@@ -217,8 +217,8 @@ def test_an_interrupted_training_has_the_means_of_the_rows_that_it_has_learnt(co
     model = LinearModel.load(tmp_path / "1.npz")
     assert 0 < model.n_rows < len(rows)
     learnt = values[: model.n_rows : 3]
-    assert model.schema["counts"] == [len(learnt)]
-    assert model.schema["means"] == pytest.approx([learnt.mean()])
+    assert model.schema.counts == (len(learnt),)
+    assert model.schema.means == pytest.approx((learnt.mean(),))
     monkeypatch.undo()
     (tmp_path / "rest.csv").write_text("y,a\n" + "".join(rows[model.n_rows :]))
     run(command, tmp_path, "rest.csv", "--continue", "1.npz", "--out", "2.npz")

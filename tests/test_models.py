@@ -227,7 +227,7 @@ def test_show_refuses_a_progress_without_end(tmp_path, command):
 
 def test_names_of_features_stay_on_their_line(tmp_path, command):
     schema = Schema("y", (), ("s",), bits=1, names=((0, "s=x\ny\x1b[31m"),))
-    a_model([0.5, 0.0], schema=schema.to_dict()).save(tmp_path / "m.npz")
+    a_model([0.5, 0.0], schema=schema).save(tmp_path / "m.npz")
     shown = command("model", "show", "m.npz", cwd=tmp_path).stdout
     assert "\ns=x\\ny\\x1b[31m " in shown
 

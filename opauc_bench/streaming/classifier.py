@@ -12,7 +12,6 @@ from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 
 from ..data.inputs import matrix_of
-from ..data.schema import Schema
 from .model import LinearModel
 
 __all__ = ["TrainedClassifier", "load_model"]
@@ -101,7 +100,7 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
     @property
     def feature_names_in_(self) -> np.ndarray:
         """Names of the features, for a model of a table whose columns are all numbers."""
-        schema = None if self.model.schema is None else Schema.from_dict(self.model.schema)
+        schema = self.model.schema
         if schema is None or len(schema.numbers) != self.n_features_in_:
             raise AttributeError("the features of this model have no names of columns")
         return np.array(schema.numbers, dtype=object)
@@ -126,7 +125,7 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
             If a dense ``X`` has another number of columns than the model, or a value is not finite.
         """
         if self.model.schema is not None and hasattr(X, "columns"):
-            X = matrix_of(X, Schema.from_dict(self.model.schema))
+            X = matrix_of(X, self.model.schema)
         X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
         if not sparse.issparse(X) and X.shape[1] != self.n_features_in_:
             raise ValueError(f"expected an array of shape (n, {self.n_features_in_}), got {X.shape}")

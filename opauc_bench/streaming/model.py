@@ -56,8 +56,8 @@ class LinearModel:
         model has averages of its weights. The best is the first.
     progress : list of [int, float]
         Numbers of rows, and the AUC of the scores that recent ones had before they were learnt; at most 60.
-    schema : dict or None
-        The columns of the table that was learnt, see `opauc_bench.data.schema.Schema.to_dict`; None for svmlight text.
+    schema : Schema or None
+        The columns of the table that was learnt; None for svmlight text.
     version : str
         Of this program.
     calibration : Calibration, optional
@@ -79,7 +79,7 @@ class LinearModel:
     zero_based: bool
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     progress: list[list] = field(default_factory=list)
-    schema: dict[str, Any] | None = None
+    schema: Schema | None = None
     version: str = field(default=__version__)
     calibration: Calibration | None = None
     reliability: dict[str, Any] | None = None
@@ -121,8 +121,17 @@ class LinearModel:
     def feature_name(self, place: int) -> str:
         """Name of a feature: that of its column, or its index in a svmlight file."""
         if self.schema is not None:
-            return Schema.from_dict(self.schema).feature_name(int(place))
+            return self.schema.feature_name(int(place))
         return str(int(place) + (0 if self.zero_based else 1))
+
+    def to_json(self) -> dict[str, Any]:
+        """What is known about the weights, as a dict of numbers, text and lists."""
+        about = {name: value for name, value in vars(self).items() if name not in ("weights", "state")}
+        return about | {
+            "classes": list(self.classes),
+            "schema": None if self.schema is None else self.schema.to_dict(),
+            "calibration": None if self.calibration is None else self.calibration.to_json(),
+        }
 
     def save(self, path: Path) -> None:
         """Write the model in one step: a file of this name is a whole model, at any time.
@@ -132,16 +141,14 @@ class LinearModel:
         ResultsError
             If it cannot be written.
         """
-        about = {name: value for name, value in vars(self).items() if name != "weights"}
         state_arrays: dict[str, Any] = {}
-        about["state"] = None if self.state is None else _without_arrays(self.state, state_arrays)
-        about["calibration"] = None if self.calibration is None else self.calibration.to_json()
-        about = {"format": _FORMAT, "format_version": _FORMAT_VERSION, "n_features": len(self.weights), **about}
+        state = None if self.state is None else _without_arrays(self.state, state_arrays)
+        about = {"format": _FORMAT, "format_version": _FORMAT_VERSION, "n_features": len(self.weights)}
         indices = np.flatnonzero(self.weights)
         arrays: dict[str, Any] = {"weights": self.weights}
         if 2 * len(indices) < len(self.weights):  # an index takes as much room as a weight
             arrays = {"indices": indices.astype(np.int64), "values": self.weights[indices]}
-        text = json.dumps(about, default=str)
+        text = json.dumps(about | self.to_json() | {"state": state}, default=str)
         with opened_for_writing(path) as file:
             buffer = None if path.is_file() or not path.exists() else io.BytesIO()  # zipfile has to go back
             # A state has room for more features, and most of it is zeros then.
@@ -194,7 +201,8 @@ class LinearModel:
             about["state"] = _with_arrays(about["state"], of_state)
             if about["calibration"] is not None:
                 about["calibration"] = Calibration.from_json(about["calibration"])
-            n_columns = n_features if about["schema"] is None else Schema.from_dict(about["schema"]).n_features
+            if about["schema"] is not None:
+                about["schema"] = Schema.from_dict(about["schema"])
         except ValueError as error:
             raise _NotAModel(str(error)) from None
         for name, kind in kinds.items():
@@ -212,7 +220,8 @@ class LinearModel:
             raise _NotAModel("the progress is not valid")
         if not all(isinstance(entry, dict) for entry in about["leaderboard"]):
             raise _NotAModel("the leaderboard is not valid")
-        if n_columns != n_features:
+        if about["schema"] is not None and about["schema"].n_features != n_features:
+            n_columns = about["schema"].n_features
             raise _NotAModel(f"expected {n_columns:,} features by its columns, got {n_features:,}")
         return cls(weights=_weights_of(arrays, n_features), **about)
 

@@ -13,7 +13,6 @@ from typing import BinaryIO
 import numpy as np
 
 from ..data.inputs import Format, RowChunk
-from ..data.schema import Schema
 from ..errors import DataError, ResultsError
 from .allocator import keep_freed_memory
 from .calibration import Calibration, Reliability
@@ -78,16 +77,15 @@ def score_file(
             "opauc-bench train ... --calibration auto, on rows with at least 10 of each class in the second half",
         )
     tally = _Tally(model, calibration)
-    schema = None if model.schema is None else Schema.from_dict(model.schema)
     source = Source(
         files,
         format=format,
-        schema=schema,
+        schema=model.schema,
         learnt=False,
         skip_bad_rows=skip_bad_rows,
         numeric_labels=not isinstance(model.classes[0], str),
         hints="score",
-        model=str(model_file) if schema is None else None,
+        model=str(model_file) if model.schema is None else None,
     )
     with contextlib.closing(source), _opened(out) as sink:
         # On standard output the scores themselves show how far it is.
@@ -167,8 +165,8 @@ class _Tally:
         assert chunk.labels is not None
         label = chunk.labels[row].item()
         if isinstance(label, float) and not math.isfinite(label):
-            column = None if self._model.schema is None else self._model.schema["label"]
-            label = chunk.text(row, column) if chunk.text and column else ""
+            schema = self._model.schema
+            label = chunk.text(row, schema.label) if chunk.text and schema and schema.label else ""
         return "none" if label == "" else shown_label(label)
 
     def lines(self, name: str) -> list[str]:

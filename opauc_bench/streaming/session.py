@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..data.schema import Schema, written_names
+from ..data.schema import ColumnOptions, written_names
 from ..errors import ConfigError, DataError, LearnerError
 from .model import LinearModel
 from .rows import Label, shown_label
 from .training import Training
 from .tuning import TunedModel
 
-__all__ = ["Session", "load_session", "state_of"]
+__all__ = ["resumed", "state_of"]
 
 _KEPT = ("learner", "tune", "window", "n_features", "n_rows")  # of the options, in the state
-
-
-@dataclass(frozen=True)
-class Session:
-    """An earlier training run, which is continued."""
-
-    model: LinearModel  # what it has written
-    pass_: TunedModel  # as it was after the last row
-    options: dict[str, Any]  # `_KEPT` of the training
 
 
 def state_of(what: Training, model: TunedModel) -> dict[str, Any] | None:
@@ -41,8 +32,8 @@ def state_of(what: Training, model: TunedModel) -> dict[str, Any] | None:
         return None
 
 
-def load_session(file: Path, what: Training) -> Session:
-    """Read a model to continue.
+def resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
+    """Read a model to continue: the options of its training, and the pass as it was after the last row.
 
     Raises
     ------
@@ -67,7 +58,7 @@ def load_session(file: Path, what: Training) -> Session:
                 entrant["candidate"]["name"] = what.learner
             options["learner"] = what.learner
         _require_agreement(file, what, model, options)
-        session = Session(model, TunedModel.restored(model.state["pass"]), options)
+        earlier = TunedModel.restored(model.state["pass"])
     except (KeyError, TypeError, ValueError, MemoryError) as error:
         raise DataError(
             f"{file}: training cannot continue: the state is damaged, or another version of the learner has written it "
@@ -79,12 +70,22 @@ def load_session(file: Path, what: Training) -> Session:
             raise
         place = f"--learner path/to/{Path(model.learner).name}"
         raise LearnerError(f"{file}: {error.message}", f"{place}  # if the file of the learner is elsewhere") from None
-    if session.pass_.is_over:
+    if earlier.is_over:
         raise LearnerError(
             f"{file}: {model.learner} has laid out its pass for {options['n_rows']:,} rows, which have all come",
             "train a new model, with --rows N for the rows of all files",
         )
-    return session
+    same = replace(
+        what,
+        positive=model.classes[1],
+        unit_length=model.unit_length,
+        zero_based=model.zero_based,
+        labels=model.classes,
+        schema=model.schema,
+        columns=what.columns if model.schema is None else ColumnOptions(),  # a schema has them
+        **options,
+    )
+    return same, earlier
 
 
 def _is_moved(typed: str, stored: str | None) -> bool:
@@ -135,7 +136,7 @@ def _columns_given(what: Training, model: LinearModel) -> dict[str, tuple[Any, A
     """The options of columns that are given, with those of the model; of svmlight text the source refuses them."""
     if model.schema is None:
         return {}
-    given, schema = what.columns, Schema.from_dict(model.schema)
+    given, schema = what.columns, model.schema
     dropped = given.drop if set(given.drop) != set(schema.dropped) else ()
     categorical = [name for name in given.categorical if name not in schema.categories]
     return {

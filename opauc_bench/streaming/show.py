@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..data.schema import Schema
 from ..errors import DataError
 from .leaderboard import shown_leaderboard
 from .model import LinearModel
@@ -58,10 +57,7 @@ def model_lines(model: LinearModel, file: Path, n_weights: int) -> list[str]:
 
 def model_as_json(model: LinearModel, n_weights: int) -> dict[str, Any]:
     """The same for machines; numbers are not rounded."""
-    about = {name: value for name, value in vars(model).items() if name not in ("weights", "state")}
-    about["classes"] = list(model.classes)
-    about["calibration"] = None if model.calibration is None else model.calibration.to_json()
-    return about | {
+    return model.to_json() | {
         "n_features": len(model.weights),
         "n_weights": int(np.count_nonzero(model.weights)),
         "can_continue": model.state is not None,
@@ -92,7 +88,7 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
         f"classes   {positive} (positive), {negative}",
         f"AUC       {shown_auc(auc)}{spread}, of the latest rows, each scored before it was learnt",
         f"weights   {model.about_weights}",
-        *([] if model.schema is None else [f"columns   {Schema.from_dict(model.schema).described()}"]),
+        *([] if model.schema is None else [f"columns   {model.schema.described()}"]),
         f"scaling   {'each row divided by its length' if model.unit_length else 'none'}",
         f"continue  {'with train --continue' if model.state else 'not possible: the file has no state for it'}",
     ]

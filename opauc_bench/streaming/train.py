@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ..data.schema import ColumnOptions, RunningMeans, Schema
+from ..data.schema import RunningMeans, Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
@@ -22,7 +22,7 @@ from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free, require_other
 from .progress import Meter, shown_auc
 from .rows import LabelledRows, Source, shown_label
-from .session import load_session, state_of
+from .session import resumed, state_of
 from .settings import AUTO, candidates, step_option
 from .show import calibration_line
 from .training import Training
@@ -69,7 +69,7 @@ def _train(what: Training) -> int:
     require_other(what.out, what.files)
     model = None
     if what.resume is not None:
-        what, model = _resumed(what.resume, what)
+        what, model = resumed(what.resume, what)
     with contextlib.closing(what.open_source()) as source:
         if model is None:
             what, model = _begun(what, source)
@@ -110,23 +110,6 @@ def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
     n_features, n_rows = _required_sizes(what, learner, entered, source)
     model = TunedModel(entered, window=window, n_features=n_features, n_rows=n_rows)
     return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
-
-
-def _resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
-    """The pass that a model comes from, and the options of that pass."""
-    session = load_session(file, what)
-    schema = None if session.model.schema is None else Schema.from_dict(session.model.schema)
-    same = replace(
-        what,
-        positive=session.model.classes[1],
-        unit_length=session.model.unit_length,
-        zero_based=session.model.zero_based,
-        labels=session.model.classes,
-        schema=schema,
-        columns=what.columns if schema is None else ColumnOptions(),  # a schema has them
-        **session.options,
-    )
-    return same, session.pass_
 
 
 def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -> tuple[bool, RunningMeans | None]:
@@ -259,7 +242,7 @@ def _result(
         calibration=calibration,
         reliability=reliability,
         state=state,
-        schema=None if schema is None else schema.to_dict(),
+        schema=schema,
     )
 
 
