@@ -97,7 +97,7 @@ class AdaOAM(OPAUC):
 
 @njit(fastmath={"contract"})
 def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, delta, squares, W, V):
-    """``V`` is room for the products."""
+    """``V`` is room for the products, all zeros."""
     n, d = X.shape
     width = W.shape[1]
     A, z, lengths = np.empty((4, d)), np.empty(d), np.empty(width)
@@ -117,6 +117,7 @@ def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, de
             w, v, q = W[i], V[i], squares[i]
             for g in range(width):
                 gradient = lam[g] * w[g] + v[g] - push
+                v[g] = 0.0
                 q[g] += gradient * gradient
                 w[g] -= eta[g] * gradient / (delta + np.sqrt(q[g]))
                 lengths[g] += w[g] * w[g]

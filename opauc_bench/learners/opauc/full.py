@@ -136,7 +136,7 @@ def add_pending(p, moments, pending, n_pending):
 
 @njit(fastmath={"contract"})
 def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W, V):
-    """``V`` is room for the products."""
+    """``V`` is room for the products, all zeros."""
     n, d = X.shape
     width = W.shape[1]
     A, z = np.empty((4, d)), np.empty(d)
@@ -154,16 +154,15 @@ def _all_settings(X, y, eta, lam, counts, means, moments, pending, n_pending, W,
             Wi, Vi = W[i], V[i]
             for g in range(width):
                 Wi[g] += eta[g] * (push - lam[g] * Wi[g] - Vi[g])
+                Vi[g] = 0.0
 
 
 @njit(fastmath={"contract"}, inline="always")
 def moments_times_W(x, opp, counts, means, moments, pending, n_pending, A, z, W, V):
-    """z = x - c_o and V = (M_o / T_o - c_o c_o' + z z') W, after M_o has got its pending rows."""
-    d, width, c = len(x), W.shape[1], means[opp]
+    """z = x - c_o and V += (M_o / T_o - c_o c_o' + z z') W, after M_o has got its pending rows."""
+    d, c = len(x), means[opp]
     for i in range(d):
         z[i] = x[i] - c[i]
-        for g in range(width):
-            V[i, g] = 0.0
     for i in range(0, d, 4):
         _strip_of_A(A, i, moments[opp], pending[opp], n_pending[opp], 1.0 / counts[opp], c, z)
         add_four_rows(V, i, A, 0, W, d)
