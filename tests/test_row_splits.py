@@ -4,6 +4,7 @@ import hashlib
 import re
 from itertools import pairwise
 from math import prod
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -437,6 +438,15 @@ def test_mistakes_have_line_and_column(place, dataset, protocol, place_of, probl
         Session.open(place / config, sources=Sources(place / "cache", offline=True))
     assert f"wrong.yaml:{place_of}: " in caught.value.message
     assert problem in caught.value.message
+
+
+def test_groups_are_tried_in_all_folds_before_tasks_start():
+    """Four groups with positives: two of them are in one of three folds, and too few remain for three inner folds."""
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(8), 20)
+    y = np.where((group < 4) & (rng.random(len(group)) < 0.3 + 0.2 * (group % 2)), 1, -1)
+    protocol = CrossValidation(trials=1, folds=3, inner_folds=3, groups=True)
+    error = protocol.data_error(SimpleNamespace(y=y, group=group, name="x"))
+    assert error.startswith("the training set of a fold: 3 folds of 5 groups, 2 of them with positive rows")
 
 
 @pytest.mark.parametrize(

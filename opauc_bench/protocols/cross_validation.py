@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CrossValidation", "CrossValidationOutcome"]
 
 _THINNING_VERSION = 2  # 1 kept the first positives in visiting order
+_MANY_GROUPS = 1000  # in which a class is: enough for all folds, and too many to try every one
 _GROUPING_VERSION = 2  # 1 had the same folds in all trials, unless groups were of equal size
 
 
@@ -153,11 +154,12 @@ class CrossValidation(SplitProtocol):
     def data_error(self, data: Dataset) -> str | None:
         if not self.row_metadata:
             return super().data_error(data)
-        inside = ""
+        folds, inside = self.folds, ""
+        if self.groups and min(len(np.unique(data.group[data.y == label])) for label in (-1, 1)) > _MANY_GROUPS:
+            folds = 1
         try:
             for trial in range(self.trials):
-                # The first fold stands for all of a trial with groups, of which there may be many.
-                for fold in range(1 if self.groups else self.folds):
+                for fold in range(folds):
                     split = self._thinned(data.y, self._split(data, data.name, trial, fold))
                     inside = "the training set of a fold: "
                     inner_splits(
