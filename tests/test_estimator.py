@@ -1,5 +1,6 @@
 """Scikit-learn compatible classifiers as columns, against loops that call scikit-learn alone."""
 
+import functools
 import json
 import shutil
 import textwrap
@@ -392,6 +393,22 @@ def test_setting_that_overflows_is_not_selected(rows, own):
     grid = {"learning_rate_init": np.array([0.01, 1e100])}
     learner = EstimatorLearner("sklearn.neural_network.MLPClassifier", network, axes=grid, random_state=0)
     assert learner.fit_grid(X, y, grid).finite().tolist() == [True, False]
+
+
+def test_infinity_from_a_step_in_front_is_an_error_unless_a_setting_makes_it(rows, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from sklearn.preprocessing import MaxAbsScaler\n\n\nclass Times(MaxAbsScaler):\n"
+        "    def __init__(self, factor=1e308):\n        self.factor = factor\n\n"
+        "    def fit(self, X, y=None):\n        return self\n\n"
+        "    def transform(self, X):\n        return X * self.factor * self.factor\n"
+    )
+    X, y = rows
+    made = functools.partial(EstimatorLearner, LOGISTIC, pipeline=[f"{tmp_path}/own.py:Times"])
+    for grid in ({"C": np.array([0.1, 1.0])}, {}):
+        with pytest.raises(ValueError, match="Input X contains infinity"):
+            made(axes=grid).fit_grid(X, y, grid)
+    grid = {"times__factor": np.array([1.0, 1e308])}
+    assert made(axes=grid).fit_grid(X, y, grid).finite().tolist() == [True, False]
 
 
 def test_one_class_and_missing_convergence_are_reported(rows):
