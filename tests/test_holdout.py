@@ -366,7 +366,7 @@ def test_holdout_record_is_checked_when_it_is_read(digits, tmp_path):
         found = store.read()
         assert len(found) == 0
         (damage,) = found.damaged
-        assert complaint in str(damage)
+        assert complaint in damage
 
 
 # ---------------------------------------------------------------------- the command line

@@ -57,8 +57,9 @@ def open_session(
     from ..commands.shards import parse_shard
     from ..config import find_config
 
-    part = _part(datasets, learners, mirror, offline)
-    return Session.open(find_config(config, **wanted), out=out, shard=parse_shard(shard) if shard else None, **part)
+    sources, part = find_sources(mirror, offline), parse_shard(shard) if shard else None
+    path = find_config(config, **wanted)
+    return Session.open(path, out=out, sources=sources, datasets=datasets, learners=learners, shard=part)
 
 
 def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
@@ -76,12 +77,8 @@ def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mi
         return open_session(place, out, datasets, learners, mirror, offline, wanted=wanted).as_recorded()
     if out is not None:
         raise ConfigError(f"--out {out}: {place} is the results folder already; --out is only for a config")
-    return Session.of_folder(Path(place), **_part(datasets, learners, mirror, offline))
-
-
-def _part(datasets, learners, mirror, offline) -> dict[str, Any]:
     sources = find_sources(mirror, offline)
-    return {"sources": sources, "datasets": tuple(datasets or ()), "learners": tuple(learners or ())}
+    return Session.of_folder(Path(place), sources=sources, datasets=datasets, learners=learners)
 
 
 def split_names(text: str | None) -> list[str] | None:

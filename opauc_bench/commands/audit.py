@@ -46,7 +46,7 @@ def audit(recorded: Recorded) -> Audit:
     * ``folds.csv``, tables, comparison and page are, byte by byte, what the records and the manifest's test give.
     """
     found = Audit(n_records=len(recorded.records) + len(recorded.records.damaged))
-    found.findings += map(str, recorded.records.damaged)
+    found.findings += recorded.records.damaged
     for name, count in recorded.missing_references().items():
         found.findings.append(f"{recorded.session.folder.parent / name}/: {counted(count, 'record')} missing")
     _check_data(recorded, found)

@@ -17,7 +17,7 @@ from ..plan import make_plan
 from ..results.manifest import DatasetFacts, Manifest, find_manifest
 from ..results.record import Record
 from ..results.reuse import read_results
-from ..results.store import Damage, Records, Store
+from ..results.store import Records, Store
 from ..runner.limits import available_memory
 from ..task import Shape, Task
 from .edges import Edges, edges_of
@@ -75,7 +75,7 @@ class Recorded:
             record = self.records.of(task)
             if record is not None and (problem := record.mismatch(task)):
                 del self.records[record.id]
-                self.records.damaged.append(Damage(f"{self.session.folder}, {task.label}", problem))
+                self.records.damaged.append(f"{self.session.folder}, {task.label}: {problem}")
 
     @cached_property
     def tasks(self) -> list[Task]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,27 +54,23 @@ class Session:
         cls,
         config: Path,
         *,
-        out: Path | None = None,
-        sources: Sources,
-        datasets: tuple[str, ...] = (),
-        learners: tuple[str, ...] = (),
-        shard: Shard | None = None,
         content: dict[str, Any] | None = None,
         change: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        **part: Any,
     ) -> Session:
         """Read and check an experiment file; ConfigError has all its mistakes. Nothing is fetched or computed.
 
         A file whose ``content`` is given is not read, and ``change`` changes its content before it is checked.
+        For ``part`` see `of_experiment`.
         """
-        return cls._opened(_load(config, content, change), out, sources, datasets, learners, shard)
+        return cls.of_experiment(_load(config, content, change), **part)
 
     @classmethod
-    def of_folder(
-        cls, folder: Path, *, sources: Sources, datasets: tuple[str, ...] = (), learners: tuple[str, ...] = ()
-    ) -> Session:
+    def of_folder(cls, folder: Path, **part: Any) -> Session:
         """Open a results folder by its manifest, which has the whole experiment; no config is read.
 
-        Paths in the experiment (learners, a catalogue) are relative to its config, in one of the usual folders.
+        Paths in the experiment (learners, a catalogue) are relative to its config, in one of the usual folders. For
+        ``part`` see `of_experiment`.
 
         Raises
         ------
@@ -93,32 +89,34 @@ class Session:
             command = f"opauc-bench COMMAND path/to/{manifest.config} --out {shlex.quote(str(folder))}"
             hint = f"{command}  # paths are relative to the config, which is not here"
             raise ConfigError(error.message, hint) from None
-        return cls._opened(experiment, folder, sources, datasets, learners, _shard_of(manifest))
-
-    def as_recorded(self) -> Session:
-        """The session with the shard that its folder was run as."""
-        return replace(self, shard=_shard_of(find_manifest(self.folder)))
+        return cls.of_experiment(experiment, out=folder, shard=_shard_of(manifest), **part)
 
     @classmethod
-    def _opened(
+    def of_experiment(
         cls,
         experiment: Experiment,
-        folder: Path | None,
+        *,
         sources: Sources,
-        datasets: tuple[str, ...],
-        learners: tuple[str, ...],
-        shard: Shard | None,
+        out: Path | None = None,
+        datasets: Collection[str] | None = None,
+        learners: Collection[str] | None = None,
+        shard: Shard | None = None,
     ) -> Session:
+        """Open an experiment; ``out`` is the folder of its results, ``datasets`` and ``learners`` select some of it."""
         return cls(
             experiment=experiment,
             catalogue=load_catalogue(experiment.own_entries or experiment.catalogue_path, experiment.path),
             columns=make_columns(experiment, get_learner),
             sources=sources,
-            folder=folder or _usual_folder(experiment, shard),
+            folder=out or _usual_folder(experiment, shard),
             datasets=_restricted(datasets, experiment.datasets, "dataset"),
             learners=_restricted(learners, experiment.columns, "learner"),
             shard=shard,
         )
+
+    def as_recorded(self) -> Session:
+        """The session with the shard that its folder was run as."""
+        return replace(self, shard=_shard_of(find_manifest(self.folder)))
 
     def selects(self, task: Task) -> bool:
         """Whether the command line selects the dataset and the column of a task."""
@@ -144,8 +142,8 @@ def shell_command(session: Session, name: str, *options: str) -> str:
     return shlex.join(["opauc-bench", name, str(session.experiment.path), *place, *part, *options])
 
 
-def _restricted(names: tuple[str, ...], known: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if unknown := [name for name in names if name not in known]:
+def _restricted(names: Collection[str] | None, known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    if unknown := [name for name in names or () if name not in known]:
         raise ConfigError(
             f"--{what} {unknown[0]}: not in this experiment{suggest(unknown[0], known)}; it has {', '.join(known)}"
         )

@@ -21,7 +21,6 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,22 +32,11 @@ from ..files import read_json, remove_file, write_bytes, write_text, written_at_
 from ..task import Task
 from .record import Record, record_of_line, record_to_line
 
-__all__ = ["Damage", "Records", "Store"]
+__all__ = ["Records", "Store"]
 
 RUNNING, PACKED, SCORES = "running", "records", "scores"
 _BEGIN = b'{"id":"'
 _CHECKSUM_LENGTH = len('"checksum":"0123456789abcdef"}')
-
-
-@dataclass(frozen=True)
-class Damage:
-    """A record that cannot be used: its file (with the line, if there are several) and the problem."""
-
-    place: str
-    problem: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.problem}"
 
 
 class Records(dict[str, Record]):
@@ -56,7 +44,7 @@ class Records(dict[str, Record]):
 
     def __init__(self, by_id: Mapping[str, Record] | None = None, reused: Mapping[str, str] | None = None):
         super().__init__(by_id or {})
-        self.damaged: list[Damage] = []
+        self.damaged: list[str] = []  # for each record that cannot be used, its file and line, and the problem
         self.loose: set[str] = set()  # ids of records that are not packed
         self.reused = dict(reused or {})  # other folders of records, by id
 
@@ -78,7 +66,7 @@ class Records(dict[str, Record]):
         """Raise a ResultsError that lists all damaged records; `command` computes them again."""
         if self.damaged:
             count = f"{len(self.damaged)} damaged record{'s' if len(self.damaged) > 1 else ''}"
-            raise ResultsError("\n  ".join([f"{count}:", *map(str, self.damaged)]), f"{command}  # computes them again")
+            raise ResultsError("\n  ".join([f"{count}:", *self.damaged]), f"{command}  # computes them again")
 
 
 class _Line(NamedTuple):
@@ -114,17 +102,17 @@ class Store:
                 try:
                     for number, _, record in _packed_lines(path, only):
                         if isinstance(record, ValueError):
-                            found.damaged.append(Damage(f"{path}, line {number}", str(record)))
+                            found.damaged.append(f"{path}, line {number}: {record}")
                         else:
                             found[record.id] = record
                 except OSError as error:
-                    found.damaged.append(Damage(str(path), _reason(error)))
+                    found.damaged.append(f"{path}: {_reason(error)}")
             for path in self._loose():
                 if only is None or path.stem in only:
                     try:
                         record, _ = _loose_line(path)
                     except (OSError, ValueError) as error:
-                        found.damaged.append(Damage(str(path), _reason(error)))
+                        found.damaged.append(f"{path}: {_reason(error)}")
                     else:
                         found.add(record)
         return found
