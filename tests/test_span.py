@@ -54,6 +54,13 @@ def test_inner_products_are_kept_in_as_many_dimensions_as_the_rank(wide, monkeyp
     assert span_coordinates(np.zeros((4, 4))).shape == (4, 0)
 
 
+def test_coordinates_of_short_rows_are_not_lost_behind_long_ones():
+    X = np.random.default_rng(0).normal(size=(40, 100)) * 10.0 ** np.linspace(-70, 70, 40)[:, None]
+    lengths = np.linalg.norm(X, axis=1)
+    C = span_coordinates(X @ X.T)
+    assert (np.abs(C @ C.T - X @ X.T) <= 1e-12 * np.outer(lengths, lengths)).all()
+
+
 def test_is_narrower_for_few_rows_of_many_features():
     assert is_narrower(862, 50_002)
     assert is_narrower(19_020, 50_010)

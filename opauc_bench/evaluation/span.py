@@ -107,13 +107,16 @@ def span_coordinates(gram: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n_samples, rank)
         The inner products of its rows are ``gram``, up to rounding: an absolute error of about n 1e-16 times the
-        largest eigenvalue.
+        largest eigenvalue for rows of about the same length; for others, relative to their lengths.
     """
-    values, vectors = np.linalg.eigh(gram)
+    # Rounding would hide short rows behind long ones, so all get about the same length. Powers of two are exact.
+    lengths = np.sqrt(gram.diagonal())
+    exponents = 4 * np.rint(np.frexp(lengths / (lengths.max() or 1.0))[1] / 4).astype(int)
+    values, vectors = np.linalg.eigh(np.ldexp(gram, -exponents - exponents[:, None]))
     kept = values > len(gram) * np.finfo(float).eps * max(values[-1], 0.0)
     coordinates = np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1])
-    coordinates[gram.diagonal() == 0.0] = 0.0  # exactly: some learners treat rows of zeros otherwise
-    return coordinates
+    coordinates[lengths == 0.0] = 0.0  # exactly: some learners treat rows of zeros otherwise
+    return np.ldexp(coordinates, exponents[:, None])
 
 
 class TriangularRows:
