@@ -1,6 +1,7 @@
 """Searching settings in fewer dimensions: coordinates in the span of the rows, projected rows, inner products."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from opauc_bench.evaluation import span
 from opauc_bench.evaluation.span import inner_products, is_narrower, span_coordinates, triangular_rows
 from opauc_bench.learners import LEARNERS, OPAUCPCA, get_learner
 from opauc_bench.learners.opauc import principal_components
+from opauc_bench.protocols.context import TaskContext
 from opauc_bench.runner.inner_products import stored_products
 
 INVARIANT = [name for name in LEARNERS if get_learner(name).rotation_invariant]
@@ -51,7 +53,7 @@ def test_inner_products_are_kept_in_as_many_dimensions_as_the_rank(wide, monkeyp
     np.testing.assert_allclose(C @ C.T, X @ X.T, atol=1e-13)
     monkeypatch.setattr(span, "_BLOCK_BYTES", 8 * 300 * 11)
     np.testing.assert_allclose(inner_products(X), X @ X.T, atol=1e-14)
-    assert span_coordinates(np.zeros((4, 4))).shape == (4, 0)
+    np.testing.assert_array_equal(span_coordinates(np.zeros((4, 4))), np.zeros((4, 1)))
 
 
 def test_coordinates_of_short_rows_are_not_lost_behind_long_ones():
@@ -94,6 +96,18 @@ def test_limits_are_checked_while_coordinates_are_computed(wide, monkeypatch):
     calls = []
     triangular_rows(wide[0] @ wide[0].T, np.arange(60), lambda: calls.append(1))
     assert len(calls) == 3
+
+
+def test_rows_whose_inner_products_overflow_are_searched_as_they_are(wide):
+    data = SimpleNamespace(X=np.where(np.arange(300) == 7, 1e200, wide[0]))
+    with np.errstate(over="ignore"):
+        gram = data.X @ data.X.T
+    of_few = {"coordinates": lambda: span_coordinates(gram)}
+    for options in ({}, of_few):
+        context = TaskContext(None, data, small("uni_log"), {}, inner_products=lambda: gram, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(span, "are_triangular_rows_worth_it", lambda *_: True)
+            assert context.search_problem(np.arange(60), 5) == (context.learner, data.X)
 
 
 def test_rounding_that_leaves_negative_eigenvalues_gets_larger_squared_lengths():

@@ -106,6 +106,7 @@ def span_coordinates(gram: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples, rank)
+        One column of zeros if all rows are zero.
         The inner products of its rows are ``gram``, up to rounding: an absolute error of about n 1e-16 times the
         largest eigenvalue for rows of about the same length; for others, relative to their lengths.
     """
@@ -114,6 +115,7 @@ def span_coordinates(gram: np.ndarray) -> np.ndarray:
     exponents = 4 * np.rint(np.frexp(lengths / (lengths.max() or 1.0))[1] / 4).astype(int)
     values, vectors = np.linalg.eigh(np.ldexp(gram, -exponents - exponents[:, None]))
     kept = values > len(gram) * np.finfo(float).eps * max(values[-1], 0.0)
+    kept[-1] = True
     coordinates = np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1])
     coordinates[lengths == 0.0] = 0.0  # exactly: some learners treat rows of zeros otherwise
     return np.ldexp(coordinates, exponents[:, None])

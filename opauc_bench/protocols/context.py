@@ -99,13 +99,17 @@ class TaskContext:
             return reduced
         if self.inner_products is None or not self.learner.rotation_invariant:
             return self.learner, self.data.X
-        if self.coordinates is not None:
-            return self.learner, self.coordinates()
         from ..evaluation.span import are_triangular_rows_worth_it, triangular_rows
 
-        if not are_triangular_rows_worth_it(self.learner, len(rows), self.data.X.shape[1], self.n_settings, folds):
+        few, size = self.coordinates is not None, (len(rows), self.data.X.shape[1], self.n_settings, folds)
+        if not (few or are_triangular_rows_worth_it(self.learner, *size)):
             return self.learner, self.data.X
-        return self.learner, triangular_rows(self.inner_products(), rows, self.check_limits)
+        products = self.inner_products()
+        if not np.isfinite(products.diagonal()).all():  # squares overflow sooner than scores
+            return self.learner, self.data.X
+        if self.coordinates is not None:
+            return self.learner, self.coordinates()
+        return self.learner, triangular_rows(products, rows, self.check_limits)
 
     def capped(self, train: np.ndarray, least: int, latest: bool = False) -> np.ndarray:
         """The first ``max_train`` rows of a training set, which is in random order; the last ones if ``latest``.
