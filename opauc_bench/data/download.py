@@ -8,6 +8,7 @@ import re
 import ssl
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..errors import DataError
@@ -143,34 +144,21 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
         codings = {word.strip().lower() for word in response.headers.get("Content-Encoding", "").split(",")}
         if unreadable := sorted(codings & _UNREADABLE):
             raise requests.exceptions.InvalidHeader(f"encoded as {unreadable[0]}, which was not asked for")
-        size = _size(response, start)
+        pieces, size = response.raw.stream(_CHUNK, decode_content=False), _size(response, start)
+        if codings & _GZIP:  # by Python's reader: that of urllib3 takes content that ends too soon
+            pieces, size = iter(partial(gzip.GzipFile(fileobj=response.raw).read, _CHUNK), b""), 0
         kept.begin(start, _version(response))
         progress.begin(start, size)
-        with kept.path.open("ab") as out:
-            for piece in response.raw.stream(_CHUNK, decode_content=False):
-                progress.add(len(piece))
-                out.write(piece)
-        if kept.size < size:  # urllib3 before version 2 does not compare
+        try:
+            with kept.path.open("ab") as out:
+                for piece in pieces:
+                    progress.add(len(piece))
+                    out.write(piece)
+        except DAMAGED as error:
+            kept.discard()
+            raise urllib3.exceptions.ProtocolError(f"the compressed content is damaged ({error})") from None
+        if kept.size < size:  # some servers send less of a part than they were asked for
             raise urllib3.exceptions.ProtocolError(f"expected {size:,} bytes, got {kept.size:,}")
-        if codings & _GZIP:
-            try:
-                _unpack(kept.path, progress)
-            except DAMAGED as error:
-                kept.discard()
-                raise urllib3.exceptions.ProtocolError(f"the compressed content is damaged ({error})") from None
-
-
-def _unpack(path: Path, progress: _Progress) -> None:
-    """Decompress a file in place. Errors are those of gzip, also if it ends too soon, and of the size."""
-    unpacked = path.with_name(f"{path.name}.unpacked")
-    try:
-        with gzip.open(path) as source, unpacked.open("wb") as target:
-            while piece := source.read(_CHUNK):
-                progress.check_size(target.tell() + len(piece))
-                target.write(piece)
-        unpacked.replace(path)
-    finally:
-        unpacked.unlink(missing_ok=True)
 
 
 def _size(response, start: int) -> int:
@@ -250,11 +238,11 @@ class _Progress:
         self._bar = bar(self._what, done, total) if bar else None
         if done:
             self._notify(f"{self._what}: continuing after {done / 1e6:.1f} MB")
-        self.check_size(max(done, total))
+        self._check_size(max(done, total))
 
     def add(self, size: int) -> None:
         self._done += size
-        self.check_size(self._done)
+        self._check_size(self._done)
         if self._bar is not None:
             self._bar.update(self._done)
         elif time.monotonic() - self._last >= REPORT_EVERY:
@@ -262,8 +250,7 @@ class _Progress:
             of = f" of {self._total / 1e6:.1f}" if self._total else ""
             self._notify(f"{self._what}: {self._done / 1e6:.1f}{of} MB")
 
-    def check_size(self, size: int) -> None:
-        """Raise DataError for a size above the limit."""
+    def _check_size(self, size: int) -> None:
         if size > self._limit + (1 << 20):
             raise DataError(f"{self._what}: expected a download of at most {self._limit:,} bytes, got more")
 
