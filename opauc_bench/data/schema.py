@@ -8,10 +8,10 @@ value 1 at the position that the hash of ``column=value`` gives (Weinberger et a
 from __future__ import annotations
 
 import csv
-import math
+import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -83,6 +83,8 @@ class ColumnOptions:
 class Schema:
     """The columns of a table as features; part of a model, as plain JSON."""
 
+    __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}  # noqa: RUF012
+
     label: str | None  # column of the labels
     numbers: tuple[str, ...]  # columns of features, in the order of the file
     categories: tuple[str, ...] = ()  # likewise
@@ -129,13 +131,6 @@ class Schema:
         position = feature - self.first_category
         return next((name for known, name in self.names if known == position), f"category #{position}")
 
-    def category_feature(self, column: str, value: str) -> int:
-        """The feature of one value of a column of categories; an empty one is a missing value."""
-        position = (
-            hash_texts([value], column, self.bits)[0] if value.strip(BLANKS) else folded(seed_of(column), self.bits)
-        )
-        return self.first_category + int(position)
-
     def learnt(self, means: RunningMeans, names: CategoryNames) -> Schema:
         """The schema with means of columns and names of categories."""
         found = replace(self, names=tuple(names.known.items()))
@@ -143,35 +138,25 @@ class Schema:
             return found
         return replace(found, means=tuple(means.means.tolist()), counts=tuple(means.counts.tolist()))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The schema as JSON has it."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-
     @classmethod
-    def from_dict(cls, plain: Any) -> Schema:
-        """The inverse of `to_dict`; ValueError if it is not a schema."""
-        if not isinstance(plain, dict) or set(plain) != {field.name for field in fields(cls)}:
-            raise ValueError("the schema has other entries than expected")
-        texts = [plain[name] for name in ("numbers", "categories", "dropped")]
-        if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in texts):
-            raise ValueError("the schema's columns are not names")
-        if not isinstance(plain["label"], str | None) or plain["missing"] not in get_args(Missing):
-            raise ValueError("the schema's label or missing is not valid")
-        if type(plain["bits"]) is not int or not 1 <= plain["bits"] <= MOST_BITS:
-            raise ValueError("the schema's bits are not valid")
-        means, counts = plain["means"], plain["counts"]
-        n = len(plain["numbers"]) if plain["missing"] == "mean" else 0
-        if not (isinstance(means, list) and isinstance(counts, list) and len(means) == len(counts) == n):
-            raise ValueError("the schema's means are not valid")
-        if not all(type(mean) is float and math.isfinite(mean) for mean in means):
-            raise ValueError("the schema's means are not finite")
-        if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
-            raise ValueError("the schema's counts are not valid")
-        names = plain["names"]
-        if not (isinstance(names, list) and all(_is_name_of(pair, 1 << plain["bits"]) for pair in names)):
-            raise ValueError("the schema's names of categories are not valid")
-        lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
-        return cls(**(plain | lists | {"names": tuple((position, name) for position, name in names)}))
+    def from_json(cls, plain: Any) -> Schema:
+        """The schema that ``dataclasses.asdict`` and JSON have made plain; ValueError if it is not one."""
+        from pydantic import TypeAdapter, ValidationError  # for those who read a model only
+
+        try:
+            schema = TypeAdapter(cls).validate_json(json.dumps(plain), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ValueError(f"the schema is not valid: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        n_means = len(schema.numbers) if schema.missing == "mean" else 0
+        if not (
+            1 <= schema.bits <= MOST_BITS
+            and len(schema.means) == len(schema.counts) == n_means
+            and all(0 <= count < 2**63 for count in schema.counts)
+            and all(0 <= position < 1 << schema.bits for position, _ in schema.names)
+        ):
+            raise ValueError("the schema is not valid: a number is out of its range, or means are not those of columns")
+        return schema
 
     @classmethod
     def of_columns(cls, kinds: dict[str, str], options: ColumnOptions, name: str) -> Schema:
@@ -210,12 +195,6 @@ class Schema:
             means=(0.0,) * len(numbers) if options.missing == "mean" else (),
             counts=(0,) * len(numbers) if options.missing == "mean" else (),
         )
-
-
-def _is_name_of(pair: Any, n_positions: int) -> bool:
-    if not (isinstance(pair, list | tuple) and len(pair) == 2):
-        return False
-    return type(pair[0]) is int and 0 <= pair[0] < n_positions and isinstance(pair[1], str)
 
 
 def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:

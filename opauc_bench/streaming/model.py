@@ -7,7 +7,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import UnionType
 from typing import Any, BinaryIO, get_args, get_origin, get_type_hints
@@ -129,7 +129,7 @@ class LinearModel:
         about = {name: value for name, value in vars(self).items() if name not in ("weights", "state")}
         return about | {
             "classes": list(self.classes),
-            "schema": None if self.schema is None else self.schema.to_dict(),
+            "schema": None if self.schema is None else asdict(self.schema),
             "calibration": None if self.calibration is None else self.calibration.to_json(),
         }
 
@@ -202,7 +202,7 @@ class LinearModel:
             if about["calibration"] is not None:
                 about["calibration"] = Calibration.from_json(about["calibration"])
             if about["schema"] is not None:
-                about["schema"] = Schema.from_dict(about["schema"])
+                about["schema"] = Schema.from_json(about["schema"])
         except ValueError as error:
             raise _NotAModel(str(error)) from None
         for name, kind in kinds.items():
