@@ -30,7 +30,7 @@ from ..data.sources import is_remote
 from ..errors import DataError, LearnerError
 from ..learners import contested_names, get_learner, learner_names, learner_parameters
 from ..sentences import suggest
-from .terminal import width, wrapped
+from .terminal import table_text, width, wrapped
 
 __all__ = [
     "check_links",
@@ -69,8 +69,6 @@ def find_entries(names: list[str], extra: Path | None = None) -> list[DatasetEnt
 
 def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
     """All datasets with their sizes and where their files are available."""
-    from tabulate import tabulate
-
     rows = []
     for entry in catalogue.values():
         size = download_size(entry, sources)
@@ -81,7 +79,7 @@ def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
         rows.append([entry.name, _number(entry.n_samples), _number(entry.width), positive, where])
     headers = ["dataset", "rows", "features", "positive", "data"]
     align = ("left", "right", "right", "right", "left")
-    return tabulate(rows, headers, tablefmt="simple", colalign=align, disable_numparse=True)
+    return table_text(rows, headers, colalign=align, disable_numparse=True)
 
 
 def _number(count: int | None) -> str:
@@ -159,8 +157,6 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
 
 def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
     """What each address would give, as a table; and whether every file with an address has one that answers."""
-    from tabulate import tabulate
-
     files = {}
     for entry in find_entries(names, extra):
         for form in entry.forms:
@@ -181,7 +177,7 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
     if not rows:
         return "no http address is known", True
     headers = ["dataset", "answer", "size", "resumes", "address"]
-    table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", "right", "left", "left"))
+    table = table_text(rows, headers, colalign=("left", "left", "right", "left", "left"))
     good = [url for url in addresses if answers[url].good]
     lost = [f"{name} {file}" for (name, file), urls in files.items() if not any(answers[url].good for url in urls)]
     lines = [table, "", f"{len(good)} of {len(addresses)} addresses answer"]
@@ -191,8 +187,6 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
 
 def list_learners() -> str:
     """All learners with their parameters."""
-    from tabulate import tabulate
-
     rows = []
     for name, address in learner_names().items():
         try:
@@ -204,7 +198,7 @@ def list_learners() -> str:
         fixed = [parameter for parameter in parameters if parameter not in axes and parameter != "random_state"]
         rows.append([name, ", ".join(axes), ", ".join(fixed), f"{summary} ({address.rpartition(':')[2]})"])
     headers = ["learner", "tuned", "parameters", "description"]
-    table = tabulate(rows, headers, tablefmt="simple", maxcolwidths=[None, 14, 14, 31])
+    table = table_text(rows, headers, maxcolwidths=[None, 14, 14, 31])
     return "\n".join([table, *contested_names()])
 
 

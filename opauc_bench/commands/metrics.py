@@ -13,7 +13,7 @@ from ..results.store import Store
 from .recorded import Recorded
 from .reports import print_report, write_report_files
 from .session import Session, shell_command
-from .terminal import counted, say, wrapped
+from .terminal import counted, say, table_text, wrapped
 
 __all__ = ["add_metrics", "list_metrics"]
 
@@ -22,8 +22,6 @@ _SAME_AUC = 1e-9  # sums of the same numbers may differ in their last bits from 
 
 def list_metrics(session: Session) -> str:
     """A table of the metrics of each column's records, and of how many of them have their test scores."""
-    from tabulate import tabulate
-
     recorded = Recorded.read(session)
     recorded.records.raise_if_damaged(shell_command(session, "run"))
     n_records, n_kept, found = Counter(), Counter(), {}
@@ -41,7 +39,7 @@ def list_metrics(session: Session) -> str:
     for column, names in found.items():
         texts = [name if n == n_records[column] else f"{name} ({n})" for name, n in names.items()]
         rows.append([column, n_records[column], str(n_kept[column]), ", ".join(texts)])
-    return tabulate(rows, ["column", "records", "scores", "metrics"], tablefmt="simple", disable_numparse=True)
+    return table_text(rows, ["column", "records", "scores", "metrics"], disable_numparse=True)
 
 
 def add_metrics(session: Session, names: Sequence[str]) -> int:

@@ -16,15 +16,13 @@ from .planning import fold_problems, kept_notes, left_out_cases, measure_estimat
 from .progress import Estimate, duration
 from .recorded import Recorded
 from .session import Session, shell_command
-from .terminal import counted, say, wrapped
+from .terminal import counted, say, table_text, wrapped
 
 __all__ = ["describe_plan", "describe_status"]
 
 
 def describe_plan(session: Session, n_jobs: int) -> str:
     """Describe the work of a run."""
-    from tabulate import tabulate
-
     n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
     recorded = Recorded.read(session)
     local = LocalData(session.catalogue, session.sources)
@@ -103,14 +101,12 @@ def describe_plan(session: Session, n_jobs: int) -> str:
             f"{len(too_large)} tasks that need more than twice the available memory are not counted here, and run "
             "leaves them out: raise limits.memory_gb if they fit."
         )
-    table = tabulate(rows, headers, tablefmt="simple", colalign=("left", "left", *["right"] * 4))
+    table = table_text(rows, headers, colalign=("left", "left", *["right"] * 4))
     return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
 
 
 def describe_status(session: Session) -> tuple[str, bool]:
     """Describe the recorded tasks, and return whether all records can be read."""
-    from tabulate import tabulate
-
     recorded = Recorded.read(session)
     rows = []
     n_repetitions = session.experiment.protocol.n_repetitions
@@ -123,7 +119,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
             expected = len(pairs) if dataset in recorded.manifest.datasets else n_repetitions
             cells.append(f"{finished}/{expected}" + (f" !{failed}" if failed else ""))
         rows.append(cells)
-    table = tabulate(rows, ["dataset", *(column.key for column in session.columns)], tablefmt="simple")
+    table = table_text(rows, ["dataset", *(column.key for column in session.columns)])
     failures = Counter(
         (task.row, task.column, record.status, record.message) for task, record in recorded.pairs if not record.ok
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
+from typing import Any
 
-__all__ = ["counted", "has_bars", "say", "width", "wrapped"]
+__all__ = ["counted", "has_bars", "say", "table_text", "width", "wrapped"]
 
 
 def counted(count: int, noun: str) -> str:
@@ -24,6 +26,13 @@ def wrapped(text: str, indent: str = "", first: str = "") -> str:
     """Break a text into lines that fit the terminal; paths stay whole. `indent` is that of all lines but the first."""
     options = {"initial_indent": first, "subsequent_indent": indent}
     return textwrap.fill(text, width(), **options, break_long_words=False, break_on_hyphens=False)
+
+
+def table_text(rows: Iterable[Sequence[Any]], headers: Sequence[str], **options: Any) -> str:
+    """Lay out a table below its headings; `options` are those of tabulate."""
+    from tabulate import tabulate
+
+    return tabulate(rows, headers, tablefmt="simple", **options)
 
 
 class _Say:

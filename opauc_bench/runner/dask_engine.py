@@ -8,7 +8,6 @@ they are kept; this process writes them. So workers need no common folder, and a
 from __future__ import annotations
 
 import itertools
-import os
 import secrets
 import shutil
 import tempfile
@@ -27,6 +26,7 @@ from ..results.manifest import add_environment
 from ..results.record import Record
 from ..results.store import Store
 from ..task import Task
+from .limits import available_memory
 from .worker import SECONDS_TO_LOAD, WorkerConfig, failed_record, load_within, lost_record, overdue_record, run_task
 
 if TYPE_CHECKING:
@@ -329,13 +329,12 @@ def _local_cluster(n_jobs: int):
 
     # A task whose worker died is tried again alone, before it costs more workers.
     dask.config.set({"distributed.scheduler.allowed-failures": 0})
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return LocalCluster(
         n_workers=n_jobs,
         threads_per_worker=1,
         processes=True,
         memory_limit=0,  # limits.memory_gb of the experiment applies
-        resources={_MEMORY: memory / n_jobs},
+        resources={_MEMORY: available_memory(None) / n_jobs},
         dashboard_address=None,
     )
 
