@@ -35,35 +35,17 @@ _SECONDS_TO_GENERATE = 1.2e-8
 
 @dataclass(frozen=True)
 class Column:
-    """A learner in an experiment.
+    """A learner in an experiment."""
 
-    Attributes
-    ----------
-    key, title : str
-        Name in records and heading in tables.
-    learner : str
-        Registry name, or ``/path/to/file.py:Class``.
-    identity : dict
-        What defines the learner's numbers: name, version, parameters, grid.
-    params, grid : dict
-        Fixed constructor parameters, and the values of each tuned axis.
-    estimator : Learner
-        Unfitted, with ``params`` set.
-    max_train : dict of str to int
-        Training rows at most, by dataset.
-    tuned_by : Column or None
-        Column that selects the values of ``inherited_axes``.
-    """
-
-    key: str
-    title: str
-    learner: str
-    identity: dict[str, Any]
-    params: dict[str, Any]
-    grid: dict[str, tuple[float, ...]]
-    estimator: Any = field(repr=False, compare=False)
-    max_train: dict[str, int] = field(default_factory=dict)
-    tuned_by: Column | None = None
+    key: str  # its name in records
+    title: str  # its heading in tables
+    learner: str  # registry name, or /path/to/file.py:Class
+    identity: dict[str, Any]  # what defines the learner's numbers: name, version, parameters, grid
+    params: dict[str, Any]  # fixed constructor parameters
+    grid: dict[str, tuple[float, ...]]  # values of each tuned axis
+    estimator: Any = field(repr=False, compare=False)  # unfitted, with `params` set
+    max_train: dict[str, int] = field(default_factory=dict)  # training rows at most, by dataset
+    tuned_by: Column | None = None  # the column that selects the values of `inherited_axes`
     inherited_axes: tuple[str, ...] = ()
 
     @property

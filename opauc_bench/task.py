@@ -23,29 +23,15 @@ DENSE_ABOVE = 0.2  # density from which rows are stored dense
 
 @dataclass(frozen=True)
 class Shape:
-    """What the plan needs to know of a dataset.
-
-    Attributes
-    ----------
-    n_samples, n_features : int
-    density : float
-        Share of nonzero entries.
-    fingerprint : str or None
-        Identity of the prepared arrays; None while the dataset is unavailable.
-    n_positive : int or None
-    generated : bool
-        Whether rows are computed each time they are read.
-    parts : tuple of int or None
-        Rows for training, validation and test, where the dataset says so.
-    """
+    """What the plan needs to know of a dataset."""
 
     n_samples: int
     n_features: int
-    density: float
-    fingerprint: str | None
+    density: float  # share of nonzero entries
+    fingerprint: str | None  # identity of the prepared arrays; None while the dataset is unavailable
     n_positive: int | None = None
-    generated: bool = False
-    parts: tuple[int, int, int] | None = None
+    generated: bool = False  # whether rows are computed each time they are read
+    parts: tuple[int, int, int] | None = None  # rows for training, validation and test, where the dataset says so
 
     @property
     def is_sparse(self) -> bool:
@@ -55,51 +41,26 @@ class Shape:
 
 @dataclass(frozen=True)
 class Task:
-    """One number to compute.
-
-    Attributes
-    ----------
-    dataset, column, learner : str
-    trial, fold : int
-    fingerprint : str or None
-        Of the dataset's arrays; without it the task has no id.
-    definition : dict
-        What defines the number and many tasks share: learner, parameters, grid, protocol.
-    params, grid : dict
-    protocol : Protocol
-    seconds : float
-        Estimated CPU time on one core, before settings that overflow are dropped.
-    memory_bytes : float
-        Estimated, without the data, which are mapped into memory.
-    kept_bytes : float
-        Of inner products of the dataset's rows, which the first task that needs them leaves in the cache.
-    max_train : int or None
-        Training rows at most: the first ones of the fold, which are in random order.
-    tuned_by : dict or None
-        ``learner``, ``params`` and ``grid`` of another column that is searched first, and the ``axes`` whose selected
-        values are inherited.
-    row : str
-        Row of the table: the dataset, and the case where the protocol has several.
-    selected : dict or None
-        The setting that the protocol under ``splits`` selects, where it is known; it follows from ``definition``.
-    """
+    """One number to compute."""
 
     dataset: str
     column: str
     learner: str
     trial: int
     fold: int
-    fingerprint: str | None
-    definition: dict[str, Any]
+    fingerprint: str | None  # of the dataset's arrays; without it the task has no id
+    definition: dict[str, Any]  # what defines the number and many tasks share: learner, parameters, grid, protocol
     params: dict[str, Any]
     grid: dict[str, tuple[float, ...]]
     protocol: Any
-    seconds: float
-    memory_bytes: float
-    kept_bytes: float = 0.0
-    max_train: int | None = None
-    row: str = ""
+    seconds: float  # estimated CPU time on one core, before settings that overflow are dropped
+    memory_bytes: float  # estimated, without the data, which are mapped into memory
+    kept_bytes: float = 0.0  # of inner products of rows, which the first task that needs them leaves in the cache
+    max_train: int | None = None  # training rows at most: the first ones of the fold, which are in random order
+    row: str = ""  # of the table: the dataset, and the case where the protocol has several
+    # `learner`, `params` and `grid` of another column that is searched first, and the `axes` that are inherited from it.
     tuned_by: dict[str, Any] | None = None
+    # The setting that the protocol under `splits` selects, where it is known; it follows from the definition.
     selected: dict[str, float] | None = None
 
     @property

@@ -46,21 +46,11 @@ _LONGEST_MEASUREMENT = 30.0  # seconds, of an estimator on one dataset
 
 @dataclass
 class LocalPlan:
-    """Tasks on the data of this machine.
+    """Tasks on the data of this machine."""
 
-    Attributes
-    ----------
-    tasks : list of Task
-        Those that the command line and the shard select, in the order of computation.
-    reusable : Records
-        Records of other folders that are reused for tasks without one.
-    selections : Records
-        Records of other folders whose selected setting is used.
-    """
-
-    tasks: list[Task]
-    reusable: Records = field(default_factory=Records)
-    selections: Records = field(default_factory=Records)
+    tasks: list[Task]  # those that the command line and the shard select, in the order of computation
+    reusable: Records = field(default_factory=Records)  # of other folders, for tasks without a record
+    selections: Records = field(default_factory=Records)  # of other folders, whose selected setting is used
 
     def done(self, task: Task, recorded: Recorded) -> Record | None:
         """The record that a task has, here or in another folder; None also if it lacks a metric of the protocol."""

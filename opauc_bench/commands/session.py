@@ -24,30 +24,16 @@ __all__ = ["Session", "shell_command"]
 
 @dataclass(frozen=True)
 class Session:
-    """An opened experiment.
-
-    Attributes
-    ----------
-    experiment : Experiment
-    catalogue : dict of str to DatasetEntry
-    columns : list of Column
-    sources : Sources
-    folder : Path
-        Of the results.
-    datasets, learners : tuple of str
-        Those selected on the command line; by default all.
-    shard : Shard or None
-        The part of the tasks that is computed here; None for all.
-    """
+    """An opened experiment."""
 
     experiment: Experiment
     catalogue: dict[str, DatasetEntry]
     columns: list[Column]
     sources: Sources
-    folder: Path
-    datasets: tuple[str, ...]
-    learners: tuple[str, ...]
-    shard: Shard | None = None
+    folder: Path  # of the results
+    datasets: tuple[str, ...]  # those selected on the command line; by default all
+    learners: tuple[str, ...]  # likewise
+    shard: Shard | None = None  # the part of the tasks that is computed here; None for all
 
     @classmethod
     def open(

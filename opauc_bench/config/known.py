@@ -17,35 +17,21 @@ FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
 @dataclass
 class KnownNames:
-    """Known names, and functions that look them up; what is None is not checked.
+    """Known names, and functions that look them up; what is None is not checked."""
 
-    Attributes
-    ----------
-    path : Path
-        The experiment file.
-    known_datasets : collection of str, or callable, optional
-        Names that ``datasets`` may use; or a function from the path of the extra catalogue (or None) to the names,
-        which also takes its entries and the path of the experiment file, and then raises Problems.
-    learner_parameters : callable, optional
-        From a registry name or ``/absolute/file.py:Class`` to the names of the constructor parameters and of the grid
-        axes; raises LearnerError.
-    known_published : collection of str, optional
-        Ids that ``report.published`` may use.
-    zero_axes : callable, optional
-        From a known learner to the grid axes that may be 0.
-    check_estimator : callable, optional
-        Checks the entry of an estimator, given ``estimator``, ``params``, ``pipeline`` and ``grid``; returns
-        whether it may have probabilities; raises LearnerError, with the place in the entry as ``loc``.
-    refused_parameters : callable, optional
-        From a known learner and its ``params`` to the parameters whose values it refuses, each with the reason.
-    """
-
-    path: Path
+    path: Path  # of the experiment file
+    # Names that `datasets` may use; or a function from the path of the extra catalogue (or None) to the names, which
+    # also takes its entries and the path of the experiment file, and then raises Problems.
     known_datasets: Collection[str] | Callable[..., Collection[str]] | None = None
+    # From a registry name or /absolute/file.py:Class to the names of the constructor parameters and of the grid axes;
+    # raises LearnerError.
     learner_parameters: Callable[[str], tuple[Collection[str], Collection[str]]] | None = None
-    known_published: Collection[str] | None = None
-    zero_axes: Callable[[str], Collection[str]] | None = None
+    known_published: Collection[str] | None = None  # ids that `report.published` may use
+    zero_axes: Callable[[str], Collection[str]] | None = None  # from a known learner to the grid axes that may be 0
+    # Checks the entry of an estimator, given `estimator`, `params`, `pipeline` and `grid`; returns whether it may have
+    # probabilities; raises LearnerError, with the place in the entry as `loc`.
     check_estimator: Callable[..., bool] | None = None
+    # From a known learner and its `params` to the parameters whose values it refuses, each with the reason.
     refused_parameters: Callable[[str, Mapping[str, Any]], Collection[tuple[str, str]]] | None = None
     _seen: dict[str, tuple[list[str], list[str]] | LearnerError] = field(default_factory=dict)
 

@@ -142,7 +142,7 @@ class ResultTable:
     sections: tuple[Section, ...]  # the AUC, which is tested, and other metrics
     reference: str | None  # key of the reference column; None if it is not shown
     test: Test
-    test_fraction: float  # share of the rows that a fold tests on
+    test_fraction: float  # share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation
     cell_notes: tuple[str, ...]  # footnotes of single cells
     origins: Mapping[str, Sequence[str]]  # footnotes of columns: how their numbers were computed
     ddof: int = 1  # a std has n - ddof in the denominator
@@ -228,28 +228,10 @@ def build_table(
 ) -> ResultTable:
     """Summarise the cells, test each column against the reference, count the verdicts.
 
-    Parameters
-    ----------
-    title, datasets, origins, ddof, runs, rope, sources, edges
-        See `ResultTable`.
-    columns : list of Column
-        In order; the reference is moved to the front, as in the paper.
-    cells : dict of (dataset, column key) to Cell
-        One for each dataset and column; a cell that has not been run has no folds.
-    reference : str
-        Key of the column that the others are tested against.
-    test : {'paired', 'corrected', 'bayes'}
-        The paper's paired t-test or the corrected test of Nadeau and Bengio, both at the level 0.05, or the Bayesian
-        correlated t-test.
-    test_fraction : float
-        Share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation; for the corrected and the Bayesian
-        test.
-    metrics : tuple of str
-        Names of `metric_of`, "auc" first; cells have values of all the others.
-
-    Returns
-    -------
-    ResultTable
+    There is a cell for each dataset and column key; one that has not been run has no folds. The reference column is
+    moved to the front, as in the paper. The tests are the paper's paired t-test or the corrected test of Nadeau and
+    Bengio, both at the level 0.05, or the Bayesian correlated t-test. `metrics` are names of `metric_of`, "auc" first;
+    cells have values of all the others. For the other parameters see `ResultTable`.
 
     Raises
     ------

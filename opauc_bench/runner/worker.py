@@ -56,23 +56,14 @@ _WORTH_KEEPING = 5.0  # seconds: shorter tasks keep nothing when they are interr
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """Folders and limits of a task.
-
-    Attributes
-    ----------
-    results : Path
-    prepared : dict of str to str
-        Folder of each dataset's prepared arrays.
-    seconds, memory_bytes : float or None
-    unloaded : frozenset of str
-        Learners that are not loaded before a task, because that has failed: they fail again in the task, within its
-        limits, where it is recorded.
-    """
+    """Folders and limits of a task."""
 
     results: Path
-    prepared: dict[str, str]
+    prepared: dict[str, str]  # folder of each dataset's prepared arrays
     seconds: float | None = None
     memory_bytes: float | None = None
+    # Learners that are not loaded before a task, because that has failed: they fail again in the task, within its
+    # limits, where it is recorded.
     unloaded: frozenset[str] = frozenset()
 
     def to_load(self, margin: float) -> tuple[float | None, float | None]:
