@@ -58,7 +58,7 @@ class Task:
     kept_bytes: float = 0.0  # of inner products of rows, which the first task that needs them leaves in the cache
     max_train: int | None = None  # training rows at most: the first ones of the fold, which are in random order
     row: str = ""  # of the table: the dataset, and the case where the protocol has several
-    # `learner`, `params` and `grid` of another column that is searched first, and the `axes` that are inherited from it.
+    # `learner`, `params` and `grid` of another column that is searched first, and the inherited `axes`.
     tuned_by: dict[str, Any] | None = None
     # The setting that the protocol under `splits` selects, where it is known; it follows from the definition.
     selected: dict[str, float] | None = None
