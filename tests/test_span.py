@@ -1,5 +1,7 @@
 """Searching settings in fewer dimensions: coordinates in the span of the rows, projected rows, inner products."""
 
+import errno
+import os
 import threading
 from types import SimpleNamespace
 
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from opauc_bench.errors import DataError, LearnerError
 from opauc_bench.evaluation import span
 from opauc_bench.evaluation.span import inner_products, is_narrower, span_coordinates, triangular_rows
 from opauc_bench.learners import LEARNERS, OPAUCPCA, get_learner
@@ -305,6 +308,19 @@ def test_a_folder_without_permission_to_write_is_no_obstacle(wide, tmp_path, mon
     monkeypatch.setattr("os.access", lambda *_: False)
     np.testing.assert_allclose(stored_products(wide[0], tmp_path, lambda: None), wide[0] @ wide[0].T, atol=1e-14)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder(wide, tmp_path, monkeypatch):
+    def fill(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", fill, raising=False)
+    monkeypatch.setattr("opauc_bench.learners.opauc.projected._MOST_IN_MEMORY", 0)
+    with pytest.raises(DataError, match=r"inner_products.npy: .* need 2.9e-05 GB: No space left"):
+        stored_products(wide[0], tmp_path, lambda: None)
+    assert not list(tmp_path.glob("*.[np]*"))
+    with pytest.raises(LearnerError, match="projected rows need .* GB: No space left"):
+        small("opauc_rp").reduced(wide[0], np.arange(50), lambda: None)
 
 
 EXPERIMENT = """

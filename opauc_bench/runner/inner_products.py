@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
+from ..errors import DataError
 from ..evaluation.span import inner_products
 
 __all__ = ["has_stored_products", "stored_products"]
@@ -72,6 +73,14 @@ def _hash_of(path: Path, size: int, changed: int) -> str:
 def _write(X: Any, path: Path, check: Callable[..., None]) -> None:
     unfinished = path.with_suffix(".part")
     products = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float64, shape=(X.shape[0], X.shape[0]))
+    size = products.offset + products.nbytes
+    try:
+        if hasattr(os, "posix_fallocate"):  # macOS has none
+            with unfinished.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, size)  # a page without room on the disk would end the process
+    except OSError as error:
+        unfinished.unlink()
+        raise DataError(f"{path}: inner products of rows need {size / 1e9:.2g} GB: {error.strerror}") from None
     inner_products(X, products, check)
     products.flush()
     status = unfinished.stat()

@@ -14,6 +14,7 @@ a mean from the rows: OPAUC sees only differences of rows and covariances, so it
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import dataclass
 from typing import ClassVar
@@ -21,6 +22,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from ...errors import LearnerError
 from ..parameters import Integer, Seed
 from ..ranker import Reduced
 from ..rows import by_rows
@@ -223,4 +225,12 @@ def _room(n: int, p: int) -> np.ndarray:
     if 8 * n * p <= _MOST_IN_MEMORY:
         return np.zeros((n, p))
     with tempfile.TemporaryFile() as file:
+        try:
+            if hasattr(os, "posix_fallocate"):  # macOS has none
+                os.posix_fallocate(file.fileno(), 0, 8 * n * p)  # a page without room on the disk would end the process
+        except OSError as error:
+            place, size = tempfile.gettempdir(), 8e-9 * n * p
+            raise LearnerError(
+                f"{place}: projected rows need {size:.2g} GB: {error.strerror}", "set TMPDIR to a folder with more room"
+            ) from None
         return np.memmap(file, np.float64, "w+", shape=(n, p))
