@@ -319,7 +319,7 @@ def test_a_full_disk_is_an_error_that_names_the_folder(wide, tmp_path, monkeypat
     with pytest.raises(DataError, match=r"inner_products.npy: .* need 2.9e-05 GB: No space left"):
         stored_products(wide[0], tmp_path, lambda: None)
     assert not list(tmp_path.glob("*.[np]*"))
-    with pytest.raises(LearnerError, match="projected rows need .* GB: No space left"):
+    with pytest.raises(LearnerError, match=r"projected rows need .* GB: No space left"):
         small("opauc_rp").reduced(wide[0], np.arange(50), lambda: None)
 
 
