@@ -16,15 +16,7 @@ __all__ = ["read_json", "remove_file", "write_bytes", "write_text", "written_at_
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    ValueError
-        If it is not JSON in UTF-8, or nested too deeply.
-    """
+    """Read a JSON file; raises OSError, or ValueError if it is not JSON in UTF-8, or nested too deeply."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError:

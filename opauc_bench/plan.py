@@ -56,10 +56,7 @@ class Column:
 def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) -> list[Column]:
     """Resolve the learners of an experiment with ``find_learner``, from a name to a class.
 
-    Raises
-    ------
-    ConfigError
-        If the protocol cannot use a learner.
+    ConfigError if the protocol cannot use a learner.
     """
     return [_column(experiment, entry, find_learner) for entry in experiment.learners]
 
@@ -95,19 +92,8 @@ def make_plan(
 ) -> list[Task]:
     """List the tasks of an experiment: cheap datasets first, and within a dataset the long tasks first.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    shapes : mapping of dataset name to Shape
-        Datasets that are not in here have no tasks.
-    columns : list of Column
-    selected : mapping of (row, column, trial, fold) to dict
-        Settings that are known to be selected, for protocols that measure one setting.
-
-    Raises
-    ------
-    ConfigError
-        If there would be more than two million tasks.
+    Datasets without a shape have no tasks. ``selected`` are settings that are known to be selected, by row, column,
+    trial and fold, for protocols that measure one setting. ConfigError if there would be more than two million tasks.
     """
     protocol = experiment.protocol
     n_tasks = len(experiment.datasets) * len(protocol.cases()) * len(columns) * protocol.n_repetitions

@@ -94,12 +94,8 @@ class Document:
         """Return ``data`` as an instance of a pydantic model.
 
         Validation is as strict as for JSON: text is not a number, 1.0 is not a whole number, lists become tuples.
-        ``context`` is the ``info.context`` of validators.
-
-        Raises
-        ------
-        ConfigError
-            All mistakes, each as ``file:line:column: key.path: message``, in the order of the file.
+        ``context`` is the ``info.context`` of validators. ConfigError has all mistakes, each as
+        ``file:line:column: key.path: message``, in the order of the file.
         """
         try:
             return _validate(self.data, model, context)
@@ -114,11 +110,8 @@ def _validate(data: Any, model: type[Model], context: Any) -> Model:
 def read_yaml(path: str | Path) -> Document:
     """Read one YAML file whose top level is a mapping.
 
-    Raises
-    ------
-    ConfigError
-        With ``file:line:column``: the file is missing, a folder, not UTF-8, empty, not YAML, or not a mapping; it has a
-        duplicate key, or an alias that contains itself.
+    ConfigError, with ``file:line:column``, if the file is missing, a folder, not UTF-8, empty, not YAML, or not a
+    mapping, or if it has a duplicate key, or an alias that contains itself.
     """
     path = Path(path)
     text = _read_text(path)
@@ -138,10 +131,7 @@ def read_yaml(path: str | Path) -> Document:
 def check_model(data: Any, model: type[Model], *, source: str | Path, context: Any = None) -> Model:
     """Turn plain data (dicts, lists and scalars) into a pydantic model, as strictly as `Document.validate`.
 
-    Raises
-    ------
-    ConfigError
-        All mistakes, each as ``source: key.path: message``.
+    ConfigError has all mistakes, each as ``source: key.path: message``.
     """
     try:
         return _validate(data, model, context)

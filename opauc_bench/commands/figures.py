@@ -18,10 +18,7 @@ __all__ = ["figures_of"]
 def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
     """The figures of an experiment, if it has any, ``restricted`` to the datasets and columns of the command line.
 
-    Raises
-    ------
-    ResultsError
-        If there is no record.
+    ResultsError if there is no record.
     """
     session, experiment = recorded.session, recorded.session.experiment
     if not experiment.figures:

@@ -45,12 +45,8 @@ def list_metrics(session: Session) -> str:
 def add_metrics(session: Session, names: Sequence[str]) -> int:
     """Compute metrics from kept test scores and put them into the records; returns the exit code.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such metric, or the kind of protocol tests no setting.
-    ResultsError
-        If no record has its test scores, or a file of them is damaged.
+    ConfigError if there is no such metric, or the kind of protocol tests no setting; ResultsError if no record has its
+    test scores, or a file of them is damaged.
     """
     try:
         wanted = [metric_name(name) for name in names]

@@ -45,13 +45,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """Read ``i/n``.
-
-    Raises
-    ------
-    ConfigError
-        If it is anything else, or ``i`` is not in 1 ... ``n``.
-    """
+    """Read ``i/n``; ConfigError if it is anything else, or ``i`` is not in 1 ... ``n``."""
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip())
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise ConfigError(f"--shard {text}: expected i/n with i from 1 to n", "--shard 1/4, then 2/4, 3/4 and 4/4")

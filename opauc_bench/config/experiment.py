@@ -157,10 +157,7 @@ class Experiment(Section):
     def latex_table(self, options: Mapping[str, Any]) -> LatexTable:
         """Return ``report.latex`` with its columns filled in, and with ``options`` of the command line.
 
-        Raises
-        ------
-        ConfigError
-            If an option has an invalid value, or names an unknown column or row.
+        ConfigError if an option has an invalid value, or names an unknown column or row.
         """
         try:
             table = LatexTable.model_validate({**dict(self.report.latex), **options})

@@ -24,25 +24,9 @@ def load_experiment(
 ) -> Experiment:
     """Read and check an experiment file.
 
-    Parameters
-    ----------
-    path : str or Path
-        The YAML file.
-    content : mapping, optional
-        The result of `Experiment.plain`; then the file is not read and need not exist.
-    change : callable, optional
-        Changes the content before it is checked.
-    **known
-        Names of datasets, learners and tables that exist: the attributes of `KnownNames`.
-
-    Returns
-    -------
-    Experiment
-
-    Raises
-    ------
-    ConfigError
-        All mistakes at once, each with ``file:line:column``, the key, what is expected and what was found.
+    With ``content``, the result of `Experiment.plain`, the file is not read and need not exist. ``change`` changes the
+    content before it is checked. ``known`` are names of datasets, learners and tables that exist, as in `KnownNames`.
+    ConfigError has all mistakes at once, each with ``file:line:column``, the key, what is expected and what was found.
     """
     path = Path(path)
     context = KnownNames(path, **known)

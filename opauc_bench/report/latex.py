@@ -36,15 +36,8 @@ def to_latex(
 ) -> str:
     r"""Render as a LaTeX table for the booktabs package, with the footnotes in small type below.
 
-    Parameters
-    ----------
-    table : ResultTable
-    bold : {'best', 'none'}
-        Whether the best mean of each dataset is bold; means that are printed alike are equally good.
-    transpose : bool
-        Whether columns become rows.
-    label : str
-        For ``\ref``.
+    `bold` states whether the best mean of each dataset is bold; means that are printed alike are equally good. With
+    `transpose`, columns become rows. `label` is for ``\ref``.
     """
     style = replace(_STYLE, best=r"\textbf{{{}}}".format) if bold == "best" else _STYLE
     header = ["datasets", *(latex_title(column.markup) for column in table.columns)]

@@ -53,18 +53,9 @@ _LOST = (_SchedulerLost, CancelledError, OSError)
 class DaskExecutor:
     """An executor that sends tasks to Dask.
 
-    Parameters
-    ----------
-    scheduler : str or None
-        Address such as ``tcp://host:8786``; None starts ``n_jobs`` workers on this machine.
-    n_jobs : int
-    entries : dict of str to DatasetEntry
-        The catalogue's entry of each dataset.
-
-    Raises
-    ------
-    RunnerError
-        If Dask is not installed, the scheduler does not answer, or its workers cannot be used.
+    ``scheduler`` is an address such as ``tcp://host:8786``; None starts ``n_jobs`` workers on this machine. ``entries``
+    are the catalogue's, by dataset. RunnerError if Dask is not installed, the scheduler does not answer, or its workers
+    cannot be used.
     """
 
     def __init__(self, scheduler: str | None, n_jobs: int, entries: dict[str, DatasetEntry]):

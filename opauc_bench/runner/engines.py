@@ -20,25 +20,11 @@ _FEW = 8
 
 @dataclass(frozen=True)
 class Engine:
-    """A backend with its workers.
-
-    Parameters
-    ----------
-    backend : {'loky', 'dask'}
-    scheduler : str or None
-        Address of a Dask scheduler, which has its own workers.
-    n_jobs : int
-        Worker processes on this machine.
-
-    Raises
-    ------
-    ConfigError
-        If the backend is unknown, or takes no scheduler.
-    """
+    """A backend with its workers; ConfigError if it is unknown, or takes no scheduler."""
 
     backend: str = "loky"
-    scheduler: str | None = None
-    n_jobs: int = 1
+    scheduler: str | None = None  # address of a Dask scheduler, which has its own workers
+    n_jobs: int = 1  # worker processes on this machine
 
     def __post_init__(self):
         if self.backend not in _BACKENDS:

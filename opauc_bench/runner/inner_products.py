@@ -25,17 +25,7 @@ _SECONDS_TO_WAIT = 1.0  # for another process, between two checks of the limits
 def stored_products(X: Any, folder: Path, check: Callable[..., None]) -> np.ndarray:
     """Inner products of all rows, mapped into memory; those of a folder that cannot be written to are in memory.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    folder : Path
-        Prepared arrays of the dataset.
-    check : callable
-        Called again and again; what it raises ends the work.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_samples)
+    ``folder`` is that of the prepared arrays. ``check`` is called again and again; what it raises ends the work.
     """
     path = folder / _NAME
     while not _is_intact(path):
