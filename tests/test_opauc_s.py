@@ -86,6 +86,17 @@ def test_dense_rows_among_sparse_ones_keep_the_entries_of_algorithm_3(seed, tau,
     np.testing.assert_allclose(state.coef(30)[:, 0], w, rtol=0, atol=1e-12 * np.abs(w).max())
 
 
+@settings(max_examples=30, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(20, 30), tau=st.integers(1, 9), slack=st.sampled_from([0.0, 0.3]))
+def test_dense_rows_that_cancel_products_of_others_keep_the_entries_of_algorithm_3(seed, d, tau, slack):
+    rng = np.random.default_rng(seed)
+    X, y = rng.choice([1.0, 2.0, 4.0], d) * rng.choice([-1.0, 1.0], (12, d)), np.tile([1, -1], 6)
+    state = state_after(X, y, eta=0.01 / d, tau=tau, slack=slack)
+    _, moments = opauc_s(X, y, 0.01 / d, 2**-8, tau, slack=slack)
+    for matrix, label in zip(state.matrices, (1, -1)):
+        np.testing.assert_array_equal(dense(matrix), moments[label])
+
+
 def test_dense_rows_take_memory_for_the_entries_kept_and_not_for_all_products():
     X, y = examples(40, 600, "mixed")
     assert X.all()

@@ -228,7 +228,7 @@ def add_outer_above(there, x, x_dense, size, m, cols, vals):
     m.counters[_COUNTING] = 1
     order = np.argsort(-np.abs(x))
     largest = np.abs(x)[order]
-    bound = _bound(x_dense, largest, size, m, cols, vals)
+    bound = _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals)
     new, before = np.empty(len(x), dtype=np.int64), np.empty(len(x), dtype=np.int64)
     for p in range(len(x)):
         i, n_found = there[p], 0
@@ -280,21 +280,29 @@ def _update_all(there, x, x_dense, m, cols, vals):
 
 
 @njit()
-def _bound(x_dense, largest, size, m, cols, vals):
+def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
     """The lower edge of a range of values, as high as possible, which at least ``size`` entries of the sum reach.
 
-    They are entries that the matrix has, and products of the row less those that belong to one of these.
+    They are entries that the matrix has, and products of the row less those that belong to one of these, or to one that
+    was ``cancelled``.
     """
     lowest, highest = m.counters[_LOWEST], m.counters[_LOWEST]
     for i in range(len(m.start)):
         for e in range(m.start[i], m.start[i] + m.length[i]):
             product = _range_of(x_dense[i] * x_dense[cols[e]])
             lowest, highest = min(lowest, product), max(highest, product, _range_of(vals[e]))
+    for p in range(len(there)):
+        for e in range(starts[p], starts[p + 1]):
+            product = _range_of(x_dense[there[p]] * x_dense[cancelled[e]])
+            lowest, highest = min(lowest, product), max(highest, product)
     gain = np.zeros(highest - lowest + 2, dtype=np.int64)  # at the edge of each range: entries less products of entries
     for i in range(len(m.start)):
         for e in range(m.start[i], m.start[i] + m.length[i]):
             weight = 1 if cols[e] == i else 2
             gain[_range_of(x_dense[i] * x_dense[cols[e]]) - lowest] -= weight
+    for p in range(len(there)):
+        for e in range(starts[p], starts[p + 1]):
+            gain[_range_of(x_dense[there[p]] * x_dense[cancelled[e]]) - lowest] -= 2  # squares do not cancel
     for r in range(len(gain) - 2, -1, -1):
         gain[r] += gain[r + 1] + m.ranges[lowest + r]
     low, high = 0, _N_RANGES
