@@ -302,6 +302,7 @@ OF_FILES = {
     "comments only": (["# nothing"], "expected rows of two labels, got no rows"),
     "a bad value": (["1 1:0.5", "-1 1:x"], "file.svm:2: "),
     "a number that is none": (["1 1:0.5", "-1 1:nan"], "file.svm:2: "),
+    "query ids": (["1 qid:7 1:0.5"], "got 'qid:7'; query ids are not read (sed 's/ qid:[0-9]*//' FILE > NEW)"),
     "no label": (["1:0.5"], "file.svm:1: "),
     "one class": (["1 1:0.5", "1 2:0.5"], "expected rows of two labels, got only 1"),
     "three labels": (
@@ -333,7 +334,7 @@ def test_one_label_for_too_long(command, tmp_path):
     lines(tmp_path / "sorted.svm", *["1 1:1"] * 70_000, "-1 1:1")
     message = refused(command, tmp_path, "train", "sorted.svm", "--out", "m.npz", code=3)
     assert re.search(r"the first 6\d,\d{3} rows all have the label 1, so that it is not known", message)
-    assert "--positive 1" in message
+    assert "--positive LABEL" in message
     command("train", "sorted.svm", "--positive", 1, "--out", "m.npz", cwd=tmp_path, exits=0)
 
 

@@ -275,6 +275,8 @@ def test_bad_lines_of_svmlight_are_left_out_as_well(command, tmp_path):
     (tmp_path / "good.svm").write_text("".join(good))
     bad = [*good[:5000], "1 2:x\n", "1 3:1 2:1\n", *good[5000:], "0 1:nan\n"]
     (tmp_path / "bad.svm").write_text("".join(bad))
+    done = command("train", "bad.svm", "--out", "bad.npz", cwd=tmp_path, exits=3)
+    assert "try: --skip-bad-rows leaves such rows out" in done.stderr
     command("train", "good.svm", "--out", "good.npz", *PLAIN, cwd=tmp_path, exits=0)
     done = command("train", "bad.svm", "--out", "bad.npz", "--skip-bad-rows", *PLAIN[:-1], cwd=tmp_path, exits=0)
     assert (

@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 from dataclasses import asdict
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -323,6 +324,16 @@ def test_categories_are_spelt_alike_in_all_formats(tmp_path):
             read(Source([file], options))
 
 
+def test_decimals_of_a_frame_are_those_of_parquet(tmp_path):
+    frame = pd.DataFrame({"price": [Decimal("1.50"), None, Decimal("2.25")], "y": [1, 0, 1]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    options = ColumnOptions(label="y", missing="indicator")
+    for file in (str(tmp_path / "t.parquet"), pd.read_parquet(tmp_path / "t.parquet")):
+        assert read(Source([file], options))[0].toarray().tolist() == [[1.5, 0.0], [0.0, 1.0], [2.25, 0.0]]
+        with pytest.raises(DataError, match=r"column 'price': expected text or (a )?whole number"):
+            read(Source([file], ColumnOptions(label="y", categorical=("price",))))
+
+
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
 def test_blanks_around_a_category_are_no_part_of_it(tmp_path, quoting):
     cities = ["Bern", " Bern", "Bern\t", "\t Bern \r", 'the "Hague" ', " Zürich, ZH", "  "]
@@ -406,9 +417,43 @@ def test_headers_of_other_programs(tmp_path):
     source = Source(str(path), ColumnOptions(label="y"))
     assert source.schema.numbers == ("größe",)
     assert source.remarks() == [f"note: column 1 of {path} has no name and is left out"]
+    frame = pd.DataFrame({"größe": [2.5, 3.0], "y": [0, 1]}, index=[1, 0])
+    frame.to_parquet(tmp_path / "t.parquet")  # the index is a column
+    typed = Source(str(tmp_path / "t.parquet"), ColumnOptions(label="y"))
+    assert typed.schema == source.schema
+    assert typed.remarks() == [f"note: column 3 of {tmp_path / 't.parquet'} has no name and is left out"]
+    np.testing.assert_array_equal(read(typed)[0].toarray(), read(source)[0].toarray())
     path.write_bytes("größe,y\n1,2\n".encode("latin-1"))
     with pytest.raises(DataError, match="expected names of columns in UTF-8"):
         Source(str(path), ColumnOptions(label="y"))
+
+
+@pytest.mark.parametrize("value", ["1,5", "-1.234,56", "12,345", "1,234,567.89"])
+def test_numbers_with_commas_are_said_to_be_categories(tmp_path, value):
+    path = write_csv(tmp_path / "t.csv", ["a", "b", "c", "y"], [["u,v", value, value, 0], ["w", value, value, 1]])
+    source = Source(path, ColumnOptions(label="y", categorical=("c",)))
+    assert source.schema.categories == ("a", "b", "c")
+    assert source.remarks() == [
+        f"note: column 'b' of {path} has categories: numbers have a decimal point and no commas, got '{value}'"
+    ]
+    path = write_csv(tmp_path / "t.csv", ["a", "y"], [[1, 0], [value, 1]])
+    with pytest.raises(DataError, match=f"expected a number with a decimal point, got '{value}'") as raised:
+        read(Source(path, ColumnOptions(label="y")))
+    assert raised.value.hint == "--skip-bad-rows leaves such rows out"
+
+
+def test_truth_values_in_columns_of_numbers(tmp_path):
+    """So that a model of Parquet files, which have a type for them, takes CSV files."""
+    frame = pd.DataFrame({"flag": [True, False, True], "x": [1.0, 2.0, 3.0], "y": [True, False, False]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    typed = Source(str(tmp_path / "t.parquet"), ColumnOptions(label="y"))
+    (tmp_path / "u.csv").write_text((tmp_path / "t.csv").read_text().replace("True", "TRUE").replace("False", "false"))
+    for name in ("t.csv", "u.csv"):
+        text = Source(str(tmp_path / name), schema=typed.schema, learnt=False, numeric_labels=True)
+        X, labels = read(text)
+        np.testing.assert_array_equal(X.toarray(), frame[["flag", "x"]].to_numpy(dtype=float))
+        assert labels.tolist() == [1.0, 0.0, 0.0]
 
 
 def test_columns_by_options(tmp_path):
@@ -504,11 +549,12 @@ def test_bad_rows_and_types_of_parquet(tmp_path):
     source = Source(path, ColumnOptions(label="y", missing="indicator"), skip_bad_rows=True)
     assert read(source)[0].toarray().tolist() == [[1, 0], [0, 1]]
     assert source.first_skipped == f"{path}, row 3: column 'x': expected a finite number, got inf"
-    parquet.write_table(pa.table({"when": pa.array([0, 1], "timestamp[s]"), "x": [1, 2], "y": [0, 1]}), path)
-    with pytest.raises(DataError, match=r"column 'when': expected text, got the type timestamp") as raised:
+    columns = {"when": pa.array([0, 1], "timestamp[s]"), "x": [1, 2], "a, b": [[1], [2]], "y": [0, 1]}
+    parquet.write_table(pa.table(columns), path)
+    with pytest.raises(DataError, match=r"column 'when': expected numbers or text, got the type timestamp") as raised:
         read(Source(path, ColumnOptions(label="y")))
-    assert raised.value.hint == "--drop when"
-    assert read(Source(path, ColumnOptions(label="y", drop=("when",))))[0].toarray().tolist() == [[1], [2]]
+    assert raised.value.hint == "--drop 'when,\"a, b\"'"
+    assert read(Source(path, ColumnOptions(label="y", drop=("when", "a, b"))))[0].toarray().tolist() == [[1], [2]]
     (tmp_path / "bad.parquet").write_bytes(b"PAR1" + bytes(100))
     with pytest.raises(DataError, match=r"bad.parquet: expected a Parquet file, it cannot be read"):
         Source(str(tmp_path / "bad.parquet"), ColumnOptions(label="y"))

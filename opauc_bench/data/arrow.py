@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -15,6 +16,7 @@ from .schema import hash_spans, require_different
 __all__ = ["ArrowTable"]
 
 _ROWS = 4096
+_ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
 class ArrowTable(Table):
@@ -56,12 +58,12 @@ class ArrowTable(Table):
                 self._schema = self._file.schema
         except (pyarrow.ArrowException, OSError) as error:
             raise self._damaged(error) from None
-        super().__init__(list(self._schema.names), name)
-        require_different(self.header, name)
+        super().__init__(["" if _ROW_NUMBERS.fullmatch(one) else one for one in self._schema.names], name)
+        require_different([one for one in self.header if one], name)
 
     def kinds(self) -> dict[str, str]:
         """Whether each column has numbers or categories; ``other`` if neither."""
-        return {field.name: self._kind_of(field.type) for field in self._schema}
+        return {name: self._kind_of(kind) for name, kind in zip(self.header, self._schema.types)}
 
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""

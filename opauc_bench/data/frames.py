@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class FrameTable(Table):
     def _texts(self, column: Any, name: str, problems: dict[int, str]) -> list[str | None]:
         values = _values(column)
         for row, value in enumerate(values):
-            if isinstance(value, (float, np.floating)):
+            if isinstance(value, (float, np.floating)) or (isinstance(value, Decimal) and value.as_tuple().exponent):
                 expected = "text or a whole number for a category"
                 problems.setdefault(row, f"column {name!r}: expected {expected}, got {value!r}")
         return [None if value is None else str(value) for value in values]
@@ -108,4 +109,4 @@ def _kind_of(column: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, np.number, np.bool_))
+    return isinstance(value, (bool, int, float, np.number, np.bool_, Decimal))

@@ -241,8 +241,7 @@ class Source:
             stream, name = opened
             if self.is_table:
                 raise DataError(f"{name}: expected a table with columns like the first file, got svmlight")
-            on_bad_line = self._skip if self.skip_bad_rows else None
-            for chunk in stream_svmlight(stream, n_features=n_features, zero_based=zero_based, on_bad_line=on_bad_line):
+            for chunk in stream_svmlight(stream, n_features=n_features, zero_based=zero_based, on_bad_line=self._skip):
                 bad = np.ones(1, dtype=bool) if chunk.text == _BAD_LINE else None
                 yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk), bad=bad)
             self._open.close()
@@ -312,6 +311,13 @@ class Source:
                     "--label NAME",
                 )
             self.schema = Schema.of_columns(kinds, self.options, table.name)
+            with_comma = table.with_comma if isinstance(table, TextTable) else {}
+            self.notes += [
+                f"column {name!r} of {table.name} has categories: numbers have a decimal point and no commas, "
+                f"got {value!r}"
+                for name, value in with_comma.items()
+                if name in self.schema.categories and name not in self.options.categorical
+            ]
         self._require_columns(table, self.schema)
         label = self.schema.label
         if label is not None and label in kinds:
@@ -407,7 +413,7 @@ class Source:
         ways = [skip]
         if message.endswith("got nothing") and own:
             ways = [fill, skip]
-        elif "expected a number" in message:
+        elif "expected a number, got" in message:
             ways = [skip, as_categories]
         return "; ".join(filter(None, ways))
 
@@ -415,13 +421,14 @@ class Source:
 def _check_types(table: Table, schema: Schema, way_to_drop: str) -> None:
     """Raise DataError if a typed column does not have what the schema says."""
     kinds = table.kinds()
-    for names, expected in ((schema.numbers, "numbers"), (schema.categories, "text")):
-        for column in names:
-            if kinds[column] == "other" or (expected == "numbers" and kinds[column] == "category"):
-                raise DataError(
-                    f"{table.name}: column {column!r}: expected {expected}, got the type {table.type_of(column)}",
-                    way_to_drop.format(shlex.quote(written_names([column]))),
-                )
+    not_numbers = [column for column in schema.numbers if kinds[column] != "number"]
+    wrong = [*not_numbers, *(column for column in schema.categories if kinds[column] == "other")]
+    if wrong:
+        expected = "numbers" if not_numbers else "numbers or text" if way_to_drop else "text"
+        raise DataError(
+            f"{table.name}: column {wrong[0]!r}: expected {expected}, got the type {table.type_of(wrong[0])}",
+            way_to_drop.format(shlex.quote(written_names(wrong))),
+        )
 
 
 def _name_of(file: Any) -> str:

@@ -8,6 +8,7 @@ value 1 at the position that the hash of ``column=value`` gives (Weinberger et a
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -184,11 +185,12 @@ class Schema:
         kept = [column for column in kinds if column not in left_out]
         if not kept:
             raise DataError(f"{name}: expected columns of features, got none beside the label")
-        numbers = tuple(c for c in kept if kinds[c] == "number" and c not in options.categorical)
+        are_numbers = [kinds[column] == "number" and column not in options.categorical for column in kept]
+        numbers = tuple(itertools.compress(kept, are_numbers))
         return cls(
             label=options.label,
             numbers=numbers,
-            categories=tuple(column for column in kept if column not in numbers),
+            categories=tuple(column for column, is_number in zip(kept, are_numbers) if not is_number),
             dropped=tuple(dict.fromkeys((*options.drop, *options.aside))),
             missing=options.missing or "error",
             bits=options.bits or DEFAULT_BITS,
@@ -206,9 +208,11 @@ def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str])
 
 def require_different(names: Sequence[str], place: str) -> None:
     """Raise DataError if two columns have the same name."""
-    for column, name in enumerate(names):
-        if name in names[:column]:
+    seen = set()
+    for name in names:
+        if name in seen:
             raise DataError(f"{place}: expected different names of columns, got {name!r} twice")
+        seen.add(name)
 
 
 def listing(names: Iterable[str]) -> str:

@@ -75,6 +75,7 @@ def _strict(text: bytes, first_line: int, first_index: int, last_index: int) -> 
             index, colon, value = token.partition(b":")
             if not colon or not index.isdigit():
                 why = "; do lines end with CR? (tr '\\r' '\\n' < FILE > NEW)" if b"\r" in line.strip() else ""
+                why = "; query ids are not read (sed 's/ qid:[0-9]*//' FILE > NEW)" if index == b"qid" else why
                 raise LineProblem(line_number, f"expected index:value, got {shown(token)}{why}")
             position = int(index.lstrip(b"0")[:30] or 0)  # Python refuses to convert thousands of digits
             if position < first_index:

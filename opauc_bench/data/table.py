@@ -8,6 +8,7 @@ rounded correctly, so that a table and the same numbers as svmlight text give th
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -26,6 +27,11 @@ _MOST_ROWS = 4096  # of a piece
 _MOST_CELLS = 1 << 20
 _LOOKED_AT = 1 << 16  # bytes
 _LONGEST_ROW = 1 << 24  # bytes; longer ones are due to a quote that is never closed
+_WITH_COMMA = re.compile(rb"[+-]?[0-9][0-9.]*(,[0-9]+)+(\.[0-9]+)?")  # a decimal comma, or separators of thousands
+_TRUTH_VALUES = {
+    b"false": 0.0,
+    b"true": 1.0,
+}  # in columns of numbers, in any case; as in typed formats
 
 
 class TextTable(Table):
@@ -44,6 +50,8 @@ class TextTable(Table):
     Attributes
     ----------
     header : list of str
+    with_comma : dict of str to str
+        Columns that hold no numbers because of the comma in their first value, and that value; known after `kinds`.
 
     Raises
     ------
@@ -58,6 +66,7 @@ class TextTable(Table):
         self._source, self.name = _without_mark(source), name
         self._text, self._line, self._ended = b"", 1, False
         self._separator = b","
+        self.with_comma: dict[str, str] = {}
         self._fill()
         while not self._ended and b"\n" not in self._text.lstrip():
             if len(self._text) > _LONGEST_ROW:
@@ -129,8 +138,11 @@ class TextTable(Table):
                 usable = (scan.problems == 0) & (scan.flags[:, column] & _MISSING == 0)
                 if usable.any():
                     row = int(np.argmax(usable))
-                    numeric = bool(scan.flags[row, column] & (_PLAIN | _LONG)) or is_number(scan.token(row, column))
+                    token = scan.token(row, column)
+                    numeric = bool(scan.flags[row, column] & (_PLAIN | _LONG)) or is_number(token)
                     found[column] = "number" if numeric else "category"
+                    if _WITH_COMMA.fullmatch(token):
+                        self.with_comma[self.header[column]] = token.decode()
             if not scan.n_rows:
                 break
             start = scan.end
@@ -209,8 +221,12 @@ class TextTable(Table):
                 problems.setdefault(row, no_value(names[k]))
             elif flag & _LONG and np.isfinite(value := float(token)):
                 values[row, k] = value
+            elif token.lower() in _TRUTH_VALUES:
+                values[row, k] = _TRUTH_VALUES[token.lower()]
             else:
                 expected = "a finite number" if is_number(token) else "a number"
+                if _WITH_COMMA.fullmatch(token):
+                    expected = "a number with a decimal point"
                 problems.setdefault(row, f"column {names[k]!r}: expected {expected}, got {shown(token)}")
         return values
 
