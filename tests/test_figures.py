@@ -20,11 +20,12 @@ from matplotlib.colors import same_color
 
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS
-from opauc_bench.report.figure import Cell, Column, Sample, build_figure
+from opauc_bench.report.figure import Cell, Sample, build_figure
 from opauc_bench.report.figure_draw import _scale, _text, draw, render
 from opauc_bench.report.figure_labels import power_of_two, value_label, value_text
 from opauc_bench.report.figure_style import LEARNER_STYLES, style_of
 from opauc_bench.report.figure_text import figure_to_csv, figure_to_terminal
+from opauc_bench.report.table import Column
 from opauc_bench.report.write import figure_files, write_files
 
 NAN = float("nan")
@@ -182,7 +183,7 @@ def test_columns_with_the_same_x_are_points_of_a_line_for_each_value_of_the_othe
         ("opauc_r, algorithm plain", [10, 20]),
         ("opauc_r, algorithm implicit", [10, 20]),
     ]
-    twice = [columns[0], replace(columns[0], key="again", title="again")]
+    twice = [columns[0], replace(columns[0], key="again", markup="again")]
     cells["d", "again"] = cells["d", "plain10"]
     assert [line.label for line in build_figure(spec, ["d"], twice, cells).panels[0].lines] == ["plain 10", "again"]
 

@@ -484,7 +484,7 @@ FOLDS = ((0, 0), (0, 1))
 
 def content_of(cells_, datasets, columns):
     """A page's content of nothing but cells."""
-    columns = [Column(key, key.upper()) for key in columns]
+    columns = [Column(key, key.upper(), key) for key in columns]
     tables = {
         test: build_table("T", list(datasets), columns, cells_, columns[0].key, test, 0.5) for test in get_args(Test)
     }
@@ -495,7 +495,6 @@ def content_of(cells_, datasets, columns):
         comparison=None,
         records={key: [_record(*place, auc) for place, auc in zip(c.folds, c.aucs)] for key, c in cells_.items()},
         grids={},
-        learners={column.key: column.key for column in columns},
         provenance={
             **dict.fromkeys(("facts", "machines", "learners"), ()),
             "datasets": [{"name": dataset} for dataset in datasets],

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..report.figure import POINT, Cell, Column, Figure, Sample, build_figure
-from ..report.titles import plain_title
+from ..report.figure import POINT, Cell, Figure, Sample, build_figure
 from ..results.record import Record
 from ..task import Task
 from .recorded import Pair, Recorded
-from .tables import count_statuses, select_cells
+from .tables import count_statuses, select_cells, shown_column
 
 __all__ = ["figures_of"]
 
@@ -28,11 +27,7 @@ def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
         datasets, keys = session.datasets, session.learners
     rows, found = select_cells(recorded, datasets, keys)
     cells = {place: _cell(recorded, place[0], pairs) for place, pairs in found.items()}
-    columns = [
-        Column(column.key, plain_title(column.title), column.identity["learner"], column.identity["params"])
-        for column in session.columns
-        if column.key in keys
-    ]
+    columns = [shown_column(column, column.title) for column in session.columns if column.key in keys]
     return [build_figure(figure, list(rows), columns, cells, experiment.protocol.ddof) for figure in experiment.figures]
 
 

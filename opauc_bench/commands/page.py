@@ -36,7 +36,6 @@ def page_text(recorded: Recorded, test: str | None = None) -> str:
         comparison=comparisons["paired"],
         records={place: records for place, records in kept.items() if records},
         grids={column.key: column.grid for column in session.columns},
-        learners={column.key: column.identity["learner"] for column in session.columns},
         selected_by=metric_of(getattr(session.experiment.protocol, "select", "auc")).heading,
         provenance=_provenance(recorded),
     )

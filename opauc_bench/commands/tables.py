@@ -15,7 +15,7 @@ from ..report.compare import Comparison, compare, nothing_in_common
 from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, Test, build_table
-from ..report.titles import plain_title
+from ..report.titles import differing_names, plain_title
 from ..results.manifest import DatasetFacts
 from ..results.record import Record
 from ..runner.limits import exceeds_memory
@@ -23,7 +23,15 @@ from .edges import edge_notes
 from .recorded import Cells, Pair, Recorded, shapes_of
 from .session import shell_command
 
-__all__ = ["build_report", "check_published", "check_test", "count_statuses", "plain_titles", "select_cells"]
+__all__ = [
+    "build_report",
+    "check_published",
+    "check_test",
+    "count_statuses",
+    "plain_titles",
+    "select_cells",
+    "shown_column",
+]
 
 
 def build_report(
@@ -45,7 +53,7 @@ def build_report(
     table = build_table(
         title=experiment.title,
         datasets=list(rows),
-        columns=[Column(column.key, titles[column.key]) for column in session.columns if column.key in keys],
+        columns=[shown_column(column, titles[column.key]) for column in session.columns if column.key in keys],
         cells={place: _cell(recorded, place[0], pairs) for place, pairs in cells.items()},
         reference=experiment.reference,
         test=test or experiment.report.test,
@@ -72,6 +80,11 @@ def select_cells(recorded: Recorded, datasets: Collection[str], keys: Collection
     return rows, cells
 
 
+def shown_column(column: PlannedColumn, title: str) -> Column:
+    """A column for tables and figures."""
+    return Column(column.key, title, column.identity["learner"], column.identity["params"])
+
+
 def column_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
     """A title for each column's key: where several share one, with the parameters that differ, or else with the key."""
     sharing: dict[str, list[PlannedColumn]] = {}
@@ -80,8 +93,7 @@ def column_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
     titles = {}
     for title, group in sharing.items():
         params = [column.identity["params"] for column in group]
-        names = dict.fromkeys(name for one in params for name in one)
-        differing = [name for name in names if any(one.get(name) != params[0].get(name) for one in params)]
+        differing = differing_names(params)
         texts = [", ".join(f"{name} {one[name]}" for name in differing if name in one) for one in params]
         if len(set(texts)) < len(group):
             texts = [column.key for column in group]

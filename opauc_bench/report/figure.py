@@ -9,16 +9,16 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ..figures import FigureEntry
 from .figure_labels import value_label
+from .table import Column
+from .titles import differing_names
 
 __all__ = [
     "DATASET",
     "POINT",
     "Cell",
-    "Column",
     "Figure",
     "Line",
     "Panel",
@@ -45,16 +45,6 @@ class Sample:
     @property
     def n_rows(self) -> int:
         return len(next(iter(self.measured.values())))
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the experiment."""
-
-    key: str
-    title: str
-    learner: str
-    params: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -179,7 +169,8 @@ def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Samp
         if spec.x in column.params:
             by_learner.setdefault(column.learner, []).append(column)
     for learner, of_learner in by_learner.items():
-        for others in ((), _differing(of_learner, spec.x)):
+        differing = differing_names([column.params for column in of_learner])
+        for others in ((), [name for name in differing if name != spec.x]):
             lines = [tuple((name, str(column.params.get(name))) for name in others) for column in of_learner]
             places = {(line, column.params[spec.x]) for line, column in zip(lines, of_learner)}
             if len(places) == len(of_learner):
@@ -192,11 +183,6 @@ def _title_of_line(owner: tuple) -> str:
     """The learner of a line of several columns, and the parameters that tell it from others."""
     _, learner, *others = owner
     return ", ".join([learner, *(f"{name} {value}" for name, value in others)])
-
-
-def _differing(columns: Sequence[Column], x: str) -> list[str]:
-    names = dict.fromkeys(name for column in columns for name in column.params if name != x)
-    return [name for name in names if len({str(column.params.get(name)) for column in columns}) > 1]
 
 
 def _undrawn(spec: FigureEntry, column: Column, samples: Sequence[Sample]) -> str:

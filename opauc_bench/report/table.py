@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import ResultsError
 from ..evaluation.bayes import ROPE, Posterior, bayesian_t_test
@@ -34,10 +34,12 @@ Test = Literal["paired", "corrected", "bayes"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: a learner's key and its heading, which may have mathematics between dollars."""
+    """A column of a table, or the learner of lines in a figure."""
 
     key: str
-    markup: str
+    markup: str  # the heading, which may have mathematics between dollars
+    learner: str = ""  # its registry name, which determines colours
+    params: Mapping[str, Any] = field(default_factory=dict, hash=False)  # that are not tuned
 
     @property
     def title(self) -> str:

@@ -1,9 +1,10 @@
 r"""Titles with mathematics between dollars, such as ``OPAUC$^{\mathrm{pca}}$``, as LaTeX and as plain text."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-__all__ = ["escape_latex", "latex_title", "plain_title"]
+__all__ = ["differing_names", "escape_latex", "latex_title", "plain_title"]
 
 _MATHEMATICS = re.compile(r"\$(?!\s)((?:\\[^\\]|[^\\$%#&])+)(?<!\s)\$(?!\d)")
 _COMMAND = re.compile(r"\\([A-Za-z]+)|\\(.)|[{}~]")
@@ -49,6 +50,12 @@ def latex_title(title: str) -> str:
 def plain_title(title: str) -> str:
     r"""Write a title as plain text: ``OPAUC$^{\mathrm{pca}}$`` becomes ``OPAUC^pca``, ``$\lambda_1$`` ``λ_1``."""
     return _by_parts(title, str, lambda formula: _COMMAND.sub(_plain, formula))
+
+
+def differing_names(params: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of parameters whose values, or presence, tell columns of one title or learner apart."""
+    names = dict.fromkeys(name for one in params for name in one)
+    return [name for name in names if any(one.get(name) != params[0].get(name) for one in params)]
 
 
 def _by_parts(title: str, text: Callable[[str], str], mathematics: Callable[[str], str]) -> str:

@@ -47,7 +47,6 @@ class PageContent:
     comparison: Comparison | None  # under the paired test, which is the papers'
     records: Mapping[Key, Sequence[Record]]  # in the order of trial and fold
     grids: Mapping[str, Mapping[str, Sequence[float]]]  # values of each tuned axis by column key
-    learners: Mapping[str, str]  # registry names by column key, which determine colours
     # How the numbers were computed: `facts` and `machines` as pairs of texts, `datasets` and `learners` as mappings,
     # and the `experiment` as JSON.
     provenance: Mapping[str, Any]
@@ -80,7 +79,7 @@ def render_page(content: PageContent) -> str:
         diagram=diagram(ranking) if ranking.test else "",
         maps=_maps(content),
         legend=_legend(),
-        speed=run_times(content.table, content.records, content.learners),
+        speed=run_times(content.table, content.records),
         setting_text=_setting_text,
         settings=_settings,
         per_trial=_per_trial(content),

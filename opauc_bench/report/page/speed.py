@@ -24,9 +24,7 @@ _LEAST = 1e-6  # below the resolution of process clocks
 Key = tuple[str, str]
 
 
-def run_times(
-    table: ResultTable, records: Mapping[Key, Sequence[Record]], learners: Mapping[str, str]
-) -> dict[str, Any] | None:
+def run_times(table: ResultTable, records: Mapping[Key, Sequence[Record]]) -> dict[str, Any] | None:
     """CPU seconds of the refit in each finished fold and of the inner search over the folds; None if there are none."""
     fit: dict[Key, list[float]] = {}
     search: dict[Key, float] = {}
@@ -47,18 +45,17 @@ def run_times(
                 if key in fit
             }
             rows.append((dataset, [texts.get(key) for key in keys]))
-    looks = _looks(table.columns, learners)
+    looks = _looks(table.columns)
     total = sum(search[key] + sum(fit[key]) for key in fit)
     return {"svg": _drawing(table, fit, looks), "looks": looks, "rows": rows, "total": seconds_text(total)}
 
 
-def _looks(columns: Sequence[Column], learners: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def _looks(columns: Sequence[Column]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each column: its learner's own; further columns of one learner are lighter."""
     seen, looks = Counter(), {}
     for column in columns:
-        learner = learners[column.key]
-        style = style_of(learner, seen[learner])
-        seen[learner] += 1
+        style = style_of(column.learner, seen[column.learner])
+        seen[column.learner] += 1
         looks[column.key] = (style.colour, style.marker)
     return looks
 
