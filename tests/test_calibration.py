@@ -16,7 +16,6 @@ from opauc_bench.streaming.calibration import (
     Calibration,
     Reliability,
     calibrate,
-    calibrate_pass,
     check,
 )
 
@@ -116,22 +115,18 @@ def test_auto_depends_on_the_rarer_class():
     assert calibrate(*sample(), "none") is None
 
 
-def test_a_pass_is_calibrated_and_checked():
+def test_what_cannot_be_calibrated():
     scores, positive = sample(3000)
-    calibration, reliability = calibrate_pass(scores, positive)
-    assert calibration.to_json() == calibrate(scores, positive).to_json()
-    assert reliability == check(calibration, scores, positive).to_json()
-    assert reliability["n_rows"] == 1500
-    assert calibrate_pass(scores, positive, "none") == (None, None)
-    assert calibrate_pass(np.where(positive, np.inf, scores), positive) == (None, None)
-    assert calibrate_pass(scores[:0], positive[:0]) == (None, None)
+    assert check(calibrate(scores, positive), scores, positive)["n_rows"] == 1500
+    assert calibrate(np.where(positive, np.inf, scores), positive) is None
+    assert calibrate(scores[:0], positive[:0]) is None
 
 
 def test_the_check_is_on_rows_that_were_not_fitted():
     scores, positive = sample(2000)
     calibration = calibrate(scores, positive, "platt")
     older = calibrate(scores[:1000], positive[:1000], "platt")
-    figures = check(calibration, scores, positive).figures()
+    figures = check(calibration, scores, positive)["figures"]
     p, y = older.probability(scores[1000:]), positive[1000:]
     assert figures["calibrated"]["brier"] == pytest.approx(brier_score_loss(y, p), abs=1e-12)
     assert figures["constant"]["brier"] == pytest.approx(np.mean((positive[:1000].mean() - y) ** 2), abs=1e-12)
@@ -151,25 +146,26 @@ def test_reliability_is_that_of_all_rows_at_once():
     for start in range(0, 3000, 700):
         part = slice(start, start + 700)
         pieces.add(scores[part], p[part], positive[part])
-    figures = whole.figures()
+    whole, pieces = whole.to_json(), pieces.to_json()
+    figures = whole["figures"]
     logistic = 1 / (1 + np.exp(-scores))
     for name, q in (("calibrated", p), ("logistic", logistic), ("constant", np.full(3000, 0.25))):
         assert figures[name]["brier"] == pytest.approx(brier_score_loss(positive, q), abs=1e-12)
         assert figures[name]["log_loss"] == pytest.approx(log_loss(positive, q), abs=1e-9)
-        assert pieces.figures()[name] == pytest.approx(figures[name])
+        assert pieces["figures"][name] == pytest.approx(figures[name])
     bins = np.digitize(scores, calibration.edges)
     for name, q in (("calibrated", p), ("logistic", logistic)):
         error = sum(abs((q - positive)[bins == k].sum()) for k in range(12)) / 3000
         assert figures[name]["calibration_error"] == pytest.approx(error, abs=1e-12)
-    assert sum(rows for rows, _, _ in whole.bins()) == whole.n_rows == 3000
-    assert sum(rows * observed for rows, _, observed in whole.bins()) == pytest.approx(whole.n_positive)
+    assert sum(rows for rows, _, _ in whole["bins"]) == whole["n_rows"] == 3000
+    assert sum(rows * observed for rows, _, observed in whole["bins"]) == pytest.approx(whole["n_positive"])
 
 
 def test_calibration_makes_probabilities_better():
     scores, positive = sample(20_000)
-    calibration, reliability = calibrate_pass(scores, positive)
+    calibration = calibrate(scores, positive)
     assert calibration.method == "isotonic"
-    figures = reliability["figures"]
+    figures = check(calibration, scores, positive)["figures"]
     assert figures["calibrated"]["brier"] < figures["constant"]["brier"] < figures["logistic"]["brier"]
     assert figures["calibrated"]["calibration_error"] < 0.2 * figures["logistic"]["calibration_error"]
 

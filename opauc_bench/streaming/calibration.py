@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["METHODS", "Calibration", "Reliability", "calibrate", "calibrate_pass", "check", "load_ahead"]
+__all__ = ["METHODS", "Calibration", "Reliability", "calibrate", "check", "load_ahead"]
 
 METHODS = ("auto", "isotonic", "platt", "none")
 FEWEST_FOR_ISOTONIC = 1000  # rows of each class
@@ -87,10 +87,8 @@ def load_ahead() -> None:
     threading.Thread(target=importlib.import_module, args=("scipy.optimize",), daemon=True).start()
 
 
-def calibrate_pass(
-    scores: np.ndarray, positive: np.ndarray, method: str = "auto"
-) -> tuple[Calibration | None, dict[str, Any] | None]:
-    """Calibrate progressive scores, and check it; (None, None) where `calibrate` returns None.
+def calibrate(scores: np.ndarray, positive: np.ndarray, method: str = "auto") -> Calibration | None:
+    """Fit a calibration to progressive scores.
 
     Parameters
     ----------
@@ -99,34 +97,23 @@ def calibrate_pass(
         another model, on another scale.
     positive : ndarray of bool, shape (n,)
     method : {'auto', 'isotonic', 'platt', 'none'}, default='auto'
+        'auto' is isotonic from 1,000 rows of each class on, else Platt's.
 
     Returns
     -------
-    calibration : Calibration or None
-    reliability : dict or None
-        `Reliability.to_json` of its check.
-    """
-    calibration = calibrate(scores, positive, method) if np.isfinite(scores).all() else None
-    reliability = None if calibration is None else check(calibration, scores, positive)
-    return calibration, None if reliability is None else reliability.to_json()
-
-
-def calibrate(scores: np.ndarray, positive: np.ndarray, method: str = "auto") -> Calibration | None:
-    """Fit a calibration, or return None if a class has fewer than 10 rows.
-
-    Parameters are those of `calibrate_pass`; scores have to be finite. 'auto' is isotonic from 1,000 rows of each class
-    on, else Platt's. With 'none' the result is None.
+    Calibration or None
+        None with 'none', if a class has fewer than 10 rows, or if a score is not finite.
     """
     fewest = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
-    if method == "none" or fewest < FEWEST:
+    if method == "none" or fewest < FEWEST or not np.isfinite(scores).all():
         return None
     if method == "auto":
         method = "isotonic" if fewest >= FEWEST_FOR_ISOTONIC else "platt"
     return _fitted(scores, positive, method)
 
 
-def check(calibration: Calibration, scores: np.ndarray, positive: np.ndarray) -> Reliability | None:
-    """The reliability of the same method on the newer half of the rows, fitted to the older half.
+def check(calibration: Calibration, scores: np.ndarray, positive: np.ndarray) -> dict[str, Any] | None:
+    """`Reliability.to_json` of the same method on the newer half of the rows, fitted to the older half.
 
     None if the older half has one class only.
     """
@@ -137,7 +124,7 @@ def check(calibration: Calibration, scores: np.ndarray, positive: np.ndarray) ->
     fitted = _fitted(scores[:half], older, calibration.method)
     reliability = Reliability(calibration.edges, fitted.n_positive / fitted.n_rows)
     reliability.add(scores[half:], fitted.probability(scores[half:]), positive[half:])
-    return reliability
+    return reliability.to_json()
 
 
 def _fitted(scores: np.ndarray, positive: np.ndarray, method: str) -> Calibration:
@@ -244,41 +231,23 @@ class Reliability:
             kept = np.clip(p, _SMALLEST, 1.0 - _SMALLEST)
             self._log_loss[k] -= float(np.log(np.where(positive, kept, 1.0 - kept)).sum())
 
-    @property
-    def n_rows(self) -> int:
-        return int(self._n.sum())
+    def to_json(self) -> dict[str, Any]:
+        """What `show.reliability_lines` prints.
 
-    @property
-    def n_positive(self) -> int:
-        return int(self._positive.sum())
-
-    def figures(self) -> dict[str, dict[str, float]]:
-        """Brier score and log loss of the three, and calibration error of the first two, JSON-ready.
-
-        The expected calibration error is the mean over rows of the distance, in the row's bin, between the mean
-        probability and the share of positives. A constant says nothing about bins of scores.
+        ``figures`` are Brier score and log loss of the three, and the expected calibration error of the first two: the
+        mean over rows of the distance, in the row's bin, between the mean probability and the share of positives. A
+        constant says nothing about bins of scores. ``bins`` has rows, mean calibrated probability and share of
+        positives of each bin that is not empty.
         """
-        n = max(1, self.n_rows)
+        n_rows = int(self._n.sum())
+        n = max(1, n_rows)
         errors = np.abs(self._predicted - self._positive).sum(axis=1) / n
         figures = {}
         for k, name in enumerate(("logistic", "calibrated", "constant")):
             figures[name] = {"brier": float(self._brier[k] / n), "log_loss": float(self._log_loss[k] / n)}
             if name != "constant":
                 figures[name]["calibration_error"] = float(errors[k])
-        return figures
-
-    def bins(self) -> list[list[float]]:
-        """Rows, mean calibrated probability and share of positives of each bin that is not empty, JSON-ready."""
         filled = self._n > 0
-        n = self._n[filled]
-        shares = np.stack([self._predicted[1][filled] / n, self._positive[filled] / n], axis=1)
-        return [[int(rows), *pair] for rows, pair in zip(n, shares.tolist())]
-
-    def to_json(self) -> dict[str, Any]:
-        """What `reliability_lines` prints."""
-        return {
-            "n_rows": self.n_rows,
-            "n_positive": self.n_positive,
-            "figures": self.figures(),
-            "bins": self.bins(),
-        }
+        shares = np.stack([self._predicted[1], self._positive], axis=1)[filled] / self._n[filled, None]
+        bins = [[int(rows), *pair] for rows, pair in zip(self._n[filled], shares.tolist())]
+        return {"n_rows": n_rows, "n_positive": int(self._positive.sum()), "figures": figures, "bins": bins}

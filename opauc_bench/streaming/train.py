@@ -17,7 +17,7 @@ from ..learners.online import OnlineModel
 from .ahead import ahead
 from .allocator import keep_freed_memory
 from .blocks import SHORT_BLOCK
-from .calibration import calibrate_pass, load_ahead
+from .calibration import calibrate, check, load_ahead
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free, require_other
 from .progress import Meter, shown_auc
@@ -225,7 +225,7 @@ def _result(
     intercept = float(trained.intercept_[0])
     scores, positive = model.recent()
     scores = scores + intercept if trained.trained_intercepts() is None else scores
-    calibration, reliability = calibrate_pass(scores, positive, what.calibration)
+    calibration = calibrate(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
     return LinearModel(
         weights=trained.coef_[0],
@@ -240,7 +240,7 @@ def _result(
         leaderboard=model.leaderboard,
         progress=model.progress,
         calibration=calibration,
-        reliability=reliability,
+        reliability=None if calibration is None else check(calibration, scores, positive),
         state=state,
         schema=schema,
     )
