@@ -22,7 +22,7 @@ from ..files import written_at_once
 from .calibration import Calibration
 from .rows import unit_length
 
-__all__ = ["LinearModel", "opened_for_writing", "require_free", "require_other"]
+__all__ = ["LinearModel", "opened_for_writing", "require_free"]
 
 _FORMAT, _FORMAT_VERSION = "opauc-bench linear model", 2
 _STATE = "state/"  # arrays of the state have names that begin with it
@@ -310,36 +310,26 @@ def _weights_of(arrays: dict[str, np.ndarray], n_features: int) -> np.ndarray:
 # ---------------------------------------------------------------------- files
 
 
-def require_free(path: Path, overwrite: bool) -> None:
+def require_free(path: Path, overwrite: bool, inputs: Iterable[str | Path]) -> None:
     """Find out before the work whether a file can be written.
 
     Raises
     ------
     ResultsError
-        If it exists and may not be overwritten, or its folder does not exist or cannot be written.
+        If it exists and may not be overwritten, is an input, or its folder does not exist or cannot be written.
     """
     if path.is_dir():
         raise ResultsError(f"{path} is a folder", "name a file with --out")
     if path.is_file() and not overwrite:
         raise ResultsError(f"{path} already exists", "another name, or --overwrite")
+    if path.is_file() and any(Path(file).exists() and path.samefile(file) for file in inputs):
+        raise ResultsError(f"{path} is an input file", "another name with --out")
     if path.is_symlink():
         path = path.resolve()
     if not path.parent.is_dir():
         raise ResultsError(f"{path} cannot be written: there is no folder {path.parent}", f"mkdir -p {path.parent}")
     if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
         raise ResultsError(f"{path} cannot be written: permission denied", "choose another place with --out")
-
-
-def require_other(path: Path, files: Iterable[str]) -> None:
-    """Check that a file to write is none of those that are read.
-
-    Raises
-    ------
-    ResultsError
-        If it is.
-    """
-    if path.is_file() and any(Path(file).exists() and path.samefile(file) for file in files):
-        raise ResultsError(f"{path} is an input file", "another name with --out")
 
 
 @contextlib.contextmanager

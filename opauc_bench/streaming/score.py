@@ -16,7 +16,7 @@ from ..data.inputs import Format, RowChunk
 from ..errors import DataError, ResultsError
 from .allocator import keep_freed_memory
 from .calibration import Calibration, Reliability
-from .model import LinearModel, opened_for_writing, require_free, require_other
+from .model import LinearModel, opened_for_writing, require_free
 from .progress import Meter, shown_auc
 from .rows import Source, shown_label
 from .samples import ClassSamples
@@ -68,8 +68,7 @@ def score_file(
     keep_freed_memory()
     model = LinearModel.load(model_file)
     if out is not None:
-        require_free(out, overwrite)
-        require_other(out, [str(model_file), *files])
+        require_free(out, overwrite, [model_file, *files])
     calibration = model.calibration if probability else None
     if probability and calibration is None:
         raise DataError(

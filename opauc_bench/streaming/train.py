@@ -19,7 +19,7 @@ from .allocator import keep_freed_memory
 from .blocks import SHORT_BLOCK
 from .calibration import calibrate, check, load_ahead
 from .leaderboard import shown_leaderboard
-from .model import LinearModel, require_free, require_other
+from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
 from .rows import LabelledRows, Source, shown_label
 from .session import resumed, state_of
@@ -65,8 +65,7 @@ def train_model(what: Training) -> int:
 
 
 def _train(what: Training) -> int:
-    require_free(what.out, what.overwrite)
-    require_other(what.out, what.files)
+    require_free(what.out, what.overwrite, what.files)
     model = None
     if what.resume is not None:
         what, model = resumed(what.resume, what)
