@@ -139,6 +139,26 @@ def test_partial_fit_checks_parameters_that_were_changed_between_calls():
         learner.set_params(weights="equal").partial_fit(X, Y)
 
 
+@pytest.mark.parametrize(("name", "parameter"), [place for place in ALL if place[0] in ONE_PASS])
+def test_partial_fit_refuses_other_parameters_than_the_pass_began_with(name, parameter):
+    """The state was made for them: a smaller ``tau`` made the kernel of OPAUCS write outside of its arrays."""
+    learner = get_learner(name)()
+    if not hasattr(learner, "partial_fit"):
+        return
+    learner.partial_fit(X, Y)
+    began, constraint = getattr(learner, parameter), learner.parameter_constraints[parameter]
+    others = constraint.words if isinstance(constraint, Options) else [True, False, 3, 0.5]
+    other = next(value for value in others if value != began and constraint.accepts(value))
+    with pytest.raises(ValueError, match=f"the pass began with {parameter}=.*: call fit again, or set it back"):
+        learner.set_params(**{parameter: other}).partial_fit(X, Y)
+    learner.set_params(**{parameter: began}).partial_fit(X, Y)
+
+
+def test_partial_fit_takes_a_fraction_as_a_step():
+    learner = UniLog(eta=Fraction(1, 3)).partial_fit(X, Y).partial_fit(X, Y)
+    assert learner.n_samples_seen_ == 2 * len(Y)
+
+
 @pytest.mark.parametrize("class_", [FTRLAUC, FTRLProximal])
 def test_ftrl_refuses_beta_0_without_l2(class_):
     with pytest.raises(ValueError, match=rf"^{class_.__name__}: beta has to be a number > 0 if l2 is 0, got 0$"):
@@ -152,8 +172,9 @@ def test_overflow_names_a_fraction_as_a_number():
 
 
 def test_opauc_s_with_a_huge_slack_equals_one_that_drops_nothing():
-    huge, unlimited = OPAUCS(tau=1, slack=1e200).fit(X, Y), OPAUCS(tau=1, slack=10.0).fit(X, Y)
-    assert np.array_equal(huge.coef_, unlimited.coef_)
+    unlimited = OPAUCS(tau=1, slack=10.0).fit(X, Y)
+    for slack in (1e200, np.int8(10)):
+        assert np.array_equal(OPAUCS(tau=1, slack=slack).fit(X, Y).coef_, unlimited.coef_)
 
 
 def test_opauc_s_released_has_no_slack():

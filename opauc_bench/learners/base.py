@@ -232,8 +232,8 @@ class OnePassLearner(StreamPass):
         Raises
         ------
         ValueError
-            As ``fit``, or if there is a label that is neither class, or if ``classes`` or a parameter of
-            ``grid_axes`` are others than in the first call.
+            As ``fit``, or if there is a label that is neither class, or if ``classes`` or a parameter are others than
+            in the first call.
         DivergenceError
             If the weights overflow.
         """
@@ -253,13 +253,14 @@ class OnePassLearner(StreamPass):
         return self.finish_pass()
 
     def _require_same_pass(self, classes: Any) -> None:
-        """Raise ValueError if the classes or the setting are not those that the pass began with."""
+        """Raise ValueError if the classes or a parameter are not those that the pass began with."""
         if classes is not None and sorted(np.unique(classes).tolist()) != sorted(self.classes_.tolist()):
             raise ValueError(f"the pass began with the classes {self.classes_.tolist()}, got {list(classes)}")
-        for axis, values in self._state.settings.items():
-            if (now := getattr(self, axis)) != values[0]:
+        began = self._params_of_pass | {axis: float(values[0]) for axis, values in self.live_settings.items()}
+        for name, value in self._params_now().items():
+            if value is not began[name] and value != began[name]:
                 raise ValueError(
-                    f"the pass began with {axis}={values[0]:g}, got {now:g}: call fit again, or set it back"
+                    f"the pass began with {name}={began[name]!r}, got {value!r}: call fit again, or set it back"
                 )
 
 

@@ -106,6 +106,7 @@ class StreamPass(LinearRanker):
 
     def _begin_pass(self, n_features: int, n_rows: int | None, settings: dict[str, np.ndarray], several: bool) -> None:
         self._several = several  # whether the pass began with several settings
+        self._params_of_pass = self._params_now()
         for name in ("_state", "_class_sums"):  # their memory serves for the new ones
             vars(self).pop(name, None)
         self._state = empty_state(self._begin, n_features, settings, several)
@@ -118,6 +119,9 @@ class StreamPass(LinearRanker):
             raise
         self.class_counts_ = np.zeros(2)
         self.n_samples_seen_ = 0
+
+    def _params_now(self) -> dict[str, Any]:
+        return self.get_params(deep=False) | {axis: float(getattr(self, axis)) for axis in self.grid_axes}
 
     def _sums_of(self, n_features: int) -> np.ndarray:
         """Sums of the rows of each class, which only the threshold needs: none if the learner trains an intercept."""

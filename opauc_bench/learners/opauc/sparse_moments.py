@@ -188,7 +188,9 @@ class OPAUCS(SecondMomentLearner):
     def _consume(self, state, X, y):
         X = X.astype(np.float64, copy=False)  # products of x with itself would keep the precision of x
         size = X.shape[1] * int(self.tau)
-        rule = _Rule(size, size + int(min(self.slack * size, 2.0**60)), self.slack == 0.0, self.variant == "released")
+        rule = _Rule(
+            size, size + int(min(float(self.slack) * size, 2.0**60)), self.slack == 0.0, self.variant == "released"
+        )
         for own, label in enumerate((1, -1)):
             _make_room(state, own, X[y == label])
         matrices = [_Matrix(matrix.index, matrix.cols, matrix.vals) for matrix in state.matrices]
