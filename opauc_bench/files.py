@@ -55,7 +55,8 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 def written_at_once(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a temporary file that is renamed to `path` on success and removed otherwise; see `write_bytes`."""
     with _named_errors(path):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        start = path.name[:60]  # a name may have 255 bytes
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{start}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file

@@ -92,6 +92,7 @@ def test_train_says_what_it_has_trained(command, desk, no_progress):
     assert "weights   9 of 9 are not 0\n" in done.stdout
     assert "gamma=0.1" in done.stdout.partition("\n")[0]
     assert done.stdout.endswith("model     said.npz\n")
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_rows_that_came_before_anything_was_learnt_have_no_auc(command, desk, tmp_path):
@@ -420,6 +421,13 @@ def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     assert "there is no folder" in refused(command, tmp_path, "train", data, "--out", "no/m.npz", code=1)
     message = refused(command, tmp_path, "train", data, "--out", "there.npz/m.npz", code=1)
     assert "there is no folder there.npz" in message
+    message = refused(command, tmp_path, "train", data, "--out", 256 * "m", code=1)
+    assert "cannot be written: File name too long" in message
+    (tmp_path / "loop.npz").symlink_to("loop.npz")
+    assert "cannot be written: Too many levels" in refused(
+        command, tmp_path, "train", data, "--out", "loop.npz", code=1
+    )
+    (tmp_path / "loop.npz").unlink()
     (tmp_path / "link.npz").symlink_to("no/m.npz")
     assert "there is no folder" in refused(command, tmp_path, "train", data, "--out", "link.npz", code=1)
     (tmp_path / "link.npz").unlink()
@@ -427,7 +435,9 @@ def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     assert "data.svm is an input file" in message
     command("train", data, "--out", "there.npz", "--overwrite", cwd=tmp_path, exits=0)
     assert LinearModel.load(tmp_path / "there.npz").n_rows == 9000
-    assert os.listdir(tmp_path) == ["there.npz"]
+    longest = 251 * "m" + ".npz"
+    command("score", "there.npz", data, "--out", longest, cwd=tmp_path, exits=0)
+    assert sorted(os.listdir(tmp_path)) == [longest, "there.npz"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -441,6 +451,8 @@ def test_score_of_a_wrong_file(command, desk, model, tmp_path):
     message = refused(command, desk, "score", "absent.npz", "data.svm", code=3)
     assert "absent.npz: there is no such file" in message
     assert "absent.svm: cannot be read" in refused(command, desk, "score", model, "absent.svm", code=3)
+    message = refused(command, desk, "score", model, 256 * "m", code=3)
+    assert "cannot be read (File name too long)" in message
     lines(tmp_path / "bad.svm", "1 1:0.5", "x")
     done = command("score", model, tmp_path / "bad.svm", cwd=tmp_path, exits=3)
     assert "bad.svm:2: " in done.stderr

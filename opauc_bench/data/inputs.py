@@ -156,7 +156,7 @@ class Source:
         if len(self.files) > 1:
             self.name = f"{len(self.files)} files from {self.name}"
         # Whether they can be read a second time.
-        self.again = all(not isinstance(file, str) or (file != "-" and Path(file).is_file()) for file in self.files)
+        self.again = all(not isinstance(file, str) or (file != "-" and os.path.isfile(file)) for file in self.files)
         self.n_skipped, self.first_skipped = 0, ""
         self.notes: list[str] = []
         self.position = 0
@@ -250,7 +250,7 @@ class Source:
         """Return the size of a file, if it is known; DataError if it cannot be read."""
         if not isinstance(file, str):
             return None
-        if file != "-" and Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir()):
+        if file != "-" and os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file)):
             return None  # a pipe would be lost to its writer if it were opened twice
         with contextlib.closing(_Bytes(file, self._count, _name_of(file))) as raw:
             return raw.size

@@ -177,6 +177,8 @@ class LinearModel:
                 return cls._from_arrays(*_arrays_of(file, with_state))
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file", "opauc-bench train FILE --out MODEL.npz") from None
+        except PermissionError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror})") from None
         except _NotAModel as problem:
             raise DataError(f"{path}: {problem}", "name a file that opauc-bench train has written") from None
         except MemoryError:
@@ -318,11 +320,17 @@ def require_free(path: Path, overwrite: bool, inputs: Iterable[str | Path]) -> N
     ResultsError
         If it exists and may not be overwritten, is an input, or its folder does not exist or cannot be written.
     """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # a folder that may not be searched, a name that is too long, a link to itself
+        raise ResultsError(f"{path} cannot be written: {error.strerror}", "choose another place with --out") from None
     if path.is_dir():
         raise ResultsError(f"{path} is a folder", "name a file with --out")
     if path.is_file() and not overwrite:
         raise ResultsError(f"{path} already exists", "another name, or --overwrite")
-    if path.is_file() and any(Path(file).exists() and path.samefile(file) for file in inputs):
+    if path.is_file() and any(os.path.exists(file) and path.samefile(file) for file in inputs):
         raise ResultsError(f"{path} is an input file", "another name with --out")
     if path.is_symlink():
         path = path.resolve()

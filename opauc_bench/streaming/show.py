@@ -14,7 +14,7 @@ from .model import LinearModel
 from .progress import shown_auc
 from .rows import shown_label
 
-__all__ = ["calibration_line", "calibration_lines", "model_as_json", "model_lines", "reliability_lines"]
+__all__ = ["calibration_line", "calibration_lines", "model_as_json", "model_lines", "reliability_lines", "wrapped"]
 
 _COLUMNS, _ROWS = 68, 8  # of the plot of the AUC
 _BAR = 44
@@ -67,6 +67,18 @@ def model_as_json(model: LinearModel, n_weights: int) -> dict[str, Any]:
     }
 
 
+def wrapped(start: str, parameters: dict[str, Any], end: str = "") -> list[str]:
+    """Parameters of a learner after ``start``, in lines of 80 columns."""
+    return textwrap.wrap(
+        ", ".join(f"{name}={value}" for name, value in parameters.items()) + end,
+        width=80,
+        initial_indent=start,
+        subsequent_indent=" " * 10,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def _facts(model: LinearModel, file: Path) -> list[str]:
     negative, positive = map(shown_label, model.classes)
     rows = f"{model.n_rows:,}" + ("" if model.complete else ", then interrupted")
@@ -76,14 +88,7 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
     return [
         f"model     {file}, {file.stat().st_size / 1e6:,.1f} MB, by opauc-bench {model.version}",
         f"learner   {model.learner}",
-        *textwrap.wrap(
-            ", ".join(f"{name}={value}" for name, value in model.parameters.items()),
-            width=80,
-            initial_indent="setting   ",
-            subsequent_indent=" " * 10,
-            break_long_words=False,
-            break_on_hyphens=False,
-        ),
+        *wrapped("setting   ", model.parameters),
         f"rows      {rows}",
         f"classes   {positive} (positive), {negative}",
         f"AUC       {shown_auc(auc)}{spread}, of the latest rows, each scored before it was learnt",

@@ -24,7 +24,7 @@ from .progress import Meter, shown_auc
 from .rows import LabelledRows, Source, shown_label
 from .session import resumed, state_of
 from .settings import AUTO, candidates, step_option
-from .show import calibration_line
+from .show import calibration_line, wrapped
 from .training import Training
 from .tuning import Candidate, TunedModel
 
@@ -272,12 +272,11 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
         return
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
-    settings = ", ".join(f"{name}={value}" for name, value in trained.get_params().items())
     for line in [*source.remarks(), *_about_blocks(model)]:
         print(line, file=sys.stderr)
     negative, positive = map(shown_label, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows
-    print(f"{model.leader} ({settings})")
+    print(*wrapped(f"{model.leader} (", trained.get_params(), end=")"), sep="\n")
     n_new = model.n_rows - n_before
     in_all = f" more, {model.n_rows:,} in all," if n_before else ""
     print(f"rows      {n_new:,}{in_all} in {meter.seconds:.1f} s ({n_new / meter.seconds:,.0f} rows/s)")
