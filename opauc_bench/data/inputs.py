@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import io
 import os
 import re
@@ -22,16 +21,7 @@ from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
 from .frames import FrameTable
-from .schema import (
-    CategoryNames,
-    ColumnOptions,
-    RunningMeans,
-    Schema,
-    absent_column,
-    features_of,
-    listing,
-    written_names,
-)
+from .schema import ColumnOptions, Means, RowEncoder, Schema, absent_column, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
 
@@ -161,7 +151,7 @@ class Source:
         self.notes: list[str] = []
         self.position = 0
         self._open = contextlib.ExitStack()
-        self._means: RunningMeans | None = None
+        self._encoder: RowEncoder | None = None
         self._first: Any = None
         if sum(isinstance(file, str) and file == "-" for file in self.files) > 1:
             raise DataError("standard input is listed twice: it can be read only once")
@@ -193,15 +183,13 @@ class Source:
         """Number of features, where the columns give it."""
         return self.schema.n_features if self.schema is not None else None
 
-    def means_so_far(self) -> RunningMeans | None:
-        """A copy of the means of the rows so far, which further rows do not change; None without columns."""
-        return copy.deepcopy(self._means)
+    def means_so_far(self) -> Means | None:
+        """The means of the rows so far, which further rows do not change; None without columns."""
+        return None if self._encoder is None else self._encoder.means()
 
-    def schema_at(self, means: RunningMeans | None) -> Schema | None:
+    def schema_at(self, means: Means | None) -> Schema | None:
         """The schema with these means, and the names of the categories so far."""
-        if self.schema is None or means is None:
-            return None
-        return self.schema.learnt(means, self._names)
+        return None if self._encoder is None or means is None else self._encoder.schema(means)
 
     def remarks(self) -> list[str]:
         """What the user should know after the pass."""
@@ -328,7 +316,7 @@ class Source:
         if "" in kinds:
             self.notes.append(f"column {table.header.index('') + 1} of {table.name} has no name and is left out")
         frozen = not self.learnt if self.fixed_means is None else self.fixed_means
-        self._means, self._names = RunningMeans(self.schema, frozen), CategoryNames(self.schema)
+        self._encoder = RowEncoder(self.schema, frozen)
 
     def _require_columns(self, table: Table, schema: Schema) -> None:
         """Raise DataError if a table lacks a column or has other types."""
@@ -347,9 +335,8 @@ class Source:
             _check_types(table, schema, _WAYS[self.hints][-1])
 
     def _rows_of(self, table: Table) -> Iterator[RowChunk]:
-        schema, means = self.schema, self._means
+        schema = self.schema
         assert schema is not None
-        assert means is not None
         self._require_columns(table, schema)
         known = {*schema.columns, *schema.dropped, schema.label, ""}
         if further := [name for name in table.header if name not in known]:
@@ -373,9 +360,10 @@ class Source:
                 )
         shown_schema = schema if has_labels else replace(schema, label=None)
         for rows in table.rows(shown_schema, numeric_labels, self.options.aside, self.learnt):
-            yield from self._chunk_of(table, rows, schema, means)
+            yield from self._chunk_of(table, rows)
 
-    def _chunk_of(self, table: Table, rows: TableRows, schema: Schema, means: RunningMeans) -> Iterator[RowChunk]:
+    def _chunk_of(self, table: Table, rows: TableRows) -> Iterator[RowChunk]:
+        assert self._encoder is not None
         kept = np.ones(len(rows.places), dtype=bool)
         for row in sorted(rows.problems):
             kept[row] = False
@@ -395,8 +383,8 @@ class Source:
             return rows.text(int(keep[row]), column)
 
         if self.learnt:
-            self._names.learn(categories, text)
-        X, place = features_of(numbers, categories, schema, means), table.place
+            self._encoder.learn_names(categories, text)
+        X, place = self._encoder.features(numbers, categories), table.place
         yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), bad, text)
 
     def _skip(self, message: str) -> bytes | None:

@@ -22,10 +22,10 @@ from ..kernels import njit
 __all__ = [
     "BLANKS",
     "MISSING_WORDS",
-    "CategoryNames",
     "ColumnOptions",
+    "Means",
     "Missing",
-    "RunningMeans",
+    "RowEncoder",
     "Schema",
     "absent_column",
     "hash_spans",
@@ -132,13 +132,6 @@ class Schema:
         position = feature - self.first_category
         return next((name for known, name in self.names if known == position), f"category #{position}")
 
-    def learnt(self, means: RunningMeans, names: CategoryNames) -> Schema:
-        """The schema with means of columns and names of categories."""
-        found = replace(self, names=tuple(names.known.items()))
-        if self.missing != "mean":
-            return found
-        return replace(found, means=tuple(means.means.tolist()), counts=tuple(means.counts.tolist()))
-
     @classmethod
     def from_json(cls, plain: Any) -> Schema:
         """The schema that ``dataclasses.asdict`` and JSON have made plain; ValueError if it is not one."""
@@ -224,60 +217,63 @@ def listing(names: Iterable[str]) -> str:
 # ------------------------------------------------------------------------------------ from cells to rows
 
 
-def features_of(numbers: np.ndarray, categories: np.ndarray, schema: Schema, means: RunningMeans) -> Any:
-    """Rows of a table as CSR of shape (n_rows, schema.n_features), without zeros, indices sorted.
+Means = tuple[np.ndarray, np.ndarray]  # of each column of numbers: the mean of its values, and how many there are
 
-    Parameters
-    ----------
-    numbers, categories : ndarray
-        As in `base_table.TableRows`.
-    schema : Schema
-    means : RunningMeans
-        With ``missing: mean``, it fills missing values, and learns the others if it is not frozen.
+
+class RowEncoder:
+    """Turn values of a table into features, and learn means of columns and names of categories on the way.
+
+    If ``frozen``, the means stay those of the schema.
     """
-    from scipy.sparse import csr_matrix
-
-    if schema.missing == "indicator" and (categories < 0).any():
-        empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
-        categories = np.where(categories < 0, np.array(empty), categories)
-    n_rows, room = len(numbers), numbers.size + categories.size
-    data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
-    policy = ("error", "mean", "indicator").index(schema.missing)
-    learnt = means.means, means.counts, means.frozen
-    n_entries = _assemble(numbers, categories, policy, schema.first_category, learnt, data, indices, indptr)
-    X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
-    X.has_canonical_format = True
-    return X
-
-
-class CategoryNames:
-    """The first ``column=value`` at each position that categories have, of the first 10,000 positions."""
-
-    def __init__(self, schema: Schema):
-        self.known = dict(schema.names)
-        self._columns = schema.categories
-        self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
-        self._seen[list(self.known)] = True
-
-    def learn(self, hashes: np.ndarray, value_at: Callable[[int, str], str]) -> None:
-        """Take in the positions in some rows; ``value_at`` is the text of a value by its row and column."""
-        if not len(self._seen) or len(self.known) >= _MOST_NAMES:
-            return
-        for row, k in np.argwhere(~self._seen[hashes] & (hashes >= 0)).tolist():
-            position, column = int(hashes[row, k]), self._columns[k]
-            if position not in self.known and len(self.known) < _MOST_NAMES:
-                text = f"{column}={value_at(row, column)}"
-                self.known[position] = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
-                self._seen[position] = True
-
-
-class RunningMeans:
-    """The mean of each column of numbers in the rows so far; if ``frozen``, those of the schema."""
 
     def __init__(self, schema: Schema, frozen: bool = False):
-        self.means = np.array(schema.means, dtype=np.float64)
-        self.counts = np.array(schema.counts, dtype=np.int64)
-        self.frozen = frozen
+        self._schema, self._frozen = schema, frozen
+        self._means, self._counts = np.array(schema.means, dtype=np.float64), np.array(schema.counts, dtype=np.int64)
+        self._names = dict(schema.names)
+        self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
+        self._seen[list(self._names)] = True
+
+    def means(self) -> Means:
+        """The means of the rows so far, which further rows do not change."""
+        return self._means.copy(), self._counts.copy()
+
+    def schema(self, means: Means) -> Schema:
+        """The schema with these means, and the names of the categories so far."""
+        values, counts = means
+        return replace(
+            self._schema,
+            names=tuple(self._names.items()),
+            means=tuple(values.tolist()),
+            counts=tuple(counts.tolist()),
+        )
+
+    def features(self, numbers: np.ndarray, categories: np.ndarray) -> Any:
+        """Values, as in `base_table.TableRows`, as CSR rows of the schema's features, without zeros, indices sorted."""
+        from scipy.sparse import csr_matrix
+
+        schema = self._schema
+        if schema.missing == "indicator" and (categories < 0).any():
+            empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
+            categories = np.where(categories < 0, np.array(empty), categories)
+        n_rows, room = len(numbers), numbers.size + categories.size
+        data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
+        policy = ("error", "mean", "indicator").index(schema.missing)
+        learnt = self._means, self._counts, self._frozen
+        n_entries = _assemble(numbers, categories, policy, schema.first_category, learnt, data, indices, indptr)
+        X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
+        X.has_canonical_format = True
+        return X
+
+    def learn_names(self, categories: np.ndarray, text: Callable[[int, str], str]) -> None:
+        """Take in the positions of categories of rows, whose values are given by row and column."""
+        if not len(self._seen) or len(self._names) >= _MOST_NAMES:
+            return
+        for row, k in np.argwhere(~self._seen[categories] & (categories >= 0)).tolist():
+            position, column = int(categories[row, k]), self._schema.categories[k]
+            if position not in self._names and len(self._names) < _MOST_NAMES:
+                name = f"{column}={text(row, column)}"
+                self._names[position] = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
+                self._seen[position] = True
 
 
 @njit()

@@ -28,10 +28,7 @@ _MOST_CELLS = 1 << 20
 _LOOKED_AT = 1 << 16  # bytes
 _LONGEST_ROW = 1 << 24  # bytes; longer ones are due to a quote that is never closed
 _WITH_COMMA = re.compile(rb"[+-]?[0-9][0-9.]*(,[0-9]+)+(\.[0-9]+)?")  # a decimal comma, or separators of thousands
-_TRUTH_VALUES = {
-    b"false": 0.0,
-    b"true": 1.0,
-}  # in columns of numbers, in any case; as in typed formats
+_TRUTH_VALUES = {b"false": 0.0, b"true": 1.0}  # in columns of numbers, in any case; as in typed formats
 
 
 class TextTable(Table):
@@ -65,33 +62,27 @@ class TextTable(Table):
     def __init__(self, source: Iterator[bytes], name: str):
         self._source, self.name = _without_mark(source), name
         self._text, self._line, self._ended = b"", 1, False
-        self._separator = b","
         self.with_comma: dict[str, str] = {}
         self._fill()
-        while not self._ended and b"\n" not in self._text.lstrip():
-            if len(self._text) > _LONGEST_ROW:
-                self._require_line_ends()
-                raise DataError(f"{name}: expected a header line within {_LONGEST_ROW:,} bytes, got no line end")
+        while not self._ended and b"\n" not in self._text.lstrip() and len(self._text) <= _LONGEST_ROW:
             self._fill()
-        self._require_line_ends()
+        line, line_end, _ = self._text.lstrip().partition(b"\n")
+        if b"\r" in _outside_quotes(line.rstrip(b"\r")):
+            raise DataError(
+                f"{name}:1: expected lines that end with LF or CR LF, got lines that end with CR",
+                "tr '\\r' '\\n' < FILE > NEW",
+            )
+        if not (line_end or self._ended):
+            raise DataError(f"{name}: expected a header line within {_LONGEST_ROW:,} bytes, got no line end")
+        if not line.strip():
+            raise DataError(f"{name}: expected a header line with the names of columns, got an empty file")
         self._separator = _separator_of(self._text.lstrip())
         self.header = self._read_header()
 
-    def _require_line_ends(self) -> None:
-        """Raise DataError if the first line has a CR that is not at its end."""
-        if b"\r" in _outside_quotes(self._text.lstrip().partition(b"\n")[0].rstrip(b"\r")):
-            raise DataError(
-                f"{self.name}:1: expected lines that end with LF or CR LF, got lines that end with CR",
-                "tr '\\r' '\\n' < FILE > NEW",
-            )
-
     def _read_header(self) -> list[str]:
-        line, separator = self._text.lstrip().partition(b"\n")[0], self._separator
-        if not line.strip():
-            raise DataError(f"{self.name}: expected a header line with the names of columns, got an empty file")
-        n_columns = 1 + line.count(separator)  # more than there are, if separators are in quotes
+        n_columns = 1
         while True:
-            scan = _Scan(self._text, self._ended, separator, np.zeros(n_columns, dtype=np.int8), 1)
+            scan = _Scan(self._text, self._ended, self._separator, np.zeros(n_columns, dtype=np.int8), 1)
             if scan.n_rows and scan.problems[0] > 0:
                 n_columns = int(scan.problems[0])
             elif not scan.n_rows and not self._ended and len(self._text) <= _LONGEST_ROW:
@@ -132,15 +123,11 @@ class TextTable(Table):
         start, n_columns = 0, len(self.header)
         while len(found) < n_columns:
             scan = _Scan(text, ended, self._separator, np.ones(n_columns, np.int8), _rows_for(n_columns), start)
-            for column in range(n_columns):
-                if column in found:
-                    continue
-                usable = (scan.problems == 0) & (scan.flags[:, column] & _MISSING == 0)
-                if usable.any():
-                    row = int(np.argmax(usable))
-                    token = scan.token(row, column)
-                    numeric = bool(scan.flags[row, column] & (_PLAIN | _LONG)) or is_number(token)
-                    found[column] = "number" if numeric else "category"
+            usable = (scan.problems == 0)[:, None] & (scan.flags & _MISSING == 0)
+            for column in np.flatnonzero(usable.any(axis=0)).tolist():
+                if column not in found:
+                    token = scan.token(int(np.argmax(usable[:, column])), column)
+                    found[column] = "number" if is_number(token) else "category"
                     if _WITH_COMMA.fullmatch(token):
                         self.with_comma[self.header[column]] = token.decode()
             if not scan.n_rows:

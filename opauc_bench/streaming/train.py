@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ..data.schema import RunningMeans, Schema
+from ..data.schema import Means, Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
@@ -111,7 +111,7 @@ def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
     return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
 
 
-def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -> tuple[bool, RunningMeans | None]:
+def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -> tuple[bool, Means | None]:
     """Score and then learn, chunk after chunk; returns whether it came to the end, and the means of the rows learnt."""
     learnt = source.means_so_far()  # the reader goes on to later rows
     with _Interruption() as interruption:
