@@ -47,6 +47,9 @@ class Server:
             request.send_response(302)
             request.send_header("Location", request.path)
             return request.end_headers()
+        if request.path == "/none":
+            request.send_response(204)
+            return request.end_headers()
         start, end, size = 0, len(content), len(content)
         valid = not self.heeds_if_range or request.headers.get("If-Range") in (None, self.tag)
         if partly := bool(wanted and self.ranges and valid):
@@ -333,7 +336,8 @@ def test_asking_takes_one_byte(server):
     assert ask(f"{server.url}/else").text == "HTTP 404"
     assert ask("http://127.0.0.1:9/file").text == "no connection (Connection refused)"
     assert "label empty" in ask("http://a..b/file").text
-    server.kind, server.files["/empty"] = "text/plain", b""
+    server.kind, server.files["/empty"], server.files["/none"] = "text/plain", b"", b""
+    assert ask(f"{server.url}/none").text == "HTTP 204"
     assert ask(f"{server.url}/empty").text in ("an empty file", "HTTP 416")
     server.ranges = False
     assert ask(f"{server.url}/empty").text == "an empty file"

@@ -273,7 +273,7 @@ def ask(address: str, timeout: float = 10.0) -> Answer:
     headers = _HEADERS | {"Range": "bytes=0-0"}
     try:
         with requests.get(address, headers=headers, stream=True, timeout=timeout) as response:
-            if not response.ok:
+            if response.status_code not in (200, 206):
                 return Answer(False, f"HTTP {response.status_code}")
             if response.headers.get("Content-Type", "").startswith("text/html"):
                 return Answer(False, "an HTML page")
