@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from opauc_bench.commands.edges import Edge, edge_notes, wider_grids
 from opauc_bench.evaluation.edges import FLAT, edges_cutting
+from opauc_bench.learners import EstimatorLearner
 from opauc_bench.task import expand_grid
 from opauc_bench.values import grid_values
 
@@ -123,6 +124,27 @@ def test_axes_of_integers_get_no_other_values(values, end, wider):
     edges = {("a", "knn"): (Edge("n", float(end), 9, 9),)}
     grids = {"knn": {"n": tuple(map(float, values))}}
     assert list(wider_grids(edges, grids, lambda column: ["n"])) == wider
+
+
+def test_wider_grids_keep_the_values_there_were():
+    edges = {("a", "one"): (Edge("lam", 123.456789, 9, 9),)}
+    (wider,) = wider_grids(edges, {"one": {"lam": (1.0, 10.0, 123.456789)}})
+    assert wider == "lam: [1, 10, 123.456789, 1524, 1.882e+04]"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "axis", "values", "end", "wider"),
+    [
+        ("linear_model.SGDClassifier", "l1_ratio", (0.25, 0.5, 1), 1, []),
+        ("linear_model.SGDClassifier", "l1_ratio", (0.3, 0.5, 0.6), 0.6, ["l1_ratio: [0.3, 0.5, 0.6, 0.72, 0.864]"]),
+        ("tree.DecisionTreeClassifier", "min_samples_split", (4, 8, 16), 4, ["min_samples_split: {pow2: [1, 4]}"]),
+    ],
+)
+def test_wider_grids_of_estimators_have_values_that_these_take(estimator, axis, values, end, wider):
+    learner = EstimatorLearner(f"sklearn.{estimator}", axes={axis: values})
+    edges, grids = {("a", "one"): (Edge(axis, end, 9, 9),)}, {"one": {axis: tuple(map(float, values))}}
+    found = wider_grids(edges, grids, lambda _: learner.integer_axes(), lambda _, *further: learner.accepts(*further))
+    assert list(found) == wider
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, takewhile
 
 from ..evaluation.edges import edges_cutting
 from ..report.figure_labels import power_of_two
@@ -75,10 +77,12 @@ def wider_grids(
     edges: Edges,
     grids: Mapping[str, Mapping[str, Sequence[float]]],
     integer_axes: Callable[[str], Collection[str]] = lambda column: (),
+    accepts: Callable[[str, str, float], bool] = lambda column, axis, value: True,
 ) -> dict[str, list[str]]:
     """Axes that reach half their length beyond the edges that cut off, as in a config, with the columns they are for.
 
-    ``grids`` has the axes of each column; ``integer_axes`` gives those of a column that take positive integers only.
+    ``grids`` has the axes of each column; ``integer_axes`` gives those of a column that take positive integers only,
+    ``accepts`` whether an axis of a column takes a further value.
     """
     cut: dict[tuple[str, str], set[float]] = {}
     for (_, column), found in edges.items():
@@ -88,32 +92,42 @@ def wider_grids(
     for column, grid in grids.items():
         for axis, values in grid.items():
             if (ends := cut.get((column, axis))) and (
-                found := _widened(values, ends, integers=axis in integer_axes(column))
+                found := _widened(values, ends, axis in integer_axes(column), partial(accepts, column, axis))
             ):
                 wider.setdefault(f"{axis}: {found}", []).append(column)
     return wider
 
 
-def _widened(values: Sequence[float], ends: Collection[float], integers: bool) -> str:
+def _widened(values: Sequence[float], ends: Collection[float], integers: bool, accepts: Callable[[float], bool]) -> str:
     """A wider axis, or an empty text where nothing lies beyond its ends."""
     ordered = sorted(values)
-    n_more = (len(ordered) + 1) // 2
-    down, up = n_more * (ordered[0] in ends), n_more * (ordered[-1] in ends)
-    exponents = [power_of_two(value) for value in ordered]
+    exponents, step = [power_of_two(value) for value in ordered], 0
     if None not in exponents:
-        low, high, step = exponents[0], exponents[-1], exponents[1] - exponents[0]
-        if exponents == list(range(low, high + 1, step)):
-            down = min(down, low // step) if integers else down
-            wider = [low - down * step, high + up * step, *([step] if step > 1 else [])]
-            return f"{{pow2: {wider}}}" if down or up else ""
-    below = _beyond(ordered[0], ordered[1], down, integers)
-    above = _beyond(ordered[-1], ordered[-2], up, integers)
-    return f"[{', '.join(f'{value:.4g}' for value in (*below[::-1], *ordered, *above))}]" if below or above else ""
+        step = exponents[1] - exponents[0]
+    regular = step > 0 and exponents == list(range(exponents[0], exponents[-1] + 1, step))
+    n_more = (len(ordered) + 1) // 2
+    n_more = n_more if regular else min(n_more, _MOST_LISTED)
+    below, above = (
+        list(takewhile(accepts, _beyond(last, inside, n_more if last in ends else 0, integers)))
+        for last, inside in ((ordered[0], ordered[1]), (ordered[-1], ordered[-2]))
+    )
+    if not below and not above:
+        return ""
+    if regular:
+        low, high = exponents[0] - len(below) * step, exponents[-1] + len(above) * step
+        return f"{{pow2: {[low, high, *([step] if step > 1 else [])]}}}"
+    texts = [f"{value:.4g}" for value in below[::-1]], map(_exact_text, ordered), [f"{value:.4g}" for value in above]
+    return f"[{', '.join(chain(*texts))}]"
 
 
 def _beyond(last: float, inside: float, n: int, integers: bool) -> list[float]:
-    values = [last * (last / inside) ** k for k in range(1, min(n, _MOST_LISTED) + 1)]
+    values = [last * (last / inside) ** k for k in range(1, n + 1)]
     return [value for value in dict.fromkeys(map(round, values)) if value not in (0, last)] if integers else values
+
+
+def _exact_text(value: float) -> str:
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)
 
 
 def _value_text(value: float) -> str:

@@ -91,7 +91,12 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
     grids = {column.key: column.grid for column in session.columns}
     estimators = {column.key: column.estimator for column in session.columns if column.learner == ESTIMATOR}
-    wider = wider_grids(recorded.edges, grids, lambda key: estimators[key].integer_axes() if key in estimators else ())
+    wider = wider_grids(
+        recorded.edges,
+        grids,
+        integer_axes=lambda key: estimators[key].integer_axes() if key in estimators else (),
+        accepts=lambda key, axis, value: key not in estimators or estimators[key].accepts(axis, value),
+    )
     notes += [
         f"At an edge of the grid (see status); a wider one for {', '.join(columns)}: {axis}"
         for axis, columns in wider.items()

@@ -171,6 +171,15 @@ class EstimatorLearner(Learner):
         model = _Description(self.estimator, self.params, self.pipeline).make()
         return {axis for axis, tried in (self.axes or {}).items() if _are_integers(model, axis, tried)}
 
+    def accepts(self, axis: str, value: float) -> bool:
+        """Whether an axis may have a further value, as far as the estimator declares it."""
+        tried = [*(self.axes or {})[axis], value]
+        try:
+            check_estimator_entry(self.estimator, self.params or {}, self.pipeline, {axis: tried})
+        except EstimatorError:
+            return False
+        return True
+
     def accepts_sparse(self) -> bool:
         """Whether sparse rows can be used, as far as the estimator and the steps in front say it."""
         if self.dense:
