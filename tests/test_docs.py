@@ -395,6 +395,11 @@ def test_api_pages_have_the_modules_of_all_learners_and_protocols():
     assert {protocol.__module__ for protocol in PROTOCOLS} <= described
 
 
+def test_docstrings_have_no_roles_of_sphinx():
+    """mkdocs shows them as text."""
+    assert [path for path in PACKAGE.rglob("*.py") if re.search(r":[a-z]+:`", path.read_text())] == []
+
+
 def test_what_the_package_imports_is_declared_and_what_is_declared_is_imported():
     project = tomllib.loads(read("pyproject.toml"))["project"]
     extras = project["optional-dependencies"]

@@ -43,7 +43,7 @@ def holdout_split(
         trial. 'released': as in the program of the FTRL-AUC paper, trial ``i`` has the i-th permutation of all rows
         from one stream of NumPy's legacy generator, cut into three slices.
     imbalance : float or None
-        See :func:`kept_rows`.
+        See `kept_rows`.
     seed : int
     dataset : str
     time : ndarray of shape (n_samples,), optional

@@ -81,7 +81,7 @@ def cross_validate(
     on_fold : callable, optional
         Called with the number of an inner fold and its AUCs when it is finished.
     **options
-        ``memory_bytes``, ``on_chunk`` and ``metric`` of :func:`fit_and_score`.
+        ``memory_bytes``, ``on_chunk`` and ``metric`` of `fit_and_score`.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def score_columns(
     models : ndarray of shape (n_features, n_settings) or Models
         What ``fit_grid`` returns: weights, one model per column, or models of another kind.
     metric : callable
-        As in :func:`fit_and_score`.
+        As in `fit_and_score`.
     on_chunk : callable, optional
         Called with the number of rows scored so far, again and again; what it raises ends the scoring.
 

@@ -64,7 +64,7 @@ def second_moment_error(A: Any, sketch: Any, norm: float | None = None) -> float
     Parameters
     ----------
     A : matrix of shape (n, d)
-        The rows of one class, as in :func:`second_moment_norm`.
+        The rows of one class, as in `second_moment_norm`.
     sketch : ndarray of shape (d, m), or sparse matrix of shape (d, d)
         A dense array Z stands for Z Z', a sparse matrix for itself.
     norm : float, optional
@@ -109,7 +109,7 @@ def sketch_errors(A: Any, sizes: Sequence[int], build: Callable, norm: float | N
     sizes : sequence of int
         Sketch sizes tau.
     build : callable
-        ``build(A, size)`` is a sketch as :func:`second_moment_error` takes it.
+        ``build(A, size)`` is a sketch as `second_moment_error` takes it.
     norm : float, optional
         ``second_moment_norm(A)``, if it is known.
 

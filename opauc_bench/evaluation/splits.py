@@ -167,7 +167,7 @@ def outer_fold(
     group: Any = None,
     time: Any = None,
 ) -> Split:
-    """One outer fold; parameters as in :func:`outer_folds`, and ``group`` and ``time`` as in :func:`inner_splits`."""
+    """One outer fold; parameters as in `outer_folds`, and ``group`` and ``time`` as in `inner_splits`."""
     fold_seed = seed_for("fold", seed, dataset, trial, fold)
     if time is not None:
         return Split(*expanding_windows(y, time, folds)[fold], fold_seed)

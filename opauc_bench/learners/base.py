@@ -3,7 +3,7 @@
 A learner is two methods on top of this class:
 
 ``_begin(n_features, settings)``
-    returns a :class:`State`: everything the algorithm remembers, for all settings at once;
+    returns a `State`: everything the algorithm remembers, for all settings at once;
 ``_consume(state, X, y)``
     reads a few rows and changes the state in place.
 
@@ -99,7 +99,7 @@ class OnePassLearner(StreamPass):
         stops: Collection[int] = (),
         on_stop: Callable[[int, Callable[..., np.ndarray]], None] | None = None,
     ) -> np.ndarray:
-        """Train every setting of a grid in one pass, as :meth:`LinearRanker.fit_grid`.
+        """Train every setting of a grid in one pass, as `LinearRanker.fit_grid`.
 
         Parameters
         ----------

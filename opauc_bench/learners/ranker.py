@@ -1,6 +1,6 @@
 """Base classes of all learners: `Learner`, and `LinearRanker` with linear scores, checked settings and classes.
 
-:class:`opauc_bench.learners.OnePassLearner` sees every example once; :class:`opauc_bench.learners.BatchLearner` has the
+`OnePassLearner` sees every example once; `BatchLearner` has the
 whole training set. Everything else in the project only knows what is declared here.
 """
 
@@ -68,7 +68,7 @@ class Learner(Estimator):
     grid_axes : tuple of str
         Names of the hyper-parameters that ``fit_grid`` accepts one value per setting for.
     parameter_constraints : dict of str to Constraint
-        What each parameter may be, see :mod:`.parameters`; a grid axis without one is a finite number.
+        What each parameter may be, see `parameters.py`; a grid axis without one is a finite number.
     rotation_invariant : bool
         Whether rotating all rows keeps the scores, except for rounding: few wide rows can be narrowed first.
         A class outside this package does not inherit it, nor the methods `given_inner_products`, `reduced` and

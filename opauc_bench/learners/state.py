@@ -116,7 +116,7 @@ class State:
         return fresh
 
     def snapshot(self) -> dict[str, Any]:
-        """Return everything that is remembered as a tree of arrays and plain values, see :mod:`.snapshot`.
+        """Return everything that is remembered as a tree of arrays and plain values, see `snapshot.py`.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """A figure before it is drawn: panels of lines, each point a mean over repetitions.
 
-What one repetition has measured is a :class:`Sample`, a small table. Its exact columns (values of grid axes, the number
+What one repetition has measured is a `Sample`, a small table. Its exact columns (values of grid axes, the number
 of a point of a pass) identify rows of different repetitions; its measured columns are averaged. A point has a mean only
 where every expected repetition has a finite value. `figure_draw` draws.
 """

@@ -1,8 +1,8 @@
 """The contract of a learner, as checks that say what was expected and what was found.
 
 ``opauc-bench learners check NAME`` prints them, and the test suite runs them over every registered learner.
-A check is a function of a :class:`Trial` (a learner to build and rows to train it on). It may return a note,
-or raise :class:`ContractBroken`.
+A check is a function of a `Trial` (a learner to build and rows to train it on). It may return a note,
+or raise `ContractBroken`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The contract of batch learners: they have the whole training set, and train the whole regularisation path at once.
 
-A batch learner is one method on top of :class:`BatchLearner`: ``_fit_path`` gets rows, labels and settings, and returns
+A batch learner is one method on top of `BatchLearner`: ``_fit_path`` gets rows, labels and settings, and returns
 a model for each setting. Settings share work: one eigen-decomposition, cutting
 planes, a warm start. ``fit`` is the path of a single setting.
 """

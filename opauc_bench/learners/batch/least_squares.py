@@ -15,7 +15,7 @@ so w has the direction of regularised linear discriminant analysis.
 taken from their weighted means. With balanced weights that is (2 lam I + S+ + S- + m m'/2)^-1 m, once more a multiple
 of u, at twice the lambda.
 
-Both are (lam I + Z'Z)^-1 v for weighted and centred rows Z, which :func:`ridge_path` solves for all lambdas.
+Both are (lam I + Z'Z)^-1 v for weighted and centred rows Z, which `ridge_path` solves for all lambdas.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``svm_perf_learn -l 10 -c C`` (ROCArea) minimises 1/2 |w|^2 + C xi, where the slack xi is the mean hinge loss over pairs
 in *percentage points*, 100 R(w). That is 100 C times lam/2 |w|^2 + R(w) with lam = 1 / (100 C): the problem of
-:class:`opauc_bench.learners.SVMOR`.
+`SVMOR`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SVMPerf(BatchLearner):
         Path of ``svm_perf_learn``; by default that of the environment variable OPAUC_BENCH_SVM_PERF, or the one on
         PATH. Not part of the identity of a number.
     gap : float, default=1e-3
-        Of the native solver: certified gap to the minimum, see :class:`SVMOR`.
+        Of the native solver: certified gap to the minimum, see `SVMOR`.
     eps : float, default=0.1
         Of the program: its tolerance ``-e``, in percentage points.
 

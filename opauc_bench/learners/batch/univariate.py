@@ -2,7 +2,7 @@
 
     lam/2 |w|^2 + sum_i W_i l(y_i (w'x_i + b)),        W_i = omega(y_i) / n  or  omega(y_i)
 
-with the class weights omega of the online losses in :mod:`opauc_bench.learners.univariate`. The intercept b is not
+with the class weights omega of the online losses in `learners/univariate.py`. The intercept b is not
 penalised. A sum of losses with lam is a mean of losses with lam / n.
 """
 

@@ -14,7 +14,7 @@ Buffers depend on neither C nor w, so one pass serves all values of C. The score
 all models are one matrix product. ``oam_seq`` then works in the coordinates of the buffer: a step on pair j changes
 the score of x_i by an entry of the buffer's Gram matrix, which changes one row at a time. A second
 product applies all steps of all models to the weights. Beyond 4,096 features the buffers hold sparse rows instead, see
-:mod:`opauc_bench.learners.oam.sparse_kernels`.
+`sparse_kernels.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """OAM on sparse rows of very many features: buffers of sparse rows, O(N k) per step and setting instead of O(N d).
 
-The steps are those of :mod:`opauc_bench.learners.oam.oam`. Only the products differ: scores of the buffered rows gather
+The steps are those of `oam.py`. Only the products differ: scores of the buffered rows gather
 the weights at their k nonzero features, all settings side by side, and a step scatters to the same places. The Gram
 matrix of a buffer changes by one sparse product per row.
 """

@@ -1,6 +1,6 @@
 """AdaOAM: OPAUC's gradient with a step size per coordinate, from the squares of all gradients so far.
 
-With the gradient g of :mod:`.full` at the weights before the row, and every operation coordinate by coordinate,
+With the gradient g of `full.py` at the weights before the row, and every operation coordinate by coordinate,
 
     q <- q + g^2,        H = delta + sqrt(q),        w <- Pi(w - eta g / H),
 

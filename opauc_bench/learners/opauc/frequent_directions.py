@@ -16,9 +16,9 @@ which leaves k - 1 columns at most. That is Z A with the tau x (k - 1) matrix
 
 what counts are differences of squares, and Z'Z has these to full absolute accuracy.
 
-The sketch depends on neither eta nor lam, so that a pass carries it once for all settings. :mod:`.directions` takes
-steps in coordinates, and touches all features once in some hundred or thousand rows. Here is the plain algorithm,
-O(d tau) per step and setting.
+The sketch depends on neither eta nor lam, so that a pass carries it once for all settings.
+`frequent_directions_state.py` takes steps in coordinates, and touches all features once in some hundred or thousand
+rows. Here is the plain algorithm, O(d tau) per step and setting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps of :mod:`.directions` once a row's products are known: no array here has an axis of features."""
+"""Steps of `frequent_directions_state.py` once a row's products are known: no array here has an axis of features."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Frequent directions in coordinates: OPAUC's steps without touching weights or sketches on all features.
 
-Everything that the algorithm of :mod:`.frequent_directions` ever forms is a combination of rows seen so far. For some
+Everything that the algorithm of `frequent_directions.py` ever forms is a combination of rows seen so far. For some
 hundred or thousand rows directions are fixed: for each class p the base B_p, its sketch at first, and the rows X_p that
 have come since; besides, the sums s_p of all rows of the class. In them,
 

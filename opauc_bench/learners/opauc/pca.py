@@ -1,4 +1,4 @@
-"""OPAUC after a projection onto principal components; see :mod:`.projected`."""
+"""OPAUC after a projection onto principal components; see `projected.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that wait until the base of :mod:`.directions` is changed, and their products with what has features."""
+"""Rows that wait until the base of `frequent_directions_state.py` changes; their products with what has features."""
 
 from __future__ import annotations
 

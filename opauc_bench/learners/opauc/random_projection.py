@@ -1,4 +1,4 @@
-"""OPAUC after a Gaussian random projection; see :mod:`.projected`."""
+"""OPAUC after a Gaussian random projection; see `projected.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled steps of OPAUC with sketched second moments; :mod:`.random_sketch` has the equations and the names.
+"""Compiled steps of OPAUC with sketched second moments; `random_sketch.py` has the equations and the names.
 
 A step of the implicit form needs p = B'u of
 the opposite class only. So while rows of one class come one after the other, a run, p of that class waits: what the run

@@ -6,7 +6,7 @@ over the opposite class:
     w <- w - eta (lam w - y (x - c_o) + (x - c_o) (x - c_o)'w + (G_o / T_o - c_o c_o') w)
 
 Algorithm 3: G_p <- G_p + x x' for the class p of the row; if that has more than d tau nonzero entries, the d tau
-largest are kept. :mod:`.sparse_moments` stores the upper triangle and does the keeping.
+largest are kept. `sparse_matrix_kernels.py` stores the upper triangle and does the keeping.
 
 G_o does not depend on eta or lam, so one pass serves the whole grid. The cost is in G_o W. Every weight moves in every
 step, so no product can be carried over to the next one; what can be done:
