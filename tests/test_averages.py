@@ -64,7 +64,7 @@ def test_the_sum_written_out(widths, seed):
 def test_a_state_that_does_not_fit_is_refused(change):
     averages = AveragedWeights(3)
     averages.add(np.zeros((4, 3)), np.zeros(3), 10)
-    with pytest.raises(ValueError, match="not those of its settings"):
+    with pytest.raises(ValueError, match="averages of the state"):
         AveragedWeights.restored(averages.snapshot() | change, 3)
 
 

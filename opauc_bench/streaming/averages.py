@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..learners.rows import taken
+from ..learners.snapshot import as_tree, from_tree
 
 __all__ = ["AveragedWeights", "is_due"]
 
@@ -96,16 +97,12 @@ class AveragedWeights:
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is remembered, to continue by `restored`."""
-        return {"weights": self.weights, "intercepts": self.intercepts, "n_rows": self.n_rows}
+        return as_tree(self)
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any], n_settings: int) -> AveragedWeights:
         """Go on where `snapshot` was called; ValueError if its parts do not fit."""
-        averages = cls(n_settings)
-        averages.weights = np.array(saved["weights"], dtype=float)
-        averages.intercepts = np.array(saved["intercepts"], dtype=float)
-        averages.n_rows = int(saved["n_rows"])
-        shapes = averages.weights.shape[1:], averages.intercepts.shape
-        if averages.weights.ndim != 2 or shapes != ((n_settings,), (n_settings,)) or averages.n_rows < 1:
+        averages = from_tree(cls(n_settings), saved, ("weights",), "averages of the state")
+        if averages.weights.shape[1] != n_settings or averages.n_rows < 1:
             raise ValueError("the averages of the state are not those of its settings")
         return averages
