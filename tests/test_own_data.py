@@ -186,6 +186,11 @@ def test_svmlight_and_npz(tmp_path):
     np.savez(tmp_path / "bad.npz", Z=X.data)
     with pytest.raises(DataError, match=r"bad.npz: expected arrays X and y, .* got Z"):
         prepared(tmp_path, {"npz": str(tmp_path / "bad.npz")})
+    names = np.array(["a", None], dtype=object)
+    np.savez(tmp_path / "named.npz", X=np.eye(2), y=[1, 0], names=names)
+    assert prepared(tmp_path, {"npz": str(tmp_path / "named.npz")}, scaling="none").X.shape == (2, 2)
+    with pytest.raises(DataError, match=r"named.npz: .* it cannot be read \(names has Python objects\)"):
+        prepared(tmp_path, {"npz": str(tmp_path / "named.npz"), "group": "names"})
     np.savez(tmp_path / "bad.npz", X=[[1.0, np.nan]], y=[1])
     with pytest.raises(DataError, match=r"bad.npz: expected finite features"):
         prepared(tmp_path, {"npz": str(tmp_path / "bad.npz")})

@@ -114,16 +114,22 @@ class OwnData:
 
         (file,) = self._files
         expected = "expected arrays X and y, or data, indices, indptr, shape and y"
+        sparse = {"data", "indices", "indptr", "shape"}
+        arrays: dict[str, np.ndarray] = {}
+        name = ""
         try:
             with np.load(file.path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+                names = archive.files
+                rows = {"X"} if "X" in names else sparse
+                for name in sorted({*rows, "y", *self._columns.values()} & {*names}):
+                    arrays[name] = archive[name]
         except Exception as error:  # many kinds, for damage and other formats
             reason = getattr(error, "strerror", None) or error
             if "allow_pickle" in str(error):
-                reason = "it is not an .npz archive, or has arrays of Python objects"
+                reason = f"{name} has Python objects" if name else "it is not an .npz archive"
             raise DataError(f"{file.place}: {expected}; it cannot be read ({reason})") from None
-        if "y" not in arrays or not ("X" in arrays or {"data", "indices", "indptr", "shape"} <= set(arrays)):
-            raise DataError(f"{file.place}: {expected}, got {', '.join(sorted(arrays)) or 'none'}")
+        if not arrays.keys() >= {*rows, "y"}:
+            raise DataError(f"{file.place}: {expected}, got {', '.join(sorted(names)) or 'none'}")
         try:
             if "X" in arrays:
                 X = arrays["X"]
