@@ -67,11 +67,15 @@ def _config_error(path: Path, findings: Iterable[_Finding], hint: str = "") -> C
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML file: its path as given, its plain data, and its nodes, which have the position of each value."""
+    """A YAML file: its path as given, its plain data, and its nodes, which have the position of each value.
+
+    ``data`` has the last of equal keys; `error` and `validate` report them.
+    """
 
     path: Path
     data: dict[str | int, Any]
     root: yaml.MappingNode = field(repr=False, compare=False)
+    duplicates: tuple[_Finding, ...] = field(repr=False, compare=False)
 
     def locate(self, loc: Loc, *, key: bool = False) -> tuple[int, int]:
         """Return the line and column (from 1) of the value at ``loc``, or of its key.
@@ -88,7 +92,7 @@ class Document:
     def error(self, problems: Iterable[Problem], hint: str = "") -> ConfigError:
         """Return one ConfigError that lists all problems in the order of the file."""
         findings = [(*self.locate(p.loc, key=p.at_key), p.place, p.message) for p in problems]
-        return _config_error(self.path, findings, hint)
+        return _config_error(self.path, [*findings, *self.duplicates], hint)
 
     def validate(self, model: type[Model], *, context: Any = None) -> Model:
         """Return ``data`` as an instance of a pydantic model.
@@ -98,9 +102,12 @@ class Document:
         ``file:line:column: key.path: message``, in the order of the file.
         """
         try:
-            return _validate(self.data, model, context)
+            found = _validate(self.data, model, context)
         except ValidationError as error:
             raise self.error(problems_of(error, model, self.data)) from None
+        if self.duplicates:
+            raise self.error(())
+        return found
 
 
 def _validate(data: Any, model: type[Model], context: Any) -> Model:
@@ -111,16 +118,18 @@ def read_yaml(path: str | Path) -> Document:
     """Read one YAML file whose top level is a mapping.
 
     ConfigError, with ``file:line:column``, if the file is missing, a folder, not UTF-8, empty, not YAML, or not a
-    mapping, or if it has a duplicate key, or an alias that contains itself.
+    mapping, or if it has an alias that contains itself. Duplicate keys are mistakes for `Document.validate`.
     """
     path = Path(path)
     text = _read_text(path)
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
-        findings = _Structure(loader).findings(root)
+        structure = _Structure(loader)
+        findings = structure.findings(root)
         if not findings:
-            return Document(path, loader.construct_document(root), root)
+            return Document(path, loader.construct_document(root), root, tuple(structure.duplicates))
+        findings += structure.duplicates
     except yaml.YAMLError as error:
         findings = [_syntax_finding(text, error)]
     except RecursionError:
@@ -205,6 +214,7 @@ class _Structure:
         self._loader = loader
         self._sizes: dict[int, int | None] = {}  # id of a node -> number of values, aliases expanded; None while open
         self._findings: list[_Finding] = []
+        self.duplicates: list[_Finding] = []
 
     def findings(self, root: yaml.Node | None) -> list[_Finding]:
         if root is None:
@@ -248,7 +258,7 @@ class _Structure:
             name = _key_text(key)
             if name in first and key.tag != _TAG + "merge":
                 line, column = _position(first[name])
-                self._add(key, (*loc, name), f"duplicate key, first at {line}:{column}")
+                self.duplicates.append(_finding(key, (*loc, name), f"duplicate key, first at {line}:{column}"))
             first.setdefault(name, key)
             self._check_scalar(key, (*loc, name))
             yield name, value
@@ -267,7 +277,11 @@ class _Structure:
             self._add(node, loc, f"{show(node.value)} cannot be read as {_short(node.tag)}")
 
     def _add(self, node: yaml.Node, loc: Loc, message: str) -> None:
-        self._findings.append((*_position(node), Problem(loc, message).place, message))
+        self._findings.append(_finding(node, loc, message))
+
+
+def _finding(node: yaml.Node, loc: Loc, message: str) -> _Finding:
+    return (*_position(node), Problem(loc, message).place, message)
 
 
 _KEY_TAGS = {_TAG + "str", _TAG + "int", _TAG + "merge"}

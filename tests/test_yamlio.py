@@ -152,9 +152,6 @@ def test_anchors_and_merge_keys_are_expanded(write):
         ("# only a comment\n", "x.yaml:1:1: this file is empty; expected 'key: value' lines"),
         ("# list\n- a\n", "x.yaml:2:1: expected 'key: value' lines at the top level, got a list"),
         ("five\n", "x.yaml:1:1: expected 'key: value' lines at the top level, got 'five'"),
-        ("a: 1\nb: 2\na: 3\n", "x.yaml:3:1: a: duplicate key, first at 1:1"),
-        ("a: {b: 1, 'b': 2}\n", "x.yaml:1:11: a.b: duplicate key, first at 1:5"),
-        ("a: {1: x, '1': y}\n", "x.yaml:1:11: a.1: duplicate key, first at 1:5"),
         ("a:\n\tb: 1\n", "x.yaml:2:1: tabs are not allowed here; indent with spaces"),
         ("a:\n  b: 1\n\tc: 2\n", "x.yaml:3:1: tabs are not allowed here; indent with spaces"),
         (
@@ -203,12 +200,38 @@ def test_mistake_gives_one_message_with_position(write, text, complaint):
     assert complaints(read_yaml, write(text)) == [complaint]
 
 
-def test_all_duplicate_keys_are_reported(write):
-    assert complaints(read_yaml, write("a: 1\na: 2\nb:\n  - c: 1\n    c: 2\na: 3\n")) == [
+class Anything(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    a: object = None
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "x.yaml:3:1: a: duplicate key, first at 1:1"),
+        ("a: {b: 1, 'b': 2}\n", "x.yaml:1:11: a.b: duplicate key, first at 1:5"),
+        ("a: {1: x, '1': y}\n", "x.yaml:1:11: a.1: duplicate key, first at 1:5"),
+    ],
+)
+def test_duplicate_keys_are_mistakes(write, text, complaint):
+    assert complaints(read_model, write(text), Anything) == [complaint]
+
+
+def test_all_duplicate_keys_are_reported_with_all_other_mistakes(write):
+    path = write("a: 1\na: 2\nb:\n  - c: 1\n    c: 2\na: text\n")
+
+    class Number(Anything):
+        a: int
+
+    duplicates = [
         "x.yaml:2:1: a: duplicate key, first at 1:1",
         "x.yaml:5:5: b[0].c: duplicate key, first at 4:5",
         "x.yaml:6:1: a: duplicate key, first at 1:1",
     ]
+    assert complaints(read_model, path, Anything) == duplicates
+    assert complaints(read_model, path, Number) == [*duplicates, "x.yaml:6:4: a: expected a whole number, got 'text'"]
+    path = write("a: 1\na: !!set {x}\n")
+    assert complaints(read_yaml, path) == [duplicates[0], "x.yaml:2:4: a: the tag !!set is not supported"]
 
 
 def test_exponential_aliases_are_refused(write):
