@@ -8,11 +8,10 @@ import pytest
 
 from opauc_bench.report.compare import compare
 from opauc_bench.report.compare_render import comparison_to_csv, comparison_to_markdown, comparison_to_terminal
-from opauc_bench.report.html import to_html
 from opauc_bench.report.latex import to_latex
 from opauc_bench.report.metrics import METRICS
 from opauc_bench.report.published import load_published
-from opauc_bench.report.render import to_csv, to_markdown
+from opauc_bench.report.render import to_csv, to_html, to_markdown
 from opauc_bench.report.table import Cell, Column, build_table
 from opauc_bench.report.terminal import to_terminal
 

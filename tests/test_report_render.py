@@ -14,11 +14,10 @@ from latex import check_latex
 
 from opauc_bench.errors import ResultsError
 from opauc_bench.report.compare import compare
-from opauc_bench.report.html import to_html
 from opauc_bench.report.latex import paper_table, to_latex
 from opauc_bench.report.metrics import AUC
 from opauc_bench.report.published import load_published
-from opauc_bench.report.render import CSV_FIELDS, to_csv, to_markdown
+from opauc_bench.report.render import CSV_FIELDS, to_csv, to_html, to_markdown
 from opauc_bench.report.table import Cell, Column, build_table
 from opauc_bench.report.terminal import MIN_WIDTH, to_terminal
 from opauc_bench.report.text import auc_text, superscript

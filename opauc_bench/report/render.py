@@ -1,4 +1,4 @@
-"""A table as Markdown and CSV; `latex`, `html` and `terminal` hold the other forms.
+"""A table as Markdown, CSV and HTML; `latex` and `terminal` hold the other forms.
 
 The bytes depend on nothing but the table: no dates, no timings, LF newlines.
 """
@@ -8,12 +8,14 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
+from .footnotes import verdict_text
 from .over_datasets import HEADINGS, cases_of, over_datasets
-from .style import Style, body_groups
+from .style import MARKS, Style, body_groups
 from .table import Entry, ResultTable
+from .template import render_template
 from .text import superscript
 
-__all__ = ["CSV_FIELDS", "csv_text", "escape_markdown", "markdown_table", "to_csv", "to_markdown"]
+__all__ = ["CSV_FIELDS", "csv_text", "escape_markdown", "markdown_table", "to_csv", "to_html", "to_markdown"]
 
 CSV_FIELDS = ("dataset", "column", "mean", "std", "n", "expected", "verdict", "p_value", "status")
 
@@ -53,6 +55,16 @@ def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str
 def escape_markdown(text: str) -> str:
     """Make a text safe inside a Markdown table."""
     return re.sub(r"([\\`*_|<>\[\]~])", r"\\\1", " ".join(text.split()))
+
+
+def to_html(table: ResultTable) -> str:
+    """Render as one ``section`` element with its own style; screen readers read the marks as words."""
+    from markupsafe import Markup, escape
+
+    template = Markup('<span role="img" aria-label="{0}" title="{0}">{1}</span>')
+    marks = {verdict: template.format(verdict_text(table, verdict), mark) for verdict, mark in MARKS.items()}
+    style = Style(escape, Markup("<sup>{}</sup>").format, marks=marks, percent=Markup("<small>{}</small>").format)
+    return render_template("table.html", table=table, groups=body_groups(table, style)) + "\n"
 
 
 def to_csv(table: ResultTable) -> str:

@@ -9,9 +9,8 @@ from .compare_render import comparison_to_csv, comparison_to_markdown
 from .figure import Figure
 from .figure_style import FORMATS
 from .figure_text import figure_to_csv
-from .html import to_html
 from .latex import to_latex
-from .render import to_csv, to_markdown
+from .render import to_csv, to_html, to_markdown
 from .table import ResultTable
 
 __all__ = ["Files", "figure_files", "table_files", "write_files"]
