@@ -7,8 +7,9 @@ where every expected repetition has a finite value. `figure_draw` draws.
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..figures import FigureEntry
 from .figure_labels import value_label
@@ -71,7 +72,7 @@ class Point:
     y_std: float
     n: int
     expected: int
-    along: float = math.nan  # value of the grid axis that the line follows, where x is measured in a sweep
+    along: float  # value of the grid axis that the line follows, or number of the point of a pass; NaN without these
 
     @property
     def complete(self) -> bool:
@@ -212,64 +213,42 @@ def _lines(
         return
     axes = [axis for axis in cell.samples[0].exact if axis != POINT]
     along = spec.along or (spec.x if spec.x in axes else POINT)
-    others = [axis for axis in axes if axis != along]
-    fixed = others if spec.others == "each" else []
+    fixed = [axis for axis in axes if axis != along] if spec.others == "each" else []
     # By fixed values, then by position along the line, one (x, y) for each repetition.
-    found: dict[tuple, dict[float, list[tuple[float, float]]]] = {}
+    found: dict[tuple, dict[float, list[tuple[Any, float]]]] = {}
     for sample in cell.samples:
         for row in _drawn_rows(sample, along, fixed):
-            where = sample.exact[along][row] if along in sample.exact else 0.0
-            key = tuple(sample.exact[axis][row] for axis in fixed)
-            found.setdefault(key, {}).setdefault(where, []).append(_coordinates(spec, dataset, column, sample, row))
+            exact = {name: values[row] for name, values in sample.exact.items()}
+            measured = {name: values[row] for name, values in sample.measured.items()}
+            x = {**column.params, **exact, **measured, DATASET: dataset}[spec.x]
+            places = found.setdefault(tuple(exact[axis] for axis in fixed), {})
+            places.setdefault(exact.get(along, math.nan), []).append((x, measured[spec.y]))
     for key, places in found.items():
-        points = [_point(column.key, pairs, cell.expected, ddof) for pairs in places.values()]
-        if along in axes and spec.along:
-            points = [replace(point, along=where) for point, where in zip(points, places)]
+        points = (_point(column.key, *place, cell.expected, ddof) for place in places.items())
         yield dict(zip(fixed, key)), tuple(points)
 
 
-def _drawn_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterator[int]:
+def _drawn_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterable[int]:
     """Rows of a sample that are drawn: all, or of those that differ only in other axes, the one that validates best."""
     keys = [axis for axis in sample.exact if axis == along or axis in fixed]
     validation = sample.measured.get("validation_auc")
     if validation is None or len(keys) == len(sample.exact):
-        yield from range(sample.n_rows)
-        return
-    best: dict[tuple, int] = {}
+        return range(sample.n_rows)
+    alike: dict[tuple, list[int]] = {}
     for row in range(sample.n_rows):
-        key = tuple(sample.exact[axis][row] for axis in keys)
-        current = best.get(key)
-        # As for tables: compared after rounding to 12 decimals, the first one wins.
-        if current is None or _rounded(validation[row]) > _rounded(validation[current]):
-            best[key] = row
-    yield from best.values()
+        alike.setdefault(tuple(sample.exact[axis][row] for axis in keys), []).append(row)
+    # As for tables: compared after rounding to 12 decimals, the first one wins.
+    rounded = [-math.inf if math.isnan(auc) else round(auc, 12) for auc in validation]
+    return [max(rows, key=rounded.__getitem__) for rows in alike.values()]
 
 
-def _rounded(value: float) -> float:
-    return -math.inf if math.isnan(value) else round(value, 12)
-
-
-def _coordinates(spec: FigureEntry, dataset: str, column: Column, sample: Sample, row: int) -> tuple:
-    if spec.x == DATASET:
-        x = dataset
-    elif spec.x in sample.measured:
-        x = sample.measured[spec.x][row]
-    elif spec.x in sample.exact:
-        x = sample.exact[spec.x][row]
-    else:
-        x = column.params[spec.x]
-    return x, sample.measured[spec.y][row]
-
-
-def _point(column: str, pairs: Sequence[tuple], expected: int, ddof: int) -> Point:
+def _point(column: str, along: float, pairs: Sequence[tuple[Any, float]], expected: int, ddof: int) -> Point:
     good = [(x, y) for x, y in pairs if isinstance(x, str) or math.isfinite(x) if math.isfinite(y)]
-    xs, ys = [x for x, _ in good], [y for _, y in good]
-    x = pairs[0][0]
-    if len(good) < expected:
-        return Point(column, x, math.nan, math.nan, math.nan, len(good), expected)
-    if isinstance(x, str):
-        return Point(column, x, math.nan, *_mean_and_std(ys, ddof), len(good), expected)
-    return Point(column, *_mean_and_std(xs, ddof), *_mean_and_std(ys, ddof), len(good), expected)
+    x, y = (pairs[0][0], math.nan), (math.nan, math.nan)
+    if len(good) == expected:
+        y = _mean_and_std([y for _, y in good], ddof)
+        x = x if isinstance(x[0], str) else _mean_and_std([x for x, _ in good], ddof)
+    return Point(column, *x, *y, len(good), expected, along)
 
 
 def _mean_and_std(values: Sequence[float], ddof: int) -> tuple[float, float]:
