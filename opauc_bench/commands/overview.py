@@ -49,23 +49,20 @@ def describe_plan(session: Session, n_jobs: int) -> str:
             done[task.dataset] += 1
             failed += not record.ok
             estimate.learn(task, record)
-    rows, missing, download, unknown_sizes = [], [], 0, []
-    for dataset in dict.fromkeys(task.dataset for task in plan.tasks):
-        entry = session.catalogue[dataset]
-        where = availability(entry, session.sources)
-        size = download_size(entry, session.sources) if where == "download" else None
-        download += size or 0
-        if where == "download" and size is None:
-            unknown_sizes.append(dataset)
-        left = todo[dataset]
+    entries = {task.dataset: session.catalogue[task.dataset] for task in plan.tasks}
+    where = {name: availability(entry, session.sources) for name, entry in entries.items()}
+    missing = [name for name, found in where.items() if found == "unavailable"]
+    sizes = {name: download_size(entries[name], session.sources) for name in entries if where[name] == "download"}
+    unknown_sizes = [name for name, size in sizes.items() if size is None]
+    download = sum(filter(None, sizes.values()))
+    rows = []
+    for name, found in where.items():
+        data = f"{found} {size / 1e6:.0f} MB" if (size := sizes.get(name)) else found
         cost = ["-", "-"]
-        if left:
+        if left := todo[name]:
             memory_per_task = max(task.memory_bytes for task in left)
             cost = [duration(estimate.seconds(left)), f"{memory_per_task / 1e6:.0f} MB"]
-        data = where + (f" {size / 1e6:.0f} MB" if size else "")
-        rows.append([dataset, data, done[dataset], len(left), *cost])
-        if where == "unavailable":
-            missing.append(dataset)
+        rows.append([name, data, done[name], len(left), *cost])
     left = [task for tasks_left in todo.values() for task in tasks_left if task.dataset not in missing]
     headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
     cpu = estimate.seconds(left)

@@ -8,7 +8,7 @@ import operator
 import os
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -139,20 +139,16 @@ def _measured_apart(column: Column, X: Any, y: np.ndarray) -> dict[int, tuple[fl
     return measured
 
 
-def _refuse_sparse(session: Session, shapes: Mapping[str, Shape], tasks: Iterable[Task]) -> None:
+def _refuse_sparse(session: Session, shapes: Mapping[str, Shape], tasks: Sequence[Task]) -> None:
     """Raise ConfigError where a classifier cannot use a sparse dataset, with the place of its entry."""
-    positions = {column.key: number for number, column in enumerate(session.columns) if column.learner == ESTIMATOR}
-    refused: dict[str, list[str]] = {}
-    for dataset, key in dict.fromkeys((task.dataset, task.column) for task in tasks):
-        if key in positions and shapes[dataset].is_sparse:
-            refused.setdefault(key, []).append(dataset)
     problems = []
-    for key, datasets in refused.items():
-        if not session.columns[positions[key]].estimator.accepts_sparse():
-            message = (
-                f"this estimator needs dense rows, and {', '.join(datasets)} {'is' if len(datasets) == 1 else 'are'}"
-            )
-            problems.append(Problem(("learners", positions[key]), f"{message} sparse"))
+    for position, column in enumerate(session.columns):
+        if column.learner == ESTIMATOR:
+            used = dict.fromkeys(task.dataset for task in tasks if task.column == column.key)
+            sparse = [dataset for dataset in used if shapes[dataset].is_sparse]
+            if sparse and not column.estimator.accepts_sparse():
+                are = f"{', '.join(sparse)} {'is' if len(sparse) == 1 else 'are'} sparse"
+                problems.append(Problem(("learners", position), f"this estimator needs dense rows, and {are}"))
     if not problems:
         return
     hint = "dense: true in this entry makes the rows dense, as far as memory allows; or another estimator"

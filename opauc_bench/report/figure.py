@@ -143,7 +143,7 @@ def build_figure(
                 n_lines = sum(learner == column.learner for learner, *_ in numbers)
                 variant = numbers.setdefault((column.learner, *key), n_lines)
                 titles = {other.title for other in drawn if owners[other.key] == owner}
-                title = column.title if len(titles) == 1 else _title_of_line(owner)
+                title = column.title if len(titles) == 1 else ", ".join(owner[1:])
                 label = _label(title, setting, len(set(owners.values())) > 1)
                 lines = panels.setdefault("" if spec.x == DATASET else dataset, {})
                 before = lines[key].points if key in lines else ()
@@ -156,13 +156,13 @@ def build_figure(
     )
 
 
-def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Sample]) -> dict[str, tuple]:
+def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Sample]) -> dict[str, tuple[str, ...]]:
     """What the lines of each column belong to: the column.
 
     Where x is a parameter, and not tuned anywhere, columns of one learner are points of one line of the learner. If two
     of them have the same x, there is a line for all values of the other parameters that differ.
     """
-    owners: dict[str, tuple] = {column.key: ("column", column.key) for column in columns}
+    owners: dict[str, tuple[str, ...]] = {column.key: ("column", column.key) for column in columns}
     if any(spec.x in sample.exact or spec.x in sample.measured for sample in samples):
         return owners
     by_learner: dict[str, list[Column]] = {}
@@ -172,18 +172,12 @@ def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Samp
     for learner, of_learner in by_learner.items():
         differing = differing_names([column.params for column in of_learner])
         for others in ((), [name for name in differing if name != spec.x]):
-            lines = [tuple((name, str(column.params.get(name))) for name in others) for column in of_learner]
+            lines = [tuple(f"{name} {column.params.get(name)}" for name in others) for column in of_learner]
             places = {(line, column.params[spec.x]) for line, column in zip(lines, of_learner)}
             if len(places) == len(of_learner):
                 owners |= {column.key: ("learner", learner, *line) for line, column in zip(lines, of_learner)}
                 break
     return owners
-
-
-def _title_of_line(owner: tuple) -> str:
-    """The learner of a line of several columns, and the parameters that tell it from others."""
-    _, learner, *others = owner
-    return ", ".join([learner, *(f"{name} {value}" for name, value in others)])
 
 
 def _undrawn(spec: FigureEntry, column: Column, samples: Sequence[Sample]) -> str:

@@ -54,20 +54,18 @@ def grid_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
     for task, record in pairs:
         if record.selection is None:
             continue
-        aucs = record.selection.auc
         # An axis that another column has tuned, or that is fixed, has one value.
-        axes = {
-            **{axis: np.full(len(aucs), value) for axis, value in record.selected.items()},
-            **expand_grid(task.grid),
-        }
-        selected = [axes[axis] == value for axis, value in record.selected.items()]
+        axes = {**record.selected, **expand_grid(task.grid)}
+        selected = np.full(len(record.selection.auc), record.ok or bool(record.selected))
+        for axis, value in record.selected.items():
+            selected &= axes[axis] == value
         frames.append(
             pd.DataFrame(
                 {
                     **_place(task, record, titles),
                     **{names[axis]: values for axis, values in axes.items()},
-                    "inner_auc": aucs,
-                    "selected": np.logical_and.reduce(selected) if selected else np.full(len(aucs), record.ok),
+                    "inner_auc": record.selection.auc,
+                    "selected": selected,
                     "id": record.id,
                 }
             )
