@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
-import operator
 import os
 import time
 import warnings
@@ -109,8 +107,6 @@ def _measured_apart(column: Column, X: Any, y: np.ndarray) -> dict[int, tuple[fl
 
     Returns the last measurement before that, or {}.
     """
-    if "fork" not in multiprocessing.get_all_start_methods():
-        return functools.reduce(operator.or_, column.estimator.measure_cost(X, y, expand_grid(column.grid)), {})
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 

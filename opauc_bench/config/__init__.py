@@ -5,8 +5,7 @@ that mistakes in names are reported together with all others.
 """
 
 from .entry import EstimatorEntry, LearnerEntry
-from .experiment import Experiment, Limits, Report
-from .latex import LatexTable
+from .experiment import Experiment, LatexTable, Limits, Report
 from .load import find_config, load_experiment
 
 __all__ = [

@@ -1,7 +1,8 @@
 """The experiment and its sections."""
 
 import os.path
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -19,13 +20,14 @@ from pydantic import (
 from ..errors import ConfigError
 from ..figures import FigureEntry, figure_problems
 from ..protocols import PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section, kind_of
-from ..sentences import Problem, problems_of, raise_problems, suggest
+from ..sentences import Problem, problems_of, raise_problems, show, suggest
 from ..values import by_axis, distinct, duration, grid_values, not_empty, repeated, unknown_names
 from .entry import AnyEntry, ColumnEntry, EstimatorEntry, LearnerEntry, Line, Name
 from .known import absolute, learner_names
-from .latex import LatexTable
 
-__all__ = ["Experiment", "Limits", "Report"]
+__all__ = ["Experiment", "LatexTable", "Limits", "Report"]
+
+_LABEL = re.compile(r"[A-Za-z0-9_:./+-]*")
 
 
 class Limits(Section):
@@ -42,6 +44,37 @@ class Limits(Section):
     def memory_bytes(self) -> float | None:
         """The limit of the memory in bytes."""
         return None if self.memory_gb is None else self.memory_gb * 1e9
+
+
+def _plain_label(text: str) -> str:
+    if not _LABEL.fullmatch(text):
+        raise ValueError(f"expected a label of letters, digits and _ : . / + -, got {show(text)}")
+    return text
+
+
+class LatexTable(Section):
+    """The LaTeX table of `report --latex`; options of the same names override what is here."""
+
+    columns: tuple[str, ...] = Field((), description="Columns to show, in order; by default all of the experiment.")
+    rows: tuple[str, ...] = Field((), description="Rows to show, in order; by default all that have a value.")
+    digits: int | None = Field(None, ge=0, le=15, description="Decimals of all numbers; by default the metric's.")
+    bold: Literal["best", "none"] = Field("none", description="best: the best mean of each dataset is bold.")
+    std: bool = Field(True, description="Whether standard deviations are shown.")
+    transpose: bool = Field(False, description="Whether learners are rows and datasets columns.")
+    marks: bool = Field(True, description="Whether verdicts are marked and counted.")
+    label: Annotated[str, AfterValidator(_plain_label)] = Field("", description="Label of the table, for references.")
+
+    def unknown_names(self, **known: Sequence[str]) -> list[Problem]:
+        """Return a problem for each of `columns` and `rows` that is not among the known ones or is named twice."""
+        problems = []
+        for key, allowed in known.items():
+            names = getattr(self, key)
+            problems += [found.under(key) for found in repeated(names)]
+            for position, name in enumerate(names):
+                if name not in allowed:
+                    message = f"no {key.removesuffix('s')} '{name}'{suggest(name, allowed)}"
+                    problems.append(Problem((key, position), f"{message}; {key}: {', '.join(allowed)}"))
+        return problems
 
 
 class Report(Section):
