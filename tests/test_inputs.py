@@ -324,12 +324,16 @@ def test_categories_are_spelt_alike_in_all_formats(tmp_path):
             read(Source([file], options))
 
 
-def test_decimals_of_a_frame_are_those_of_parquet(tmp_path):
-    frame = pd.DataFrame({"price": [Decimal("1.50"), None, Decimal("2.25")], "y": [1, 0, 1]})
+def test_decimals_are_rounded_alike_in_all_formats(tmp_path):
+    prices = [f"{k * 7919 % 100_000 / 100:.2f}" for k in range(500)]
+    frame = pd.DataFrame({"price": [*map(Decimal, prices), None], "y": [k % 2 for k in range(501)]})
     frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    expected = [*map(float, prices), 0.0]
     options = ColumnOptions(label="y", missing="indicator")
-    for file in (str(tmp_path / "t.parquet"), pd.read_parquet(tmp_path / "t.parquet")):
-        assert read(Source([file], options))[0].toarray().tolist() == [[1.5, 0.0], [0.0, 1.0], [2.25, 0.0]]
+    assert read(Source(str(tmp_path / "t.csv"), options))[0].toarray()[:, 0].tolist() == expected
+    for file in (str(tmp_path / "t.parquet"), frame):
+        assert read(Source([file], options))[0].toarray()[:, 0].tolist() == expected
         with pytest.raises(DataError, match=r"column 'price': expected text or (a )?whole number"):
             read(Source([file], ColumnOptions(label="y", categorical=("price",))))
 

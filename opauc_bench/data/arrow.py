@@ -106,9 +106,11 @@ class ArrowTable(Table):
         return [None if value is None or value != value else value for value in column.to_pylist()]
 
     def _numbers(self, column: Any, name: str, problems: dict[int, str]) -> np.ndarray:
-        column = self._decoded(column)
-        if self._pyarrow.types.is_boolean(column.type):
+        column, types = self._decoded(column), self._pyarrow.types
+        if types.is_boolean(column.type):
             column = column.cast("uint8")
+        elif types.is_decimal(column.type):  # without text between them, they are not rounded as those of CSV files are
+            column = column.cast("string")
         return np.array(column.cast("float64", safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
     def _texts(self, column: Any, name: str, problems: dict[int, str]) -> list[str | None]:

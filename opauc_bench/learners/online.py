@@ -260,7 +260,7 @@ def require_memory(models: Sequence[OnlineModel], n_features: int) -> None:
         raise LearnerError(
             f"{len(models)} learners would need {sum(needed) / 2**30:,.1f} GB for {n_features:,} features; "
             f"this machine has {_memory() / 2**30:,.1f} GB",
-            "number the features without gaps, or train one setting: --no-tune",
+            "number the features without gaps (of a table: fewer --bits), or train one setting: --no-tune",
         )
 
 
@@ -278,5 +278,5 @@ def _exceeds_memory(learner: OnePassLearner, width: int) -> LearnerError:
     return LearnerError(
         f"{type(learner).__name__} would need {_bytes(learner, width) / 2**30:,.1f} GB for {width:,} features; "
         f"this machine has {_memory() / 2**30:,.1f} GB",
-        "number the features without gaps, or use a learner with less memory per feature",
+        "number the features without gaps (of a table: fewer --bits), or use a learner with less memory per feature",
     )
