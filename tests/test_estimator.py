@@ -523,6 +523,9 @@ def test_values_of_a_config_reach_the_estimator_as_they_were_written(command, tm
     (tmp_path / "e.yaml").write_text(text.replace("{0: 1, 1: 9}", "{0: 1, 1: .inf}"))
     done = command("run", "e.yaml", cwd=tmp_path, exits=2)
     assert "params.class_weight.1: expected a finite number, got inf" in done.stderr
+    (tmp_path / "e.yaml").write_text(text.replace("{0: 1, 1: 9}", '{"0.0": 1, -1: 9}'))
+    done = command("run", "e.yaml", cwd=tmp_path, exits=2)
+    assert "params.class_weight.0.0: expected the classes 0 and 1, got '0.0'" in done.stderr
 
 
 def test_own_classes_are_checked_too(own):

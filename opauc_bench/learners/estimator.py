@@ -483,6 +483,11 @@ def _made(address: str, params: Mapping[str, Any], place: tuple, place_of_params
             raise EstimatorError(_unknown(address, name, known), loc=(*place_of_params, name), at_key=True)
         if isinstance(known[name], tuple) and isinstance(made[name], list):  # YAML has no tuples
             made[name] = tuple(made[name])
+    weights = made.get("class_weight")
+    for label in weights if isinstance(weights, Mapping) else ():
+        if label not in (0, 1):
+            message = f"expected the classes 0 and 1, got {label!r}"
+            raise EstimatorError(message, loc=(*place_of_params, "class_weight", str(label)), at_key=True)
     if "n_jobs" in known and made.setdefault("n_jobs", 1) not in (None, 1):
         message = f"expected 1, got {made['n_jobs']}: tasks run in parallel, one thread each; use run --jobs"
         raise EstimatorError(message, loc=(*place_of_params, "n_jobs"))
