@@ -153,7 +153,7 @@ def test_scikit_learn_source_takes_class_names_and_numbers(tmp_path):
     named, numbered = (prepare(entry, Sources(tmp_path, offline=True)) for entry in entries.values())
     assert named.fingerprint == numbered.fingerprint
     assert (named.manifest["binary"], numbered.manifest["binary"]) == ({"positive": ["malignant"]}, {"positive": ["0"]})
-    wrong = entry_of(format=None, files=[], source={"sklearn": "load_iris"}, positive=["rose"])
+    wrong = entry_of(format=None, files=[], source={"sklearn": "load_iris"}, positive=["rose"], n_features=4)
     with pytest.raises(
         DataError, match="expected the positive labels rose, got the labels setosa, versicolor, virginica"
     ):

@@ -524,6 +524,24 @@ def test_times_of_any_unit_are_seconds(tmp_path):
         assert data.time[:2].tolist() == [86400.0, 2 * 86400.0]
 
 
+def test_alternatives_may_have_another_source_or_none(tmp_path):
+    (tmp_path / "b.csv").write_text("a,z\n1,yes\n2,yes\n3,no\n")
+    (tmp_path / "c.svm").write_text("1 1:1\n1 1:2\n-1 1:3\n")
+    absent = {"source": {"csv": str(tmp_path / "absent.csv"), "label": "y"}, "positive": ["yes"]}
+    table = {"source": {"csv": str(tmp_path / "b.csv"), "label": "z"}, "positive": ["yes"]}
+    published = {"format": "svmlight", "files": [{"name": "c.svm", "urls": [str(tmp_path / "c.svm")]}], "positive": [1]}
+    nowhere = published | {"files": [{"name": "d.svm", "urls": [str(tmp_path / "d.svm")]}]}
+    bundled = {"source": {"sklearn": "load_iris"}, "positive": [1]}
+    for number, (entry, alternative) in enumerate(
+        [(absent, table), (absent, published), (nowhere | {"title": "t", "scaling": "minmax"}, table)]
+    ):
+        data = load_catalogue({"mine": entry | {"alternatives": [alternative]}})["mine"]
+        found = prepare(data, Sources(tmp_path / f"cache{number}", offline=True))
+        assert (dense(found).ravel().tolist(), found.y.tolist()) == ([-1, 0, 1], [1, 1, -1])
+    data = load_catalogue({"mine": absent | {"alternatives": [bundled]}})["mine"]
+    assert prepare(data, Sources(tmp_path / "cache", offline=True)).X.shape == (150, 4)
+
+
 def test_what_becomes_of_the_columns_is_said(tmp_path, frame):
     said = []
     text = frame.drop(columns="age").to_csv(index=False).splitlines()

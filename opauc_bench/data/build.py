@@ -171,7 +171,7 @@ def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sour
 
 
 def _data_of(entry: DatasetEntry, form: Form, raw: list[RawFile]) -> OwnData | PublishedData:
-    return OwnData(entry, raw) if entry.has_own_data else PublishedData(entry, form, raw)
+    return PublishedData(entry, form, raw) if form.source is None else OwnData(entry, form, raw)
 
 
 def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, error: DataError) -> DataError:

@@ -41,15 +41,15 @@ class PublishedData:
         self._n_rows: Counter[int] = Counter()  # of each file
         self.facts: dict[str, Any] = {}
         self.remarks: list[str] = []
+        if entry.scaling is None:  # of an entry with a source, of which this form is an alternative
+            entry = entry.model_copy(update={"scaling": "minmax"})
         if entry.n_features is None and not form.drop_empty:  # with that it is known at the end only
-            n_features = self._sklearn_data().data.shape[1] if form.source else _count_features(self._files, form)
-            entry = entry.model_copy(update={"n_features": n_features})
+            entry = entry.model_copy(update={"n_features": _count_features(self._files, form)})
         self.entry = entry
 
     def blocks(self) -> Iterator[Block]:
         """Yield the rows."""
-        from_files = read_blocks(self._files, self._form, self.entry.n_features)
-        for block in self._sklearn_blocks() if self._form.source else from_files:
+        for block in read_blocks(self._files, self._form, self.entry.n_features):
             self._n_rows[block.file] += len(block.labels)
             yield block
 
@@ -57,17 +57,6 @@ class PublishedData:
         """The row metadata, after all blocks."""
         rows_of_files = [self._n_rows[position] for position in range(len(self._files))]
         return read_metadata(self._form, self._files_of_metadata, self._n_rows.total(), rows_of_files)
-
-    def _sklearn_blocks(self) -> Iterator[Block]:
-        found = self._sklearn_data()
-        named = not self._form.numeric_labels
-        labels = found.target_names.astype(str)[found.target] if named else found.target.astype(np.float64)
-        yield Block(np.asarray(found.data, dtype=np.float64), labels)
-
-    def _sklearn_data(self) -> Any:
-        from sklearn import datasets
-
-        return getattr(datasets, self._form.source.sklearn)()
 
 
 def read_blocks(files: list[RawFile], form: Form, n_features: int | None) -> Iterator[Block]:

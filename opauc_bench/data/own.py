@@ -1,8 +1,9 @@
-"""Datasets of the user's own: tables, svmlight files, `.npz` archives and arrays in memory; sizes are counted."""
+"""Datasets with a `source`: tables, svmlight files, `.npz` archives, arrays in memory and datasets of scikit-learn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ..errors import DataError
 from .cache import RawFile
 from .content import Block, LineProblem
-from .entry import ROW_METADATA, WIDE, DatasetEntry
+from .entry import ROW_METADATA, WIDE, DatasetEntry, Form
 from .memory import MemoryRows, rows_of
 from .metadata import Encoded, encode
 from .schema import ColumnOptions, listing
@@ -20,7 +21,7 @@ __all__ = ["OwnData"]
 
 
 class OwnData:
-    """The rows of an entry with a ``source``.
+    """The rows of an entry in a form with a ``source``; sizes are counted.
 
     Attributes
     ----------
@@ -37,24 +38,25 @@ class OwnData:
         With the place, if there is one.
     """
 
-    def __init__(self, entry: DatasetEntry, files: Sequence[RawFile]):
-        assert entry.source is not None
-        self._source, self._files = entry.source, files
+    def __init__(self, entry: DatasetEntry, form: Form, files: Sequence[RawFile]):
+        assert form.source is not None
+        self._source, self._files = form.source, files
         self.facts: dict[str, Any] = {}
         self.remarks: list[str] = []
-        self._columns = {name: getattr(entry.source, name) for name in ROW_METADATA if getattr(entry.source, name)}
+        self._columns = {name: getattr(form.source, name) for name in ROW_METADATA if getattr(form.source, name)}
         self._texts: dict[str, list[str]] = {name: [] for name in self._columns}
         self._places: list[tuple[int, Callable[[int], str]]] = []
         self._table: TableData | None = None
-        if self._source.memory or self._source.npz:
-            self._block, self._texts = entry._arrays if self._source.memory else self._read_npz()
-            n_rows, n_features = self._block.X.shape
-        else:
-            self._table = self._read_table(zero_based=entry.first_index == 0)
+        if self._source.is_table or self._source.svmlight:
+            self._table = self._read_table(zero_based=form.first_index == 0)
             if self._source.svmlight:  # whose largest index may be less
                 self._table.n_features = max(self._table.n_features, entry.n_features or 0)
             n_rows, n_features = self._table.n_rows, self._table.n_features
-        self.entry = _completed(entry, n_rows, n_features)
+        else:
+            readers = {"memory": lambda: entry._arrays, "npz": self._read_npz, "sklearn": partial(_bundled_rows, form)}
+            self._block, self._texts = readers[self._source.kind]()
+            n_rows, n_features = self._block.X.shape
+        self.entry = _completed(entry, self._source.kind, n_rows, n_features)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the rows."""
@@ -156,13 +158,22 @@ class OwnData:
         return MemoryRows(block, texts)
 
 
-def _completed(entry: DatasetEntry, n_rows: int, n_features: int) -> DatasetEntry:
+def _bundled_rows(form: Form) -> MemoryRows:
+    """Those of a dataset that is part of scikit-learn."""
+    from sklearn import datasets
+
+    found = getattr(datasets, form.source.sklearn)()
+    labels = found.target.astype(np.float64) if form.numeric_labels else found.target_names.astype(str)[found.target]
+    return MemoryRows(Block(np.asarray(found.data, dtype=np.float64), labels), {})
+
+
+def _completed(entry: DatasetEntry, kind: str, n_rows: int, n_features: int) -> DatasetEntry:
     if n_rows == 0 or n_features == 0:
         raise DataError("expected rows with features, got none")
     if entry.n_features not in (None, n_features):
         raise DataError(f"expected {entry.n_features:,} features, got {n_features:,}")
     scaling = entry.scaling
-    if scaling is None and entry.source is not None and entry.source.kind != "memory":
+    if scaling is None and kind != "memory":
         scaling = "minmax"
         if n_features >= WIDE:
             raise DataError(
