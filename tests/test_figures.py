@@ -22,10 +22,10 @@ from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS
 from opauc_bench.report.figure import Cell, Sample, build_figure
 from opauc_bench.report.figure_draw import _scale, _text, draw, render
-from opauc_bench.report.figure_labels import power_of_two, value_label, value_text
 from opauc_bench.report.figure_style import LEARNER_STYLES, style_of
 from opauc_bench.report.figure_text import figure_to_csv, figure_to_terminal
 from opauc_bench.report.table import Column
+from opauc_bench.report.text import power_of_two, value_label, value_text
 from opauc_bench.report.write import figure_files, write_files
 
 NAN = float("nan")

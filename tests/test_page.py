@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from reference.records import OUTCOMES, record_of, task_of
 
 from opauc_bench.report.compare import compare
-from opauc_bench.report.figure_labels import value_text
 from opauc_bench.report.metrics import METRICS
 from opauc_bench.report.page import PageContent, render_page
 from opauc_bench.report.page.heat import COLOURS, EDGES, GridMap, grid_map, heat_caption, heat_svg
@@ -29,7 +28,7 @@ from opauc_bench.report.page.render import _facts
 from opauc_bench.report.page.speed import seconds_text
 from opauc_bench.report.published import PublishedCell, load_published
 from opauc_bench.report.table import Cell, Column, Test, build_table
-from opauc_bench.report.text import auc_text
+from opauc_bench.report.text import auc_text, value_text
 from opauc_bench.results.manifest import read_manifest
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"

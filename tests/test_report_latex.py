@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from latex import check_latex, latex_cells
 
 from opauc_bench.errors import ResultsError
-from opauc_bench.report.latex import paper_table, to_latex
+from opauc_bench.report.latex import paper_table, select, to_latex
 from opauc_bench.report.render import to_csv, to_html, to_markdown
-from opauc_bench.report.select import select
 from opauc_bench.report.table import Cell, Column, build_table
 from opauc_bench.report.terminal import to_terminal
 from opauc_bench.report.titles import latex_title, plain_title

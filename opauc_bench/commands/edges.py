@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain, takewhile
 
 from ..evaluation.edges import edges_cutting
-from ..report.figure_labels import power_of_two
+from ..report.text import power_of_two
 from ..results.record import Record
 from ..task import Task, expand_grid
 

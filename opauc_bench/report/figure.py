@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..figures import FigureEntry
-from .figure_labels import value_label
 from .table import Column
+from .text import value_label
 from .titles import differing_names
 
 __all__ = [

@@ -18,8 +18,8 @@ from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, M
 
 from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Panel
-from .figure_labels import quantity_label
 from .figure_style import FORMATS, style_of
+from .text import quantity_label
 
 __all__ = ["draw", "render"]
 

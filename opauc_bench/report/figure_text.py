@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Point
-from .figure_labels import quantity_label, value_text
 from .render import csv_text
-from .text import GAP, auc_text, columns_text, paragraph
+from .text import GAP, auc_text, columns_text, paragraph, quantity_label, value_text
 
 __all__ = ["figure_to_csv", "figure_to_terminal"]
 

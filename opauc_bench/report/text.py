@@ -1,16 +1,46 @@
-"""Plain text: printed numbers, and columns of a given width."""
+"""Plain text: printed numbers, labels of quantities, and columns of a given width."""
 
+import math
 import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
 
 from .metrics import AUC
 
-__all__ = ["GAP", "auc_text", "columns_text", "paragraph", "rope_text", "superscript"]
+__all__ = [
+    "AXIS_SYMBOLS",
+    "GAP",
+    "QUANTITY_LABELS",
+    "auc_text",
+    "columns_text",
+    "paragraph",
+    "power_of_two",
+    "quantity_label",
+    "rope_text",
+    "superscript",
+    "value_label",
+    "value_text",
+]
 
 GAP = 2  # blanks between columns
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+QUANTITY_LABELS = {
+    "auc": "test AUC",
+    "sparse_ratio": "sparse ratio",
+    "n_seen": "training examples seen",
+    "seconds": "CPU time (seconds)",
+    "wall_seconds": "time (seconds)",
+    "positive_error": "relative error, positive class",
+    "negative_error": "relative error, negative class",
+    "eta": "step size η",
+    "lam": "regularisation λ",
+    "l1": "regularisation λ",
+    "gamma": "initial rate γ",
+    "tau": "sketch size τ",
+    "dataset": "",
+}
+AXIS_SYMBOLS = {"eta": "η", "lam": "λ", "l1": "λ", "gamma": "γ", "tau": "τ"}
 
 
 def auc_text(value: float) -> str:
@@ -43,3 +73,29 @@ def columns_text(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[s
             padded = [part.ljust(width) for part, width in zip(parts, widths)]
             lines.append((" " * GAP).join(padded).rstrip())
     return lines
+
+
+def quantity_label(name: str) -> str:
+    """The label of an axis."""
+    return QUANTITY_LABELS.get(name, " ".join({"auc": "AUC"}.get(word, word) for word in name.split("_")))
+
+
+def value_label(axis: str, value: float) -> str:
+    """Such as ``λ = 2⁻⁸``."""
+    return f"{AXIS_SYMBOLS.get(axis, axis)} = {value_text(value)}"
+
+
+def value_text(value: float) -> str:
+    """A power of two such as ``2⁻⁸``, unless it is 1, 2, 4 or 8; any other number with four digits."""
+    exponent = power_of_two(value)
+    if exponent is not None and not 0 <= exponent <= 3:
+        return f"2{superscript(exponent)}"
+    return f"{value:.4g}"
+
+
+def power_of_two(value: float) -> int | None:
+    """The exponent, or None if the value is not a power of two."""
+    if not (value > 0 and math.isfinite(value)):
+        return None
+    mantissa, exponent = math.frexp(value)
+    return exponent - 1 if mantissa == 0.5 else None

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from ..figure_labels import AXIS_SYMBOLS, value_text
 from ..template import render_svg
-from ..text import auc_text
+from ..text import AXIS_SYMBOLS, auc_text, value_text
 
 __all__ = ["COLOURS", "EDGES", "GridMap", "axes_text", "grid_map", "heat_caption", "heat_svg"]
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..compare import Comparison
 from ..compare_render import note_texts
-from ..figure_labels import AXIS_SYMBOLS, value_text
 from ..footnotes import verdict_text
 from ..over_datasets import HEADINGS, all_pairs, cases_of, over_datasets
 from ..style import MARKS, foot_rows, percent_text
 from ..table import ResultTable, Test
 from ..template import render_template
-from ..text import auc_text
+from ..text import AXIS_SYMBOLS, auc_text, value_text
 from .heat import COLOURS, EDGES, axes_text, grid_map, heat_caption, heat_svg
 from .ranks import diagram, rank
 from .speed import run_times
