@@ -52,7 +52,8 @@ class Table:
     * ``_hashes(column, name, bits, problems)`` is an array of their hashes, -1 where a value is missing.
     * ``_has_fractions(column)``: whether it has values, of a type of numbers with a fraction.
 
-    ``problems`` takes in, by row, values that are not as they should be.
+    ``problems`` takes in, by row, values that are not as they should be. A class with its own ``_text_of`` and
+    ``_finite_numbers`` needs no ``_values`` and ``_numbers``.
 
     Parameters
     ----------

@@ -41,11 +41,24 @@ class FrameTable(Table):
 
     def kinds(self) -> dict[str, str]:
         """Whether each column has numbers or categories; ``other`` if neither."""
-        return {name: _kind_of(self._frame[name]) for name in self.header}
+        return {name: self._kind_of(self._frame[name]) for name in self.header}
 
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""
         return str(self._frame[column].dtype)
+
+    def _kind_of(self, column: Any) -> str:
+        from pandas.api import types
+
+        kind = column.dtype
+        if isinstance(kind, types.CategoricalDtype):
+            return "category"
+        if types.is_bool_dtype(kind) or (types.is_numeric_dtype(kind) and not types.is_complex_dtype(kind)):
+            return "number"
+        if types.is_string_dtype(kind) or types.is_object_dtype(kind):
+            first = next((value for value in self._values(column) if value is not None), 0)
+            return "number" if _is_number(first) else "category" if isinstance(first, str) else "other"
+        return "other"
 
     def _batches(self, names: Sequence[str], numbers: Sequence[str]) -> Iterator[Batch]:
         for start in range(0, len(self._frame), _ROWS):
@@ -53,14 +66,14 @@ class FrameTable(Table):
             yield Batch({name: frame[name] for name in names}, 1 + start + np.arange(len(frame)), {})
 
     def _values(self, column: Any) -> list[Any]:
-        return _values(column)
+        return column.astype(object).where(column.notna(), None).tolist()
 
     def _numbers(self, column: Any, name: str, problems: dict[int, str]) -> np.ndarray:
         try:
             return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
         except (ValueError, TypeError, OverflowError):
             values = np.full(len(column), np.nan)
-        for row, value in enumerate(_values(column)):
+        for row, value in enumerate(self._values(column)):
             if _is_number(value):
                 try:
                     values[row] = value
@@ -71,7 +84,7 @@ class FrameTable(Table):
         return values
 
     def _texts(self, column: Any, name: str, problems: dict[int, str]) -> list[str | None]:
-        values = _values(column)
+        values = self._values(column)
         for row, value in enumerate(values):
             if isinstance(value, (float, np.floating)) or (isinstance(value, Decimal) and value.as_tuple().exponent):
                 expected = "text or a whole number for a category"
@@ -87,25 +100,6 @@ class FrameTable(Table):
         kind = column.dtype
         of_values = kind.categories.dtype if isinstance(kind, types.CategoricalDtype) else kind
         return types.is_float_dtype(of_values) and bool(column.notna().any())
-
-
-def _values(column: Any) -> list[Any]:
-    """The values of a column, None where one is missing."""
-    return column.astype(object).where(column.notna(), None).tolist()
-
-
-def _kind_of(column: Any) -> str:
-    from pandas.api import types
-
-    kind = column.dtype
-    if isinstance(kind, types.CategoricalDtype):
-        return "category"
-    if types.is_bool_dtype(kind) or (types.is_numeric_dtype(kind) and not types.is_complex_dtype(kind)):
-        return "number"
-    if types.is_string_dtype(kind) or types.is_object_dtype(kind):
-        first = next((value for value in _values(column) if value is not None), 0)
-        return "number" if _is_number(first) else "category" if isinstance(first, str) else "other"
-    return "other"
 
 
 def _is_number(value: Any) -> bool:

@@ -113,8 +113,12 @@ class LabelledRows:
 
     def _check_labels(self, chunk: RowChunk) -> None:
         labels = np.asarray(chunk.labels)
-        for row in _new_labels(labels, self.labels):
-            label, place = labels[row].item(), chunk.place(row)
+        known = np.isin(labels, self.labels) if self.labels else np.zeros(len(labels), dtype=bool)
+        for row in np.flatnonzero(~known).tolist():
+            label = labels[row].item()
+            if label in self.labels:  # since an earlier row
+                continue
+            place = chunk.place(row)
             if len(self.labels) == 2:
                 both = " and ".join(map(shown_label, self.labels))
                 raise DataError(
@@ -146,10 +150,3 @@ def _label_like(label: Label, source: Source) -> Label:
         if math.isfinite(number := float(label)):
             return number
     raise DataError(f"{source.name}: expected {label} to be one of the labels (--positive); the labels are numbers")
-
-
-def _new_labels(labels: np.ndarray, known: list[Label]) -> list[int]:
-    """The first row of each label that is not ``known``, from first to last."""
-    rows = np.flatnonzero(~np.isin(labels, known) if known else np.ones(len(labels), dtype=bool))
-    _, first = np.unique(labels[rows], return_index=True)
-    return rows[np.sort(first)].tolist()
