@@ -534,3 +534,4 @@ def test_only_learners_with_a_sketch_have_its_error(command, tmp_path):
     (tmp_path / "x.yaml").write_text(ERRORS.replace("[opauc_fd,", "[opauc,"))
     done = command("plan", "x.yaml", cwd=tmp_path, exits=2)
     assert "opauc keeps no sketch of second moments" in done.stderr
+    assert "try: those that do are opauc_fd, opauc_r, opauc_h, opauc_s" in done.stderr

@@ -45,7 +45,10 @@ class SketchError(Protocol):
     def learner_error(self, learner: type) -> tuple[str, str] | None:
         if learner.sketches_second_moments:
             return None
-        return "keeps no sketch of second moments", "opauc_fd, opauc_s, opauc_r and opauc_h do"
+        from ..learners import LEARNERS, get_learner
+
+        with_sketch = [name for name in LEARNERS if get_learner(name).sketches_second_moments]
+        return "keeps no sketch of second moments", f"those that do are {', '.join(with_sketch)}"
 
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
         """A pass for each size, and the inner products of all rows; see `Protocol.cost`."""
