@@ -19,7 +19,7 @@ import typer
 from reference.examples import examples
 from reference.records import OUTCOMES, record_of, task_of
 
-from opauc_bench import cli, errors
+from opauc_bench import __version__, cli, errors
 from opauc_bench.config import (
     EstimatorEntry,
     Experiment,
@@ -416,6 +416,13 @@ def test_what_the_package_imports_is_declared_and_what_is_declared_is_imported()
                 imported.add(node.module.partition(".")[0])
     modules = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
     assert {modules.get(name, name) for name in declared} == imported - sys.stdlib_module_names
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert project["version"] == __version__
+    assert f"\nversion: {__version__}\n" in read("CITATION.cff")
+    assert re.search(rf"^## \[{re.escape(__version__)}\] - ", read("CHANGELOG.md"), re.MULTILINE)
 
 
 def test_every_dependency_has_a_lower_bound():
