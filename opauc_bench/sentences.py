@@ -88,7 +88,7 @@ def show(value: Any) -> str:
 
 def problems_of(error: ValidationError, model: type[BaseModel], data: Any) -> list[Problem]:
     """Translate the validation error that ``data`` (a dict) caused in ``model`` into problems."""
-    return _best_members([fault for item in error.errors() for fault in _faults(item, model)], data)
+    return _without_members([fault for item in error.errors() for fault in _faults(item, model)], data)
 
 
 class _Fault(NamedTuple):
@@ -165,22 +165,31 @@ def _faults(error: Mapping[str, Any], model: type[BaseModel]) -> list[_Fault]:
     return [_Fault(loc, f"expected {expected}, got {came}{near}", expected, came)]
 
 
-def _best_members(faults: list[_Fault], data: Any) -> list[Problem]:
-    """Drop pydantic's names of union members from the paths, and keep the most specific member of each union."""
+def _without_members(faults: list[_Fault], data: Any) -> list[Problem]:
+    """Drop pydantic's names of union members from the paths; a value that no member accepts is one problem."""
     problems: list[Problem] = []
-    unions: dict[Loc, dict[str | int, list[tuple[_Fault, Problem]]]] = {}
+    in_unions: list[Problem] = []
+    fitting: set[Loc] = set()  # unions of which a member has accepted the shape of the value: it is the intended one
+    refused: dict[Loc, list[_Fault]] = {}
     for fault in faults:
         keep = _positions_in(data, fault.loc) | ({len(fault.loc) - 1} if fault.is_missing else set())
         problem = Problem(tuple(fault.loc[i] for i in sorted(keep)), fault.sentence, fault.at_key)
         member = next((i for i in range(len(fault.loc)) if i not in keep), None)
         if member is None:
             problems.append(problem)
+        elif len(problem.loc) == member and fault.expected:
+            refused.setdefault(problem.loc, []).append(fault)
         else:
-            members = unions.setdefault(fault.loc[:member], {})
-            members.setdefault(fault.loc[member], []).append((fault, problem))
-    for loc, members in unions.items():
-        problems += _best_member(loc, list(members.values()))
-    return problems
+            in_unions.append(problem)
+            fitting.add(fault.loc[:member])
+    for loc, members in refused.items():
+        if loc in fitting:
+            continue
+        expected = " or ".join(dict.fromkeys(fault.expected for fault in members))
+        came = members[0].came
+        quotes = "; text like this needs quotes" if "text" in expected and came in ("true", "false", "null") else ""
+        in_unions.append(Problem(loc, f"expected {expected}, got {came}{quotes}"))
+    return [*problems, *in_unions]
 
 
 def _positions_in(data: Any, loc: Loc) -> set[int]:
@@ -188,25 +197,11 @@ def _positions_in(data: Any, loc: Loc) -> set[int]:
     found = set()
     for position, part in enumerate(loc):
         items = enumerate(data) if isinstance(data, list) else data.items() if isinstance(data, dict) else ()
-        below = [item for key, item in items if (key == part if isinstance(data, list) else str(key) == str(part))]
-        if below:
+        below = {str(key): item for key, item in items}
+        if str(part) in below:
             found.add(position)
-            data = below[0]
+            data = below[str(part)]
     return found
-
-
-def _best_member(loc: Loc, members: list[list[tuple[_Fault, Problem]]]) -> list[Problem]:
-    # A member with an error inside the value accepted its shape: it is the intended one.
-    inside = [member for member in members if any(len(problem.loc) > len(loc) for _, problem in member)]
-    if inside:
-        return [problem for _, problem in min(inside, key=len)]
-    found = [pair for member in members for pair in member]
-    if specific := [problem for fault, problem in found if not fault.expected]:
-        return specific
-    expected = " or ".join(dict.fromkeys(fault.expected for fault, _ in found))
-    came = found[0][0].came
-    quotes = "; text like this needs quotes" if "text" in expected and came in ("true", "false", "null") else ""
-    return [Problem(loc, f"expected {expected}, got {came}{quotes}")]
 
 
 def _names_at(model: type[BaseModel], loc: Loc) -> list[str]:
