@@ -94,6 +94,22 @@ def test_triangular_rows_have_the_inner_products(seed, n, rank, panel):
             T[np.setdiff1d(np.arange(n), order)]
 
 
+@pytest.mark.parametrize("form", ["eigenvectors", "triangular"])
+def test_equal_rows_have_equal_coordinates(form, monkeypatch):
+    monkeypatch.setattr(span, "_PANEL", 7)
+    rng = np.random.default_rng(0)
+    copied = rng.permutation(np.arange(60) % 45)
+    X = rng.normal(size=(45, 300))[copied] * 10.0 ** (copied % 5)[:, None]
+    gram = X @ X.T
+    gram *= 1.0 + 1e-15 * rng.normal(size=gram.shape)  # as by sums in another order
+    order = rng.permutation(60)
+    C = span_coordinates(gram) if form == "eigenvectors" else triangular_rows(gram, order)[np.arange(60)]
+    assert len(np.unique(C, axis=0)) == 45
+    for row in range(45):
+        assert len(np.unique(C[copied == row], axis=0)) == 1
+    np.testing.assert_allclose(C @ C.T, X @ X.T, rtol=1e-9, atol=1e-9 * (X**2).sum(axis=1).max())
+
+
 def test_limits_are_checked_while_coordinates_are_computed(wide, monkeypatch):
     monkeypatch.setattr(span, "_PANEL", 20)
     calls = []

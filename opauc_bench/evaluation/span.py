@@ -45,6 +45,7 @@ _SECONDS_PER_PRODUCT = 6e-11  # a multiplication and an addition in a matrix pro
 # Added to each squared length, relative to itself: rounding makes the smallest eigenvalues negative, for rows of length
 # 1 by less than n^2 times the machine precision (Demmel 1989), which the last value exceeds.
 _SHIFTS = (1e-10, 1e-8, 1e-6)
+_SAME = 1e-13  # squared distance, relative to the squared length, that rounding may leave between equal rows
 
 
 def is_narrower(n_rows: int, n_features: int) -> bool:
@@ -118,7 +119,15 @@ def span_coordinates(gram: np.ndarray) -> np.ndarray:
     kept[-1] = True
     coordinates = np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1])
     coordinates[lengths == 0.0] = 0.0  # exactly: some learners treat rows of zeros otherwise
-    return np.ldexp(coordinates, exponents[:, None])
+    return np.ldexp(coordinates, exponents[:, None])[_first_equal(gram, gram.diagonal(), gram.diagonal())]
+
+
+def _first_equal(products: np.ndarray, squares: np.ndarray, all_squares: np.ndarray) -> np.ndarray:
+    """Of some rows, the first of all rows that each is equal to: equal rows are to have equal scores, to the last bit.
+
+    ``products`` are inner products of some rows and all, ``squares`` and ``all_squares`` their squared lengths.
+    """
+    return np.argmax(squares[:, None] + all_squares - 2.0 * products <= _SAME * squares[:, None], axis=1)
 
 
 class TriangularRows:
@@ -172,11 +181,13 @@ def triangular_rows(gram: np.ndarray, order: np.ndarray, check: Callable[[], Non
         Its inner products are those in ``gram``, up to rounding, with every squared length larger by a factor of
         1 + 1e-10: rows may depend on each other linearly. More, 1 + 1e-6 at most, where rounding requires it.
     """
-    squares = np.asarray(gram.diagonal()[order])
+    squares, first = np.asarray(gram.diagonal()[order]), np.arange(len(order))
     for shift in _SHIFTS:
         factor = np.empty((len(order), len(order)))
         for start in range(0, len(order), _PANEL):
-            factor[start : start + _PANEL] = gram[order[start : start + _PANEL]][:, order]
+            panel = slice(start, start + _PANEL)
+            factor[panel] = gram[order[panel]][:, order]
+            first[panel] = _first_equal(factor[panel], squares[panel], squares)
         factor.flat[:: len(order) + 1] += np.where(squares > 0.0, shift * squares, 1.0)
         try:
             _factorize(factor, check)
@@ -187,6 +198,8 @@ def triangular_rows(gram: np.ndarray, order: np.ndarray, check: Callable[[], Non
             break
     zero = np.flatnonzero(squares == 0.0)
     factor[zero, zero] = 0.0  # exactly, as above
+    for row in np.flatnonzero(first < np.arange(len(order))):
+        factor[row] = factor[first[row]]
     place = np.full(len(gram), -1)
     place[order] = np.arange(len(order))
     return TriangularRows(factor, place)
