@@ -128,6 +128,8 @@ class Source:
     # By default as `format_of` says; a file with a label column is CSV if nothing else is known.
     format: Format | None = None
     schema: Schema | None = None  # of a model: the files have to have its columns
+    n_features: int | None = None  # of svmlight files: a larger index is an error; of tables that of the schema
+    zero_based: bool = False  # whether the indices of svmlight files begin with 0
     learnt: bool = True  # whether the rows are learnt: then they need labels
     # Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
     skip_bad_rows: bool = False
@@ -178,11 +180,6 @@ class Source:
         """Which part of all files has been read; 0 if that is not known."""
         return min(1.0, self.position / self.size) if self.size else 0.0
 
-    @property
-    def n_features(self) -> int | None:
-        """Number of features, where the columns give it."""
-        return self.schema.n_features if self.schema is not None else None
-
     def means_so_far(self) -> Means | None:
         """The means of the rows so far, which further rows do not change; None without columns."""
         return None if self._encoder is None else self._encoder.means()
@@ -200,17 +197,8 @@ class Source:
             lines.append(f"note: {rows} {what}; the first: {self.first_skipped}")
         return lines
 
-    def chunks(
-        self, *, n_features: int | None = None, zero_based: bool | Literal["auto"] = False
-    ) -> Iterator[RowChunk]:
+    def chunks(self) -> Iterator[RowChunk]:
         """Yield the rows of all files, in their order; once.
-
-        Parameters
-        ----------
-        n_features : int, optional
-            Of svmlight files: a larger index is an error.
-        zero_based : bool or "auto"
-            Of svmlight files, see `stream.stream_svmlight`.
 
         Raises
         ------
@@ -229,7 +217,8 @@ class Source:
             stream, name = opened
             if self.is_table:
                 raise DataError(f"{name}: expected a table with columns like the first file, got svmlight")
-            for chunk in stream_svmlight(stream, n_features=n_features, zero_based=zero_based, on_bad_line=self._skip):
+            of_indices = {"n_features": self.n_features, "zero_based": self.zero_based}
+            for chunk in stream_svmlight(stream, **of_indices, on_bad_line=self._skip):
                 bad = np.ones(1, dtype=bool) if chunk.text == _BAD_LINE else None
                 yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk), bad=bad)
             self._open.close()
@@ -316,6 +305,7 @@ class Source:
         if "" in kinds:
             self.notes.append(f"column {table.header.index('') + 1} of {table.name} has no name and is left out")
         frozen = not self.learnt if self.fixed_means is None else self.fixed_means
+        self.n_features = self.schema.n_features
         self._encoder = RowEncoder(self.schema, frozen)
 
     def _require_columns(self, table: Table, schema: Schema) -> None:

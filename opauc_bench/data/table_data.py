@@ -38,32 +38,19 @@ class TableData:
         With the place.
     """
 
-    def __init__(
-        self,
-        files: Sequence[Any],
-        options: ColumnOptions,
-        format: Any,
-        *,
-        names: Sequence[str],
-        skip_bad_rows: bool = False,
-        zero_based: bool = False,
-    ):
+    def __init__(self, files: Sequence[Any], options: ColumnOptions, format: Any, **more: Any):
         hints = "train" if all(isinstance(file, str) for file in files) else "none"
-        self._open = partial(Source, files, options, format, skip_bad_rows=skip_bad_rows, names=names, hints=hints)
-        self._zero_based = zero_based
-        self.n_rows, self.n_features, used = 0, 0, np.zeros(0, dtype=bool)
+        self._open = partial(Source, files, options, format, hints=hints, **more)
+        self.n_rows = self.n_features = 0
         with contextlib.closing(self._open()) as source:
-            for chunk in source.chunks(zero_based=zero_based):
+            used = np.zeros(source.n_features or 0, dtype=bool)
+            for chunk in source.chunks():
                 self.n_rows += chunk.X.shape[0]
                 self.n_features = max(self.n_features, chunk.X.shape[1])
                 if source.is_table:
-                    used = np.concatenate([used, np.zeros(self.n_features - len(used), dtype=bool)])
                     used[chunk.X.indices] = True
-            self.schema, self.n_skipped, self.remarks = (
-                source.schema_at(source.means_so_far()),
-                source.n_skipped,
-                source.remarks(),
-            )
+            self.schema = source.schema_at(source.means_so_far())
+            self.n_skipped, self.remarks = source.n_skipped, source.remarks()
         self._numbers: np.ndarray | None = None  # those of the features of a table
         if self.schema is not None:
             used[: len(self.schema.numbers)] = True
@@ -75,7 +62,7 @@ class TableData:
         from scipy.sparse import csr_matrix
 
         with contextlib.closing(self._open(schema=self.schema, fixed_means=True)) as source:
-            for chunk in source.chunks(zero_based=self._zero_based):
+            for chunk in source.chunks():
                 X = chunk.X
                 indices = X.indices if self._numbers is None else self._numbers[X.indices]
                 arrays = (X.data, indices, X.indptr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -54,21 +53,11 @@ class LabelledRows:
     """Read a source; labels become classes.
 
     The positive class has the label ``positive``, by default the greater one of the two (of texts, the later one), so
-    that rows have to wait until both labels have come. With ``unit_length`` rows are divided by their length. Indices
-    above ``n_features`` are refused.
+    that rows have to wait until both labels have come. With ``unit_length`` rows are divided by their length.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        n_features: int | None = None,
-        zero_based: bool = False,
-        unit_length: bool = False,
-        positive: Label | None = None,
-    ):
+    def __init__(self, source: Source, unit_length: bool = False, positive: Label | None = None):
         self._source = source
-        self._chunks_of_source = partial(source.chunks, n_features=n_features, zero_based=zero_based)
         self._unit_length = unit_length
         self._positive = positive if positive is None else _label_like(positive, source)
         self.labels: list[Label] = []  # in the order in which they came
@@ -107,7 +96,7 @@ class LabelledRows:
 
     def _chunks(self) -> Iterator[RowChunk]:
         try:
-            yield from self._chunks_of_source()
+            yield from self._source.chunks()
         except ZeroIndexError as error:
             raise DataError(error.message, "--zero-based, if 0 is the first feature") from None
 

@@ -80,6 +80,7 @@ def score_file(
         files,
         format=format,
         schema=model.schema,
+        zero_based=model.zero_based,
         learnt=False,
         skip_bad_rows=skip_bad_rows,
         numeric_labels=not isinstance(model.classes[0], str),
@@ -90,7 +91,7 @@ def score_file(
         # On standard output the scores themselves show how far it is.
         meter = Meter(source, quiet or (out is None and sys.stdout.isatty()))
         try:
-            for chunk in source.chunks(zero_based=model.zero_based):
+            for chunk in source.chunks():
                 scores, n_unknown = model.scores(chunk.X)
                 printed = scores if calibration is None else calibration.probability(scores)
                 if chunk.bad is not None:

@@ -73,13 +73,7 @@ def _train(what: Training) -> int:
         if model is None:
             what, model = _begun(what, source)
         n_before = model.n_rows
-        rows = LabelledRows(
-            source,
-            n_features=what.n_features,
-            zero_based=what.zero_based,
-            unit_length=what.unit_length,
-            positive=what.positive,
-        )
+        rows = LabelledRows(source, what.unit_length, what.positive)
         rows.labels = list(what.labels)
         meter = Meter(source, what.quiet)
         try:
@@ -172,7 +166,7 @@ def _required_sizes(
     what: Training, name: str, entered: list[Candidate], source: Source
 ) -> tuple[int | None, int | None]:
     """Numbers of features and rows: as given, or counted where a learner cannot begin without them."""
-    if source.n_features is not None:
+    if source.is_table:
         if what.n_features is not None:
             raise LearnerError(f"--features is for svmlight text; the columns of {source.name} are counted")
         what = replace(what, n_features=source.n_features)
@@ -194,7 +188,7 @@ def _required_sizes(
         print(f"counting {' and '.join(missing)} first: {name} needs them", file=sys.stderr)
     with contextlib.closing(what.open_source()) as source:
         n_rows, n_features, meter = 0, 0, Meter(source, what.quiet)
-        for chunk in source.chunks(n_features=what.n_features, zero_based=what.zero_based):
+        for chunk in source.chunks():
             n_rows, n_features = n_rows + chunk.X.shape[0], max(n_features, chunk.X.shape[1])
             meter.tick(n_rows)
         meter.clear()

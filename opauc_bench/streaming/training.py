@@ -46,6 +46,8 @@ class Training:
             self.columns,
             self.format,
             self.schema,
+            self.n_features,
+            self.zero_based,
             skip_bad_rows=self.skip_bad_rows,
             numeric_labels=not isinstance(self.labels[0], str) if self.labels else None,
             model=str(self.resume) if self.resume is not None and self.schema is None else None,
