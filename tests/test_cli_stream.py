@@ -418,7 +418,7 @@ def test_places_a_model_can_be_written_to(command, desk, tmp_path):
     assert message == "error: there.npz already exists\n  try: another name, or --overwrite\n"
     assert (tmp_path / "there.npz").read_text() == "mine"
     assert "is a folder" in refused(command, tmp_path, "train", data, "--out", ".", code=1)
-    assert "there is no folder" in refused(command, tmp_path, "train", data, "--out", "no/m.npz", code=1)
+    assert "try: mkdir -p 'no such'\n" in refused(command, tmp_path, "train", data, "--out", "no such/m.npz", code=1)
     message = refused(command, tmp_path, "train", data, "--out", "there.npz/m.npz", code=1)
     assert "there is no folder there.npz" in message
     message = refused(command, tmp_path, "train", data, "--out", 256 * "m", code=1)
@@ -470,6 +470,11 @@ def test_score_of_rows_that_the_model_knows_little_of(command, model, tmp_path):
     lines(tmp_path / "new.svm", "1 1:1", "1 2:1")
     done = command("score", model, "new.svm", cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "no AUC: not both labels, -1 and 1, occur"
+    lines(tmp_path / "zero.svm", "1 0:1", "-1 1:1")
+    command("train", "zero.svm", "--zero-based", "--no-tune", "--out", "m.npz", cwd=tmp_path, exits=0)
+    lines(tmp_path / "new.svm", "1 0:1 2:1")
+    done = command("score", "m.npz", "new.svm", cwd=tmp_path, exits=0)
+    assert "note: 1 rows have features above 1, which the model has not seen" in done.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--probability",)])

@@ -194,6 +194,14 @@ def test_show_for_machines(command, desk, model):
     assert about["largest_weights"][0]["weight"] == loaded.weights[np.argmax(np.abs(loaded.weights))]
 
 
+def test_the_description_in_the_file_is_json(command, tmp_path):
+    (tmp_path / "two.svm").write_text("1 1:1\n-1 2:1\n")
+    command("train", "two.svm", "--out", "m.npz", cwd=tmp_path, exits=0)
+    with np.load(tmp_path / "m.npz") as archive:
+        about = json.loads(archive["about"].item(), parse_constant=pytest.fail)  # NaN would be none
+    assert about["leaderboard"][0]["auc"] is None
+
+
 def test_a_plot_of_the_auc_over_the_rows(command, tmp_path):
     progress = [[1000 * k, 0.9 - 0.2 / k] for k in range(1, 50)]
     best = {"learner": "ftrl_auc", "parameters": {}, "auc": 0.8959, "standard_error": 0.0123}

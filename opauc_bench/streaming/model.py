@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -335,7 +336,10 @@ def require_free(path: Path, overwrite: bool, inputs: Iterable[str | Path]) -> N
     if path.is_symlink():
         path = path.resolve()
     if not path.parent.is_dir():
-        raise ResultsError(f"{path} cannot be written: there is no folder {path.parent}", f"mkdir -p {path.parent}")
+        missing = path.parent
+        raise ResultsError(
+            f"{path} cannot be written: there is no folder {missing}", f"mkdir -p {shlex.quote(str(missing))}"
+        )
     if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
         raise ResultsError(f"{path} cannot be written: permission denied", "choose another place with --out")
 

@@ -176,8 +176,9 @@ class _Tally:
         if not self._model.complete:
             lines.append(f"note: the training of this model was interrupted after {self._model.n_rows:,} rows")
         if self._n_unknown:
+            last = len(self._model.weights) - self._model.zero_based
             lines.append(
-                f"note: {self._n_unknown:,} rows have features above {len(self._model.weights):,}, which the model has "
+                f"note: {self._n_unknown:,} rows have features above {last:,}, which the model has "
                 "not seen: they are ignored"
             )
         if self._other.n:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -105,7 +106,7 @@ def _require_agreement(file: Path, what: Training, model: LinearModel, options: 
         one = f"--{parameters[0]}" if parameters else f"--set {what.assignments[0]}"
         raise ConfigError(
             f"{one} with --continue: {file} keeps its own settings",
-            f"leave it out, or train a new model without --continue; opauc-bench model show {file}",
+            f"leave it out, or train a new model without --continue; opauc-bench model show {shlex.quote(str(file))}",
         )
     given: dict[str, tuple[Any, Any]] = {
         "--learner": (what.learner, options["learner"]),

@@ -56,7 +56,7 @@ class _Setting:
     n_rows: int = 0
     outcome: str = "kept"
     averaged: bool = False  # whether the AUC is that of the average of its weights
-    auc_before: float = np.nan  # at the checkpoint before
+    auc_before: float | None = None  # at the checkpoint before
 
     def line(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "auc_before"}
@@ -383,7 +383,7 @@ class TunedModel:
         if not self._aucs.n_blocks:
             return
         for setting, auc, error in zip(live, self._aucs.aucs, self._standard_errors(self._aucs)):
-            setting.auc_before = np.nan if setting.auc is None else setting.auc
+            setting.auc_before = setting.auc
             setting.auc, setting.standard_error = float(auc), error
         self._leader = live[int(np.argmax(self._aucs.aucs))]
 
@@ -412,7 +412,7 @@ class TunedModel:
         self.lacks_blocks = len(live) > 1 and self._aucs.n_blocks < FEWEST_BLOCKS
         if len(live) == 1 or self.lacks_blocks:
             return
-        aucs, before = np.array([(one.auc, one.auc_before) for one in live]).T
+        aucs, before = np.array([(one.auc, one.auc_before) for one in live], dtype=np.float64).T  # None becomes NaN
         kept = settings_to_keep(
             aucs,
             before,
