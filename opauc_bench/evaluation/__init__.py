@@ -1,27 +1,44 @@
 """Splits, selection, the exact AUC, and significance: arrays in, arrays out."""
 
-from importlib import import_module
+from .auc import auc_columns, auc_score, released_auc_columns
+from .bayes import bayesian_signed_rank_test, bayesian_t_test
+from .chronological import cut_in_time, expanding_windows
+from .grouped import grouped_folds
+from .holdout import holdout_split
+from .metrics import evaluate, metric_columns, metric_name
+from .ranks import friedman_nemenyi, holm, wilcoxon_test
+from .selection import cross_validate, ranking
+from .significance import corrected_t_test, paired_t_test, verdict
+from .sketch_error import second_moment_error, second_moment_norm, sketch_errors
+from .splits import Split, inner_splits, outer_fold, outer_folds, stratified_folds
 
-_NAMES = {
-    "auc": ("auc_columns", "auc_score", "released_auc_columns"),
-    "bayes": ("bayesian_t_test", "bayesian_signed_rank_test"),
-    "chronological": ("cut_in_time", "expanding_windows"),
-    "grouped": ("grouped_folds",),
-    "holdout": ("holdout_split",),
-    "metrics": ("evaluate", "metric_columns", "metric_name"),
-    "ranks": ("friedman_nemenyi", "holm", "wilcoxon_test"),
-    "selection": ("cross_validate", "ranking"),
-    "splits": ("Split", "inner_splits", "outer_fold", "outer_folds", "stratified_folds"),
-    "significance": ("corrected_t_test", "paired_t_test", "verdict"),
-    "sketch_error": ("second_moment_norm", "second_moment_error", "sketch_errors"),
-}
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
-
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str):
-    # Printing a table needs the significance tests, but not numba.
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = [
+    "Split",
+    "auc_columns",
+    "auc_score",
+    "bayesian_signed_rank_test",
+    "bayesian_t_test",
+    "corrected_t_test",
+    "cross_validate",
+    "cut_in_time",
+    "evaluate",
+    "expanding_windows",
+    "friedman_nemenyi",
+    "grouped_folds",
+    "holdout_split",
+    "holm",
+    "inner_splits",
+    "metric_columns",
+    "metric_name",
+    "outer_fold",
+    "outer_folds",
+    "paired_t_test",
+    "ranking",
+    "released_auc_columns",
+    "second_moment_error",
+    "second_moment_norm",
+    "sketch_errors",
+    "stratified_folds",
+    "verdict",
+    "wilcoxon_test",
+]
