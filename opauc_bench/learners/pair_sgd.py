@@ -94,7 +94,7 @@ class PairSGD(OnePassLearner):
     _sparse_chunks = True
     _moves_own_features = True
 
-    def __init__(self, eta=1.0):
+    def __init__(self, eta: float = 1.0):
         self.eta = eta
 
     def _begin(self, n_features, settings):

@@ -74,7 +74,7 @@ class _UnivariateLearner(OnePassLearner):
     _moves_own_features = True
     _loss: int
 
-    def __init__(self, eta=2**-6, weights="none", intercept=False):
+    def __init__(self, eta: float = 2**-6, weights: str = "none", intercept: bool = False):
         self.eta = eta
         self.weights = weights
         self.intercept = intercept

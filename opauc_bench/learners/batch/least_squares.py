@@ -56,7 +56,7 @@ class LSSVM(BatchLearner):
     grid_axes = ("lam",)
     parameter_constraints: ClassVar = {"lam": POSITIVE}
 
-    def __init__(self, lam=2**-7):
+    def __init__(self, lam: float = 2**-7):
         self.lam = lam
 
     def _fit_path(self, X, y, settings, tick):

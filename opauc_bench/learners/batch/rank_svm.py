@@ -84,7 +84,7 @@ class RankSVML2(BatchLearner):
     parameter_constraints: ClassVar = {"lam": POSITIVE}
     path_tolerance = 1e-6
 
-    def __init__(self, lam=2**-7):
+    def __init__(self, lam: float = 2**-7):
         self.lam = lam
 
     def _fit_path(self, X, y, settings, tick):

@@ -35,7 +35,7 @@ class SVMOR(BatchLearner):
     path_tolerance = 1e-5
     exact_params: ClassVar[dict[str, Any]] = {"gap": 1e-12}
 
-    def __init__(self, lam=2**-7, gap=1e-3):
+    def __init__(self, lam: float = 2**-7, gap: float = 1e-3):
         self.lam = lam
         self.gap = gap
 

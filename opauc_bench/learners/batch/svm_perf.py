@@ -7,6 +7,7 @@ in *percentage points*, 100 R(w). That is 100 C times lam/2 |w|^2 + R(w) with la
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,7 +68,15 @@ class SVMPerf(BatchLearner):
     path_tolerance = 1e-5
     exact_params: ClassVar[dict[str, Any]] = {"engine": "native", "gap": 1e-12}
 
-    def __init__(self, C=1.0, loss_scale="percent", engine="auto", program=None, gap=1e-3, eps=0.1):
+    def __init__(
+        self,
+        C: float = 1.0,
+        loss_scale: str = "percent",
+        engine: str = "auto",
+        program: str | os.PathLike[str] | None = None,
+        gap: float = 1e-3,
+        eps: float = 0.1,
+    ):
         self.C = C
         self.loss_scale = loss_scale
         self.engine = engine

@@ -54,7 +54,7 @@ class BatchUnivariate(BatchLearner):
         "loss_scale": Options("mean", "sum"),
     }
 
-    def __init__(self, lam=2**-7, weights="none", intercept=False, loss_scale="mean"):
+    def __init__(self, lam: float = 2**-7, weights: str = "none", intercept: bool = False, loss_scale: str = "mean"):
         self.lam = lam
         self.weights = weights
         self.intercept = intercept

@@ -95,7 +95,13 @@ class _OAM(OnePassLearner):
     rotation_invariant = True
     _sequential: bool
 
-    def __init__(self, eta=2**-6, buffer_size=100, step="C", random_state=None):
+    def __init__(
+        self,
+        eta: float = 2**-6,
+        buffer_size: int = 100,
+        step: str = "C",
+        random_state: int | np.random.Generator | None = None,
+    ):
         self.eta = eta
         self.buffer_size = buffer_size
         self.step = step

@@ -72,7 +72,7 @@ class AdaOAM(OPAUC):
     rotation_invariant = False
     parameter_constraints: ClassVar = {"eta": POSITIVE, "lam": NOT_NEGATIVE, "delta": POSITIVE}
 
-    def __init__(self, eta=2**-4, lam=2**-8, delta=1.0):
+    def __init__(self, eta: float = 2**-4, lam: float = 2**-8, delta: float = 1.0):
         super().__init__(eta, lam)
         self.delta = delta
 

@@ -29,7 +29,7 @@ class SecondMomentLearner(OnePassLearner):
     rotation_invariant = True
     parameter_constraints: ClassVar = {"eta": POSITIVE, "lam": NOT_NEGATIVE}
 
-    def __init__(self, eta=2**-6, lam=2**-8):
+    def __init__(self, eta: float = 2**-6, lam: float = 2**-8):
         self.eta = eta
         self.lam = lam
 
@@ -53,7 +53,7 @@ class SketchLearner(SecondMomentLearner):
     sketches_second_moments = True
     _sparse_chunks = True
 
-    def __init__(self, eta=2**-6, lam=2**-8, tau=50, algorithm="implicit"):
+    def __init__(self, eta: float = 2**-6, lam: float = 2**-8, tau: int = 50, algorithm: str = "implicit"):
         super().__init__(eta, lam)
         self.tau = tau
         self.algorithm = algorithm

@@ -82,7 +82,9 @@ class OPAUCFD(SketchLearner):
     }
     _keeps_dense_rows = True
 
-    def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", algorithm="implicit"):
+    def __init__(
+        self, eta: float = 2**-6, lam: float = 2**-8, tau: int = 50, variant: str = "paper", algorithm: str = "implicit"
+    ):
         super().__init__(eta, lam, tau, algorithm)
         self.variant = variant
 

@@ -138,7 +138,13 @@ class ProjectedOPAUC(OPAUC):
         "random_state": Seed(),
     }
 
-    def __init__(self, eta=2**-6, lam=2**-8, n_components=1000, random_state=None):
+    def __init__(
+        self,
+        eta: float = 2**-6,
+        lam: float = 2**-8,
+        n_components: int = 1000,
+        random_state: int | np.random.Generator | None = None,
+    ):
         super().__init__(eta=eta, lam=lam)
         self.n_components = n_components
         self.random_state = random_state

@@ -168,7 +168,14 @@ class _SketchedOPAUC(SketchLearner):
     parameter_constraints: ClassVar = SketchLearner.parameter_constraints | {"random_state": Seed()}
     _draws: type[_Gaussian]
 
-    def __init__(self, eta=2**-6, lam=2**-8, tau=50, algorithm="implicit", random_state=None):
+    def __init__(
+        self,
+        eta: float = 2**-6,
+        lam: float = 2**-8,
+        tau: int = 50,
+        algorithm: str = "implicit",
+        random_state: int | np.random.Generator | None = None,
+    ):
         super().__init__(eta, lam, tau, algorithm)
         self.random_state = random_state
 

@@ -161,7 +161,9 @@ class OPAUCS(SecondMomentLearner):
     sketches_second_moments = True
     _sparse_chunks = True
 
-    def __init__(self, eta=2**-6, lam=2**-8, tau=50, variant="paper", slack=0.0):
+    def __init__(
+        self, eta: float = 2**-6, lam: float = 2**-8, tau: int = 50, variant: str = "paper", slack: float = 0.0
+    ):
         super().__init__(eta, lam)
         self.tau = tau
         self.variant = variant

@@ -150,7 +150,7 @@ class RDAL1(_DualAveraging):
     parameter_constraints: ClassVar = {"gamma": POSITIVE, "l1": NOT_NEGATIVE, "rho": NOT_NEGATIVE, "variant": VARIANT}
     _adaptive = False
 
-    def __init__(self, gamma=1.0, l1=1e-3, rho=0.0, variant="paper"):
+    def __init__(self, gamma: float = 1.0, l1: float = 1e-3, rho: float = 0.0, variant: str = "paper"):
         self.gamma = gamma
         self.l1 = l1
         self.rho = rho
@@ -187,7 +187,7 @@ class AdaGrad(_DualAveraging):
     parameter_constraints: ClassVar = {"eta": POSITIVE, "l1": NOT_NEGATIVE, "eps": NOT_NEGATIVE, "variant": VARIANT}
     _adaptive = True
 
-    def __init__(self, eta=0.1, l1=1e-3, eps=1e-8, variant="paper"):
+    def __init__(self, eta: float = 0.1, l1: float = 1e-3, eps: float = 1e-8, variant: str = "paper"):
         self.eta = eta
         self.l1 = l1
         self.eps = eps

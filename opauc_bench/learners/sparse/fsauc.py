@@ -148,7 +148,7 @@ class FSAUC(OnePassLearner):
     parameter_constraints: ClassVar = {"eta": POSITIVE, "radius": POSITIVE, "variant": VARIANT}
     _sparse_chunks = True
 
-    def __init__(self, eta=0.5, radius=10.0, variant="paper"):
+    def __init__(self, eta: float = 0.5, radius: float = 10.0, variant: str = "paper"):
         self.eta = eta
         self.radius = radius
         self.variant = variant

@@ -113,7 +113,15 @@ class _FTRL(OnePassLearner):
     _moves_own_features = True
     _logistic: bool
 
-    def __init__(self, gamma=0.1, l1=1e-3, l2=0.0, beta=1.0, refresh=False, variant="paper"):
+    def __init__(
+        self,
+        gamma: float = 0.1,
+        l1: float = 1e-3,
+        l2: float = 0.0,
+        beta: float = 1.0,
+        refresh: bool = False,
+        variant: str = "paper",
+    ):
         self.gamma = gamma
         self.l1 = l1
         self.l2 = l2
@@ -188,7 +196,16 @@ class FTRLAUC(_FTRL):
     parameter_constraints: ClassVar = _FTRL.parameter_constraints | {"lazy": Boolean()}
     _logistic = False
 
-    def __init__(self, gamma=0.1, l1=1e-3, l2=0.0, beta=1.0, lazy=True, refresh=False, variant="paper"):
+    def __init__(
+        self,
+        gamma: float = 0.1,
+        l1: float = 1e-3,
+        l2: float = 0.0,
+        beta: float = 1.0,
+        lazy: bool = True,
+        refresh: bool = False,
+        variant: str = "paper",
+    ):
         super().__init__(gamma, l1, l2, beta, refresh, variant)
         self.lazy = lazy
 

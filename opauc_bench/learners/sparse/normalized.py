@@ -100,7 +100,7 @@ class NAG(OnePassLearner):
     _sparse_chunks = True
     _moves_own_features = True
 
-    def __init__(self, eta=0.5):
+    def __init__(self, eta: float = 0.5):
         self.eta = eta
 
     def _begin(self, n_features, settings):

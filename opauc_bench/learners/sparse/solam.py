@@ -102,7 +102,7 @@ class SOLAM(OnePassLearner):
         "constant features": "w starts at R / sqrt(d) everywhere, and the average remembers it",
     }
 
-    def __init__(self, xi=1.0, radius=1.0):
+    def __init__(self, xi: float = 1.0, radius: float = 1.0):
         self.xi = xi
         self.radius = radius
 

@@ -74,7 +74,7 @@ class SPAML1(_DenseSPAM):
     grid_axes = ("xi", "l1")
     parameter_constraints: ClassVar = {"xi": POSITIVE, "l1": NOT_NEGATIVE}
 
-    def __init__(self, xi=0.1, l1=1e-3):
+    def __init__(self, xi: float = 0.1, l1: float = 1e-3):
         self.xi = xi
         self.l1 = l1
 
@@ -91,7 +91,7 @@ class SPAMElastic(_DenseSPAM):
     grid_axes = ("xi", "l1", "l2")
     parameter_constraints: ClassVar = {"xi": POSITIVE, "l1": NOT_NEGATIVE, "l2": NOT_NEGATIVE, "variant": VARIANT}
 
-    def __init__(self, xi=0.1, l1=1e-3, l2=1e-3, variant="paper"):
+    def __init__(self, xi: float = 0.1, l1: float = 1e-3, l2: float = 1e-3, variant: str = "paper"):
         self.xi = xi
         self.l1 = l1
         self.l2 = l2
@@ -131,7 +131,7 @@ class SPAML2(_SPAM):
     parameter_constraints: ClassVar = {"xi": POSITIVE, "l2": NOT_NEGATIVE}
     _moves_own_features = True
 
-    def __init__(self, xi=0.1, l2=1e-3):
+    def __init__(self, xi: float = 0.1, l2: float = 1e-3):
         self.xi = xi
         self.l2 = l2
 

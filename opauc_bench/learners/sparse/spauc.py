@@ -43,7 +43,7 @@ class SPAUC(DenseLearner):
     grid_axes = ("mu", "l1")
     parameter_constraints: ClassVar = dict.fromkeys(("mu", "l1"), NOT_NEGATIVE)
 
-    def __init__(self, mu=1.0, l1=1e-3):
+    def __init__(self, mu: float = 1.0, l1: float = 1e-3):
         self.mu = mu
         self.l1 = l1
 
