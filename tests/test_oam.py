@@ -9,6 +9,7 @@ from reference.examples import ARRANGEMENTS, assert_close, examples
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
+from opauc_bench.evaluation.span import TriangularRows
 from opauc_bench.learners import OAMGra, OAMSeq
 from opauc_bench.learners.oam import oam as kernel
 
@@ -108,9 +109,56 @@ def test_state_that_widens_to_sparse_buffers_goes_on(sequential, monkeypatch):
     assert_close(learner._state.coef(12), by_the_paper(X, y, 20, sequential, eta=[0.03]))
 
 
+@pytest.fixture
+def many(monkeypatch):
+    """Let any number of features be enough to take dense rows in blocks."""
+    monkeypatch.setattr(kernel, "_MANY", 0)
+
+
 @BOTH
-def test_equal_rows_of_both_classes(sequential):
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("buffer_size", [1, 20, 1000])
+def test_blocks_of_rows(many, buffer_size, arrangement, sequential):
+    X, y = examples(350, 9, arrangement)
+    X[200:220] = X[:20]
+    X[100] = 0.0
+    learner = LEARNERS[sequential](buffer_size=buffer_size, random_state=SEED)
+    wanted = by_the_paper(X, y, buffer_size, sequential)
+    for rows in (sparse.csr_matrix(X), X):
+        assert_close(learner.fit_grid(rows, y, {"eta": ETA}), wanted)
+        assert_close(learner.set_params(eta=0.03).fit(rows, y).coef_.T, wanted[:, [1]])
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_blocks_of_dense_rows_that_are_wide(many, wide, arrangement, sequential):
+    X, y = examples(350, 9, arrangement)
+    learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)
+    assert_close(learner.fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, 20, sequential))
+
+
+@BOTH
+def test_blocks_of_rows_with_more_and_more_features(many, sequential):
+    X, y = examples(600, 600)
+    X = np.tril(X) / 20
+    rows = TriangularRows(X, np.arange(600))
+    learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)
+    assert_close(learner.fit_grid(rows, y, {"eta": ETA}), by_the_paper(X, y, 20, sequential))
+
+
+def test_settings_that_overflow_in_a_block_are_dropped(many):
+    X, y = examples(300, 9)
+    eta = np.array([0.03, 1e300, 0.5])
+    coef = OAMGra(buffer_size=20, random_state=SEED).fit_grid(1e10 * X, y, {"eta": eta})
+    assert np.isfinite(coef).all(axis=0).tolist() == [True, False, True]
+    assert_close(coef[:, [0, 2]], by_the_paper(1e10 * X, y, 20, False, eta=[0.03, 0.5]))
+
+
+@BOTH
+@pytest.mark.parametrize("many", [0, 1024])
+def test_equal_rows_of_both_classes(sequential, many, monkeypatch):
     """A pair of equal rows has no direction to step in."""
+    monkeypatch.setattr(kernel, "_MANY", many)
     X, y = examples(200, 3)
     X = np.round(X)
     learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)

@@ -126,7 +126,7 @@ class OnePassLearner(StreamPass):
         n_features = X.shape[1] if features is None else len(features)
         if grows:
             n_features = min(n_features, _FIRST_FEATURES)
-        begin = self._begin_dense if grows else self._begin
+        begin = self._begin if sparse.issparse(X) else self._begin_dense
         state = begin(n_features, settings)
         state.expect(len(order))
         if groups is not None:

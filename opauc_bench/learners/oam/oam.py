@@ -12,9 +12,11 @@ where c is C_t, or C_t / 2 if the objective splits each pair between its two mem
 
 Buffers depend on neither C nor w, so one pass serves all values of C. The scores of x and of the whole buffer under
 all models are one matrix product. ``oam_seq`` then works in the coordinates of the buffer: a step on pair j changes
-the score of x_i by an entry of the buffer's Gram matrix, which changes one row at a time. A second
-product applies all steps of all models to the weights. Beyond 4,096 features the buffers hold sparse rows instead, see
-`sparse_kernels.py`.
+the score of x_i by an entry of the buffer's Gram matrix, which changes one row at a time. A second product applies all
+steps of all models to the weights.
+
+With more than 1,024 features and all rows at hand, dense rows are taken in blocks, see `blocks.py`. With more
+than 4,096 features the buffers hold sparse rows, unless all rows are known to be dense, see `sparse_kernels.py`.
 """
 
 from __future__ import annotations
@@ -28,13 +30,15 @@ from scipy import sparse
 from ...kernels import njit
 from ..base import OnePassLearner, State
 from ..parameters import POSITIVE, Integer, Options, Seed
+from .blocks import BLOCK, consume_in_blocks
 from .pair_steps import all_at_once, one_after_another
 from .sparse_kernels import SparseBuffers, consume_sparse
 
 __all__ = ["OAMGra", "OAMSeq"]
 
 _STEPS = {"C": 1.0, "C/2": 0.5}
-# From so many features on rows are taken to be sparse; matrix products with dense buffers would cost O(N d).
+_MANY = 1024  # features from which on dense rows are taken in blocks, where all rows are at hand
+# Features from which on rows are taken to be sparse; matrix products with dense buffers would cost O(N d).
 _WIDE = 4096
 
 
@@ -47,13 +51,23 @@ class _Buffers(State):
     sizes: np.ndarray  # (2,), examples buffered
     rows: np.ndarray  # (2, buffer_size + 1, n_features); the spare row holds the current example
     gram: np.ndarray  # (2, buffer_size, buffer_size)
+    all_at_hand: bool = False  # whether all rows were there from the beginning
     settings_axes: ClassVar = {"W": 0}
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether rows are taken in blocks; a stream's are not, as rounding depends on where a block begins."""
+        return self.all_at_hand and self.rows.shape[2] > _MANY
+
+    def expect(self, n_rows):
+        self.all_at_hand = n_rows is not None
 
     def coef(self, n_features):
         return self.W.T
 
     def widened(self, fresh):
         if isinstance(fresh, _Buffers):
+            fresh.all_at_hand = self.all_at_hand
             return super().widened(fresh)
         fresh.make_room(int((self.rows[:, :-1] != 0.0).sum(axis=2).max(initial=0)))
         for k in (0, 1):
@@ -127,11 +141,13 @@ class _OAM(OnePassLearner):
 
     def _consume(self, state, X, y):
         slots = _reservoir(y, state.counts, int(self.buffer_size), state.rng.random(len(y)))
-        caps = state.settings["eta"] * _STEPS[self.step]
+        steps = (y, slots, state.settings["eta"] * _STEPS[self.step], self._sequential)
         if isinstance(state, SparseBuffers):
-            consume_sparse(state, sparse.csr_matrix(X), y, slots, caps, self._sequential)
-            return
-        _pass(X, y, slots, caps, self._sequential, state.counts, state.sizes, state.rows, state.gram, state.W)
+            consume_sparse(state, sparse.csr_matrix(X), *steps)
+        elif state.in_blocks:
+            consume_in_blocks(X, *steps, state.counts, state.sizes, state.rows, state.W)
+        else:
+            _pass(X, *steps, state.counts, state.sizes, state.rows, state.gram, state.W)
 
     def _chunk(self, X, rows, features):
         if X.shape[1] > _WIDE and sparse.issparse(X):
@@ -141,17 +157,26 @@ class _OAM(OnePassLearner):
         return super()._chunk(X, rows, features)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
+        size, sequential = int(self.buffer_size), 1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0
+        if _in_blocks(n_features, n_nonzero):
+            at_hand = 2 * size + BLOCK
+            products = n_features * at_hand * (at_hand + 4.0 * n_settings) / BLOCK
+            return 3e-6 + products / 3e10 + sequential + 1e-11 * size * at_hand * n_settings
         if n_features > _WIDE:
-            gathers = self.buffer_size * n_nonzero * (2e-9 + 4.5e-10 * n_settings)
-            return 3e-6 + gathers + (1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0)
-        products = 4.0 * self.buffer_size * n_features * (n_settings + 1)
-        sequential = 1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0
-        return 3e-6 + products / 3e10 + sequential + 1e-9 * self.buffer_size * n_settings
+            return 3e-6 + size * n_nonzero * (2e-9 + 4.5e-10 * n_settings) + sequential
+        products = 4.0 * size * n_features * (n_settings + 1)
+        return 3e-6 + products / 3e10 + sequential + 1e-9 * size * n_settings
 
     def memory_bytes(self, n_features, n_settings):
         if n_features > _WIDE:
             return 8.0 * n_features * (2 * n_settings + 1) + 16.0 * self.buffer_size**2
         return 8.0 * (2 * self.buffer_size * (n_features + self.buffer_size) + 2 * n_features * n_settings)
+
+    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        seconds, memory = super().cost(n_rows, n_features, n_nonzero, n_settings)
+        if _in_blocks(n_features, n_nonzero):
+            memory += 8.0 * n_features * (4 * int(self.buffer_size) + BLOCK + n_settings)
+        return seconds, memory
 
 
 class OAMSeq(_OAM):
@@ -164,6 +189,11 @@ class OAMGra(_OAM):
     """Online AUC maximisation with one gradient step per example (OAM_gra)."""
 
     _sequential = False
+
+
+def _in_blocks(n_features, n_nonzero):
+    """Whether ``fit_grid`` takes the rows of a dataset in blocks."""
+    return n_features > _MANY and (n_features <= _WIDE or n_nonzero >= n_features)
 
 
 def _reservoir(y, counts, size, uniforms):
