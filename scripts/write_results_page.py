@@ -77,12 +77,12 @@ def report(experiment: str, test: str | None = None) -> tuple[ResultTable, Compa
 
 def entry(experiment: str, row: str, column: str) -> tuple[Metric, Entry]:
     dataset, _, name = row.partition(":")
-    for metric, entries in report(experiment)[0].parts():
-        if metric.key == (name or "auc"):
-            found = entries[dataset, column]
+    for section in report(experiment)[0].sections:
+        if section.metric.key == (name or "auc"):
+            found = section.entries[dataset, column]
             if found.mean is None:
                 raise SystemExit(f"{experiment} {row} {column} has no mean: {found.status}")
-            return metric, found
+            return section.metric, found
     raise SystemExit(f"{experiment} has no metric {name}")
 
 
