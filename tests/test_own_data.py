@@ -640,7 +640,7 @@ def test_data_that_cannot_be_used(here, frame):
         ((frame.iloc[:0], "clicked"), "expected rows"),
         ((pd.DataFrame({("a", 1): [1, 2], ("a", 2): [3, 4]}), [0, 1]), "got a MultiIndex"),
         ((pd.DataFrame({"label of the rows": [1, 2]}), [0, 1]), "has a column 'label of the rows'"),
-        ((pd.DataFrame({"a": [10**400, 2]}), [0, 1]), "column 'a': expected a finite number, got inf"),
+        ((pd.DataFrame({"a": [10**400, 2]}, dtype=object), [0, 1]), "column 'a': expected a finite number, got inf"),
         ((frame.drop(columns="age").assign(when=pd.Timestamp("2024-01-01")), "clicked"), "column 'when'"),
     ]:
         with pytest.raises(DataError) as raised:
