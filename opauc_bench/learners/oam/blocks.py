@@ -12,9 +12,12 @@ import numpy as np
 from ...kernels import njit
 from .pair_steps import all_at_once, one_after_another
 
-__all__ = ["BLOCK", "consume_in_blocks"]
+__all__ = ["block_size", "consume_in_blocks"]
 
-BLOCK = 64
+
+def block_size(buffer_size: int) -> int:
+    """Rows of a block: as many as are buffered, so that inner products of both cost about the same."""
+    return max(64, 2 * buffer_size)
 
 
 def consume_in_blocks(
@@ -29,8 +32,9 @@ def consume_in_blocks(
     W: np.ndarray,
 ) -> None:
     """Take the steps of the rows ``X``; parameters as in the kernel that takes one row at a time."""
-    for start in range(0, len(y), BLOCK):
-        here = slice(start, start + BLOCK)
+    length = block_size(rows.shape[1] - 1)
+    for start in range(0, len(y), length):
+        here = slice(start, start + length)
         at_hand = np.concatenate([rows[0, : sizes[0]], rows[1, : sizes[1]], X[here]])
         places = np.zeros((2, rows.shape[1] - 1), dtype=np.int64)  # of the buffered rows among those at hand
         places[0, : sizes[0]], places[1, : sizes[1]] = np.arange(sizes[0]), sizes[0] + np.arange(sizes[1])

@@ -30,7 +30,7 @@ from scipy import sparse
 from ...kernels import njit
 from ..base import OnePassLearner, State
 from ..parameters import POSITIVE, Integer, Options, Seed
-from .blocks import BLOCK, consume_in_blocks
+from .blocks import block_size, consume_in_blocks
 from .pair_steps import all_at_once, one_after_another
 from .sparse_kernels import SparseBuffers, consume_sparse
 
@@ -159,8 +159,8 @@ class _OAM(OnePassLearner):
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         size, sequential = int(self.buffer_size), 1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0
         if _in_blocks(n_features, n_nonzero):
-            at_hand = 2 * size + BLOCK
-            products = n_features * at_hand * (at_hand + 4.0 * n_settings) / BLOCK
+            at_hand = 2 * size + block_size(size)
+            products = n_features * at_hand * (at_hand + 4.0 * n_settings) / block_size(size)
             return 3e-6 + products / 3e10 + sequential + 1e-11 * size * at_hand * n_settings
         if n_features > _WIDE:
             return 3e-6 + size * n_nonzero * (2e-9 + 4.5e-10 * n_settings) + sequential
@@ -175,7 +175,8 @@ class _OAM(OnePassLearner):
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
         seconds, memory = super().cost(n_rows, n_features, n_nonzero, n_settings)
         if _in_blocks(n_features, n_nonzero):
-            memory += 8.0 * n_features * (4 * int(self.buffer_size) + BLOCK + n_settings)
+            size = int(self.buffer_size)
+            memory += 8.0 * n_features * (4 * size + block_size(size) + n_settings)
         return seconds, memory
 
 
