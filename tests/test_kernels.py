@@ -41,6 +41,8 @@ def call(tmp_path):
     def call(factor):
         (package / "evaluation/inner.py").write_text(INNER.format(factor=factor))
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+        # Python takes a file of the same size that is written in the same second for the old one.
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
         done = subprocess.run(
             [sys.executable, "-c", CALL], env=environment, cwd=tmp_path, capture_output=True, text=True
         )

@@ -13,7 +13,7 @@ from .cache import RawFile
 from .content import Block, LineProblem
 from .entry import ROW_METADATA, WIDE, DatasetEntry, Form
 from .memory import MemoryRows, rows_of
-from .metadata import Encoded, encode
+from .metadata import Encoded, encode, read_metadata
 from .schema import ColumnOptions, listing
 from .table_data import TableData, column_options
 
@@ -40,7 +40,7 @@ class OwnData:
 
     def __init__(self, entry: DatasetEntry, form: Form, files: Sequence[RawFile]):
         assert form.source is not None
-        self._source, self._files = form.source, files
+        self._form, self._source, self._files = form, form.source, files
         self.facts: dict[str, Any] = {}
         self.remarks: list[str] = []
         self._columns = {name: getattr(form.source, name) for name in ROW_METADATA if getattr(form.source, name)}
@@ -73,6 +73,8 @@ class OwnData:
 
     def metadata(self) -> dict[str, Encoded]:
         """The row metadata, after all blocks."""
+        if self._source.sklearn:  # which has no files but those of row metadata
+            return read_metadata(self._form, self._files, len(self._block.labels), ())
         found = {}
         for name, texts in self._texts.items():
             try:
