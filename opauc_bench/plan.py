@@ -31,6 +31,7 @@ PROTOCOL_VERSION = 1
 _MOST_TASKS = 2_000_000
 # An entry of a row that is computed when it is read: a cosine, and copies.
 _SECONDS_TO_GENERATE = 1.2e-8
+_SECONDS_TO_GATHER = 2e-9  # an inner product of stored ones
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,9 @@ class _Training:
             return rows
         if has_few_rows(n):
             return _Problem(learner, n, float(n), memory_bytes=8.0 * n * n)
+        if learner.takes_blocks:
+            seconds = _SECONDS_TO_GATHER * folds * n_rows**2 + self._share_of_inner_products(to_read)
+            return _Problem(learner, math.ceil(n_rows / 2), n_rows / 2, seconds)
         if not are_triangular_rows_worth_it(learner, n_rows, d, n_settings, folds):
             return rows
         seconds = seconds_for_triangular_rows(n_rows) + self._share_of_inner_products(to_read)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.examples import ARRANGEMENTS, assert_close, examples, some_settings
+from reference.examples import ARRANGEMENTS, assert_close, examples, fit_grid_by_products, some_settings
 from reference.frequent_directions import insert, opauc_fd
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
-from opauc_bench.learners import OPAUC, OPAUCFD, DivergenceError
+from opauc_bench.learners import OPAUC, OPAUCFD, DivergenceError, stream_pass
 from opauc_bench.learners.opauc.frequent_directions import shrinks_by
 from opauc_bench.learners.opauc.second_moments import second_moment_sketch
 
@@ -51,6 +51,31 @@ def test_grid_pass_equals_the_papers_algorithm(d, tau, arrangement, variant, for
     X, y = examples(350, d, arrangement)
     coef = OPAUCFD(tau=tau, variant=variant).fit_grid(form(X), y, grid_for(d, 11))
     assert_close(coef[:, ::2], expected_weights(d, tau, arrangement, variant))
+
+
+@pytest.fixture
+def blocks(monkeypatch):
+    """Let dense rows be taken in blocks, whatever their number of features."""
+    monkeypatch.setattr(stream_pass, "_MANY", 0)
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize(("d", "tau"), [(3, 50), (17, 5), (33, 10)])
+def test_blocks_of_dense_rows(d, tau, arrangement, blocks):
+    X, y = examples(350, d, arrangement)
+    grid, learner = grid_for(d, 11), OPAUCFD(tau=tau)
+    coef = learner.fit_grid(X, y, grid)
+    assert_close(coef[:, ::2], expected_weights(d, tau, arrangement, "paper"))
+    model = learner.set_params(eta=grid["eta"][3], lam=grid["lam"][3]).fit(X, y)
+    assert_close(model.coef_[0], coef[:, 3])
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize(("d", "tau"), [(3, 50), (17, 5), (33, 10)])
+def test_inner_products_instead_of_features(d, tau, arrangement, monkeypatch):
+    X, y = examples(350, d, arrangement)
+    coef = fit_grid_by_products(OPAUCFD(tau=tau), X, y, grid_for(d, 11), monkeypatch)
+    assert_close(coef[:, ::2], expected_weights(d, tau, arrangement, "paper"))
 
 
 @functools.cache
@@ -133,6 +158,10 @@ def test_equal_rows_and_empty_rows(variant, algorithm, form):
     for tau in (2, 3, 4, 5, 8, 30):
         model = OPAUCFD(eta=0.02, lam=0.5, tau=tau, variant=variant, algorithm=algorithm)
         assert_close(model.fit(form(X), y).coef_[0], opauc_fd(X, y, 0.02, 0.5, tau, variant), tolerance=1e-9)
+
+
+def test_blocks_with_equal_rows_and_empty_rows(blocks):
+    test_equal_rows_and_empty_rows("paper", "implicit", np.asarray)
 
 
 @FORMS

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import oam as paper
-from reference.examples import ARRANGEMENTS, assert_close, examples
+from reference.examples import ARRANGEMENTS, assert_close, examples, fit_grid_by_products
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
-from opauc_bench.evaluation.span import TriangularRows
-from opauc_bench.learners import OAMGra, OAMSeq
+from opauc_bench.learners import OAMGra, OAMSeq, stream_pass
 from opauc_bench.learners.oam import oam as kernel
 
 LEARNERS = {True: OAMSeq, False: OAMGra}
@@ -112,7 +111,7 @@ def test_state_that_widens_to_sparse_buffers_goes_on(sequential, monkeypatch):
 @pytest.fixture
 def many(monkeypatch):
     """Let any number of features be enough to take dense rows in blocks."""
-    monkeypatch.setattr(kernel, "_MANY", 0)
+    monkeypatch.setattr(stream_pass, "_MANY", 0)
 
 
 @BOTH
@@ -138,12 +137,14 @@ def test_blocks_of_dense_rows_that_are_wide(many, wide, arrangement, sequential)
 
 
 @BOTH
-def test_blocks_of_rows_with_more_and_more_features(many, sequential):
-    X, y = examples(600, 600)
-    X = np.tril(X) / 20
-    rows = TriangularRows(X, np.arange(600))
-    learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)
-    assert_close(learner.fit_grid(rows, y, {"eta": ETA}), by_the_paper(X, y, 20, sequential))
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("buffer_size", [1, 20, 1000])
+def test_inner_products_instead_of_features(buffer_size, arrangement, sequential, monkeypatch):
+    X, y = examples(350, 9, arrangement)
+    X[200:220] = X[:20]
+    learner = LEARNERS[sequential](buffer_size=buffer_size, random_state=SEED)
+    coef = fit_grid_by_products(learner, X, y, {"eta": ETA}, monkeypatch)
+    assert_close(coef, by_the_paper(X, y, buffer_size, sequential))
 
 
 def test_settings_that_overflow_in_a_block_are_dropped(many):
@@ -158,7 +159,7 @@ def test_settings_that_overflow_in_a_block_are_dropped(many):
 @pytest.mark.parametrize("many", [0, 1024])
 def test_equal_rows_of_both_classes(sequential, many, monkeypatch):
     """A pair of equal rows has no direction to step in."""
-    monkeypatch.setattr(kernel, "_MANY", many)
+    monkeypatch.setattr(stream_pass, "_MANY", many)
     X, y = examples(200, 3)
     X = np.round(X)
     learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)

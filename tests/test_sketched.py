@@ -4,11 +4,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from reference.examples import ARRANGEMENTS, assert_close, examples, some_settings
+from reference.examples import ARRANGEMENTS, assert_close, examples, fit_grid_by_products, some_settings
 from reference.peers import fixture_runs, golden_runs
 from reference.sketched import sketched_opauc
 from scipy import sparse
 
+from opauc_bench.learners import stream_pass
+from opauc_bench.learners.opauc import random_sketch
 from opauc_bench.learners.opauc.random_sketch import OPAUCh, OPAUCr
 
 BOTH = pytest.mark.parametrize("Learner", [OPAUCr, OPAUCh])
@@ -98,6 +100,47 @@ def test_weights_that_grow(Learner):
     assert np.abs(want[:, 0]).max() > 1e160
     for got, column in zip(Learner(tau=TAU, random_state=0).fit_grid(X, y, grid).T, want.T):
         assert_close(got, column, tolerance=1e-10)
+
+
+@pytest.fixture
+def blocks(monkeypatch):
+    """Let dense rows be taken in blocks, of 32 rows at most, whatever their number of features."""
+    monkeypatch.setattr(stream_pass, "_MANY", 0)
+    monkeypatch.setattr(random_sketch, "_LONGEST_BLOCK", 32)
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("d", [1, 9, 40])
+def test_blocks_of_dense_rows(d, arrangement, Learner, blocks):
+    X, y = examples(350, d, arrangement)
+    X[200:220], X[100] = X[:20], 0.0
+    grid, learner = grid_for(d, 11), Learner(tau=TAU, random_state=0)
+    wanted = by_the_papers(Learner, X, y, grid)
+    assert_close(learner.fit_grid(X, y, grid), wanted)
+    for g in (0, 1):
+        assert_close(learner.set_params(eta=grid["eta"][g], lam=grid["lam"][g]).fit(X, y).coef_.T, wanted[:, [g]])
+
+
+@BOTH
+def test_blocks_with_weights_that_fade_and_grow(Learner, blocks):
+    X, y = sparse_rows(1500, 40)
+    f = np.array([0.0, 0.5, -0.5, 1e-3, 2.0**-53, 1 - 2.0**-12, 0.0, -0.9, -1.3])
+    eta = np.resize([0.5, 0.02, 2.0**-4], len(f))
+    grid = {"eta": eta, "lam": (1 - f) / eta}
+    coef, want = Learner(tau=TAU, random_state=0).fit_grid(X, y, grid), by_the_papers(Learner, X, y, grid)
+    assert np.abs(want[:, -1]).max() > 1e160
+    for got, column in zip(coef.T, want.T):
+        assert_close(got, column, tolerance=1e-10)
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_inner_products_instead_of_features(arrangement, Learner, blocks, monkeypatch):
+    X, y = examples(350, 9, arrangement)
+    X[200:220], X[100], grid = X[:20], 0.0, grid_for(9, 11)
+    coef = fit_grid_by_products(Learner(tau=TAU, random_state=0), X, y, grid, monkeypatch)
+    assert_close(coef, by_the_papers(Learner, X, y, grid))
 
 
 @BOTH

@@ -1,6 +1,7 @@
 """Searching settings in fewer dimensions: coordinates in the span of the rows, projected rows, inner products."""
 
 import errno
+import itertools
 import os
 import threading
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from scipy import sparse
 
 from opauc_bench.errors import DataError, LearnerError
 from opauc_bench.evaluation import span
-from opauc_bench.evaluation.span import inner_products, is_narrower, span_coordinates, triangular_rows
+from opauc_bench.evaluation.span import RowsByProducts, inner_products, is_narrower, span_coordinates, triangular_rows
 from opauc_bench.learners import LEARNERS, OPAUCPCA, get_learner
 from opauc_bench.learners.opauc import principal_components
 from opauc_bench.protocols.context import TaskContext
@@ -64,6 +65,28 @@ def test_coordinates_of_short_rows_are_not_lost_behind_long_ones():
     lengths = np.linalg.norm(X, axis=1)
     C = span_coordinates(X @ X.T)
     assert (np.abs(C @ C.T - X @ X.T) <= 1e-12 * np.outer(lengths, lengths)).all()
+
+
+def test_equal_rows_have_equal_inner_products(monkeypatch):
+    monkeypatch.setattr(span, "_BLOCK_BYTES", 8 * 301 * 11)
+    monkeypatch.setattr(span, "_PANEL", 7)
+    rng = np.random.default_rng(0)
+    copied = rng.permutation(np.arange(60) % 45)
+    X = rng.normal(size=(45, 301))[copied]
+    X[3] = X[40] = 0.0
+    gram = inner_products(X)
+    np.testing.assert_allclose(gram, X @ X.T, atol=1e-12)
+    np.testing.assert_array_equal(gram, gram.T)
+    assert len(np.unique(gram, axis=0)) == len(np.unique(X, axis=0))
+
+
+def test_weights_of_rows_are_those_of_the_visited_ones_alone():
+    gram = np.arange(25.0).reshape(5, 5)
+    rows = RowsByProducts(gram, np.array([3, 0, 4]))
+    np.testing.assert_array_equal(rows[[1, 3]], [[8, 5, 9], [18, 15, 19]])
+    np.testing.assert_array_equal(rows.leading(2)[[1]], [[8, 5]])
+    np.testing.assert_array_equal(rows.visited(np.array([1])), [[3, 0, 4]])
+    assert (rows.shape, rows.n_leading(np.array([3, 0])), rows.places(4)) == ((5, 3), 2, 2)
 
 
 def test_is_narrower_for_few_rows_of_many_features():
@@ -142,14 +165,20 @@ def test_rotation_invariant_learners_are_the_expected_ones():
     assert not {"opauc_s", "ftrl_auc", "spam_l1", "adagrad", "rda_l1", *PROJECTED} & set(INVARIANT)
 
 
-@pytest.mark.parametrize("form", ["eigenvectors", "triangular"])
-@pytest.mark.parametrize("name", INVARIANT)
+IN_BLOCKS = [name for name in INVARIANT if small(name).takes_blocks]
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [*itertools.product(INVARIANT, ["eigenvectors", "triangular"]), *itertools.product(IN_BLOCKS, ["products"])],
+)
 def test_scores_on_coordinates_equal_scores_on_rows(name, form, wide, monkeypatch):
     monkeypatch.setattr("opauc_bench.learners.base._FIRST_FEATURES", 3)
     monkeypatch.setattr("opauc_bench.learners.base._FIRST_CHUNK", 4)
     X, y = wide
     order = np.random.default_rng(1).permutation(60)
-    C = span_coordinates(X @ X.T) if form == "eigenvectors" else triangular_rows(X @ X.T, order)
+    make = {"triangular": triangular_rows, "products": RowsByProducts}
+    C = span_coordinates(X @ X.T) if form == "eigenvectors" else make[form](inner_products(X), order)
     learner, train = small(name), order[np.arange(60) % 5 > 0]
     values = grid_of(learner)
     on_rows = X[order] @ learner.fit_grid(X, y, values, order=train)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from reference import univariate as paper
-from reference.examples import ARRANGEMENTS, assert_close, examples
+from reference.examples import ARRANGEMENTS, assert_close, examples, fit_grid_by_products
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from opauc_bench.learners import DivergenceError, UniExp, UniLog, UniSqu
+from opauc_bench.learners import DivergenceError, UniExp, UniLog, UniSqu, stream_pass
 
 LEARNERS = {"exp": UniExp, "log": UniLog, "squ": UniSqu}
 ALL = pytest.mark.parametrize("loss", LEARNERS)
@@ -39,6 +39,38 @@ def test_weights_and_intercept(arrangement, intercept, weights, loss):
     assert_close(learner.fit(X, y).coef_[0], w)
     if intercept:
         assert_close(learner.intercept_, [b])
+
+
+@ALL
+@pytest.mark.parametrize("weights", ["none", "balanced", "prior"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_blocks_of_dense_rows(arrangement, intercept, weights, loss, monkeypatch):
+    monkeypatch.setattr(stream_pass, "_MANY", 0)
+    X, y = examples(300, 7, arrangement)
+    X[100], X[200:230] = 0.0, X[:30]
+    options = {"weights": weights, "intercept": intercept}
+    learner = LEARNERS[loss](eta=0.003, **options)
+    assert_close(learner.fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, loss, **options))
+    assert_close(learner.fit(X, y).coef_[0], paper.univariate(X, y, loss, 0.003, **options)[0])
+
+
+@ALL
+@pytest.mark.parametrize("intercept", [False, True])
+def test_inner_products_instead_of_features(intercept, loss, monkeypatch):
+    X, y = examples(300, 7)
+    options = {"weights": "balanced", "intercept": intercept}
+    coef = fit_grid_by_products(LEARNERS[loss](**options), X, y, {"eta": ETA}, monkeypatch)
+    assert_close(coef, by_the_paper(X, y, loss, **options))
+
+
+@pytest.mark.parametrize("loss", ["exp", "squ"])
+def test_settings_that_overflow_in_a_block_are_dropped(loss, monkeypatch):
+    monkeypatch.setattr(stream_pass, "_MANY", 0)
+    X, y = examples(300, 7)
+    coef = LEARNERS[loss]().fit_grid(X, y, {"eta": np.array([0.003, 1e200, 0.002])})
+    assert np.isfinite(coef).all(axis=0).tolist() == [True, False, True]
+    assert_close(coef[:, 0], paper.univariate(X, y, loss, 0.003)[0])
 
 
 @ALL

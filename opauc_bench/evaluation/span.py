@@ -9,6 +9,9 @@ from the inner products alone. The bases here are
   rank;
 * that of Gram and Schmidt in the order of a visit, for more rows: the row at place t has t + 1 coordinates, so that
   half of them are zero and a pass needs room only for the coordinates so far.
+
+The learners that take several rows at once need no basis: their weights are the coefficients of the rows, and scores
+are sums of inner products.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 __all__ = [
     "MOST_ROWS",
+    "RowsByProducts",
     "TriangularRows",
     "are_triangular_rows_worth_it",
     "has_few_rows",
@@ -73,6 +77,7 @@ def inner_products(X: Any, out: np.ndarray | None = None, check: Callable[[], No
     Returns
     -------
     ndarray of shape (n_samples, n_samples)
+        Equal rows have equal ones, to the last bit.
     """
     n, d = X.shape
     step = _block(n, d)
@@ -88,6 +93,14 @@ def inner_products(X: Any, out: np.ndarray | None = None, check: Callable[[], No
             gram[a : a + step, b : b + step] = product
             gram[b : b + step, a : a + step] = product.T
             check()
+    squares, first = gram.diagonal().copy(), np.arange(n)
+    for start in range(0, n, _PANEL):
+        panel = slice(start, start + _PANEL)
+        first[panel] = _first_equal(gram[panel], squares[panel], squares)
+        check()
+    for row in np.flatnonzero(first < np.arange(n)):
+        gram[row] = gram[first[row]]
+        gram[:, row] = gram[:, first[row]]
     return gram
 
 
@@ -128,6 +141,47 @@ def _first_equal(products: np.ndarray, squares: np.ndarray, all_squares: np.ndar
     ``products`` are inner products of some rows and all, ``squares`` and ``all_squares`` their squared lengths.
     """
     return np.argmax(squares[:, None] + all_squares - 2.0 * products <= _SAME * squares[:, None], axis=1)
+
+
+class RowsByProducts:
+    """Rows by their inner products with those that are visited: the weights are coefficients of these.
+
+    Read by ``X[rows]``, dense, as the rows of a dataset; for a learner that ``takes_blocks``.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        Inner products of all rows of a dataset.
+    order : ndarray of int, shape (n_visited,)
+        Distinct rows, in the order of the visit.
+    n_features : int, optional
+        So many of them alone, from the first one on.
+    """
+
+    def __init__(self, gram: np.ndarray, order: np.ndarray, n_features: int | None = None):
+        self._gram, self._order = gram, order
+        self._place = np.full(len(gram), -1)
+        self._place[order] = np.arange(len(order))
+        self.shape = (len(gram), len(order) if n_features is None else n_features)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return np.asarray(self._gram[rows])[:, self._order[: self.shape[1]]]
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Places of rows among those visited."""
+        return self._place[rows]
+
+    def visited(self, places: np.ndarray) -> np.ndarray:
+        """The rows at some places."""
+        return self[self._order[places]]
+
+    def n_leading(self, rows: np.ndarray) -> int:
+        """How many are visited until these rows have been."""
+        return min(self.shape[1], int(self._place[rows].max(initial=-1)) + 1)
+
+    def leading(self, n_features: int) -> RowsByProducts:
+        """The rows by their inner products with the first ones alone."""
+        return RowsByProducts(self._gram, self._order, n_features)
 
 
 class TriangularRows:

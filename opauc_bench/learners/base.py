@@ -21,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from .blocks import BlockOfProducts
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError
 from .rows import by_rows
@@ -107,7 +108,9 @@ class OnePassLearner(StreamPass):
             Read in chunks, as ``X[rows]``: it may be memory-mapped and larger than memory, or make its rows when they
             are asked for. Where later rows have more features, it can say so by ``n_leading(rows)``, those that some
             rows and all before them have, and ``leading(n_features)``, which gives ``X`` with the first ones alone: a
-            row then costs no more than the features so far.
+            row then costs no more than the features so far. Where a learner ``takes_blocks``, ``X`` may have inner
+            products with the rows of the pass in place of features: ``places(rows)`` are those of some rows in it,
+            ``visited(places)`` the rows there. The weights are coefficients of the rows of the pass then.
         stops : collection of int
             Numbers of rows after which to call ``on_stop``.
         on_stop : callable, optional
@@ -163,8 +166,11 @@ class OnePassLearner(StreamPass):
                 if grows and (n_leading := X.n_leading(rows)) > n_features:
                     n_features = min(X.shape[1], n_leading + n_leading // 8)
                     state = state.widened(empty_state(begin, n_features, state.settings, n_settings > 1))
-                chunk = self._chunk(X.leading(n_features) if grows else X, rows, features)
-                self._consume(state, chunk, np.asarray(y[rows], dtype=np.int8))
+                leading = X.leading(n_features) if grows else X
+                chunk = self._chunk(leading, rows, features)
+                if hasattr(X, "places"):
+                    chunk = BlockOfProducts(chunk, X.places(rows), leading.visited)
+                self._consume_at_hand(state, chunk, np.asarray(y[rows], dtype=np.int8))
                 finite = self._finite(state, chunk, n_features)
                 if not finite.all():
                     live = live[finite]
@@ -181,7 +187,7 @@ class OnePassLearner(StreamPass):
 
     def _finite(self, state: State, chunk, n_features: int) -> np.ndarray:
         """Which settings have finite weights after a chunk, if all had before; shape (n_live,)."""
-        if not (self._moves_own_features and state.finite_elsewhere()):
+        if not (self._moves_own_features and sparse.issparse(chunk) and state.finite_elsewhere()):
             return state.finite(n_features)
         own = np.zeros(n_features, dtype=bool)
         own[chunk.indices] = True
@@ -207,7 +213,7 @@ class OnePassLearner(StreamPass):
         try:
             self._set_classes(y)
             self.start_pass(X.shape[1], X.shape[0])
-            self.learn_rows(X, y == self.classes_[1])
+            self.learn_rows(X, y == self.classes_[1], are_all=True)
             return self.finish_pass()
         except BaseException:
             # Weights of an earlier fit, or of some of the rows: they do not belong to these classes and features.

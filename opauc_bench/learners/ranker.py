@@ -28,6 +28,7 @@ _NOT_INHERITED = (
     "_skips_zero_features",
     "_moves_own_features",
     "_merges_identical_columns",
+    "takes_blocks",
 )
 _SHARE_OF_TRAINING = 0.7
 
@@ -73,6 +74,8 @@ class Learner(Estimator):
         Whether rotating all rows keeps the scores, except for rounding: few wide rows can be narrowed first.
         A class outside this package does not inherit it, nor the methods `given_inner_products`, `reduced` and
         `reduced_size`.
+    takes_blocks : bool
+        Whether ``fit_grid`` takes dense rows in blocks, so that it also takes inner products instead of features.
     source_hash : str or None
         Of the file of a user's learner: it is still worked on, and every edit may change numbers.
     not_identity : tuple of str
@@ -92,6 +95,10 @@ class Learner(Estimator):
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
     supports_stops: ClassVar[bool] = False
     sketches_second_moments: ClassVar[bool] = False
+
+    @property
+    def takes_blocks(self) -> bool:
+        return False
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)

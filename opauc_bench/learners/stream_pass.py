@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .blocks import Block
 from .ranker import DivergenceError, LinearRanker
 from .rows import add_class_sums, csr_of, rows_between
 from .snapshot import from_tree
@@ -18,6 +19,7 @@ __all__ = ["LONGEST_CHUNK", "StreamPass"]
 LONGEST_CHUNK = 4096
 _PLAIN_CHUNK = 65536  # rows that ``_consume_plain`` is given at once; it copies none
 _DENSE_VALUES = 1 << 21  # of sparse rows that are made dense at a time
+_MANY = 1024  # features from which on matrix products are worth a block of rows
 
 
 class StreamPass(LinearRanker):
@@ -45,6 +47,26 @@ class StreamPass(LinearRanker):
         Rows are dense, or where ``_sparse_chunks`` CSR, with no feature stored twice and no zero stored.
         """
         raise TypeError(f"{type(self).__name__} has to define _consume(state, X, y)")
+
+    def _consume_in_blocks(self, state: State, X: Block, y: np.ndarray) -> None:
+        """As ``_consume``, for dense rows of many features; rounding may depend on how the rows are cut into pieces.
+
+        Called where ``takes_blocks`` and all rows of the pass are at hand.
+        """
+        raise TypeError(f"{type(self).__name__} has to define _consume_in_blocks(state, X, y)")
+
+    def _consume_at_hand(self, state: State, X: Any, y: np.ndarray) -> None:
+        """Consume rows of a pass whose rows are all at hand."""
+        if isinstance(X, Block):
+            self._consume_in_blocks(state, X, y)
+        elif not sparse.issparse(X) and self._in_blocks(X.shape[1], X.shape[1]):
+            self._consume_in_blocks(state, Block(X), y)
+        else:
+            self._consume(state, X, y)
+
+    def _in_blocks(self, n_features: int, n_nonzero: float) -> bool:
+        """Whether rows with so many features and nonzero ones are taken in blocks, where all are at hand."""
+        return self.takes_blocks and n_features > _MANY and n_nonzero >= n_features
 
     def _consume_plain(self, state: State, X: Any, y: np.ndarray, class_sums: np.ndarray) -> int:
         """As ``_consume``, with rows added to the sums of their classes in the same loop; where that is not faster, 0.
@@ -127,7 +149,7 @@ class StreamPass(LinearRanker):
         """Sums of the rows of each class, which only the threshold needs: none if the learner trains an intercept."""
         return np.zeros((2, n_features if self.trained_intercepts() is None else 0))
 
-    def learn_rows(self, X: Any, positive: np.ndarray) -> None:
+    def learn_rows(self, X: Any, positive: np.ndarray, are_all: bool = False) -> None:
         """Learn rows; with sparse rows, only the learner's own work depends on the number of features.
 
         Parameters
@@ -135,6 +157,8 @@ class StreamPass(LinearRanker):
         X : ndarray or CSR matrix of shape (n, n_features)
             As many features as given to ``start_pass`` or ``widen``, finite values.
         positive : ndarray of bool, shape (n,)
+        are_all : bool, default=False
+            Whether these are all rows of the pass, so that it does not matter that rounding depends on their number.
 
         Raises
         ------
@@ -142,7 +166,7 @@ class StreamPass(LinearRanker):
             If a value of sparse rows is not finite, with the rows before learnt.
         """
         signs = np.where(positive, 1, -1).astype(np.int8)
-        length = LONGEST_CHUNK
+        length, consume = LONGEST_CHUNK, self._consume_at_hand if are_all else self._consume
         if sparse.issparse(X):
             length = _PLAIN_CHUNK if self._sparse_chunks else min(length, max(1, _DENSE_VALUES // X.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -151,7 +175,7 @@ class StreamPass(LinearRanker):
                 if sparse.issparse(X):
                     self._learn_sparse(rows_between(X, rows.start, rows.stop), positive[rows], signs[rows])
                 else:
-                    self._consume(self._state, self._chunk(X, np.arange(rows.start, rows.stop), None), signs[rows])
+                    consume(self._state, self._chunk(X, np.arange(rows.start, rows.stop), None), signs[rows])
         for k, members in enumerate((positive, ~positive)):
             self.class_counts_[k] += np.count_nonzero(members)
             if self._class_sums.shape[1] and not sparse.issparse(X):

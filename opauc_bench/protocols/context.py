@@ -99,16 +99,19 @@ class TaskContext:
             return reduced
         if self.inner_products is None or not self.learner.rotation_invariant:
             return self.learner, self.data.X
-        from ..evaluation.span import are_triangular_rows_worth_it, triangular_rows
+        from ..evaluation.span import RowsByProducts, are_triangular_rows_worth_it, triangular_rows
 
-        few, size = self.coordinates is not None, (len(rows), self.data.X.shape[1], self.n_settings, folds)
-        if not (few or are_triangular_rows_worth_it(self.learner, *size)):
+        as_products = self.coordinates is not None or self.learner.takes_blocks
+        size = (len(rows), self.data.X.shape[1], self.n_settings, folds)
+        if not (as_products or are_triangular_rows_worth_it(self.learner, *size)):
             return self.learner, self.data.X
         products = self.inner_products()
         if not np.isfinite(products.diagonal()).all():  # squares overflow sooner than scores
             return self.learner, self.data.X
         if self.coordinates is not None:
             return self.learner, self.coordinates()
+        if self.learner.takes_blocks:
+            return self.learner, RowsByProducts(products, rows)
         return self.learner, triangular_rows(products, rows, self.check_limits)
 
     def capped(self, train: np.ndarray, least: int, latest: bool = False) -> np.ndarray:

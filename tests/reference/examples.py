@@ -3,6 +3,7 @@
 import numpy as np
 
 from opauc_bench.data.entry import DatasetEntry
+from opauc_bench.evaluation.span import RowsByProducts
 
 ARRANGEMENTS = ("mixed", "late", "blocks", "sparse")
 
@@ -42,6 +43,17 @@ def some_settings(grid):
     n = len(next(iter(grid.values())))
     columns = np.unique(np.r_[: min(n, 16), 0:n:13, max(n - 16, 0) : n])
     return columns, {axis: values[columns] for axis, values in grid.items()}
+
+
+def fit_grid_by_products(learner, X, y, grid, monkeypatch):
+    """Weights of features from the coefficients that a learner gives rows known by their inner products.
+
+    The rows are visited from last to first, as if that was their order, and the state grows on the way.
+    """
+    monkeypatch.setattr("opauc_bench.learners.base._FIRST_FEATURES", 3)
+    backwards = np.arange(len(y))[::-1]
+    rows = RowsByProducts(X[backwards] @ X[backwards].T, backwards)
+    return X.T @ learner.fit_grid(rows, y[backwards], grid, order=backwards)
 
 
 def orthogonal(n, rng):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import njit
+from ..blocks import Block, BlockOfProducts
 from .pair_steps import all_at_once, one_after_another
 
 __all__ = ["block_size", "consume_in_blocks"]
@@ -21,7 +22,7 @@ def block_size(buffer_size: int) -> int:
 
 
 def consume_in_blocks(
-    X: np.ndarray,
+    X: Block,
     y: np.ndarray,
     slots: np.ndarray,
     caps: np.ndarray,
@@ -29,22 +30,38 @@ def consume_in_blocks(
     counts: np.ndarray,
     sizes: np.ndarray,
     rows: np.ndarray,
+    places: np.ndarray,
     W: np.ndarray,
 ) -> None:
-    """Take the steps of the rows ``X``; parameters as in the kernel that takes one row at a time."""
+    """Take the steps of the rows ``X``.
+
+    Parameters as in the kernel that takes one row at a time, but for ``places``: those of the buffered rows, where
+    ``X`` has inner products.
+    """
     length = block_size(rows.shape[1] - 1)
     for start in range(0, len(y), length):
         here = slice(start, start + length)
-        at_hand = np.concatenate([rows[0, : sizes[0]], rows[1, : sizes[1]], X[here]])
-        places = np.zeros((2, rows.shape[1] - 1), dtype=np.int64)  # of the buffered rows among those at hand
-        places[0, : sizes[0]], places[1, : sizes[1]] = np.arange(sizes[0]), sizes[0] + np.arange(sizes[1])
-        products, scores, first = at_hand @ at_hand.T, W @ at_hand.T, len(at_hand) - len(y[here])
+        at_hand = _with_buffered(X[here], sizes, rows, places)
+        first = len(at_hand) - len(y[here])
+        buffered = np.zeros((2, rows.shape[1] - 1), dtype=np.int64)  # places among those at hand
+        buffered[0, : sizes[0]], buffered[1, : sizes[1]] = np.arange(sizes[0]), sizes[0] + np.arange(sizes[1])
+        products, scores = at_hand.inner_products(), W @ at_hand.values.T
         coefficients = np.zeros_like(scores)
-        _steps(y[here], slots[here], caps, sequential, counts, sizes, places, first, products, scores, coefficients)
-        W += coefficients @ at_hand
+        _steps(y[here], slots[here], caps, sequential, counts, sizes, buffered, first, products, scores, coefficients)
+        at_hand.add_to(W.T, coefficients.T)
         for own in (0, 1):
-            for slot in np.flatnonzero(places[own] >= first):
-                rows[own, slot] = at_hand[places[own, slot]]
+            for slot in np.flatnonzero(buffered[own] >= first):
+                if isinstance(at_hand, BlockOfProducts):
+                    places[own, slot] = at_hand.places[buffered[own, slot]]
+                else:
+                    rows[own, slot] = at_hand.values[buffered[own, slot]]
+
+
+def _with_buffered(X: Block, sizes: np.ndarray, rows: np.ndarray, places: np.ndarray) -> Block:
+    """The buffered rows, positives first, and those of the block."""
+    if isinstance(X, BlockOfProducts):
+        return X.after(np.concatenate([places[0, : sizes[0]], places[1, : sizes[1]]]))
+    return Block(np.concatenate([rows[0, : sizes[0]], rows[1, : sizes[1]], X.values]))
 
 
 @njit(fastmath={"contract"})

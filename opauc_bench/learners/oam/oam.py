@@ -37,7 +37,6 @@ from .sparse_kernels import SparseBuffers, consume_sparse
 __all__ = ["OAMGra", "OAMSeq"]
 
 _STEPS = {"C": 1.0, "C/2": 0.5}
-_MANY = 1024  # features from which on dense rows are taken in blocks, where all rows are at hand
 # Features from which on rows are taken to be sparse; matrix products with dense buffers would cost O(N d).
 _WIDE = 4096
 
@@ -51,23 +50,14 @@ class _Buffers(State):
     sizes: np.ndarray  # (2,), examples buffered
     rows: np.ndarray  # (2, buffer_size + 1, n_features); the spare row holds the current example
     gram: np.ndarray  # (2, buffer_size, buffer_size)
-    all_at_hand: bool = False  # whether all rows were there from the beginning
+    places: np.ndarray  # (2, buffer_size), of buffered rows among all, where rows are known by their inner products
     settings_axes: ClassVar = {"W": 0}
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether rows are taken in blocks; a stream's are not, as rounding depends on where a block begins."""
-        return self.all_at_hand and self.rows.shape[2] > _MANY
-
-    def expect(self, n_rows):
-        self.all_at_hand = n_rows is not None
 
     def coef(self, n_features):
         return self.W.T
 
     def widened(self, fresh):
         if isinstance(fresh, _Buffers):
-            fresh.all_at_hand = self.all_at_hand
             return super().widened(fresh)
         fresh.make_room(int((self.rows[:, :-1] != 0.0).sum(axis=2).max(initial=0)))
         for k in (0, 1):
@@ -107,6 +97,7 @@ class _OAM(OnePassLearner):
         "random_state": Seed(),
     }
     rotation_invariant = True
+    takes_blocks = True
     _sequential: bool
 
     def __init__(
@@ -137,17 +128,22 @@ class _OAM(OnePassLearner):
             sizes=np.zeros(2, dtype=np.int64),
             rows=np.zeros((2, size + 1, n_features)),
             gram=np.zeros((2, size, size)),
+            places=np.zeros((2, size), dtype=np.int64),
         )
 
     def _consume(self, state, X, y):
-        slots = _reservoir(y, state.counts, int(self.buffer_size), state.rng.random(len(y)))
-        steps = (y, slots, state.settings["eta"] * _STEPS[self.step], self._sequential)
         if isinstance(state, SparseBuffers):
-            consume_sparse(state, sparse.csr_matrix(X), *steps)
-        elif state.in_blocks:
-            consume_in_blocks(X, *steps, state.counts, state.sizes, state.rows, state.W)
+            consume_sparse(state, sparse.csr_matrix(X), *self._steps(state, y))
         else:
-            _pass(X, *steps, state.counts, state.sizes, state.rows, state.gram, state.W)
+            _pass(X, *self._steps(state, y), state.counts, state.sizes, state.rows, state.gram, state.W)
+
+    def _consume_in_blocks(self, state, X, y):
+        buffers = (state.sizes, state.rows, state.places)
+        consume_in_blocks(X, *self._steps(state, y), state.counts, *buffers, state.W)
+
+    def _steps(self, state, y):
+        slots = _reservoir(y, state.counts, int(self.buffer_size), state.rng.random(len(y)))
+        return y, slots, state.settings["eta"] * _STEPS[self.step], self._sequential
 
     def _chunk(self, X, rows, features):
         if X.shape[1] > _WIDE and sparse.issparse(X):
@@ -158,7 +154,7 @@ class _OAM(OnePassLearner):
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         size, sequential = int(self.buffer_size), 1e-10 * self.buffer_size**2 * n_settings if self._sequential else 0.0
-        if _in_blocks(n_features, n_nonzero):
+        if self._in_blocks(n_features, n_nonzero):
             at_hand = 2 * size + block_size(size)
             products = n_features * at_hand * (at_hand + 4.0 * n_settings) / block_size(size)
             return 3e-6 + products / 3e10 + sequential + 1e-11 * size * at_hand * n_settings
@@ -174,7 +170,7 @@ class _OAM(OnePassLearner):
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
         seconds, memory = super().cost(n_rows, n_features, n_nonzero, n_settings)
-        if _in_blocks(n_features, n_nonzero):
+        if self._in_blocks(n_features, n_nonzero):
             size = int(self.buffer_size)
             memory += 8.0 * n_features * (4 * size + block_size(size) + n_settings)
         return seconds, memory
@@ -190,11 +186,6 @@ class OAMGra(_OAM):
     """Online AUC maximisation with one gradient step per example (OAM_gra)."""
 
     _sequential = False
-
-
-def _in_blocks(n_features, n_nonzero):
-    """Whether ``fit_grid`` takes the rows of a dataset in blocks."""
-    return n_features > _MANY and (n_features <= _WIDE or n_nonzero >= n_features)
 
 
 def _reservoir(y, counts, size, uniforms):

@@ -58,6 +58,10 @@ class SketchLearner(SecondMomentLearner):
         self.tau = tau
         self.algorithm = algorithm
 
+    @property
+    def takes_blocks(self) -> bool:
+        return self.algorithm == "implicit"
+
     def _plainly(self, n_settings: int) -> bool:
         return self.algorithm == "plain" and n_settings == 1
 

@@ -110,6 +110,9 @@ class OPAUCFD(SketchLearner):
         shared = (shrinks_by(self.tau, self.variant), state.counts, state.means, state.sketches, state.filled)
         _plain_steps(*rows, y, eta, lam, *shared, state.W.reshape(-1))
 
+    def _consume_in_blocks(self, state, X, y):
+        state.consume(X, y)
+
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         if self._plainly(n_settings):
             return 1e-5 + 1e-9 * n_features * self.tau

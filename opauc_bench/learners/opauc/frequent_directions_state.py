@@ -30,10 +30,11 @@ import numpy as np
 from scipy import sparse
 
 from ..base import State
+from ..blocks import BlockOfProducts
 from ..rows import aligned_zeros, padded, taken
 from .family import padded_settings
 from .frequent_directions_kernels import Models, Shared, largest_entries, take_rows
-from .pending_rows import DenseRows, SparseRows, dense_limit
+from .pending_rows import DenseRows, RowsByProducts, SparseRows, dense_limit
 
 __all__ = ["Implicit", "begin", "memory_bytes", "seconds_per_row"]
 
@@ -118,9 +119,9 @@ class Implicit(State):
     # ------------------------------------------------------------------ the pass
 
     def consume(self, X, y: np.ndarray) -> None:
-        """Take rows, dense or CSR; the form of the first ones decides in which the rows wait."""
+        """Take rows, dense or CSR or a block; the form of the first ones decides in which the rows wait."""
         if self.wait is None:
-            self.wait = self._nothing_waits(sparse.issparse(X))
+            self.wait = self._nothing_waits(sparse.issparse(X), isinstance(X, BlockOfProducts))
         X = self.wait.in_its_form(X)
         eta, lam = padded_settings(self.settings, self.W.shape[1])
         start = 0
@@ -132,8 +133,8 @@ class Implicit(State):
                 self._rebase()
             start = stop
 
-    def _nothing_waits(self, are_sparse: bool) -> SparseRows | DenseRows:
-        kind = SparseRows if are_sparse else DenseRows
+    def _nothing_waits(self, are_sparse: bool, by_products: bool = False) -> SparseRows | DenseRows:
+        kind = SparseRows if are_sparse else RowsByProducts if by_products else DenseRows
         return kind(self.base.shape[0], self.shared.rows.shape[1])
 
     def restore(self, saved):

@@ -6,10 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from ...kernels import njit
+from ..blocks import Block
 from ..rows import rows_of
 from .products import add_product, dot
 
-__all__ = ["DenseRows", "SparseRows", "dense_limit", "most_entries"]
+__all__ = ["DenseRows", "RowsByProducts", "SparseRows", "dense_limit", "most_entries"]
 
 _FOLD = 4096  # features at a time in the products of dense rows
 _STRIP = 16  # features at a time when the base of sparse rows changes
@@ -123,6 +124,13 @@ class DenseRows:
 
     def products(self, X, start, stop, base, V, waiting):
         n = stop - start
+        if isinstance(X, Block):
+            X = X.values[start:stop]
+            squares = np.einsum("ti,ti->t", X, X)
+            joining = np.flatnonzero(squares > 0.0)
+            total = waiting + len(joining)
+            self.rows[waiting:total] = X[joining]
+            return X @ base, X @ self.rows[:total].T, X @ V, squares
         on_base, on_models = np.zeros((n, base.shape[1])), np.zeros((n, V.shape[1]))
         on_rows, squares = np.zeros((n, waiting + n)), np.zeros(n)
         _dense_products(X[start:stop], waiting, self.rows, base, V, on_base, on_rows, on_models, squares)
@@ -152,6 +160,35 @@ class DenseRows:
                 base[features, p * tau : (p + 1) * tau] = old @ C[p, : based[p]]
         self.add(V, of_models)
         self.add(base, of_base)
+
+
+class RowsByProducts(DenseRows):
+    """Rows by their inner products with those of the pass, of which the places wait."""
+
+    def __init__(self, n_features: int, limit: int):
+        self.rows = np.zeros(limit, dtype=np.int64)
+
+    def products(self, X, start, stop, base, V, waiting):
+        some = X[start:stop]
+        squares = some.inner_products().diagonal().copy()
+        joining = np.flatnonzero(squares > 0.0)
+        total = waiting + len(joining)
+        self.rows[waiting:total] = some.places[joining]
+        return some.values @ base, some.values[:, self.rows[:total]], some.values @ V, squares
+
+    def add(self, out, coefficients):
+        out[self.rows[: len(coefficients)]] += coefficients
+
+    def at(self, features, coefficients):
+        places = self.rows[: len(coefficients)]
+        out = np.zeros((max(features.max(initial=-1), places.max(initial=-1)) + 1, coefficients.shape[1]))
+        out[places] = coefficients
+        return out[features]
+
+    def widened(self, n_features, limit):
+        wide = RowsByProducts(n_features, max(limit, len(self.rows)))
+        wide.rows[: len(self.rows)] = self.rows
+        return wide
 
 
 @njit(fastmath={"contract"})

@@ -34,17 +34,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from ..base import State
 from ..parameters import Seed
-from ..rows import aligned_zeros, padded, rows_of
+from ..rows import aligned_zeros, csr_of, csr_rows, padded, rows_of
 from .family import SketchLearner, padded_settings
 from .products import add_product
-from .random_sketch_kernels import LONGEST_RUN, bring_up_to_date, implicit_steps, plain_steps
+from .random_sketch_kernels import LONGEST_RUN, bring_up_to_date, implicit_steps, plain_steps, squared_lengths
 
 __all__ = ["OPAUCh", "OPAUCr"]
 
 _BLOCK_ROWS = 768
+_LONGEST_BLOCK = 128  # dense rows whose steps are taken together
 
 
 class _Gaussian:
@@ -167,6 +169,7 @@ class _SketchedOPAUC(SketchLearner):
 
     parameter_constraints: ClassVar = SketchLearner.parameter_constraints | {"random_state": Seed()}
     _draws: type[_Gaussian]
+    _keeps_dense_rows = True
 
     def __init__(
         self,
@@ -210,23 +213,65 @@ class _SketchedOPAUC(SketchLearner):
         )
 
     def _consume(self, state, X, y):
-        rho = np.ones((len(y), int(self.tau) + 1))
-        rho[:, :-1] = state.draws.rows(len(y))
-        rows = (*rows_of(X), y, rho)
-        shared = (self._nu, state.counts, state.mean_draws)
+        X = X if sparse.issparse(X) else csr_of(X)
+        rows, rho = rows_of(X), self._rho(state, len(y))
         if isinstance(state, _Plain):
             eta, lam = (float(state.settings[axis][0]) for axis in ("eta", "lam"))
-            plain_steps(*rows, eta, lam, *shared, state.sums, state.sketches, state.W[:, 0])
+            shared = (self._nu, state.counts, state.mean_draws)
+            plain_steps(*rows, y, rho, eta, lam, *shared, state.sums, state.sketches, state.W[:, 0])
             return
-        eta, lam = padded_settings(state.settings, len(state.alpha))
-        f = 1.0 - eta * lam
-        fading = np.where(f == 0.0, 1.0, f), np.where(f == 0.0, 0.0, 1.0), np.flatnonzero(f == 0.0)
-        in_basis = (state.basis, state.gram, state.cross, state.run)
-        small = (state.alpha, state.in_basis, state.products, state.delta, state.fades, state.seen, state.of_last)
-        implicit_steps(*rows, eta, *fading, *shared, *in_basis, *small, *state.last_row, state.W)
+        squares = squared_lengths(rows[0], rows[2])
+        self._take_steps(state, rows, rows, squares, y, rho, state.basis, state.seen, state.last_row, state.W)
         if len(y):
             last = slice(*X.indptr[-2:])
             state.last_row = X.indices[last].astype(np.int32), X.data[last].copy()
+
+    def _consume_in_blocks(self, state, X, y):
+        rho, n_blocks = self._rho(state, len(y)), -(-len(y) // _LONGEST_BLOCK)
+        for block in np.array_split(np.arange(len(y)), n_blocks):
+            here = slice(block[0], block[-1] + 1)
+            self._consume_block(state, X[here], y[here], rho[here])
+
+    def _consume_block(self, state, X, y, rho):
+        """The steps of a few dense rows in other coordinates: n for products, n for the rows themselves, and two more.
+
+        Row t is read as its products with what there was before the block, coordinate t, and with the rows of the block
+        before it, coordinates n + i; it is added to coordinate n + t. Coordinate 2n is that of the row before the
+        block, where f = 0. The last one shows what multiplies v meanwhile.
+        """
+        n, (indices, data) = len(y), state.last_row
+        if state.seen.min() < state.run[3]:
+            bring_up_to_date(state.W, state.seen, state.fades)
+        gram = X.inner_products()
+        read = np.zeros((n, 2 * n + 2))
+        read[:, :n], read[:, n : 2 * n], read[0, 2 * n] = np.eye(n), np.tril(gram, -1), X.values[0, indices] @ data
+        basis, W = aligned_zeros(2 * n + 2, state.basis.shape[1]), aligned_zeros(2 * n + 2, state.W.shape[1])
+        basis[:n], W[:n], W[-1] = X.values @ state.basis, X.values @ state.W, 1.0
+        seen = np.full(2 * n + 2, float(state.run[2]))
+        last_row = np.full(len(indices[:1]), 2 * n, dtype=np.int32), np.ones(len(indices[:1]))
+        to = rows_of(csr_rows(np.ones(n), np.arange(n, 2 * n, dtype=np.int32), np.arange(n + 1), 2 * n + 2))
+        self._take_steps(state, rows_of(csr_of(read)), to, gram.diagonal().copy(), y, rho, basis, seen, last_row, W)
+        bring_up_to_date(W, seen, state.fades)
+        if (W[-1] != 1.0).any():
+            state.W *= W[-1]
+        X.add_to(state.W, W[n : 2 * n])
+        X.add_to(state.basis, basis[n : 2 * n])
+        state.seen[:] = state.run[2]
+        state.last_row = X.last()
+
+    def _rho(self, state, n):
+        """(r, 1) of the next ``n`` rows."""
+        rho = np.ones((n, int(self.tau) + 1))
+        rho[:, :-1] = state.draws.rows(n)
+        return rho
+
+    def _take_steps(self, state, rows, to, squares, y, rho, basis, seen, last_row, W):
+        eta, lam = padded_settings(state.settings, len(state.alpha))
+        f = 1.0 - eta * lam
+        fading = np.where(f == 0.0, 1.0, f), np.where(f == 0.0, 0.0, 1.0), np.flatnonzero(f == 0.0)
+        shared = (self._nu, state.counts, state.mean_draws, basis, state.gram, state.cross, state.run)
+        small = (state.alpha, state.in_basis, state.products, state.delta, state.fades, seen, state.of_last)
+        implicit_steps(*rows, *to, squares, y, rho, eta, *fading, *shared, *small, *last_row, W)
 
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         if self._plainly(n_settings):

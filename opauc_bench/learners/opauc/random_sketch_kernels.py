@@ -14,7 +14,7 @@ import numpy as np
 from ...kernels import njit, prefetch
 from .products import add_product, add_row
 
-__all__ = ["LONGEST_RUN", "bring_up_to_date", "implicit_steps", "plain_steps"]
+__all__ = ["LONGEST_RUN", "bring_up_to_date", "implicit_steps", "plain_steps", "squared_lengths"]
 
 _SMALLEST, _SMALL, _LARGEST = 1e-150, 1e-60, 1e150  # of alpha; what is small is folded with what is too small
 LONGEST_RUN = 6  # steps after which p of the class that the rows are of catches up
@@ -79,10 +79,13 @@ def plain_steps(indptr, indices, data, y, rho, eta, lam, nu, counts, mean_draws,
 
 @njit(fastmath={"contract"}, error_model="numpy")
 def implicit_steps(
-    indptr, indices, data, y, rho, eta, factor, survives, forgetful, nu, counts, mean_draws, basis, gram, cross, run,
-    alpha, b, p, delta, fades, seen, of_last, features, values, V,
+    indptr, indices, data, to_indptr, to_indices, to_data, squares, y, rho, eta, factor, survives, forgetful, nu,
+    counts, mean_draws, basis, gram, cross, run, alpha, b, p, delta, fades, seen, of_last, features, values, V,
 ):  # fmt: skip
     """The same weights for all settings, without forming them; ``features`` and ``values`` are of the last row.
+
+    ``basis`` and ``V`` are multiplied by the rows of ``indices`` and ``data``, whose squared lengths are ``squares``;
+    multiples of the rows of ``to_indices`` and ``to_data`` are added to them: the same rows, except in blocks.
 
     The settings with f = 0 are ``forgetful``. For them ``survives`` is 0, elsewhere 1, and ``factor`` 1, elsewhere f.
     """
@@ -91,18 +94,21 @@ def implicit_steps(
     r, beta = np.zeros(half), np.zeros((-(-(c + 1) // 4) * 4, width))
     for t in range(len(y)):
         x_features, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
+        to_features, to_x = to_indices[to_indptr[t] : to_indptr[t + 1]], to_data[to_indptr[t] : to_indptr[t + 1]]
         own, opp, sign = (0, 1, 1.0) if y[t] > 0 else (1, 0, -1.0)
         for i in range(c):
             r[i] = rho[t, i]
         _count(own, rho[t], counts, mean_draws)
-        _add_to_basis(basis, x_features, x, own * half, r, z)
+        z[:] = 0.0
+        _add_rows(basis, x_features, x, z)
+        _add_to_basis(basis, to_features, to_x, own * half, r)
         z_own, z_opp = z[own * half : (own + 1) * half], z[opp * half : (opp + 1) * half]
         n = run[1]
         if n > 0 and (run[0] != own or n == LONGEST_RUN):
             _catch_up(run[0], n, c, cross[run[0]], delta, forgetful, b, p)
             n = 0
         if counts[opp] == 0.0:
-            _add_to_gram(x, r, z_own, z_opp, gram[own], cross[own], cross[opp])
+            _add_to_gram(squares[t], r, z_own, z_opp, gram[own], cross[own], cross[opp])
             continue
         _in_coordinates(z_own, z_opp, r, b[own], b[opp], delta, n, c, forgetful, xu, in_run, push)
         _in_rows(x_features, x, V, seen, fades, run, xu)
@@ -110,7 +116,7 @@ def implicit_steps(
             with_last = _product(x_features, x, features, values)
             for g in forgetful:
                 xu[g] += of_last[g] * with_last
-        _add_to_gram(x, r, z_own, z_opp, gram[own], cross[own], cross[opp])
+        _add_to_gram(squares[t], r, z_own, z_opp, gram[own], cross[own], cross[opp])
         run[0], run[1], run[2] = own, n + 1, run[2] + 1
         per_count, new = 1.0 / counts[opp], delta[: len(beta)] if n == 0 else beta
         by_x, by_r, p_sum = delta[c + 2 * n], delta[c + 2 * n + 1], p[opp, c - 1]
@@ -127,10 +133,11 @@ def implicit_steps(
             xu[g] = -eta[g] / factor[g] * per_count
         correction = _correction(nu, mean_draws[opp])
         _set_beta(xu, in_run, correction, by_x, per_count, p[opp], new, c)
-        for k in range(len(x)):
-            row = V[x_features[k]]
+        for k in range(len(to_x)):
+            row = V[to_features[k]]
+            seen[to_features[k]] = run[2] - 1
             for g in range(width):
-                row[g] += x[k] * push[g]
+                row[g] += to_x[k] * push[g]
         if t + 1 < len(y):
             _fetch(indices[indptr[t + 1] : indptr[t + 2]], basis, V)
         if n > 0:
@@ -146,7 +153,17 @@ def implicit_steps(
         if _any_outside(alpha):
             _fold(alpha, b, p, delta, V, fades, run[2])
             run[3] = run[2]
-        features, values = x_features, x
+        features, values = to_features, to_x
+
+
+@njit(fastmath={"contract"})
+def squared_lengths(indptr, data):
+    """Of CSR rows."""
+    squares = np.zeros(len(indptr) - 1)
+    for t in range(len(squares)):
+        for k in range(indptr[t], indptr[t + 1]):
+            squares[t] += data[k] * data[k]
+    return squares
 
 
 @njit(fastmath={"contract"})
@@ -232,25 +249,18 @@ def _catch_up(own, n, c, cross_own, delta, forgetful, b, p):
 
 
 @njit(fastmath={"contract"})
-def _add_to_basis(basis, features, x, own_at, r, z):
-    """z = B'x, then B_own += x r': rows are changed while they are in the cache."""
-    half = len(r)
-    z[:] = 0.0
-    for k in range(0, len(x), 4):
-        four = features[k : k + 4]
-        _add_rows(basis, four, x[k : k + 4], z)
-        for i in range(len(four)):
-            row, xi = basis[four[i]][own_at : own_at + half], x[k + i]
-            for j in range(half):
-                row[j] += xi * r[j]
+def _add_to_basis(basis, features, x, own_at, r):
+    """B_own += x r'."""
+    for k in range(len(x)):
+        row = basis[features[k]][own_at : own_at + len(r)]
+        for j in range(len(r)):
+            row[j] += x[k] * r[j]
 
 
 @njit(fastmath={"contract"})
-def _add_to_gram(x, r, z_own, z_opp, G_own, cross_own, cross_opp):
-    """Update the Gram matrices and z = B'x for B_own += x r'."""
-    half, square = len(r), 0.0
-    for value in x:
-        square += value * value
+def _add_to_gram(square, r, z_own, z_opp, G_own, cross_own, cross_opp):
+    """Update the Gram matrices and z = B'x for B_own += x r'; ``square`` is that of the length of x."""
+    half = len(r)
     for i in range(min(half, len(G_own))):
         with_own, across, back = G_own[i], cross_own[i], cross_opp[i]
         ri, by_r, zi = r[i], z_own[i] + square * r[i], z_opp[i]
