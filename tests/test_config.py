@@ -638,25 +638,28 @@ def test_find_config(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "complaint", "hint"),
     [
         (
             "tabel2",
-            "tabel2: no such file; expected an experiment file or one of quickstart, table2, table2_balanced "
-            "(did you mean 'table2'?)",
+            "tabel2: no such file; expected an experiment file or the name of a bundled one (did you mean 'table2'?)",
+            "",
         ),
         (
             "else/table2.yaml",
-            "else/table2.yaml: no such file; expected an experiment file or one of quickstart, "
-            "table2, table2_balanced (did you mean 'table2'?)",
+            "else/table2.yaml: no such file; expected an experiment file or the name of a bundled one "
+            "(did you mean 'table2'?)",
+            "",
         ),
         (
-            ".",
-            ".: this is a folder; expected an experiment file or one of quickstart, table2, table2_balanced",
+            "nothing",
+            "nothing: no such file; expected an experiment file or the name of a bundled one",
+            "one of quickstart, table2, table2_balanced",
         ),
+        (".", ".: this is a folder; expected an experiment file or the name of a bundled one", ""),
     ],
 )
-def test_find_config_lists_the_known_names(tmp_path, monkeypatch, text, complaint):
+def test_find_config_lists_the_known_names(tmp_path, monkeypatch, text, complaint, hint):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(config.load, "_packaged_configs", lambda: tmp_path / "shipped")
     (tmp_path / "shipped").mkdir()
@@ -664,7 +667,7 @@ def test_find_config_lists_the_known_names(tmp_path, monkeypatch, text, complain
         (tmp_path / f"shipped/{name}.yaml").write_text("")
     with pytest.raises(ConfigError) as caught:
         find_config(text)
-    assert caught.value.message == complaint
+    assert (caught.value.message, caught.value.hint) == (complaint, hint)
 
 
 def test_find_config_refuses_an_invalid_file_name():

@@ -15,7 +15,7 @@ from reference.examples import toy_entry
 from opauc_bench.commands import terminal
 from opauc_bench.data import Sources, ask, load_catalogue, prepare
 from opauc_bench.data import download as download_module
-from opauc_bench.data.download import Missing, download
+from opauc_bench.data.download import Answer, Missing, download
 from opauc_bench.data.entry import FileSpec
 from opauc_bench.errors import DataError
 
@@ -34,6 +34,8 @@ class Server:
         self.asked: list[tuple[str, str | None]] = []  # path and range
         self.kind = "application/octet-stream"
         self.headers: dict[str, str] = {}  # further ones
+        self.refusals: list[int] = []  # status of the next answers
+        self.range = "bytes {}-{}/{}"
         self.heeds_if_range = True
         self.part = len(CONTENT)  # most bytes of an answer to a range
 
@@ -50,6 +52,11 @@ class Server:
         if request.path == "/none":
             request.send_response(204)
             return request.end_headers()
+        if self.refusals:
+            request.send_response(self.refusals.pop(0))
+            for name, value in self.headers.items():
+                request.send_header(name, value)
+            return request.end_headers()
         start, end, size = 0, len(content), len(content)
         valid = not self.heeds_if_range or request.headers.get("If-Range") in (None, self.tag)
         if partly := bool(wanted and self.ranges and valid):
@@ -65,7 +72,7 @@ class Server:
         for name, value in self.headers.items():
             request.send_header(name, value)
         if partly:
-            request.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
+            request.send_header("Content-Range", self.range.format(start, end - 1, size))
         request.end_headers()
         request.wfile.write(content[start:end][: self.most.pop(0) if self.most else None])
 
@@ -181,6 +188,21 @@ def test_permanent_failures_are_named_and_not_tried_again(server, tmp_path):
     assert "99999" in reason("http://127.0.0.1:99999/file", tmp_path)
     assert "ftp://" in reason("ftp://127.0.0.1/file", tmp_path)
     assert reason(server.url.replace("http:", "https:"), tmp_path).startswith("no secure connection (")
+
+
+def test_servers_say_how_long_to_wait(server, tmp_path, monkeypatch):
+    waited = []
+    monkeypatch.setattr(download_module.time, "sleep", waited.append)
+    server.headers, server.refusals = {"Retry-After": "7"}, [503, 429]
+    assert get(server, tmp_path) == CONTENT
+    server.headers, server.refusals = {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, [503]
+    for name in ("2", "3"):
+        (tmp_path / name).mkdir()
+    assert get(server, tmp_path / "2") == CONTENT
+    assert waited == [7.0, 7.0, 0.0]
+    server.headers, server.refusals = {"Retry-After": "3600"}, [429]
+    assert reason(f"{server.url}/file", tmp_path / "3") == "HTTP status 429, to be asked again in 3,600 s"
+    assert len(waited) == 3
 
 
 def test_the_proxy_is_named_without_its_password(tmp_path, monkeypatch):
@@ -328,7 +350,13 @@ def test_asking_takes_one_byte(server):
     found = ask(f"{server.url}/file")
     assert (found.good, found.text, found.size, found.resumes) == (True, "ok", len(CONTENT), True)
     assert server.ranges_asked == ["bytes=0-0"]
-    server.ranges, server.tag = False, ""
+    server.range = "bytes {}-{}/*"
+    assert ask(f"{server.url}/file") == Answer(True, "ok", None, resumes=True)
+    server.range = ""
+    assert ask(f"{server.url}/file") == Answer(False, "HTTP 206 without the range that was asked for")
+    server.headers = {"Content-Encoding": "br"}
+    assert ask(f"{server.url}/file") == Answer(False, "encoded as br, which was not asked for")
+    server.headers, server.ranges, server.tag = {}, False, ""
     found = ask(f"{server.url}/file")
     assert (found.good, found.size, found.resumes) == (True, len(CONTENT), False)
     server.kind = "text/html; charset=utf-8"

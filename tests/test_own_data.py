@@ -245,6 +245,8 @@ def test_classes_of_scikit_learn_by_name(tmp_path, load, name, positive):
             "6:12: catalogue.mine.group: expected 'group: COLUMN' under 'source'",
         ),
         ("{svmlight: t}\n    drop_empty: true", "6:17: catalogue.mine.drop_empty: 'drop_empty' belongs to 'format: "),
+        ("{npz: t}\n  other: {scaling: none}", "6:10: catalogue.other: expected 'source', or 'format' and 'files'"),
+        ("{npz: t}\n  other: {scaling: none}", "6:10: catalogue.other: the key 'title' is required and missing"),
         ("{csv: [1], label: y}", "5:20: catalogue.mine.source.csv[0]: expected text, got 1"),
     ],
 )
@@ -707,7 +709,7 @@ def test_reasons_for_datasets_of_an_experiment_are_given(tmp_path, monkeypatch, 
         assert reason in done.stderr.replace("\n", " ")
     assert "data fetch" not in done.stderr
     assert "data list" not in done.stderr
-    assert "try: put the file there, or correct its address in mine.yaml" in done.stderr
+    assert "hint: put the file there, or correct its address in mine.yaml" in done.stderr
     (tmp_path / "first.csv").write_text("a,label\n1,x\n2,y\nz,y\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPAUC_BENCH_CACHE", str(tmp_path / "cache"))

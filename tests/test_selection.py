@@ -187,6 +187,21 @@ def test_score_columns_equals_scikit_learn_for_all_block_lengths(data, storage, 
     assert np.isnan(aucs[1])
 
 
+@pytest.mark.parametrize("n_settings", [1, 5, 23])
+def test_equal_rows_have_equal_scores_wherever_they_are(n_settings):
+    rng = np.random.default_rng(0)
+    for n, d in ((123, 8), (107, 13), (153, 60)):
+        copied = rng.integers(4, size=n)
+        X, y, rows = rng.standard_normal((4, d))[copied], rng.choice([-1, 1], n), np.arange(n)
+        X[copied == 0] = rng.choice([-0.0, 0.0], (np.count_nonzero(copied == 0), d))
+        W = rng.standard_normal((d, n_settings))
+        scores = (np.unique(X, axis=0) @ W)[np.unique(X, axis=0, return_inverse=True)[1]]
+        expected = [roc_auc_score(y, column) for column in scores.T]
+        np.testing.assert_allclose(score_columns(X, y, rows, W), expected, rtol=0, atol=1e-14)
+        first, _ = selection.predict(X, rows, W[:, :1], lambda n_rows: None)
+        assert len(np.unique(first)) == 4
+
+
 def test_scores_that_overflow_are_nan_without_a_warning(data):
     X, y, rows = data
     coef = np.column_stack([np.full(4, 1e308), np.ones(4)])

@@ -149,3 +149,5 @@ def test_a_row_that_is_left_out_is_said_to_be_before_it_was_run(command, tmp_pat
     rows = {line.split("  ")[0]: line for line in table.splitlines()}
     assert "N/A" in rows["wine @ 5%"]
     assert "0/2" in rows["wine"]
+    refused = command("verify", "r", "-d", "wine @ 5%", cwd=tmp_path, exits=2).stderr
+    assert refused == "error: --dataset wine @ 5%: this is a row of the table; its dataset is wine\n"

@@ -222,3 +222,9 @@ def test_any_learner_has_a_grid(name):
 def test_a_value_that_no_learner_takes():
     with pytest.raises(LearnerError, match="eta has to be"):
         TunedModel(candidates("nag", {"eta": "-1"}, [], True), window=100)
+
+
+@pytest.mark.parametrize("seed", [2**53 + 1, 2**100 + 1, 7])
+def test_a_seed_keeps_all_its_digits(seed):
+    (one,) = candidates("opauc_r", {}, [f"random_state={seed}"], False)
+    assert one.learner.random_state == seed

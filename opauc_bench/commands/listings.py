@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import os
 import re
 import sys
@@ -30,7 +29,7 @@ from ..data.sources import is_remote
 from ..errors import DataError, LearnerError
 from ..learners import contested_names, get_learner, learner_names, learner_parameters
 from ..sentences import suggest
-from .terminal import table_text, width, wrapped
+from .terminal import megabytes, table_text, width, wrapped
 
 __all__ = [
     "check_links",
@@ -74,7 +73,7 @@ def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
         size = download_size(entry, sources)
         known = entry.n_positive and entry.n_samples
         positive = f"{100 * entry.n_positive / entry.n_samples:.1f} %" if known else "?"
-        where = availability(entry, sources) + (f" (at most {_megabytes(size)})" if size else "")
+        where = availability(entry, sources) + (f" (at most {megabytes(size)})" if size else "")
         where += " (the file was removed)" if lost_files(entry, sources) else ""
         rows.append([entry.name, _number(entry.n_samples), _number(entry.width), positive, where])
     headers = ["dataset", "rows", "features", "positive", "data"]
@@ -84,12 +83,6 @@ def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
 
 def _number(count: int | None) -> str:
     return "?" if count is None else f"{count:,}"
-
-
-def _megabytes(size: int) -> str:
-    """A size with its unit, rounded up where it is small."""
-    megabytes = size / 1e6
-    return f"{megabytes:,.0f} MB" if megabytes >= 10 else f"{max(0.1, math.ceil(10 * megabytes) / 10):.1f} MB"
 
 
 def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
@@ -172,7 +165,7 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
     rows = []
     for url, name in addresses.items():
         answer = answers[url]
-        size = "" if answer.size is None else _megabytes(answer.size)
+        size = "" if answer.size is None else megabytes(answer.size)
         rows.append([name, answer.text, size, "yes" if answer.resumes else "", url])
     if not rows:
         return "no http address is known", True

@@ -52,12 +52,13 @@ class LocalData:
         return changed
 
     def absences(self) -> list[str]:
-        """Sentences on the unavailable datasets, with the reasons; a single one has more lines, and a hint."""
+        """Sentences on the unavailable datasets, with the reasons and a hint; a single one has more lines."""
         if len(self.unavailable) <= 1:
             return [f"unavailable: {error}" for error in self.unavailable.values()]
         lines = (error.message.splitlines() for error in self.unavailable.values())
         reasons = ["; ".join(line.strip(" -") for line in found) for found in lines]
-        return [f"unavailable: {', '.join(self.unavailable)}", *reasons]
+        hint = next(iter(self.unavailable.values())).hint
+        return [f"unavailable: {', '.join(self.unavailable)}", *reasons, *([f"  hint: {hint}"] if hint else [])]
 
     def facts(self) -> dict[str, DatasetFacts]:
         """Facts about the ready datasets, for a manifest."""

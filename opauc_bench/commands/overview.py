@@ -16,7 +16,7 @@ from .planning import fold_problems, kept_notes, left_out_cases, measure_estimat
 from .progress import Estimate, duration
 from .recorded import Recorded
 from .session import Session, shell_command
-from .terminal import counted, say, table_text, wrapped
+from .terminal import counted, megabytes, say, table_text, wrapped
 
 __all__ = ["describe_plan", "describe_status"]
 
@@ -57,7 +57,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     download = sum(filter(None, sizes.values()))
     rows = []
     for name, found in where.items():
-        data = f"{found} {size / 1e6:.0f} MB" if (size := sizes.get(name)) else found
+        data = f"{found} {megabytes(size)}" if (size := sizes.get(name)) else found
         cost = ["-", "-"]
         if left := todo[name]:
             memory_per_task = max(task.memory_bytes for task in left)
@@ -75,7 +75,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     if failed:
         notes.append(f"{failed} of the done tasks have failed: --retry-failed computes them again.")
     if download or unknown_sizes:
-        sizes = [f"{download / 1e6:.0f} MB"] * bool(download)
+        sizes = [megabytes(download)] * bool(download)
         sizes += [f"{', '.join(unknown_sizes)} of unknown size"] * bool(unknown_sizes)
         notes.append(f"To download: {', and '.join(sizes)}.")
     notes += [line for text in local.absences() for line in text.splitlines()]

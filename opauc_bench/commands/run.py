@@ -106,13 +106,7 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
         what = f"shard {session.shard}" if session.shard else "the selection"
         raise ConfigError(f"{what} has no tasks", "use fewer shards, or other datasets and learners")
     if not plan.tasks:
-        catalogue = session.experiment.catalogue_path
-        option = ["--catalogue", str(catalogue)] if catalogue else []
-        hint = shlex.join(["opauc-bench", "data", "list", *option])
-        if session.experiment.own_entries is not None:  # `data list` does not know these
-            errors = list(local.unavailable.values())
-            hint = errors[0].hint if len(errors) > 1 else ""
-        raise DataError("\n".join(["none of the datasets is available", *local.absences()]), hint)
+        raise DataError("\n".join(["none of the datasets is available", *local.absences()]))
     if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
         raise ConfigError(
             "\n".join(problems),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,8 @@ class Session:
             columns=make_columns(experiment, get_learner),
             sources=sources,
             folder=out or _usual_folder(experiment, shard),
-            datasets=_restricted(datasets, experiment.datasets, "dataset"),
-            learners=_restricted(learners, experiment.columns, "learner"),
+            datasets=_restricted(datasets, experiment.datasets, "dataset", experiment.rows),
+            learners=_restricted(learners, experiment.columns, "learner", {}),
             shard=shard,
         )
 
@@ -128,11 +128,14 @@ def shell_command(session: Session, name: str, *options: str) -> str:
     return shlex.join(["opauc-bench", name, str(session.experiment.path), *place, *part, *options])
 
 
-def _restricted(names: Collection[str] | None, known: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if unknown := [name for name in names or () if name not in known]:
-        raise ConfigError(
-            f"--{what} {unknown[0]}: not in this experiment{suggest(unknown[0], known)}; it has {', '.join(known)}"
-        )
+def _restricted(
+    names: Collection[str] | None, known: tuple[str, ...], what: str, rows: Mapping[str, str]
+) -> tuple[str, ...]:
+    if unknown := next((name for name in names or () if name not in known), None):
+        why = f"not in this experiment{suggest(unknown, known)}; it has {', '.join(known)}"
+        if unknown in rows:
+            why = f"this is a row of the table; its dataset is {rows[unknown]}"
+        raise ConfigError(f"--{what} {unknown}: {why}")
     return tuple(name for name in known if not names or name in names)
 
 

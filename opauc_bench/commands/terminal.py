@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import textwrap
@@ -9,12 +10,18 @@ from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
 from typing import Any
 
-__all__ = ["counted", "has_bars", "say", "table_text", "width", "wrapped"]
+__all__ = ["counted", "has_bars", "megabytes", "say", "table_text", "width", "wrapped"]
 
 
 def counted(count: int, noun: str) -> str:
     """A count with its noun, such as ``1 record`` and ``2 records``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def megabytes(size: float) -> str:
+    """A size with its unit, rounded up where it is small."""
+    size /= 1e6
+    return f"{size:,.0f} MB" if size >= 10 else f"{max(0.1, math.ceil(10 * size) / 10):.1f} MB"
 
 
 def width() -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, ResultsError
+from ..learners import ESTIMATOR
 from ..report.text import auc_text, columns_text
 from ..results.environment import differences, environment
 from ..results.record import Record
@@ -314,6 +315,8 @@ def _other_platforms(recorded: Recorded, outcomes: list[Outcome]) -> Iterator[st
     what = "; ".join(filter(None, parts)) if any(there) else "the manifest does not say which"
     one = counted(len(outcomes), "record") + (" was" if len(outcomes) == 1 else " were")
     yield f"{one} computed on another platform, so that numbers may differ by 1e-9: {what}"
+    if any(outcome.differences and outcome.task.learner == ESTIMATOR for outcome in outcomes):
+        yield "Estimators that stop at a tolerance amplify rounding: their numbers may differ by more than that"
     if "blas" in values and any(outcome.differences for outcome in outcomes):
         kernels = [value.split()[1] for value in values["blas"] if value and value.startswith("openblas ")]
         yield (

@@ -45,8 +45,8 @@ def load_experiment(
 def find_config(text: str, wanted: str = "an experiment file") -> Path:
     """Return the experiment file of a path, or of a bare name such as ``table2``.
 
-    Bare names are looked up in ``./configs`` and in the configs of the package. ConfigError, with the known names, if
-    there is no such file.
+    Bare names are looked up in ``./configs`` and in the configs of the package. ConfigError, with a similar name or
+    the known ones, if there is no such file.
     """
     path = Path(text)
     if os.path.exists(path) and not os.path.isdir(path):  # os.path: no error for names that are invalid or too long
@@ -59,7 +59,9 @@ def find_config(text: str, wanted: str = "an experiment file") -> Path:
                     return folder / name
     names = sorted({found.stem for folder in folders for found in folder.glob("*.yaml")})
     what = "this is a folder" if os.path.isdir(path) else "no such file"
-    raise ConfigError(f"{text}: {what}; expected {wanted} or one of {', '.join(names)}{suggest(path.stem, names)}")
+    near = suggest(path.stem, names)
+    hint = "" if near or path.name != text else f"one of {', '.join(names)}"
+    raise ConfigError(f"{text}: {what}; expected {wanted} or the name of a bundled one{near}", hint)
 
 
 def _packaged_configs() -> Path:

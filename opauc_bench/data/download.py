@@ -8,6 +8,8 @@ import re
 import ssl
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +22,7 @@ __all__ = ["Answer", "Missing", "ask", "clear_downloads", "download"]
 TIMEOUT = 30.0  # seconds without a byte
 TRIES = 3
 WAIT = 1.0  # seconds before the second try, doubled for each further one
+LONGEST_WAIT = 60.0  # seconds, if the server asks for more than that
 REPORT_EVERY = 5.0  # seconds between progress messages
 _CHUNK = 1 << 16
 _PREFIX = ".download-"
@@ -67,8 +70,6 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
 
     kept = _Kept(folder / f"{_PREFIX}{hashlib.sha256(address.encode()).hexdigest()[:16]}")
     for attempt in range(TRIES):
-        if attempt:
-            time.sleep(WAIT * 2 ** (attempt - 1))
         try:
             with _Progress(what, limit, notify) as progress:
                 _transfer(address, kept, progress)
@@ -77,21 +78,24 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
             kept.discard()
             raise
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            failure, may_succeed = _failure(error, address)
-            if not may_succeed:
+            failure, wait = _failure(error, address)
+            if wait is None or attempt + 1 == TRIES:
                 break
+            time.sleep(max(wait, WAIT * 2**attempt))
     if kept.size and kept.version:
         failure.args = (f"{failure}; the same command continues after {kept.size / 1e6:.1f} MB",)
     raise failure
 
 
-def _failure(error, address: str) -> tuple[Missing, bool]:
-    """What went wrong, and whether a further try may succeed."""
+def _failure(error, address: str) -> tuple[Missing, float | None]:
+    """What went wrong, and the seconds that the server wants to pass before a further try; None if none may succeed."""
     import requests
 
     if isinstance(error, requests.HTTPError):
-        status = error.response.status_code
-        return Missing(f"HTTP status {status}", answered=True), status >= 500 or status in (416, 429)
+        status, wait = error.response.status_code, _seconds_to_wait(error.response)
+        reason = f"HTTP status {status}" + (f", to be asked again in {wait:,.0f} s" if wait > LONGEST_WAIT else "")
+        may_succeed = (status >= 500 or status in (416, 429)) and wait <= LONGEST_WAIT
+        return Missing(reason, answered=True), wait if may_succeed else None
     cause = error
     while cause.__context__ is not None:
         cause = cause.__context__
@@ -112,7 +116,18 @@ def _failure(error, address: str) -> tuple[Missing, bool]:
         reason = f"no connection{because}"
     else:
         reason = f"the transfer broke off ({type(error).__name__})"
-    return Missing(reason), not (lasts or isinstance(cause, ssl.SSLCertVerificationError))
+    return Missing(reason), None if lasts or isinstance(cause, ssl.SSLCertVerificationError) else 0.0
+
+
+def _seconds_to_wait(response) -> float:
+    """What Retry-After says, as seconds or as a date; 0 without."""
+    text = response.headers.get("Retry-After", "")
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):  # no date, or one without a time zone
+        return 0.0
 
 
 def _proxy(address: str) -> str:
@@ -141,9 +156,9 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
         ):
             kept.discard()
             raise requests.RequestException("another part, or another version, than the one that was asked for")
-        codings = {word.strip().lower() for word in response.headers.get("Content-Encoding", "").split(",")}
-        if unreadable := sorted(codings & _UNREADABLE):
-            raise requests.exceptions.InvalidHeader(f"encoded as {unreadable[0]}, which was not asked for")
+        codings = _codings(response)
+        if unreadable := _unreadable(codings):
+            raise requests.exceptions.InvalidHeader(unreadable)
         pieces, size = response.raw.stream(_CHUNK, decode_content=False), _size(response, start)
         if codings & _GZIP:  # by Python's reader: that of urllib3 takes content that ends too soon
             pieces, size = iter(partial(gzip.GzipFile(fileobj=response.raw).read, _CHUNK), b""), 0
@@ -159,6 +174,16 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
             raise urllib3.exceptions.ProtocolError(f"the compressed content is damaged ({error})") from None
         if kept.size < size:  # some servers send less of a part than they were asked for
             raise urllib3.exceptions.ProtocolError(f"expected {size:,} bytes, got {kept.size:,}")
+
+
+def _codings(response) -> set[str]:
+    return {word.strip().lower() for word in response.headers.get("Content-Encoding", "").split(",")}
+
+
+def _unreadable(codings: set[str]) -> str:
+    """What is wrong with the codings of an answer; empty if it can be read."""
+    found = sorted(codings & _UNREADABLE)
+    return f"encoded as {found[0]}, which was not asked for" if found else ""
 
 
 def _size(response, start: int) -> int:
@@ -277,12 +302,16 @@ def ask(address: str, timeout: float = 10.0) -> Answer:
                 return Answer(False, f"HTTP {response.status_code}")
             if response.headers.get("Content-Type", "").startswith("text/html"):
                 return Answer(False, "an HTML page")
-            in_part = re.fullmatch(r"bytes 0-0/(\d+)", response.headers.get("Content-Range", ""))
-            if response.status_code == 206 and in_part:
-                return Answer(True, "ok", int(in_part[1]), bool(_version(response)))
+            if unreadable := _unreadable(_codings(response)):
+                return Answer(False, unreadable)
+            if response.status_code == 206:
+                in_part = re.fullmatch(r"bytes 0-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+                if in_part is None:
+                    return Answer(False, "HTTP 206 without the range that was asked for")
+                return Answer(True, "ok", None if in_part[1] == "*" else int(in_part[1]), bool(_version(response)))
             if response.headers.get("Content-Length") == "0":
                 return Answer(False, "an empty file")
-            return Answer(True, "ok", _size(response, 0) or None if response.status_code == 200 else None)
+            return Answer(True, "ok", _size(response, 0) or None)
     except requests.Timeout:
         return Answer(False, f"no answer in {timeout:g} s")
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:

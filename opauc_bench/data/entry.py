@@ -205,7 +205,7 @@ class Form(Strict):
     def _problems(self) -> list[Problem]:
         problems = []
         if self.source is None and (self.format is None or not self.files):
-            problems.append(Problem((), "expected 'format' and 'files', or 'source: {sklearn: ...}'"))
+            problems.append(Problem((), "expected 'source', or 'format' and 'files'"))
         if self.source is not None and (self.format is not None or self.files):
             problems.append(Problem(("source",), "either 'source', or 'format' and 'files', not both"))
         rules = (self.positive is not None) + (self.random_half is not None) + self.largest_class
@@ -358,7 +358,7 @@ class DatasetEntry(Form):
         if not self.has_own_data:
             needed = ["title", "scaling"] + (["n_features"] if self.format in _NOT_COUNTED else [])
             absent = [key for key in needed if key not in self.model_fields_set]
-            problems += [Problem((key,), "this key is required and missing") for key in absent]
+            problems += [Problem((), f"the key '{key}' is required and missing") for key in absent]
         if not self.has_indices:
             problems += self._misplaced(["n_features_at_most"], "svmlight files")
         if self.drop_empty and self.scaling == "minmax":

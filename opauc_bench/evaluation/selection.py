@@ -257,9 +257,25 @@ def _scores(
 
     def product(block: Any) -> np.ndarray:
         values = block @ weights
-        return values.toarray() if sparse.issparse(values) else values
+        if sparse.issparse(values):
+            return values.toarray()
+        # The BLAS adds up the last rows of a block in another order.
+        return values[_first_equal_rows(block)] if isinstance(block, np.ndarray) else values
 
     return _in_blocks(X, rows, product, len(finite), on_chunk)
+
+
+def _first_equal_rows(block: np.ndarray) -> np.ndarray:
+    """Position of the first row that each row is equal to: equal rows are to have equal scores, to the last bit."""
+    words = (block + 0.0).view(np.uint64)  # -0.0 becomes 0.0
+    words ^= words >> np.uint64(32)  # whole numbers differ in the upper bits only
+    factors = np.random.default_rng(0).integers(2**63, size=block.shape[1], dtype=np.uint64)
+    _, first, inverse = np.unique(words @ (2 * factors + 1), return_index=True, return_inverse=True)
+    found = first[inverse]
+    copies = np.flatnonzero(found < np.arange(len(found)))
+    unlike = copies[(block[copies] != block[found[copies]]).any(axis=1)]
+    found[unlike] = unlike
+    return found
 
 
 def _in_blocks(

@@ -54,6 +54,7 @@ _GRIDS: dict[str, dict[str, list[float]]] = {
     "ada_oam": {"eta": _powers(-9, 1), "lam": [2.0**-14, 2.0**-8]},
 }
 _AROUND_DEFAULT = [4.0**k for k in range(-4, 5)]
+_INTEGER = re.compile(r"[+-]?[0-9]{1,308}")
 _POWER = re.compile(r"([0-9.]+)(?:\^|\*\*)([+-]?[0-9]+)")
 
 
@@ -186,8 +187,10 @@ def _value(learner: str, parameter: str, text: str, default: Any) -> Any:
         return text.lower() == "true"
     if default is None and text.lower() == "none":
         return None
-    number = _number(text)
     whole = default is None or isinstance(default, int)
+    if whole and _INTEGER.fullmatch(text):  # which may have more digits than a float
+        return int(text)
+    number = _number(text)
     if number is None or (whole and number != int(number)):
         what = "a whole number" if whole else "a number such as 0.1, 1e-3 or 2^-8"
         raise LearnerError(f"{parameter} of {learner}: expected {what}, got {text!r}")
