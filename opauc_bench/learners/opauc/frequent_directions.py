@@ -116,7 +116,8 @@ class OPAUCFD(SketchLearner):
     def seconds_per_row(self, n_features, n_nonzero, n_settings):
         if self._plainly(n_settings):
             return 1e-5 + 1e-9 * n_features * self.tau
-        return directions.seconds_per_row(n_features, n_nonzero, n_settings, self.tau)
+        in_blocks = self._in_blocks(n_features, n_nonzero)
+        return directions.seconds_per_row(n_features, n_nonzero, n_settings, self.tau, in_blocks)
 
     def memory_bytes(self, n_features, n_settings):
         if self._plainly(n_settings):

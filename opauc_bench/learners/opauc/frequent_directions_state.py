@@ -52,7 +52,7 @@ def _limit(n_features: int, tau: int) -> int:
     return int(np.clip(np.sqrt(0.3 * n_features * 2 * tau), max(64, tau), 2048))
 
 
-def seconds_per_row(n_features: int, n_nonzero: float, n_settings: int, tau: int) -> float:
+def seconds_per_row(n_features: int, n_nonzero: float, n_settings: int, tau: int, in_blocks: bool) -> float:
     """Rough CPU time of a row."""
     width, limit = _width(n_settings), _limit(n_features, tau)
     step = 5e-5 + 7e-11 * width * (1.5 * tau * tau + limit)
@@ -60,6 +60,8 @@ def seconds_per_row(n_features: int, n_nonzero: float, n_settings: int, tau: int
     if n_nonzero < n_features:
         return step + n_nonzero * (5e-10 * (width + 2 * tau) + 2e-10 * limit) + change / limit
     limit = min(limit, dense_limit(n_features))
+    if in_blocks:
+        return step + 5e-11 * n_features * (width + 2 * tau + limit) + change / limit
     return step + n_features * (2.5e-10 * (width + 2 * tau) + 1e-10 * limit) + change / limit
 
 

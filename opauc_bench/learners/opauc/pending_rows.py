@@ -110,6 +110,8 @@ class SparseRows:
 class DenseRows:
     """Rows with all their features."""
 
+    rows: np.ndarray
+
     def __init__(self, n_features: int, limit: int):
         self.rows = np.zeros((min(limit, dense_limit(n_features)), n_features))
 

@@ -279,6 +279,8 @@ class _SketchedOPAUC(SketchLearner):
         width = padded(n_settings, 8)
         far = 1.0 if n_features * (2 * self.tau + width) < 4e6 else 2.0  # whether memory is beyond the caches
         by_feature = far * n_nonzero * (2e-8 + 2.5e-10 * (width + 2 * self.tau))
+        if self._in_blocks(n_features, n_nonzero):
+            by_feature = 1e-10 * n_features * (width + 2 * self.tau)
         return 2e-6 + by_feature + 1e-9 * self.tau**2 + (3.3e-11 * self.tau + 4e-10) * self.tau * width
 
     def memory_bytes(self, n_features, n_settings):
