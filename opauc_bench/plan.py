@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 from .config import Experiment, LearnerEntry
 from .errors import ConfigError
 from .evaluation.span import (
-    are_triangular_rows_worth_it,
+    SECONDS_TO_GENERATE,
+    are_products_worth_it,
     has_few_rows,
     is_narrower,
     seconds_for_inner_products,
+    seconds_for_products,
     seconds_for_triangular_rows,
 )
 from .protocols import Protocol
@@ -29,9 +31,6 @@ __all__ = ["Column", "is_left_out", "make_columns", "make_plan"]
 PROTOCOL_VERSION = 1
 # Beyond that the list alone fills the memory: a typing error.
 _MOST_TASKS = 2_000_000
-# An entry of a row that is computed when it is read: a cosine, and copies.
-_SECONDS_TO_GENERATE = 1.2e-8
-_SECONDS_TO_GATHER = 2e-9  # an inner product of stored ones
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,7 @@ class _Training:
         narrow = not shape.is_sparse and is_narrower(n, d)
         if narrow:
             learner = learner.given_inner_products(lambda: None)
-        to_read = _SECONDS_TO_GENERATE if shape.generated else 0.0
+        to_read = SECONDS_TO_GENERATE if shape.generated else 0.0
         rows = _Problem(learner, d, shape.density * d, seconds_per_row=to_read * d)
         if not folds:
             return rows
@@ -213,13 +212,12 @@ class _Training:
             return rows
         if has_few_rows(n):
             return _Problem(learner, n, float(n), memory_bytes=8.0 * n * n)
-        if learner.takes_blocks:
-            seconds = _SECONDS_TO_GATHER * folds * n_rows**2 + self._share_of_inner_products(to_read)
-            return _Problem(learner, math.ceil(n_rows / 2), n_rows / 2, seconds)
-        if not are_triangular_rows_worth_it(learner, n_rows, d, n_settings, folds):
+        if not are_products_worth_it(learner, (n, d), n_rows, n_settings, folds, self.n_repetitions, to_read):
             return rows
-        seconds = seconds_for_triangular_rows(n_rows) + self._share_of_inner_products(to_read)
-        return _Problem(learner, math.ceil(n_rows / 2), n_rows / 2, seconds, 8.0 * n_rows**2)
+        seconds, size = self._share_of_inner_products(to_read), (math.ceil(n_rows / 2), n_rows / 2)
+        if learner.takes_blocks:
+            return _Problem(learner, *size, seconds + seconds_for_products(n_rows, folds))
+        return _Problem(learner, *size, seconds + seconds_for_triangular_rows(n_rows), 8.0 * n_rows**2)
 
     def _share_of_inner_products(self, to_read: float) -> float:
         """Seconds: they are computed once for a dataset, whatever the number of its columns."""

@@ -794,7 +794,7 @@ def test_plan_names_downloads_of_unknown_size(command, monkeypatch, tmp_path):
     text = "datasets: [kddcup04, letter]\nlearners: [uni_log]\ngrids: {eta: [0.1]}\ntitle: t\n"
     (tmp_path / "x.yaml").write_text(text)
     plan = command("plan", "x.yaml", cwd=tmp_path)
-    assert "To download: 3 MB, and kddcup04 of unknown size." in plan.stdout
+    assert "To download: 2.7 MB, and kddcup04 of unknown size." in plan.stdout
 
 
 def test_plan_reports_folds_that_are_impossible(command, tmp_path):

@@ -408,7 +408,9 @@ def test_searches_in_fewer_dimensions_cost_less():
 
     def of(n_samples, learner):
         shape = {"german": Shape(n_samples, 50_000, 1.0, "a" * 64, generated=True)}
-        return max(plan_of(shape, learners=[learner], limits={}), key=lambda task: task.seconds)
+        protocol = {"kind": "cv", "trials": 5, "folds": 5}
+        tasks = plan_of(shape, learners=[learner], limits={}, protocol=protocol)
+        return max(tasks, key=lambda task: task.seconds)
 
     for learner, share in (("opauc_r", 0.9), ("opauc_pca", 0.2)):
         narrow, wide = of(20_000, learner), of(20_002, learner)

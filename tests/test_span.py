@@ -148,7 +148,7 @@ def test_rows_whose_inner_products_overflow_are_searched_as_they_are(wide):
     for options in ({}, of_few):
         context = TaskContext(None, data, small("uni_log"), {}, inner_products=lambda: gram, **options)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(span, "are_triangular_rows_worth_it", lambda *_: True)
+            patch.setattr(TaskContext, "_are_products_worth_it", lambda *_: True)
             assert context.search_problem(np.arange(60), 5) == (context.learner, data.X)
 
 
@@ -389,7 +389,8 @@ def test_an_experiment_has_the_numbers_of_a_search_on_the_data(few, wide, comman
     np.savez(tmp_path / "wide.npz", X=X, y=y)
     (tmp_path / "e.yaml").write_text(EXPERIMENT)
     monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(span, "are_triangular_rows_worth_it", lambda *_: True)
+    monkeypatch.setattr(span, "are_products_worth_it", lambda *_: True)
+    monkeypatch.setattr("opauc_bench.plan.are_products_worth_it", lambda *_: True)
     monkeypatch.setattr(span, "_FEW_ROWS", 3000 if few else 10)
     if not few:
         plan = command("plan", "e.yaml", "--offline", cwd=tmp_path)

@@ -26,13 +26,15 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 __all__ = [
     "MOST_ROWS",
+    "SECONDS_TO_GENERATE",
     "RowsByProducts",
     "TriangularRows",
-    "are_triangular_rows_worth_it",
+    "are_products_worth_it",
     "has_few_rows",
     "inner_products",
     "is_narrower",
     "seconds_for_inner_products",
+    "seconds_for_products",
     "seconds_for_triangular_rows",
     "span_coordinates",
     "triangular_rows",
@@ -46,6 +48,9 @@ _BLOCK_BYTES = 64e6  # of few rows
 _LARGE_BLOCK_BYTES = 512e6  # of more rows, which may be made again each time they are read
 _PANEL = 512  # columns of a triangular factor between two checks of the limits
 _SECONDS_PER_PRODUCT = 6e-11  # a multiplication and an addition in a matrix product
+_SECONDS_TO_GATHER = 2e-9  # an inner product of stored ones
+# An entry of a row that is computed when it is read: a cosine, and copies.
+SECONDS_TO_GENERATE = 1.2e-8
 # Added to each squared length, relative to itself: rounding makes the smallest eigenvalues negative, for rows of length
 # 1 by less than n^2 times the machine precision (Demmel 1989), which the last value exceeds.
 _SHIFTS = (1e-10, 1e-8, 1e-6)
@@ -282,13 +287,38 @@ def seconds_for_triangular_rows(n_rows: float) -> float:
     return _SECONDS_PER_PRODUCT * n_rows**3 / 3.0
 
 
-def are_triangular_rows_worth_it(learner: Any, n_rows: float, n_features: int, n_settings: int, folds: int) -> bool:
-    """Whether a search by inner folds takes less time with `triangular_rows` than on the rows themselves.
+def seconds_for_products(n_rows: float, folds: int) -> float:
+    """Estimate what reading `RowsByProducts` takes, in CPU seconds, in a search by inner folds."""
+    return _SECONDS_TO_GATHER * folds * n_rows**2
 
-    By the estimates of the learner and of the decomposition; not counted are the inner products, which serve all
-    columns and folds.
+
+def are_products_worth_it(
+    learner: Any,
+    shape: tuple[int, int],
+    n_rows: float,
+    n_settings: int,
+    folds: int,
+    n_repetitions: int,
+    seconds_to_read: float = 0.0,
+) -> bool:
+    """Whether a search by inner folds takes less time with inner products than on the rows themselves.
+
+    By the estimates of the learner. Inner products are computed once for all repetitions.
+
+    Parameters
+    ----------
+    learner : Learner
+    shape : tuple of int
+        Of the dataset.
+    n_rows : float
+        Of the search.
+    n_settings, folds, n_repetitions : int
+    seconds_to_read : float
+        For one entry of a row.
     """
+    n, d = shape
     inner, half = n_rows * (folds - 1) / folds, math.ceil(n_rows / 2)
-    passes = learner.cost(inner, half, float(half), n_settings)[0]
-    on_rows = learner.cost(inner, n_features, float(n_features), n_settings)[0]
-    return folds * passes + seconds_for_triangular_rows(n_rows) < folds * on_rows
+    passes = folds * learner.cost(inner, half, float(half), n_settings)[0]
+    on_rows = folds * (learner.cost(inner, d, float(d), n_settings)[0] + seconds_to_read * n_rows * d)
+    set_up = seconds_for_products(n_rows, folds) if learner.takes_blocks else seconds_for_triangular_rows(n_rows)
+    return passes + set_up + seconds_for_inner_products(n, d, seconds_to_read) / n_repetitions < on_rows

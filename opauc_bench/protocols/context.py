@@ -99,12 +99,10 @@ class TaskContext:
             return reduced
         if self.inner_products is None or not self.learner.rotation_invariant:
             return self.learner, self.data.X
-        from ..evaluation.span import RowsByProducts, are_triangular_rows_worth_it, triangular_rows
-
-        as_products = self.coordinates is not None or self.learner.takes_blocks
-        size = (len(rows), self.data.X.shape[1], self.n_settings, folds)
-        if not (as_products or are_triangular_rows_worth_it(self.learner, *size)):
+        if self.coordinates is None and not self._are_products_worth_it(len(rows), folds):
             return self.learner, self.data.X
+        from ..evaluation.span import RowsByProducts, triangular_rows
+
         products = self.inner_products()
         if not np.isfinite(products.diagonal()).all():  # squares overflow sooner than scores
             return self.learner, self.data.X
@@ -113,6 +111,14 @@ class TaskContext:
         if self.learner.takes_blocks:
             return self.learner, RowsByProducts(products, rows)
         return self.learner, triangular_rows(products, rows, self.check_limits)
+
+    def _are_products_worth_it(self, n_rows: int, folds: int) -> bool:
+        from ..evaluation.span import SECONDS_TO_GENERATE, are_products_worth_it
+
+        X = self.data.X
+        to_read = 0.0 if isinstance(X, np.ndarray) else SECONDS_TO_GENERATE
+        n_repetitions = self.task.protocol.n_repetitions
+        return are_products_worth_it(self.learner, X.shape, n_rows, self.n_settings, folds, n_repetitions, to_read)
 
     def capped(self, train: np.ndarray, least: int, latest: bool = False) -> np.ndarray:
         """The first ``max_train`` rows of a training set, which is in random order; the last ones if ``latest``.
