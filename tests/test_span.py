@@ -250,6 +250,25 @@ def test_the_reduced_problem_has_equal_scores(name, form, wide, monkeypatch):
     assert learner.reduced(form(X[:, :4]), np.arange(50), lambda: None) is None
 
 
+@pytest.mark.parametrize("n_positive", [3, 150])
+@pytest.mark.parametrize("density", [0.005, 0.2])
+def test_selected_features_of_sparse_rows_have_sparse_second_moments(density, n_positive):
+    rng = np.random.default_rng(n_positive)
+    X = sparse.random(300, 400, density, "csr", random_state=rng, data_rvs=lambda n: rng.normal(size=n))
+    y = np.where(rng.permutation(300) < n_positive, 1, -1)
+    learner, train, held_out = small("opauc_feat", n_components=50), np.arange(250), np.arange(250, 300)
+    other, Z = learner.reduced(X, np.arange(300), lambda: None)
+    few = density == 0.005
+    assert type(other).__name__ == ("OPAUCS" if few else "OPAUC")
+    assert type(learner.reduced_size(300, 400, 400 * density).learner) is type(other)
+    values = {"eta": np.array([2.0**-6, 0.25, 2.0**9]), "lam": np.array([2.0**-10, 2.0**-4, 1.0])}
+    weights, others = learner.fit_grid(X, y, values, order=train), other.fit_grid(Z, y, values, order=train)
+    for found in (weights, others):
+        np.testing.assert_array_equal(np.isfinite(found).all(axis=0), [True, True, False])
+    want, found = X[held_out] @ weights, Z[held_out] @ others
+    np.testing.assert_allclose(found[:, :2], want[:, :2], atol=1e-10 * np.abs(want[:, :2]).max())
+
+
 @pytest.mark.parametrize("n_components", [3, 30, 250])
 def test_components_from_inner_products_are_those_of_the_randomised_algorithm(n_components, wide, monkeypatch):
     monkeypatch.setattr(principal_components, "_EXACT", 20)

@@ -51,6 +51,7 @@ SECONDS_TO_LOAD = 180.0  # beyond the time limit of a task
 _BYTES_TO_LOAD = 2e9
 _LONGEST_MESSAGE = 2000
 _MOST_SECONDS = 1e8  # that clocks can count
+_VERY_WIDE = 10**9  # features, more than any projection keeps
 _WORTH_KEEPING = 5.0  # seconds: shorter tasks keep nothing when they are interrupted
 
 
@@ -239,10 +240,12 @@ def _load(learner: str, params: str, setting: str) -> None:
         if learner == ESTIMATOR and not estimator.estimator.startswith("opauc_bench."):
             estimator.check_params()  # imports it; there is nothing to compile, and it may not like rows of our making
             return
-        for n_settings in (1, 2):
-            settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
-            for rows in (X, sparse.csr_matrix(X)):
-                score_columns(rows, y, np.arange(n_rows), clone(estimator).fit_grid(rows, y, settings))
+        reduced = estimator.reduced_size(n_rows, _VERY_WIDE, 1.0)  # what a search may train instead
+        for learner in [estimator] + ([] if reduced is None else [reduced.learner]):
+            for n_settings in (1, 2):
+                settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
+                for rows in (X, sparse.csr_matrix(X)):
+                    score_columns(rows, y, np.arange(n_rows), clone(learner).fit_grid(rows, y, settings))
 
 
 @functools.lru_cache(maxsize=2)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..parameters import Integer, Seed
 from ..ranker import Reduced
 from ..rows import by_rows
 from .full import OPAUC, Moments
+from .sparse_moments import OPAUCS
 
 __all__ = [
     "BLOCK_BYTES",
@@ -42,6 +43,7 @@ SPARSE_ROWS = 4096  # sparse rows that are projected at a time
 BLOCK_BYTES = 1 << 28  # of dense rows that are projected at a time
 SECONDS_PER_PRODUCT = 8e-11  # a multiplication and addition of dense rows
 _MOST_IN_MEMORY = 1e9  # bytes of projected rows
+_FEW_PRODUCTS = 0.1  # share of the second moments' entries, up to which OPAUC costs less on those that are not zero
 
 
 class Projection:
@@ -219,11 +221,48 @@ class ProjectedOPAUC(OPAUC):
 
 
 class OPAUCFeat(ProjectedOPAUC):
-    """OPAUC on randomly selected features."""
+    """OPAUC on randomly selected features.
+
+    Notes
+    -----
+    In sparse rows, few pairs of selected features are nonzero together. A grid search then keeps second moments as
+    a sparse matrix from which nothing is dropped: `OPAUCS` with a limit that is never reached.
+    """
 
     def _projection(self, n_features):
         rng, n_components = np.random.default_rng(self.random_state), min(int(self.n_components), n_features)
         return Selection(n_features, np.sort(rng.choice(n_features, n_components, replace=False)))
+
+    def reduced(self, X, rows, check):
+        if X.shape[1] <= self.n_components or not sparse.issparse(X):
+            return super().reduced(X, rows, check)
+        Z = by_rows(X)[:, self._projection(X.shape[1]).features]
+        if not self._has_few_products(_n_pairs(Z[rows])):
+            return super().reduced(X, rows, check)
+        return self._with_sparse_moments(), Z
+
+    def reduced_size(self, n_rows, n_features, n_nonzero):
+        reduced = super().reduced_size(n_rows, n_features, n_nonzero)
+        if reduced is None:
+            return None
+        selected = n_nonzero * self.n_components / n_features  # of a row, on average
+        n_pairs = n_rows * (selected**2 + selected)  # a Poisson variable's mean square
+        if not self._has_few_products(n_pairs):
+            return reduced
+        memory = 24.0 * n_rows * selected
+        return replace(reduced, learner=self._with_sparse_moments(), n_nonzero=selected, memory_bytes=memory)
+
+    def _has_few_products(self, n_pairs: float) -> bool:
+        return n_pairs <= _FEW_PRODUCTS * int(self.n_components) ** 2
+
+    def _with_sparse_moments(self) -> OPAUCS:
+        return OPAUCS(eta=self.eta, lam=self.lam, tau=int(self.n_components))
+
+
+def _n_pairs(Z: sparse.csr_matrix) -> int:
+    """Pairs of features that are both nonzero in some row."""
+    nonzero = Z.astype(bool).astype(np.float64)
+    return (nonzero.T @ nonzero).nnz
 
 
 def _room(n: int, p: int) -> np.ndarray:
