@@ -533,6 +533,22 @@ def test_an_interruption_before_anything_came(bench, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.faults
+def test_a_model_that_cannot_be_written_where_it_should_be_is_not_lost(bench, desk, tmp_path):
+    (tmp_path / "gone").mkdir()
+    elsewhere = ("env", f"TMPDIR={tmp_path}")
+    process = bench.start("train", "-", "--out", "gone/m.npz", cwd=tmp_path, prefix=elsewhere, stdin=subprocess.PIPE)
+    text = (desk / "data.svm").read_text()
+    for _ in range(40):
+        process.stdin.write(text)
+    (tmp_path / "gone").rmdir()
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 1
+    said = re.search(r"gone/m.npz cannot be written: No such file or directory; the model is in (\S+)\n", err)
+    assert LinearModel.load(Path(said[1])).n_rows == 40 * 9000
+    assert f"mv {said[1]} gone/m.npz" in err
+
+
 def _catches_term(status):
     mask = int(re.search(r"SigCgt:\s*([0-9a-f]+)", status)[1], 16)
     return bool(mask >> (signal.SIGTERM - 1) & 1)

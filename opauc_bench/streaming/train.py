@@ -6,12 +6,13 @@ import contextlib
 import shlex
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from ..data.schema import Means, Schema
-from ..errors import DataError, LearnerError, OpaucBenchError, place_of
+from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
 from .ahead import ahead
@@ -47,7 +48,7 @@ def train_model(what: Training) -> int:
     LearnerError
         If the learner does not do, or diverges.
     ResultsError
-        If the model cannot be written.
+        If the model cannot be written where it should be; it is put into the temporary folder, if that has room.
     """
     keep_freed_memory()
     try:
@@ -89,9 +90,31 @@ def _train(what: Training) -> int:
         finally:
             meter.clear()
     result = _result(what, trained, model, complete, state, source.schema_at(means))
-    result.save(what.out)
+    _save(result, what.out)
     _print_summary(what, result, trained, model, meter, n_before, source)
     return 0 if complete else 130
+
+
+def _save(result: LinearModel, path: Path) -> None:
+    """Write the model; where that fails, into the temporary folder, since the pass may have taken hours.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be written to ``path``; it says where the model is.
+    """
+    try:
+        result.save(path)
+    except ResultsError as error:
+        rescued = Path(tempfile.mkdtemp(prefix="opauc-bench-train-")) / path.name
+        try:
+            result.save(rescued)
+        except ResultsError:
+            rescued.parent.rmdir()
+            raise error from None
+        raise ResultsError(
+            f"{error.message}; the model is in {rescued}", shlex.join(["mv", str(rescued), str(path)])
+        ) from None
 
 
 def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
