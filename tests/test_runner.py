@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -407,6 +408,34 @@ def test_ctrl_c_while_workers_are_starting_prints_no_traceback(bench, place):
     said = [line for line in err.splitlines() if line != "interrupted"]
     assert said[0] == "interrupted; finished tasks are saved. To continue:"
     assert len(said) == 2
+
+
+INTERRUPTED = """
+import itertools, signal
+from concurrent.futures._base import _AcquireFutures
+from opauc_bench.cli import main
+
+enter, calls = _AcquireFutures.__enter__, itertools.count()
+
+
+def acquire(self):
+    enter(self)
+    if next(calls) == 2:
+        signal.raise_signal(signal.{name})
+
+
+_AcquireFutures.__enter__ = acquire
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_interrupted_while_it_holds_the_locks_of_futures_a_run_still_ends(environment, desk, name):
+    program = [sys.executable, "-c", INTERRUPTED.format(name=name), "run", "quick.yaml", "--offline", "--jobs", "2"]
+    done = subprocess.run(program, cwd=desk, env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 130, done.stderr
+    assert "interrupted; finished tasks are saved" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_executor_stopped_right_after_submitting_prints_nothing(monkeypatch):

@@ -36,7 +36,7 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 _SECONDS_BETWEEN_CHECKS = 0.1
-_SECONDS_UNTIL_SIGNALS = 1.0
+_SECONDS_UNTIL_SIGNALS = 0.2
 _SECONDS_UNTIL_TAKEN = 5.0
 _PR_SET_PDEATHSIG = 1
 
@@ -109,7 +109,10 @@ class LocalExecutor:
             for _ in range(2):  # a worker may die for another reason
                 try:
                     limits = config.to_load(SECONDS_TO_LOAD)
-                    error = _submit(self._open(self.n_jobs), load_within, task, *limits).exception()
+                    running = {_submit(self._open(self.n_jobs), load_within, task, *limits)}
+                    while running:
+                        finished, running = _finished(running)
+                    (error,) = (future.exception() for future in finished)
                 except BrokenProcessPool as broken:
                     error = broken
                 if not isinstance(error, BrokenProcessPool):
@@ -133,7 +136,6 @@ class LocalExecutor:
 
     def _compute(self, tasks: list[Task], config: WorkerConfig, n_jobs: int) -> Iterator[Done]:
         """Run tasks in worker processes until all are done or a worker dies."""
-        from joblib.externals.loky import wait
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
         pool = self._open(n_jobs)
@@ -145,8 +147,7 @@ class LocalExecutor:
                     running.add(_submit(pool, _work, task, config))
                 if not running:
                     return
-                # Python answers a signal that another thread has got when this thread runs again.
-                finished, running = wait(running, timeout=_SECONDS_UNTIL_SIGNALS, return_when="FIRST_COMPLETED")
+                finished, running = _finished(running)
                 for future in finished:
                     yield future.result()
         except BrokenProcessPool:
@@ -160,7 +161,7 @@ class LocalExecutor:
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         # Otherwise it starts together with the workers and undoes the next line.
         resource_tracker.ensure_running()
-        with _interrupts_blocked():
+        with _signals_deferred(), _interrupts_blocked():
             self._pool = get_reusable_executor(
                 n_jobs,
                 timeout=600,
@@ -172,8 +173,32 @@ class LocalExecutor:
 
     def stop(self) -> None:
         if self._pool is not None:
-            _wait_until_taken(self._pool)
-            self._pool.shutdown(wait=True, kill_workers=True)
+            with _signals_deferred():
+                _wait_until_taken(self._pool)
+                self._pool.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """Answer SIGINT and SIGTERM on leaving.
+
+    An exception in the middle of a method of a future or of loky can leave its locks taken: `Condition.__enter__` is
+    Python code. loky's thread then waits for the lock, and stopping waits for loky's thread.
+    """
+    came: list[int] = []
+    before = {}
+    try:
+        if threading.current_thread() is threading.main_thread():  # others have no signals to answer
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None):
+                    before[number] = handler
+                    signal.signal(number, lambda number, _: came.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 @contextmanager
@@ -187,8 +212,16 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _submit(pool, function, *arguments):
-    with _interrupts_blocked():  # workers are started when there is work
+    with _signals_deferred(), _interrupts_blocked():  # workers are started when there is work
         return pool.submit(function, *arguments)
+
+
+def _finished(running: set) -> tuple[set, set]:
+    """Wait for a future to finish, but not for long, so that signals are answered; returns (finished, running)."""
+    from joblib.externals.loky import wait
+
+    with _signals_deferred():
+        return wait(running, timeout=_SECONDS_UNTIL_SIGNALS, return_when="FIRST_COMPLETED")
 
 
 def _wait_until_taken(pool) -> None:
