@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import wait_until
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import roc_auc_score
 from test_streaming import estimator, trained
@@ -524,8 +525,7 @@ def test_an_interruption_before_anything_came(bench, tmp_path):
     process = bench.start("train", "-", "--out", "m.npz", cwd=tmp_path, stdin=subprocess.PIPE)
     process.stdin.write("1 1:1\n")
     process.stdin.flush()
-    while not _catches_term(Path(f"/proc/{process.pid}/status").read_text()):
-        time.sleep(0.05)
+    wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 1)  # the thread that reads rows
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 130
@@ -549,9 +549,19 @@ def test_a_model_that_cannot_be_written_where_it_should_be_is_not_lost(bench, de
     assert f"mv {said[1]} gone/m.npz" in err
 
 
-def _catches_term(status):
-    mask = int(re.search(r"SigCgt:\s*([0-9a-f]+)", status)[1], 16)
-    return bool(mask >> (signal.SIGTERM - 1) & 1)
+@pytest.mark.faults
+def test_score_ended_by_sigterm_leaves_no_file(bench, desk, tmp_path):
+    bench("train", desk / "data.svm", "--out", "m.npz", cwd=tmp_path, exits=0)
+    process = bench.start("score", "m.npz", "-", "--out", "scores.txt", cwd=tmp_path, stdin=subprocess.PIPE)
+    process.stdin.write("1 1:1\n")
+    process.stdin.flush()
+    wait_until(lambda: len(os.listdir(tmp_path)) == 2)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert os.listdir(tmp_path) == ["m.npz"]
 
 
 # A process of little memory of its own: what it starts begins with its size.

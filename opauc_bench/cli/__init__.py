@@ -6,6 +6,7 @@ import atexit
 import errno
 import gc
 import os
+import signal
 import sys
 
 import typer
@@ -25,6 +26,8 @@ def main() -> None:
     _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # a terminal that has no ± prints a question mark
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: temporary files are removed
     try:
         code = app(standalone_mode=False)
         print(end="", flush=True)  # here, and not at exit, a closed pipe is noticed
