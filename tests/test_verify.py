@@ -338,6 +338,18 @@ def test_tables_of_another_test_than_the_manifest_names(verify, copy):
     assert sorted(names) == ["table.csv", "table.html", "table.md", "table.tex"], "folds are tested by no test"
 
 
+def test_tables_are_compared_by_the_config_with_which_they_were_written(command, copy, place):
+    changed = TINY.replace("title: ", "title: Renamed, ")
+    assert changed != TINY
+    (place / "changed.yaml").write_text(changed)
+    verify = ("verify", "changed.yaml", "--out", copy, "--offline", "--sample", 0)
+    done = command(*verify, cwd=place, exits=0)
+    assert "changed.yaml has changed since the tables were written" in " ".join(done.stdout.split())
+    (copy / "table.md").write_text("something else")
+    (found,) = wrong(command(*verify, cwd=place, exits=1))
+    assert found.startswith("table.md: not what the records give")
+
+
 def test_missing_tables_are_reported(verify, copy):
     (copy / "table.tex").unlink()
     done = verify(copy, "--sample", 0, exits=0)

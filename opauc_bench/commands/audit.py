@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..data import find_prepared
-from ..errors import ResultsError
+from ..errors import OpaucBenchError
 from ..evaluation.selection import ranking
+from ..results.manifest import find_manifest
 from ..results.record import Record
 from ..results.reuse import find_reusable
 from ..task import Task, expand_grid, identity_of, task_id
@@ -17,6 +18,7 @@ from .page import PAGE
 from .planning import selecting_plan
 from .recorded import Recorded, shapes_of
 from .reports import report_files
+from .session import Session, shell_command
 from .terminal import counted
 
 __all__ = ["Audit", "audit"]
@@ -130,11 +132,19 @@ def _selection_problem(task: Task, record: Record) -> str:
 
 
 def _check_tables(recorded: Recorded, found: Audit) -> None:
-    folder = recorded.session.folder
+    session, folder = recorded.session, recorded.session.folder
     command = f"opauc-bench report {folder} --write"
+    changed = find_manifest(folder) is not None and session.config_has_changed()
+    if changed:
+        found.notes.append(
+            f"{session.experiment.path.name} has changed since the tables were written: they are compared with what "
+            f"the records gave then; '{shell_command(session, 'report', '--write')}' writes them as it is now"
+        )
     try:
+        if changed:
+            recorded = Recorded.read(Session.of_folder(folder, sources=session.sources))
         files = report_files(recorded, recorded.manifest.test, (folder / PAGE).is_file(), draw=False)
-    except ResultsError as error:
+    except OpaucBenchError as error:
         found.notes.append(f"there are no tables to compare: {error.message}")
         return
     texts = {name: text for name, text in files.items() if text is not None}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import ConfigError, DataError, OpaucBenchError
+from ..errors import ConfigError, DataError
 from ..results.manifest import DatasetFacts, Manifest, find_manifest, write_manifest
 from ..results.reuse import absent_folders, join_references, references_to
 from ..results.store import Records, Store
@@ -79,7 +79,7 @@ def compute_experiment(
             )
         if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
             notify(_nothing_to_compute(plan, before, too_large))
-            if _config_has_changed(before):
+            if session.config_has_changed():
                 command = shell_command(session, "report", "--write")
                 notify(f"note: the config has changed since; {command} renders the report again")
             recorded = before
@@ -181,16 +181,6 @@ def _compute_and_write(
     store.remove_partials(recorded.tasks)
     store.pack()
     return recorded
-
-
-def _config_has_changed(recorded: Recorded) -> bool:
-    """Whether the config says something else than the manifest, which may lack keys that are newer than itself."""
-    session = recorded.session
-    try:
-        written = Session.of_folder(session.folder, sources=session.sources).experiment
-    except OpaucBenchError:
-        return True
-    return written.plain() != session.experiment.plain()
 
 
 def _is_outdated(before: Recorded, plan: LocalPlan) -> bool:

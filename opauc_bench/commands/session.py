@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config import Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
-from ..errors import ConfigError
+from ..errors import ConfigError, OpaucBenchError
 from ..learners import get_learner, learner_parameters, refused_parameters, zero_axes
 from ..plan import Column, make_columns
 from ..report.published import list_published
@@ -103,6 +103,14 @@ class Session:
     def as_recorded(self) -> Session:
         """The session with the shard that its folder was run as."""
         return replace(self, shard=_shard_of(find_manifest(self.folder)))
+
+    def config_has_changed(self) -> bool:
+        """Whether the config says something else than the manifest, which may lack keys that are newer than itself."""
+        try:
+            written = Session.of_folder(self.folder, sources=self.sources).experiment
+        except OpaucBenchError:
+            return True
+        return written.plain() != self.experiment.plain()
 
     def selects(self, task: Task) -> bool:
         """Whether the command line selects the dataset and the column of a task."""
