@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
-from test_streaming import write
+from test_streaming import threshold, write
 
 from opauc_bench.learners import get_learner
 from opauc_bench.streaming import dropping
@@ -48,8 +48,8 @@ def test_the_sum_written_out(widths, seed):
     features = rng.permutation(6)[:4]  # some of which no weights had
     X = sparse.random_array((7, 4), density=0.5, rng=rng, format="csr")
     of_features = np.pad(expected, [(0, 6 - len(expected)), (0, 0)])[features]
-    np.testing.assert_allclose(averages.score_rows(features, X), X @ of_features, atol=1e-12)
-    np.testing.assert_array_equal(averages.score_rows(None, X), X @ averages.at(None, 4))
+    np.testing.assert_allclose(averages.score_rows(features, X)[0], X @ of_features, atol=1e-12)
+    np.testing.assert_array_equal(averages.score_rows(None, X)[0], X @ averages.at(None, 4))
 
     back = AveragedWeights.restored(averages.snapshot(), 3)
     for one in (averages, back):
@@ -138,7 +138,7 @@ def test_noisy_weights_are_averaged(noisy, name):
                 if taken
                 else (alone.coef_[0], alone.intercept_[0])
             )
-            scores.append(block @ w + (b if trains else 0.0))
+            scores.append(block @ w + (b if trains else threshold(X[:start], positive[:start], block, w)))
             if start >= N - model.n_in_window:
                 n = of.sum() * (~of).sum()
                 pairs, ordered = pairs + n, ordered + n * roc_auc_score(of, scores[-1])

@@ -12,7 +12,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import brier_score_loss, get_scorer, log_loss, roc_auc_score
 from sklearn.preprocessing import normalize
-from test_streaming import a_model, estimator, rows, trained, write
+from test_streaming import a_model, estimator, rows, threshold, trained, write
 
 import opauc_bench
 from opauc_bench.data.schema import Schema
@@ -149,14 +149,30 @@ def test_the_calibration_is_that_of_scores_before_rows_were_learnt(command, tmp_
     X, y = load_svmlight_file(str(tmp_path / "data.svm"))
     learner, scores = OnlineModel(estimator("ftrl_auc"), n_features=9), []
     for start in range(0, 1000, 64):  # a block is scored before it is learnt
-        scores.append(learner.scores(X[start : start + 64]))
+        block = X[start : start + 64]
+        weights = learner.learner.current_weights() if start else np.zeros(9)
+        scores.append(block @ weights + threshold(X[:start], y[:start] > 0, block, weights))
         learner.learn(X[start : start + 64], y[start : start + 64] > 0)
     first = 512  # the window has about half of the rows after the first block, in whole blocks
-    expected = calibrate(np.concatenate(scores)[first:] + model.intercept, y[first:] > 0, given)
+    expected = calibrate(np.concatenate(scores)[first:], y[first:] > 0, given)
     assert model.calibration.method == method
     assert (model.calibration.n_rows, model.calibration.n_positive) == (1000 - first, (y[first:] > 0).sum())
     at = np.linspace(-3, 3, 50)
     np.testing.assert_allclose(model.calibration.probability(at), expected.probability(at), rtol=1e-6)
+
+
+@pytest.mark.parametrize("learner", ["opauc", "ada_oam"])
+def test_probabilities_do_not_suffer_from_features_far_from_0(command, tmp_path, learner):
+    X, y = rows(6000)
+    X = X.toarray()
+    X[:, 0] += 100.0
+    write(tmp_path / "data.svm", X, y)
+    model = trained(command, tmp_path, tmp_path, "--learner", learner)
+    p = model.calibration.probability(model.scores(X)[0])
+    edges = np.quantile(p, np.linspace(0, 1, 9)[1:-1])
+    groups = np.digitize(p, edges)
+    gaps = [abs(p[groups == k].mean() - (y[groups == k] > 0).mean()) for k in np.unique(groups)]
+    assert max(gaps) < 0.07
 
 
 # ---------------------------------------------------------------------- model show

@@ -161,8 +161,10 @@ class OnlineModel:
         if self._n_pieces % _PIECES_BETWEEN_CHECKS == 0:
             self._check_overflow()
 
-    def score_then_learn(self, X: sparse.csr_matrix, positive: np.ndarray, narrow: tuple | None = None) -> np.ndarray:
-        """Learn rows, and return the scores that all settings gave them before, shape (n, n_live), finite or not.
+    def score_then_learn(
+        self, X: sparse.csr_matrix, positive: np.ndarray, narrow: tuple | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn rows, and return how all settings scored them before, as `StreamPass.score_rows`.
 
         Parameters
         ----------
@@ -177,11 +179,11 @@ class OnlineModel:
             As `learn`.
         """
         X = self._fitting(X)
-        scores = self.learner.score_rows(*(narrow or (None, X)))
+        scores, intercepts = self.learner.score_rows(*(narrow or (None, X)))
         if not self.n_rows:  # some learners have no weights yet
-            scores[:] = 0.0
+            scores[:], intercepts[:] = 0.0, 0.0
         self.learner.learn_rows(X, positive)
-        return scores
+        return scores, intercepts
 
     def intercepts(self) -> np.ndarray:
         """Intercepts of all settings as they are now, if the learner trains them, otherwise zeros; shape (n_live,)."""
@@ -193,10 +195,14 @@ class OnlineModel:
         """Which settings have finite weights, shape (n_live,)."""
         return self.learner.finite_settings(max(self.n_features, 1))
 
+    def make_room(self, n_features: int) -> None:
+        """Widen the state, if it has fewer features; LearnerError as `learn`."""
+        if n_features > self.n_features or not self._room:
+            self._widen(max(n_features, 1))
+
     def _fitting(self, X: sparse.csr_matrix) -> sparse.csr_matrix:
         """Rows as wide as the state, which is widened if need be."""
-        if X.shape[1] > self.n_features or not self._room:
-            self._widen(max(X.shape[1], 1))
+        self.make_room(X.shape[1])
         if X.shape[1] == self._room:
             return X
         return csr_rows(X.data, X.indices, X.indptr, self._room)

@@ -330,9 +330,12 @@ class LinearRanker(Learner):
             )
         self.classes_ = classes
 
-    def _threshold(self, weights: np.ndarray, class_sums: np.ndarray, class_counts: np.ndarray) -> float:
-        """Place the threshold of ``predict`` midway between the scores of the class means; no AUC depends on it."""
-        return -0.5 * float((class_sums @ weights / np.maximum(class_counts, 1.0)).sum())
+    def _threshold(self, weights: np.ndarray, class_sums: np.ndarray, class_counts: np.ndarray) -> Any:
+        """Place the threshold of ``predict`` midway between the scores of the class means; no AUC depends on it.
+
+        ``weights`` of shape (d,) have one threshold, those of shape (d, n_settings) one for each setting.
+        """
+        return -0.5 * ((class_sums @ weights).T / np.maximum(class_counts, 1.0)).sum(axis=-1)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n_samples,): the larger, the more likely ``classes_[1]``."""

@@ -200,8 +200,8 @@ class StreamPass(LinearRanker):
             X = self._chunk(X, np.arange(X.shape[0]), None)
         self._consume(self._state, X, signs)
 
-    def score_rows(self, features: np.ndarray | None, values: sparse.csr_matrix) -> np.ndarray:
-        """Scores of rows under the weights as they are, finite or not, shape (n, n_live).
+    def score_rows(self, features: np.ndarray | None, values: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+        """Scores w'x of rows under the weights as they are, finite or not, and the intercepts that go with them.
 
         Parameters
         ----------
@@ -209,9 +209,40 @@ class StreamPass(LinearRanker):
             Those that the rows have; None for all that there is room for.
         values : csr_matrix of shape (n, k)
             Of these features.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, n_live)
+        intercepts : ndarray of shape (n_live,)
+            The trained ones; otherwise thresholds, see `thresholds`.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return values @ (self._state.coef(self._width) if features is None else self._state.coef_at(features))
+            weights = self._state.coef(self._width) if features is None else self._state.coef_at(features)
+            trained = self.trained_intercepts()
+            n_live = weights.shape[1]
+            intercepts = self.thresholds(features, values, weights) if trained is None else trained[:n_live].copy()
+            return values @ weights, intercepts
+
+    def thresholds(self, features: np.ndarray | None, values: sparse.csr_matrix, weights: np.ndarray) -> np.ndarray:
+        """Thresholds for rows, midway between the scores of the class means so far over the features that they have.
+
+        Parameters
+        ----------
+        features, values
+            As in `score_rows`.
+        weights : ndarray of shape (k, n_settings)
+            Of these features.
+
+        Returns
+        -------
+        ndarray of shape (n_settings,)
+        """
+        if features is None:
+            sums = self._class_sums[:, : len(weights)] * (np.bincount(values.indices, minlength=len(weights)) > 0)
+        else:
+            sums = self._class_sums[:, features]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._threshold(weights, sums, self.class_counts_)
 
     @property
     def n_rows_expected(self) -> int | None:
@@ -341,7 +372,7 @@ class StreamPass(LinearRanker):
         with np.errstate(over="ignore", invalid="ignore"):
             trained = self.trained_intercepts()
             if trained is None:
-                intercept = self._threshold(weights, self._class_sums, self.class_counts_)
+                intercept = float(self._threshold(weights, self._class_sums, self.class_counts_))
             else:
                 intercept = float(trained[0]) if average is None else average[1]
         if not np.isfinite(intercept):

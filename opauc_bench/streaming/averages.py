@@ -78,8 +78,8 @@ class AveragedWeights:
             found[features >= len(self.weights)] = 0.0
         return found
 
-    def score_rows(self, features: np.ndarray | None, values: sparse.csr_matrix) -> np.ndarray:
-        """Scores of rows by the averages, of shape (n, n_settings).
+    def score_rows(self, features: np.ndarray | None, values: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+        """Scores w'x of rows by the averages, of shape (n, n_settings), and these, of shape (k, n_settings).
 
         Parameters
         ----------
@@ -89,7 +89,8 @@ class AveragedWeights:
             Of these features.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            return values @ self.at(features, values.shape[1])
+            weights = self.at(features, values.shape[1])
+            return values @ weights, weights
 
     def keep(self, columns: np.ndarray) -> None:
         """Keep some settings, by their positions."""

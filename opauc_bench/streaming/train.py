@@ -240,7 +240,6 @@ def _result(
 ) -> LinearModel:
     intercept = float(trained.intercept_[0])
     scores, positive = model.recent()
-    scores = scores + intercept if trained.trained_intercepts() is None else scores
     calibration = calibrate(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
     return LinearModel(

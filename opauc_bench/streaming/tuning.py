@@ -71,6 +71,16 @@ class _Entrant:
     settings: list[_Setting]
     averages: AveragedWeights | None = None
 
+    def scored_by_average(self, X: sparse.csr_matrix, narrow: tuple | None) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of rows by the averages, and the intercepts that go with them, as `StreamPass.score_rows`."""
+        assert self.averages is not None
+        self.model.make_room(X.shape[1])
+        features, values = narrow or (None, X)
+        scores, weights = self.averages.score_rows(features, values)
+        learner = self.model.learner
+        trains = learner.trained_intercepts() is not None
+        return scores, self.averages.intercepts if trains else learner.thresholds(features, values, weights)
+
 
 class TunedModel:
     """Train several settings on pieces of rows, drop the worse ones on the way, and finish with the best.
@@ -167,7 +177,7 @@ class TunedModel:
     def recent(self) -> tuple[np.ndarray, np.ndarray]:
         """Scores that the rows of the window had before they were learnt, by the leader, and which are positive.
 
-        They have the intercept of that time, if the learner trains one: it balances the weights, and both drift.
+        They have the intercept, trained or not, that went with the weights of that time: both drift.
 
         Returns
         -------
@@ -332,10 +342,9 @@ class TunedModel:
         require_memory([one.model for one in self._entrants], self.n_features)
         # The weights of all features are looked at where that is less than to find out which ones the rows have.
         narrow = narrowed(X) if X.shape[1] * len(self.live) > X.nnz else None
-        intercepts = [one.model.intercepts() for one in self._entrants] if self._n_learnt else []
-        scores = [one.model.score_then_learn(X, positive, narrow) for one in self._entrants]
-        scores += [one.averages.score_rows(*(narrow or (None, X))) for one in self._entrants if one.averages]
-        intercepts += [one.averages.intercepts for one in self._entrants if one.averages]
+        averaged = [one.scored_by_average(X, narrow) for one in self._entrants if one.averages]
+        scored = [one.model.score_then_learn(X, positive, narrow) for one in self._entrants]
+        scores, intercepts = zip(*scored, *averaged)
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
         if before:  # the first block has no other scores than 0
             self._recent.add(np.concatenate(scores, axis=1), positive, np.concatenate(intercepts))
