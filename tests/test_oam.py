@@ -133,7 +133,20 @@ def test_blocks_of_rows(many, buffer_size, arrangement, sequential):
 def test_blocks_of_dense_rows_that_are_wide(many, wide, arrangement, sequential):
     X, y = examples(350, 9, arrangement)
     learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)
-    assert_close(learner.fit_grid(X, y, {"eta": ETA}), by_the_paper(X, y, 20, sequential))
+    wanted = by_the_paper(X, y, 20, sequential)
+    assert_close(learner.fit_grid(X, y, {"eta": ETA}), wanted)
+    assert_close(learner.set_params(eta=0.03).fit(X, y).coef_.T, wanted[:, [1]])
+
+
+@BOTH
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("buffer_size", [1, 20, 1000])
+def test_rows_that_come_after_blocks(many, buffer_size, arrangement, sequential):
+    X, y = examples(350, 9, arrangement)
+    X[100] = 0.0
+    learner = LEARNERS[sequential](eta=0.03, buffer_size=buffer_size, random_state=SEED).fit(X[:200], y[:200])
+    learner.partial_fit(X[200:210], y[200:210]).partial_fit(X[210:], y[210:])
+    assert_close(learner.coef_.T, by_the_paper(X, y, buffer_size, sequential, eta=[0.03]))
 
 
 @BOTH

@@ -49,12 +49,19 @@ class _Buffers(State):
     counts: np.ndarray  # (2,), examples seen
     sizes: np.ndarray  # (2,), examples buffered
     rows: np.ndarray  # (2, buffer_size + 1, n_features); the spare row holds the current example
-    gram: np.ndarray  # (2, buffer_size, buffer_size)
+    gram: np.ndarray  # (2, buffer_size, buffer_size); NaN after rows that came in blocks, which do not need it
     places: np.ndarray  # (2, buffer_size), of buffered rows among all, where rows are known by their inner products
     settings_axes: ClassVar = {"W": 0}
 
     def coef(self, n_features):
         return self.W.T
+
+    def know_gram(self):
+        """Compute the inner products of the buffered rows, if rows came in blocks before."""
+        if np.isnan(self.gram[0, 0, 0]):
+            self.gram[:] = 0.0
+            for rows, gram, size in zip(self.rows, self.gram, self.sizes):
+                gram[:size, :size] = rows[:size] @ rows[:size].T
 
     def widened(self, fresh):
         if isinstance(fresh, _Buffers):
@@ -66,6 +73,7 @@ class _Buffers(State):
                 n = fresh.lengths[k, slot] = len(features)
                 fresh.features[k, slot, :n], fresh.values[k, slot, :n] = features, row[features]
         fresh.W[: self.W.shape[1]] = self.W.T
+        self.know_gram()
         fresh.rng, fresh.counts, fresh.sizes, fresh.gram = self.rng, self.counts, self.sizes, self.gram
         return fresh
 
@@ -135,9 +143,17 @@ class _OAM(OnePassLearner):
         if isinstance(state, SparseBuffers):
             consume_sparse(state, sparse.csr_matrix(X), *self._steps(state, y))
         else:
+            state.know_gram()
             _pass(X, *self._steps(state, y), state.counts, state.sizes, state.rows, state.gram, state.W)
 
+    def _consume_at_hand(self, state, X, y):
+        if isinstance(state, SparseBuffers):
+            self._consume(state, X, y)
+        else:
+            super()._consume_at_hand(state, X, y)
+
     def _consume_in_blocks(self, state, X, y):
+        state.gram[:] = np.nan
         buffers = (state.sizes, state.rows, state.places)
         consume_in_blocks(X, *self._steps(state, y), state.counts, *buffers, state.W)
 
