@@ -50,6 +50,13 @@ def test_platt_is_the_maximum_likelihood_for_smoothed_targets(scale, shift):
     np.testing.assert_allclose([(p - targets).mean(), ((p - targets) * s).mean()], 0.0, atol=1e-7)
 
 
+@pytest.mark.parametrize("factor", [2.0**-1000, 2.0**600, 2.0**1000])
+def test_platt_of_scores_whose_squares_are_out_of_range(factor):
+    scores, positive = sample(400)
+    one, other = calibrate(scores, positive, "platt"), calibrate(scores * factor, positive, "platt")
+    np.testing.assert_allclose(other.probability(scores * factor), one.probability(scores), rtol=1e-12)
+
+
 def test_isotonic_is_scikit_learns():
     scores, positive = sample()
     scores = np.round(scores, 2)  # with ties

@@ -179,6 +179,20 @@ def test_labels_of_other_kinds_give_no_auc(command, model, frame, tmp_path):
     assert "no AUC: 1 rows have labels other than no and yes (first: none at gap.csv:9)" in done.stderr
 
 
+def test_score_names_the_number_of_rows_with_labels(command, frame, model, tmp_path):
+    frame[:300].to_csv(tmp_path / "labelled.csv", index=False)
+    frame[300:500].drop(columns="clicked").to_csv(tmp_path / "others.csv", index=False)
+    one, two = (
+        command("score", model, *files, cwd=tmp_path, exits=0).stderr.splitlines()
+        for files in (["labelled.csv"], ["labelled.csv", "others.csv"])
+    )
+    assert one[1].endswith("exact over all rows")
+    assert two == [
+        "500 rows of 2 files from labelled.csv scored",
+        one[1].replace("all rows", "the 300 rows with labels"),
+    ]
+
+
 def test_labels_of_text_for_a_model_whose_labels_are_numbers(command, frame, tmp_path):
     rows = frame[["age", "clicked"]][:300].assign(clicked=(frame["clicked"] == "yes").astype(int))
     rows.to_csv(tmp_path / "t.csv", index=False)

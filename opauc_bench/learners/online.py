@@ -266,7 +266,7 @@ def require_memory(models: Sequence[OnlineModel], n_features: int) -> None:
         raise LearnerError(
             f"{len(models)} learners would need {sum(needed) / 2**30:,.1f} GB for {n_features:,} features; "
             f"this machine has {_memory() / 2**30:,.1f} GB",
-            "number the features without gaps (of a table: fewer --bits), or train one setting: --no-tune",
+            "number the features without gaps (of a table: fewer --bits), or train one setting anew: --no-tune",
         )
 
 

@@ -162,6 +162,8 @@ def _isotonic(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.
 
 def _platt(scores: np.ndarray, targets: np.ndarray) -> tuple[float, float]:
     """Slope and offset; the slope is not negative: of a ranking that is worse than none, nothing is used."""
+    unit = 2.0 ** int(np.frexp(np.abs(scores).max())[1].clip(-1021, 1023))  # squares of scores may overflow
+    scores = scores / unit
     centre, scale = float(scores.mean()), float(scores.std())
     share = float(targets.mean())
     constant = 0.0, float(np.log(share / (1.0 - share)))
@@ -188,7 +190,8 @@ def _platt(scores: np.ndarray, targets: np.ndarray) -> tuple[float, float]:
         else:
             break  # as low as rounding lets it be
         a, b, loss = a + step * d_a, b + step * d_b, new
-    return (a / scale, b - a * centre / scale) if a > 0.0 else constant
+    slope = float(a) / scale / unit
+    return (slope, b - a * centre / scale) if a > 0.0 and slope < np.inf else constant
 
 
 def _loss(a: float, b: float, s: np.ndarray, targets: np.ndarray) -> float:

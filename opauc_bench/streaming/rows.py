@@ -98,7 +98,10 @@ class LabelledRows:
         try:
             yield from self._source.chunks()
         except ZeroIndexError as error:
-            raise DataError(error.message, "--zero-based, if 0 is the first feature") from None
+            hint = "--zero-based, if 0 is the first feature"
+            if self._source.hints == "continue":
+                hint = "add 1 to the indices of these rows: the first feature of the model is 1"
+            raise DataError(error.message, hint) from None
 
     def _check_labels(self, chunk: RowChunk) -> None:
         labels = np.asarray(chunk.labels)

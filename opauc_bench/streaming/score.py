@@ -142,7 +142,7 @@ class _Tally:
             self._reliability = Reliability(calibration.edges, calibration.n_positive / calibration.n_rows)
         self._samples = ClassSamples(_KEPT)
         self._other, self._infinite = _Unusable(), _Unusable()
-        self._n_unknown, self._has_labels = 0, False
+        self._n_unknown = self._n_with_labels = 0
         self.n_rows = 0
 
     def add(self, chunk: RowChunk, scores: np.ndarray, printed: np.ndarray, n_unknown: int) -> None:
@@ -151,7 +151,7 @@ class _Tally:
         self.n_rows += len(scores)
         if chunk.labels is None:
             return
-        self._has_labels = True
+        self._n_with_labels += len(scores)
         negative, positive = (np.isin(chunk.labels, [label]) for label in self._model.classes)
         good = np.ones(len(scores), dtype=bool) if chunk.bad is None else ~chunk.bad
         known = (negative | positive) & good
@@ -186,13 +186,15 @@ class _Tally:
             return [*lines, f"no AUC: {other} (first: {self._other.first})"]
         if self._infinite.n:
             return [*lines, f"no AUC: {self._infinite.n:,} scores are not finite (first: {self._infinite.first})"]
-        if not self._has_labels:
+        if not self._n_with_labels:
             return lines
         auc = self._samples.auc()
         if auc is None:
             lines.append(f"no AUC: not both labels, {negative} and {positive}, occur")
         elif self._samples.complete:
-            lines.append(f"AUC {shown_auc(auc)}, exact over all rows")
+            n = self._n_with_labels
+            which = "all rows" if n == self.n_rows else f"the {n:,} rows with labels"
+            lines.append(f"AUC {shown_auc(auc)}, exact over {which}")
         else:
             n, p = self._samples.sizes
             lines.append(f"AUC {shown_auc(auc)}, exact over a random sample of {p:,} positive and {n:,} negative rows")

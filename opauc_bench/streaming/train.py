@@ -70,9 +70,13 @@ def _train(what: Training) -> int:
     model = None
     if what.resume is not None:
         what, model = resumed(what.resume, what)
-    with contextlib.closing(what.open_source()) as source:
-        if model is None:
-            what, model = _begun(what, source)
+    with contextlib.ExitStack() as stack:
+        try:
+            source = stack.enter_context(contextlib.closing(what.open_source()))
+            if model is None:
+                what, model = _begun(what, source)
+        except KeyboardInterrupt:
+            return _nothing_to_save()
         n_before = model.n_rows
         rows = LabelledRows(source, what.unit_length, what.positive)
         rows.labels = list(what.labels)
@@ -81,8 +85,7 @@ def _train(what: Training) -> int:
             complete, means = _pass(source, rows, model, meter)
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
                 meter.clear()
-                print("interrupted before there was anything to save: no model is written", file=sys.stderr)
-                return 130
+                return _nothing_to_save()
             state = None if what.small else state_of(what, model)
             trained = model.finish(rows.classes)
         except DivergenceError as error:
@@ -93,6 +96,11 @@ def _train(what: Training) -> int:
     _save(result, what.out)
     _print_summary(what, result, trained, model, meter, n_before, source)
     return 0 if complete else 130
+
+
+def _nothing_to_save() -> int:
+    print("interrupted before there was anything to save: no model is written", file=sys.stderr)
+    return 130
 
 
 def _save(result: LinearModel, path: Path) -> None:
@@ -224,9 +232,12 @@ def _required_sizes(
 def _diverged(error: DivergenceError, what: Training, first: Candidate) -> LearnerError:
     """The same with what to do about it here."""
     step = step_option(first.name, first.learner)
+    hint = step if what.unit_length else f"--normalize, which brings rows to unit length; or {step}"
+    if what.resume is not None:  # which keeps its options
+        hint = "bring the features to the scale of the rows before, or train a new model, without --continue"
     return LearnerError(
         f"{str(error).partition(': take smaller')[0]}: the steps are too large for these features; no model is written",
-        step if what.unit_length else f"--normalize, which brings rows to unit length; or {step}",
+        hint,
     )
 
 
