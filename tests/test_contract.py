@@ -12,6 +12,7 @@ from reference.hebb import Hebb
 from scipy import sparse
 
 from opauc_bench import kernels
+from opauc_bench.errors import LearnerError
 from opauc_bench.learners import LEARNERS, OPAUC, BatchLearner, DivergenceError, OnePassLearner, UniLog, get_learner
 from opauc_bench.learners.base import State
 from opauc_bench.testing import contract
@@ -460,3 +461,16 @@ def test_kernels_do_not_format_messages():
     compiled = list(folder.rglob("*.nbc"))
     assert compiled
     assert [path.name for path in compiled if b"raise_with_shape_context" in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize(("shape", "said"), [((4, 1), "(4, 2)"), ((3, 2), "(4, 2)"), (None, "a State, got NoneType")])
+def test_weights_of_another_shape_are_refused(shape, said):
+    class Misshapen(Hebb):
+        def _begin(self, n_features, settings):
+            return None if shape is None else State(settings=settings, W=np.zeros(shape))
+
+        def _consume(self, state, X, y):
+            pass
+
+    with pytest.raises(LearnerError, match=re.escape(said)):
+        Misshapen().fit_grid(np.ones((6, 4)), np.array([1, -1] * 3), {"eta": np.array([0.1, 0.2])})

@@ -408,7 +408,9 @@ def test_check_links_asks_each_address_once(server, command, tmp_path):
 
 def test_check_links_of_datasets_without_addresses(command, tmp_path):
     done = command("data", "check-links", "wine", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "no http address is known\n")
+    assert (done.returncode, done.stdout) == (0, "these need no http address\n")
+    done = command("data", "check-links", "ecml2012", "wine", cwd=tmp_path, exits=3)
+    assert re.fullmatch(r"no address is known of ecml2012 \S.*\n", done.stdout)
 
 
 def test_a_terminal_shows_a_bar(server, tmp_path, monkeypatch):

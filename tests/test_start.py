@@ -65,3 +65,13 @@ def test_modules(modules, slow):
     code = f"import sys, {modules}; print(sorted({slow} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_learner_cannot_import_its_neighbour(bench, tmp_path):
+    """Also by ``python -m``, which puts the working directory where Python looks for modules."""
+    (tmp_path / "neighbour.py").write_text("from opauc_bench.learners import UniSqu\n")
+    (tmp_path / "mine.py").write_text("from neighbour import UniSqu\n\n\nclass Mine(UniSqu):\n    pass\n")
+    done = bench("learners", "check", "mine.py:Mine", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "No module named 'neighbour'" in done.stderr
+    assert "put what it imports from its folder into the file" in done.stderr

@@ -506,6 +506,17 @@ def test_a_folder_without_a_manifest_or_records_is_explained(command, tmp_path, 
     assert "is not the manifest of a run" in done.stderr
 
 
+def test_records_without_a_manifest(command, place, copy):
+    (copy / "manifest.json").unlink()
+    done = command("verify", "tiny.yaml", "--out", copy, cwd=place, exits=1)
+    assert done.stderr.startswith(f"error: {copy} has no manifest.json")
+    hint = done.stderr.splitlines()[1]
+    again = hint[hint.index("opauc-bench") : hint.index("  #")].split()[1:]
+    done = command(*again, "--offline", cwd=place)
+    assert "0 of 27 tasks to compute" in done.stderr
+    command("verify", copy, "--sample", 0, cwd=place, exits=0)
+
+
 def test_out_goes_with_a_config(command, place):
     done = command("report", "results/tiny", "--out", "elsewhere", cwd=place, exits=2)
     assert "--out is only for a config" in done.stderr

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..data import find_prepared
-from ..errors import OpaucBenchError
+from ..errors import OpaucBenchError, ResultsError
 from ..evaluation.selection import ranking
 from ..results.manifest import find_manifest
 from ..results.record import Record
@@ -47,6 +47,12 @@ def audit(recorded: Recorded) -> Audit:
     * The data on this machine are those of the manifest.
     * ``folds.csv``, tables, comparison and page are, byte by byte, what the records and the manifest's test give.
     """
+    folder = recorded.session.folder
+    if find_manifest(folder) is None and len(recorded.records):
+        raise ResultsError(
+            f"{folder} has no manifest.json, which says what its records are",
+            f"{shell_command(recorded.session, 'run')}  # writes it again; tasks with a record are not computed",
+        )
     found = Audit(n_records=len(recorded.records) + len(recorded.records.damaged))
     found.findings += recorded.records.damaged
     for name, count in recorded.missing_references().items():

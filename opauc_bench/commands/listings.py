@@ -150,12 +150,14 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
 
 def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
     """What each address would give, as a table; and whether every file with an address has one that answers."""
-    files = {}
+    files, unknown = {}, []
     for entry in find_entries(names, extra):
         for form in entry.forms:
             for file in form.all_files:
                 if urls := tuple(filter(is_remote, file.urls)):
                     files.setdefault((entry.home, file.name), urls)
+                elif not file.urls:
+                    unknown.append(f"{entry.home} {file.name}")
     addresses = {}
     for (name, _), urls in files.items():
         for url in urls:
@@ -167,15 +169,16 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
         answer = answers[url]
         size = "" if answer.size is None else megabytes(answer.size)
         rows.append([name, answer.text, size, "yes" if answer.resumes else "", url])
+    without = [wrapped(f"no address is known of {', '.join(dict.fromkeys(unknown))}")] if unknown else []
     if not rows:
-        return "no http address is known", True
+        return "\n".join(without or ["these need no http address"]), not unknown
     headers = ["dataset", "answer", "size", "resumes", "address"]
     table = table_text(rows, headers, colalign=("left", "left", "right", "left", "left"))
     good = [url for url in addresses if answers[url].good]
     lost = [f"{name} {file}" for (name, file), urls in files.items() if not any(answers[url].good for url in urls)]
     lines = [table, "", f"{len(good)} of {len(addresses)} addresses answer"]
     lines += [wrapped(f"no address answers for {', '.join(lost)}")] if lost else []
-    return "\n".join(lines), not lost
+    return "\n".join([*lines, *without]), not lost and not unknown
 
 
 def list_learners() -> str:
@@ -261,8 +264,10 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
     except LearnerError as error:
         good = False
         lines.append(f"BAD  svm_perf: {error.message}")
-    for mirror in sources.mirrors:
-        lines.append(f"     mirror {mirror}")
+    for mirror in map(str, sources.mirrors):
+        absent = not is_remote(mirror) and not Path(mirror).is_dir()
+        good = good and not absent
+        lines.append(f"{'BAD ' if absent else '    '} mirror {mirror}{': there is no such folder' if absent else ''}")
     if not sources.mirrors:
         lines.append("     no mirror (OPAUC_BENCH_MIRROR): datasets come from their official addresses")
     return lines, good

@@ -202,6 +202,12 @@ class Form(Strict):
     group: FileSpec | None = None
     time: FileSpec | None = None
 
+    def _place_of(self, key: str) -> str:
+        """Where the values of a piece of row metadata are named, if not beside ``source``."""
+        if self.source is not None and self.source.svmlight:
+            return f"give the file as 'format: svmlight' and 'files', with '{key}: FILE' (docs/datasets.md)"
+        return f"expected '{key}: COLUMN' under 'source'"
+
     def _problems(self) -> list[Problem]:
         problems = []
         if self.source is None and (self.format is None or not self.files):
@@ -218,7 +224,7 @@ class Form(Strict):
         if self.drop_columns and self.format in (*_SVMLIGHT, "token_counts"):
             problems.append(Problem(("drop_columns",), f"{self.format} files have no columns"))
         own = [key for key in ROW_METADATA if self.has_own_data and getattr(self, key) is not None]
-        problems += [Problem((key,), f"expected '{key}: COLUMN' under 'source'") for key in own]
+        problems += [Problem((key,), self._place_of(key)) for key in own]
         if self.source is not None:
             problems += self._misplaced(["drop_empty"], "'format: svmlight'")
         if not self.has_indices:
@@ -350,7 +356,7 @@ class DatasetEntry(Form):
         if source is not None and (source.is_table or source.npz):
             return f"name {'an array' if source.npz else 'a column'} of the file under source: {{{name}: NAME}}"
         if source is not None and source.svmlight:
-            return f"give the file as 'format: svmlight' and 'files', with '{name}: FILE' (docs/datasets.md)"
+            return self._place_of(name)
         return f"add '{name}: FILE' to the entry, or an entry with 'base: {self.name}' and that line (docs/datasets.md)"
 
     def _problems(self) -> list[Problem]:

@@ -21,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from ..errors import LearnerError
 from .blocks import BlockOfProducts
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError
@@ -131,6 +132,8 @@ class OnePassLearner(StreamPass):
             n_features = min(n_features, _FIRST_FEATURES)
         begin = self._begin if sparse.issparse(X) else self._begin_dense
         state = begin(n_features, settings)
+        if not isinstance(state, State):
+            raise LearnerError(f"{type(self).__name__}._begin has to return a State, got {type(state).__name__}")
         state.expect(len(order))
         if groups is not None:
             state.stand_for(groups.sizes)
@@ -151,12 +154,19 @@ class OnePassLearner(StreamPass):
             coef[:, np.setdiff1d(np.arange(n_settings), live)] = np.nan
             if len(live) == 0:
                 return coef if at is None else coef[at]
+            found = state.coef(n_features)
+            if np.shape(found) != (n_features, len(live)):
+                raise LearnerError(
+                    f"expected weights of shape (n_features, n_settings), here {(n_features, len(live))}; "
+                    f"got {np.shape(found)}",
+                    "opauc-bench learners check FILE:CLASS",
+                )
             if groups is not None:
-                groups.expand(state.coef(n_features), coef, live)
+                groups.expand(found, coef, live)
             elif features is not None:
-                coef[np.ix_(features, live)] = state.coef(n_features)
+                coef[np.ix_(features, live)] = found
             else:
-                coef[:n_features, live if len(live) < n_settings else slice(None)] = state.coef(n_features)
+                coef[:n_features, live if len(live) < n_settings else slice(None)] = found
             return coef if at is None else coef[at]
 
         with np.errstate(over="ignore", invalid="ignore"):

@@ -207,9 +207,11 @@ def _class_in(module, class_name: str, name: str) -> type[LinearRanker]:
         there = f"; its learners are {', '.join(own)}" if own else ""
         raise LearnerError(f"learner {name!r}: {module.__file__} defines no {class_name!r}{there}")
     if not (inspect.isclass(learner) and issubclass(learner, LinearRanker)):
+        hint = "see docs/learners.md, or copy opauc_bench/learners/univariate.py"
+        if hasattr(learner, "fit") and hasattr(learner, "get_params"):
+            hint = f"of a scikit-learn estimator, write 'estimator: {name}' in place of 'learner: {name}'"
         raise LearnerError(
-            f"learner {name!r}: {class_name} has to be a OnePassLearner or a BatchLearner of opauc_bench.learners",
-            "see docs/learners.md, or copy opauc_bench/learners/univariate.py",
+            f"learner {name!r}: {class_name} has to be a OnePassLearner or a BatchLearner of opauc_bench.learners", hint
         )
     try:
         problem = _validation_error(learner)
