@@ -1,5 +1,6 @@
 """The command line from the outside: what it prints, what it writes, how it ends, and no traceback for any mistake."""
 
+import codecs
 import itertools
 import json
 import os
@@ -16,6 +17,7 @@ from latex import check_latex, latex_cells
 
 import opauc_bench
 from opauc_bench import __version__
+from opauc_bench.cli import in_plain_characters
 from opauc_bench.cli import main as main_of_the_script
 from opauc_bench.commands import listings
 from opauc_bench.errors import LearnerError
@@ -355,10 +357,25 @@ def test_output_into_a_full_disk_is_an_error_without_a_traceback(small, bench):
     assert process.returncode == 1
 
 
-def test_ascii_terminal_gets_question_marks(small, environment):
+def test_ascii_terminal_gets_plain_characters(small, environment):
     done = Command(environment, encoding="ascii")("report", "small.yaml", cwd=small[0])
     assert (done.returncode, done.stderr) == (0, "")
-    assert " ? ." in done.stdout
+    assert " +- ." in done.stdout
+    assert " * / o: " in " ".join(done.stdout.split())
+    assert "?" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "expected"),
+    [
+        ("ascii", "2⁻¹⁰ ± 8² • ◦ ≈ …", "2^-10 +- 8^2 * o = ..."),
+        ("latin-1", "± 2⁻⁸ •", "± 2^-8 *"),
+        ("ascii", "名\udc80é", "???"),
+    ],
+)
+def test_characters_that_an_encoding_lacks(encoding, text, expected):
+    codecs.register_error("opauc-bench", in_plain_characters)
+    assert text.encode(encoding, "opauc-bench").decode(encoding) == expected
 
 
 @pytest.mark.faults

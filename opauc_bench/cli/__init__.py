@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import errno
 import gc
 import os
+import re
 import signal
 import sys
 
@@ -19,13 +21,16 @@ from . import experiments, models, listings  # noqa: F401  # isort: skip
 
 __all__ = ["app", "main"]
 
+_PLAIN = {"±": "+-", "•": "*", "◦": "o", "≈": "=", "…": "...", "–": "-", "—": "-", "×": "x", "λ": "lambda", "η": "eta"}
+
 
 def main() -> None:
     """Run the command line; errors that users can correct are printed without a traceback."""
     _collect_rarely()
     _replace_closed_streams()
+    codecs.register_error("opauc-bench", in_plain_characters)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # a terminal that has no ± prints a question mark
+        stream.reconfigure(errors="opauc-bench")
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: temporary files are removed
     try:
@@ -63,6 +68,15 @@ def main() -> None:
         error.show()
         code = error.exit_code
     sys.exit(code or 0)
+
+
+def in_plain_characters(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that the encoding of a terminal does not have: marks of a table stay different."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    digits = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    text = re.sub("[⁻⁰¹²³⁴-⁹]+", lambda exponent: "^" + exponent[0].translate(digits), text)
+    return "".join(_PLAIN.get(one, one if one.isascii() else "?") for one in text), error.end
 
 
 def _replace_closed_streams() -> None:
