@@ -98,6 +98,19 @@ def test_defaults_are_minmax_and_the_greater_label(tmp_path, frame):
     assert data.manifest["scaling"] == "minmax"
 
 
+@pytest.mark.parametrize(("format", "meant"), [("csv", "True"), ("parquet", "1")])
+def test_booleans_as_labels(tmp_path, frame, format, meant):
+    """Text in a CSV file, numbers in others: the other spelling is suggested."""
+    path = tmp_path / f"t.{format}"
+    frame = frame[["size"]].assign(clicked=frame["clicked"] == "yes")
+    frame.to_csv(path, index=False) if format == "csv" else frame.to_parquet(path)
+    source = {format: str(path), "label": "clicked"}
+    with pytest.raises(DataError, match=f"true does not occur \\(did you mean {meant}\\?\\)"):
+        prepared(tmp_path, source, positive=["true"])
+    data = prepared(tmp_path, source, positive=[meant])
+    np.testing.assert_array_equal(data.y == 1, frame["clicked"])
+
+
 def test_a_changed_file_is_read_again_and_has_another_fingerprint(tmp_path, frame):
     path = tmp_path / "t.csv"
     frame.drop(columns="age").to_csv(path, index=False)

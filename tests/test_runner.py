@@ -716,7 +716,9 @@ def test_all_tasks_of_a_deleted_file_are_computed_again(desk, folder, command):
 
 def test_fresh_computes_everything_again(desk, folder, command):
     before, known = written(folder), contents(folder)
-    assert "4 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", "--fresh", cwd=desk).stderr
+    said = command("run", "quick.yaml", "--offline", "--fresh", cwd=desk).stderr
+    assert "4 of 4 tasks to compute" in said
+    assert "note: --fresh removes 4 records; the tables stay as they are until the run ends" in said
     assert changed(before, written(folder)) == set(before)
     assert contents(folder) == known
     assert leftovers(folder) == []

@@ -110,8 +110,8 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
     if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
         raise ConfigError(
             "\n".join(problems),
-            f"use fewer folds, or larger parts, under protocol of {session.experiment.path}, correct the parts or "
-            "groups that the data name, or leave these datasets out",
+            f"choose other values under protocol of {session.experiment.path}, correct the parts or groups that "
+            "the data name, or leave these datasets out",
         )
     if fresh:
         plan.reusable = Records()
@@ -162,6 +162,8 @@ def _compute_and_write(
     if todo:  # otherwise last: references to other folders without tables would look like a finished run
         write_manifest(session.folder, manifest)
     store = Store(session.folder)
+    if fresh and not quiet and (n_before := sum(task.id in records for task in todo)):
+        say(f"note: --fresh removes {counted(n_before, 'record')}; the tables stay as they are until the run ends")
     # Other tasks keep the inner folds of an interrupted run.
     store.discard(todo if fresh else [task for task in todo if task.id in records])
     if records.damaged:

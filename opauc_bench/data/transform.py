@@ -30,9 +30,9 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
     positive = _positive(counts, form)
     absent = [label for label in positive if label not in counts]
     if absent:
-        hint = ""
+        hint = _other_spelling(absent, list(counts))
         if form.format in ("csv", "table") and len(counts) >= _MANY_LABELS:
-            hint = f". These look like features: set 'label_column' (1 is the first column; now {form.label_column})"
+            hint += f". These look like features: set 'label_column' (1 is the first column; now {form.label_column})"
         raise DataError(
             f"expected the positive labels {_listing(positive)}, got the labels {_listing(list(counts))}; "
             f"{_listing(absent)} does not occur{hint}"
@@ -51,6 +51,14 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
     if form.largest_class:
         binary["largest_class"] = True
     return np.where(hit, 1, -1).astype(np.int8), binary
+
+
+def _other_spelling(absent: list[Any], known: list[Any]) -> str:
+    """A question whether labels that do occur were meant: in another case, or as the numbers of a boolean column."""
+    of_booleans = {"true": 1.0, "false": 0.0} if set(known) <= {0.0, 1.0} else {}
+    by_case = {str(label).lower(): label for label in known} | of_booleans
+    meant = [by_case[str(label).lower()] for label in absent if by_case.get(str(label).lower()) in known]
+    return f" (did you mean {_listing(meant)}?)" if meant else ""
 
 
 def _positive(counts: dict[Any, int], form: Form) -> list[Any]:
