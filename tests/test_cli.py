@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -1016,6 +1017,16 @@ def test_comparing_needs_a_published_table(small, command):
     done = command("compare", "small.yaml", cwd=small[0], exits=2)
     assert "names no published table to compare with" in done.stderr
     assert "published: aij2016_table2" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_status_of_many_learners_fits_the_terminal(environment, columns):
+    folder = Path(__file__).resolve().parents[1] / "results" / "table6"
+    done = Command(environment | {"COLUMNS": str(columns)})("status", folder, cwd=folder.parent)
+    table = [line for line in done.stdout.splitlines() if line.startswith(("dataset ", "---", "sector "))]
+    assert max(map(len, table)) <= columns
+    assert sum(line.count("opauc_h") for line in table) == 1
+    assert all(line.split()[1:] for line in table)
 
 
 @pytest.mark.parametrize(

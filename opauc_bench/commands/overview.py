@@ -16,7 +16,7 @@ from .planning import fold_problems, kept_notes, left_out_cases, measure_estimat
 from .progress import Estimate, duration
 from .recorded import Recorded
 from .session import Session, shell_command
-from .terminal import counted, megabytes, say, table_text, wrapped
+from .terminal import counted, folded_table, megabytes, say, table_text, wrapped
 
 __all__ = ["describe_plan", "describe_status"]
 
@@ -121,7 +121,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
             expected = len(pairs) if dataset in recorded.manifest.datasets else n_repetitions
             cells.append(f"{finished}/{expected}" + (f" !{failed}" if failed else ""))
         rows.append(cells)
-    table = table_text(rows, ["dataset", *(column.key for column in session.columns)])
+    table = folded_table(rows, ["dataset", *(column.key for column in session.columns)])
     failures = Counter(
         (task.row, task.column, record.status, record.message) for task, record in recorded.pairs if not record.ok
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
 from typing import Any
 
-__all__ = ["counted", "has_bars", "megabytes", "say", "table_text", "width", "wrapped"]
+__all__ = ["counted", "folded_table", "has_bars", "megabytes", "say", "table_text", "width", "wrapped"]
 
 
 def counted(count: int, noun: str) -> str:
@@ -40,6 +40,19 @@ def table_text(rows: Iterable[Sequence[Any]], headers: Sequence[str], **options:
     from tabulate import tabulate
 
     return tabulate(rows, headers, tablefmt="simple", **options)
+
+
+def folded_table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
+    """Lay out a table of text; what is too wide for the terminal follows below, with the first column again."""
+    # tabulate makes a column two characters wider than its heading.
+    widths = [max(len(heading) + 2, *map(len, cells)) for heading, *cells in zip(headers, *rows)]
+    parts: list[list[int]] = [[0]]
+    for k in range(1, len(widths)):
+        if len(parts[-1]) > 1 and sum(widths[j] + 2 for j in parts[-1]) + widths[k] > width():
+            parts.append([0])
+        parts[-1].append(k)
+    tables = (table_text([[row[k] for k in part] for row in rows], [headers[k] for k in part]) for part in parts)
+    return "\n\n".join(tables)
 
 
 class _Say:
