@@ -1,14 +1,13 @@
 """``python -m opauc_bench`` is ``opauc-bench``."""
 
-import os
 import sys
-from pathlib import Path
-
-# Otherwise files of learners could import their neighbours, whose text does not identify the results.
-if sys.path[0] == os.getcwd() != str(Path(__file__).resolve().parents[1]):
-    del sys.path[0]
+from os.path import dirname, realpath
 
 from .cli import main
 
 if __name__ == "__main__":
+    # Python puts the working directory first. Files of learners could import their neighbours from there, whose text
+    # does not identify the results.
+    if not sys.flags.safe_path and sys.path[0] and realpath(sys.path[0]) != dirname(dirname(realpath(__file__))):
+        del sys.path[0]
     main()

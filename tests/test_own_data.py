@@ -98,7 +98,7 @@ def test_defaults_are_minmax_and_the_greater_label(tmp_path, frame):
     assert data.manifest["scaling"] == "minmax"
 
 
-@pytest.mark.parametrize(("format", "meant"), [("csv", "True"), ("parquet", "1")])
+@pytest.mark.parametrize(("format", "meant"), [("csv", "'True'"), ("parquet", "1")])
 def test_booleans_as_labels(tmp_path, frame, format, meant):
     """Text in a CSV file, numbers in others: the other spelling is suggested."""
     path = tmp_path / f"t.{format}"
@@ -107,7 +107,7 @@ def test_booleans_as_labels(tmp_path, frame, format, meant):
     source = {format: str(path), "label": "clicked"}
     with pytest.raises(DataError, match=f"true does not occur \\(did you mean {meant}\\?\\)"):
         prepared(tmp_path, source, positive=["true"])
-    data = prepared(tmp_path, source, positive=[meant])
+    data = prepared(tmp_path, source, positive=[meant.strip("'")])
     np.testing.assert_array_equal(data.y == 1, frame["clicked"])
 
 

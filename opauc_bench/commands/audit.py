@@ -46,6 +46,11 @@ def audit(recorded: Recorded) -> Audit:
       selected in another folder, it is the one that is recorded there.
     * The data on this machine are those of the manifest.
     * ``folds.csv``, tables, comparison and page are, byte by byte, what the records and the manifest's test give.
+
+    Raises
+    ------
+    ResultsError
+        If there are records and no manifest.
     """
     folder = recorded.session.folder
     if find_manifest(folder) is None and len(recorded.records):
@@ -140,8 +145,7 @@ def _selection_problem(task: Task, record: Record) -> str:
 def _check_tables(recorded: Recorded, found: Audit) -> None:
     session, folder = recorded.session, recorded.session.folder
     command = f"opauc-bench report {folder} --write"
-    changed = find_manifest(folder) is not None and session.config_has_changed()
-    if changed:
+    if changed := session.config_has_changed():
         found.notes.append(
             f"{session.experiment.path.name} has changed since the tables were written: they are compared with what "
             f"the records gave then; '{shell_command(session, 'report', '--write')}' writes them as it is now"

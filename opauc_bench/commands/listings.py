@@ -149,7 +149,7 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
 
 
 def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
-    """What each address would give, as a table; and whether every file with an address has one that answers."""
+    """What each address would give, as a table; and whether each file has one that answers, or is local."""
     files, unknown = {}, []
     for entry in find_entries(names, extra):
         for form in entry.forms:
@@ -169,16 +169,16 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
         answer = answers[url]
         size = "" if answer.size is None else megabytes(answer.size)
         rows.append([name, answer.text, size, "yes" if answer.resumes else "", url])
-    without = [wrapped(f"no address is known of {', '.join(dict.fromkeys(unknown))}")] if unknown else []
+    lacking = [wrapped(f"no address is known of {', '.join(dict.fromkeys(unknown))}")] if unknown else []
     if not rows:
-        return "\n".join(without or ["these need no http address"]), not unknown
+        return "\n".join(lacking or ["these need no http address"]), not unknown
     headers = ["dataset", "answer", "size", "resumes", "address"]
     table = table_text(rows, headers, colalign=("left", "left", "right", "left", "left"))
     good = [url for url in addresses if answers[url].good]
     lost = [f"{name} {file}" for (name, file), urls in files.items() if not any(answers[url].good for url in urls)]
     lines = [table, "", f"{len(good)} of {len(addresses)} addresses answer"]
     lines += [wrapped(f"no address answers for {', '.join(lost)}")] if lost else []
-    return "\n".join([*lines, *without]), not lost and not unknown
+    return "\n".join([*lines, *lacking]), not lost and not unknown
 
 
 def list_learners() -> str:

@@ -108,11 +108,10 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
     if not plan.tasks:
         raise DataError("\n".join(["none of the datasets is available", *local.absences()]))
     if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
-        change = "use fewer folds" if any("folds" in problem for problem in problems) else "choose other values"
         raise ConfigError(
             "\n".join(problems),
-            f"{change} under protocol of {session.experiment.path}, correct the parts or groups that "
-            "the data name, or leave these datasets out",
+            f"use fewer folds, or other shares, under protocol of {session.experiment.path}, correct the parts or "
+            "groups that the data name, or leave these datasets out",
         )
     if fresh:
         plan.reusable = Records()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..sentences import suggest
 from .entry import Form
 
 __all__ = ["binary_labels", "minmax", "scale", "unit_rows"]
@@ -30,7 +31,7 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
     positive = _positive(counts, form)
     absent = [label for label in positive if label not in counts]
     if absent:
-        hint = _other_spelling(absent, list(counts))
+        hint = _other_spelling(absent[0], list(counts))
         if form.format in ("csv", "table") and len(counts) >= _MANY_LABELS:
             hint += f". These look like features: set 'label_column' (1 is the first column; now {form.label_column})"
         raise DataError(
@@ -53,12 +54,12 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
     return np.where(hit, 1, -1).astype(np.int8), binary
 
 
-def _other_spelling(absent: list[Any], known: list[Any]) -> str:
-    """A question whether labels that do occur were meant: in another case, or as the numbers of a boolean column."""
-    of_booleans = {"true": 1.0, "false": 0.0} if set(known) <= {0.0, 1.0} else {}
-    by_case = {str(label).lower(): label for label in known} | of_booleans
-    meant = [by_case[str(label).lower()] for label in absent if by_case.get(str(label).lower()) in known]
-    return f" (did you mean {_listing(meant)}?)" if meant else ""
+def _other_spelling(label: Any, known: list[Any]) -> str:
+    """A question whether a label that does occur was meant; booleans are numbers but in files of text."""
+    numbers = {"true": 1, "false": 0}
+    if set(known) == {0.0, 1.0} and str(label).lower() in numbers:
+        return f" (did you mean {numbers[str(label).lower()]}?)"
+    return suggest(label, known) if all(isinstance(one, str) for one in known) else ""
 
 
 def _positive(counts: dict[Any, int], form: Form) -> list[Any]:

@@ -181,7 +181,7 @@ class OnlineModel:
         X = self._fitting(X)
         scores, intercepts = self.learner.score_rows(*(narrow or (None, X)))
         if not self.n_rows:  # some learners have no weights yet
-            scores[:], intercepts[:] = 0.0, 0.0
+            scores[:] = 0.0
         self.learner.learn_rows(X, positive)
         return scores, intercepts
 
