@@ -494,7 +494,28 @@ def test_scores_that_overflow_are_the_reason_for_no_auc(command, desk, tmp_path,
     ]
 
 
-# ---------------------------------------------------------------------- interruptions, and memory
+# ---------------------------------------------------------------------- interruptions, slow pipes, and memory
+
+
+@pytest.mark.parametrize("kind", ["svm", "csv"])
+def test_rows_of_a_slow_pipe_are_scored_as_they_come(bench, tmp_path, kind):
+    rows = [("1 1:1 2:.5", "1,1,.5"), ("0 2:1", "0,0,1")] * 100
+    header = {"svm": "", "csv": "y,a,b\n"}[kind]
+    lines = [row[kind == "csv"] + "\n" for row in rows]
+    (tmp_path / f"t.{kind}").write_text(header + "".join(lines))
+    label = ("--label", "y") if kind == "csv" else ()
+    bench("train", f"t.{kind}", *label, "--no-tune", "--out", "m.npz", cwd=tmp_path, exits=0)
+    expected = bench("score", "m.npz", f"t.{kind}", cwd=tmp_path, exits=0).stdout.splitlines()
+    process = bench.start("score", "m.npz", "-", cwd=tmp_path, stdin=subprocess.PIPE)
+    process.stdin.write(header)
+    for first in (0, 3):  # what the first write brings is answered before the second one
+        process.stdin.write("".join(lines[first : first + 3]))
+        process.stdin.flush()
+        came = [process.stdout.readline().rstrip() for _ in range(3)]
+        assert came == expected[first : first + 3]
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert "6 rows of standard input scored" in err
 
 
 @pytest.mark.faults

@@ -66,7 +66,7 @@ def weights(path):
 
 @pytest.mark.parametrize("learner", ["ftrl_auc", "adagrad", "opauc", "uni_log"])
 @given(data=st.data())
-def test_a_table_of_numbers_gives_the_bits_of_svmlight_text(invoke, tmp_path_factory, learner, data):
+def test_a_table_of_numbers_gives_the_bits_of_svmlight_text_with_median_0(invoke, tmp_path_factory, learner, data):
     folder = tmp_path_factory.mktemp("same")
     n = data.draw(st.integers(2, 30))
     number = st.floats(-10, 10).map(lambda x: float(f"{x:.6g}")) | st.just(0.0)
@@ -76,9 +76,10 @@ def test_a_table_of_numbers_gives_the_bits_of_svmlight_text(invoke, tmp_path_fac
     table = pd.DataFrame({**{name: X[:, k] for k, name in enumerate("abcd")}, "y": y})[order]
     table.to_csv(folder / "t.csv", index=False, sep=data.draw(st.sampled_from(",;\t")))
     kept = [name for name in order if name != "y"]
+    offsets = np.sort(table[kept].to_numpy(), axis=0)[(n - 1) // 2]
     lines = [
         f"{label} " + " ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(row) if v)
-        for label, row in zip(y, table[kept].to_numpy())
+        for label, row in zip(y, table[kept].to_numpy() - offsets)
     ]
     (folder / "t.svm").write_text("\n".join(lines) + "\n")
     options = ("--no-tune", "--learner", learner, "--quiet")
@@ -86,9 +87,47 @@ def test_a_table_of_numbers_gives_the_bits_of_svmlight_text(invoke, tmp_path_fac
     second = invoke("train", "t.svm", "--features", 4, "--out", "svm.npz", *options, cwd=folder)
     assert first.returncode == second.returncode, (first.stderr, second.stderr)
     if first.returncode == 0:
-        assert weights(folder / "csv.npz").tobytes() == weights(folder / "svm.npz").tobytes()
-        schema = LinearModel.load(folder / "csv.npz").schema
-        assert list(schema.numbers) == kept
+        model, centred = (LinearModel.load(folder / name) for name in ("csv.npz", "svm.npz"))
+        assert model.weights.tobytes() == centred.weights.tobytes()
+        assert model.intercept == pytest.approx(centred.intercept - model.weights @ offsets, rel=1e-12, abs=1e-9)
+        assert list(model.schema.numbers) == kept
+        assert model.schema.offsets == tuple(offsets)
+
+
+@pytest.mark.parametrize("options", [(), ("--missing", "mean"), ("--missing", "indicator"), ("--normalize",)])
+def test_columns_far_from_0_are_learnt_like_others(command, frame, tmp_path, options):
+    holes = frame.assign(age=np.where((frame.index % 9 == 3) & ("--missing" in options), np.nan, frame["age"]))
+    aucs = {}
+    for name, shift in (("near", 0.0), ("far", 2000.0)):
+        holes.assign(age=holes["age"] + shift).to_csv(tmp_path / f"{name}.csv", index=False)
+        arguments = ("--label", "clicked", "--bits", 8, "--out", f"{name}.npz", "-q", *options)
+        command("train", f"{name}.csv", *arguments, cwd=tmp_path, exits=0)
+        model = LinearModel.load(tmp_path / f"{name}.npz")
+        progressive = model.leaderboard[0]["auc"]
+        done = command("score", f"{name}.npz", f"{name}.csv", cwd=tmp_path, exits=0)
+        aucs[name] = roc_auc_score(holes["clicked"], np.array(done.stdout.split(), dtype=float))
+        assert aucs[name] == pytest.approx(progressive, abs=0.03)  # the model scores raw columns as it learnt them
+    if "--normalize" in options:  # rows of length 1 as they are: nothing is subtracted
+        assert model.schema.offsets == ()
+    else:
+        assert aucs["far"] == pytest.approx(aucs["near"], abs=0.002)
+        assert model.schema.offsets[0] == pytest.approx(2000, abs=1)
+
+
+def test_offsets_are_the_medians_of_the_first_1000_good_rows(command, frame, tmp_path):
+    rows = frame[["age", "rate", "clicked"]].assign(age=frame["age"] + 7, tiny=1e-300)
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    lines = (tmp_path / "t.csv").read_text().splitlines(keepends=True)
+    lines[5:5] = ["x,0,yes,1\n"] * 3
+    (tmp_path / "bad.csv").write_text("".join(lines[:400]))
+    (tmp_path / "rest.csv").write_text("".join([lines[0], *lines[400:]]))
+    options = ("--label", "clicked", "--skip-bad-rows", *PLAIN)
+    command("train", "t.csv", *options, "--out", "t.npz", cwd=tmp_path, exits=0)
+    command("train", "bad.csv", "rest.csv", *options, "--out", "two.npz", cwd=tmp_path, exits=0)
+    one, two = (LinearModel.load(tmp_path / name) for name in ("t.npz", "two.npz"))
+    expected = np.sort(rows[["age", "rate"]][:1000].to_numpy(), axis=0)[499]
+    assert one.schema.offsets == two.schema.offsets == (*expected, 1e-300)
+    assert one.weights.tobytes() == two.weights.tobytes()
 
 
 def test_every_way_to_the_same_rows_gives_the_same_model(command, desk, model, frame, tmp_path):
@@ -240,7 +279,8 @@ def test_missing_values_are_part_of_the_model(command, frame, tmp_path):
     assert float(score) == pytest.approx(mean.weights[0] * holes["age"].mean() + mean.intercept)
     (score,) = command("score", "indicator.npz", "new.csv", "-q", cwd=tmp_path).stdout.split()
     empty = 2 + fnv("city", "", indicator.schema.bits)
-    assert float(score) == pytest.approx(indicator.weights[[1, empty]].sum() + indicator.intercept)
+    at_offset = indicator.weights[0] * indicator.schema.offsets[0]
+    assert float(score) == pytest.approx(at_offset + indicator.weights[[1, empty]].sum() + indicator.intercept)
 
 
 def test_bad_rows_are_left_out_and_counted(command, desk, model, tmp_path):

@@ -7,6 +7,8 @@ import csv
 import gzip
 import io
 import lzma
+import os
+import threading
 from dataclasses import asdict
 from decimal import Decimal
 
@@ -21,7 +23,7 @@ from scipy.sparse import vstack
 
 from opauc_bench.data.content import SUFFIXES
 from opauc_bench.data.inputs import Source, format_of
-from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, hash_texts
+from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, hash_texts, offsets_of
 from opauc_bench.data.table import TextTable
 from opauc_bench.errors import DataError
 
@@ -460,6 +462,44 @@ def test_truth_values_in_columns_of_numbers(tmp_path):
         assert labels.tolist() == [1.0, 0.0, 0.0]
 
 
+def test_offsets_of_columns_with_missing_equal_and_huge_values():
+    columns = [[3, 1, 2, 9], [np.nan, 5, np.nan, 7], [np.nan] * 4, [0, 0, 0, 8], [1e200, 1e200, 1, 2], [-4e99] * 4]
+    assert offsets_of(np.array(columns).T) == (2.0, 5.0, 0.0, 0.0, 2.0, -4e99)
+    assert offsets_of(np.array([[1e200], [-1e308]])) == (0.0,)  # nothing may overflow
+    assert offsets_of(np.empty((3, 0))) == ()
+
+
+@pytest.mark.parametrize("kind", ["svmlight", "csv"])
+def test_rows_of_a_pipe_come_while_its_writer_waits(tmp_path, kind):
+    os.mkfifo(tmp_path / "rows")
+    lines = [f"{k % 2},{k},3\n" if kind == "csv" else f"{k % 2} 1:{k} 2:3\n" for k in range(3000)]
+    opened = threading.Event()
+
+    def write(parts):
+        with open(tmp_path / "rows", "w") as pipe:
+            for part in parts:
+                assert opened.wait(60)
+                opened.clear()
+                pipe.write(part)
+                pipe.flush()
+
+    header = "y,a,b\n" if kind == "csv" else ""
+    parts = [header + "".join(lines[:1001]), "".join(lines[1001:1010]), "".join(lines[1010:])]
+    writer = threading.Thread(target=write, args=(parts,))
+    writer.start()
+    opened.set()
+    options = ColumnOptions(label="y" if kind == "csv" else None)
+    with contextlib.closing(Source([str(tmp_path / "rows")], options, format=kind, centred=True)) as source:
+        chunks, n_rows = source.chunks(), 0
+        for n_so_far in (1001, 1010, 3000):  # the next part is written once these have come
+            while n_rows < n_so_far:
+                n_rows += next(chunks).X.shape[0]
+            assert n_rows == n_so_far
+            opened.set()
+        assert list(chunks) == []
+    writer.join()
+
+
 def test_columns_by_options(tmp_path):
     path = write_csv(tmp_path / "t.csv", ["zip", "a", "b", "y"], [[8001, 1, 2, 0], ["AB1", 3, 4, 1]])
     options = ColumnOptions(label="y", drop=("b",), categorical=("zip",), bits=BITS)
@@ -658,7 +698,7 @@ def test_rows_of_odd_texts_have_the_cells_of_the_csv_module(body):
 
 
 def test_the_schema_comes_back_from_json_and_damage_is_refused():
-    schema = Schema("y", ("a", "b"), ("c",), ("d",), "mean", 10, (0.5, 1.0), (3, 4), ((5, "c=x"),))
+    schema = Schema("y", ("a", "b"), ("c",), ("d",), "mean", 10, (0.5, 1.0), (3, 4), (0.0, 2e3), ((5, "c=x"),))
     plain = asdict(schema)
     assert Schema.from_json(plain) == schema
     for changes in (
@@ -672,6 +712,8 @@ def test_the_schema_comes_back_from_json_and_damage_is_refused():
         {"means": [0.5, float("nan")]},
         {"counts": [3, -1]},
         {"counts": [3, 10**30]},
+        {"offsets": [1.0]},
+        {"offsets": [0.0, float("inf")]},
         {"names": [[1024, "c=x"]]},
         {"names": [[1]]},
         {"names": [["1", "c=x"]]},

@@ -11,7 +11,11 @@ import hashlib
 import io
 import lzma
 import math
+import os
 import re
+import select
+import stat
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +51,7 @@ DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)  # and an OSE
 
 _MOST_MEMORY = 1 << 29  # bytes for xz: its strongest setting takes 65 MiB, a hostile file could ask for 4 GiB
 _READ = 1 << 16
+_SECONDS_OF_A_PIECE = 0.2
 _LONGEST_LINE = 1 << 28  # bytes
 _HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|\?xml)\b", re.IGNORECASE)
 # The first file of an .npz archive is an array.
@@ -171,17 +176,56 @@ def chunks(path: Path, limit: int) -> Iterator[bytes]:
 
 
 def pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yield the content of a stream, at most 1 MiB at a time; DataError if it is damaged or unreadable."""
-    while True:
+    """Yield the content of a stream in pieces of 1 MiB; DataError if it is damaged or unreadable.
+
+    The last piece may be shorter. So are those of a pipe whose writer is slow: they have what came within a fifth of a
+    second.
+    """
+    read = _read_from_pipe if _is_pipe(stream) else _read_all
+    ended = False
+    while not ended:
         try:
-            piece = stream.read(CHUNK)
+            piece, ended = read(stream)
         except (OSError, *DAMAGED) as error:
             if getattr(error, "errno", None) is None:
                 raise DataError(f"{name}: the compressed file is truncated or damaged ({error})") from None
             raise DataError(f"{name}: cannot be read ({error.strerror or error})") from None
-        if not piece:
-            return
-        yield piece
+        if piece:
+            yield piece
+
+
+def _is_pipe(stream: BinaryIO) -> bool:
+    """Whether a stream has the plain content of a pipe, socket or terminal; compressed content comes in blocks."""
+    if not isinstance(stream, io.BufferedReader):
+        return False
+    try:
+        mode = os.fstat(stream.fileno()).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
+def _read_all(stream: BinaryIO) -> tuple[bytes, bool]:
+    """The next MiB, and whether that was the end."""
+    parts, held = [], 0
+    while held < CHUNK:
+        if not (part := stream.read(CHUNK - held)):
+            return b"".join(parts), True
+        parts.append(part)
+        held += len(part)
+    return b"".join(parts), False
+
+
+def _read_from_pipe(stream: Any) -> tuple[bytes, bool]:
+    """The next MiB, or what comes within some time after its first bytes; and whether that was the end."""
+    parts, held = [stream.read1(CHUNK)], 0
+    until = time.monotonic() + _SECONDS_OF_A_PIECE
+    while parts[-1] and (held := held + len(parts[-1])) < CHUNK:
+        ready, _, _ = select.select([stream], [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            break
+        parts.append(stream.read1(CHUNK - held))
+    return b"".join(parts), not parts[-1]
 
 
 def digest(path: Path, limit: int) -> tuple[str, int]:

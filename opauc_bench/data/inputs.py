@@ -21,7 +21,7 @@ from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
 from .frames import FrameTable
-from .schema import ColumnOptions, Means, RowEncoder, Schema, absent_column, listing, written_names
+from .schema import ColumnOptions, Means, RowEncoder, Schema, absent_column, listing, offsets_of, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
 
@@ -30,6 +30,7 @@ __all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of", "matrix_of"]
 Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
 _SVMLIGHT_ROW = re.compile(r"\S+(\s+\d+:\S+)+\s*(#.*)?$")
+ROWS_BEFORE_OFFSETS = 1000
 _Hints = Literal["train", "continue", "score", "none"]
 # How to skip bad rows, to fill missing values, to take numbers as categories, and to leave a column out.
 _WAYS: dict[_Hints, tuple[str, str, str, str]] = {
@@ -60,6 +61,15 @@ class RowChunk(NamedTuple):
     bad: np.ndarray | None = None  # (rows,), bool: which rows could not be read, where these are marked
     # Of tables: from the position of a row and the name of a column to the text that is there.
     text: Callable[[int, str], str] | None = None
+
+
+class _Rows(NamedTuple):
+    """Rows of a table, which of them are to be used, and, if they are only scored, which of them are bad."""
+
+    table: Table
+    rows: TableRows
+    keep: np.ndarray  # positions
+    bad: np.ndarray | None  # (len(keep),), bool
 
 
 def format_of(file: str, head: bytes = b"") -> Format:
@@ -133,6 +143,8 @@ class Source:
     learnt: bool = True  # whether the rows are learnt: then they need labels
     # Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
     skip_bad_rows: bool = False
+    # Whether medians of the first rows are subtracted from columns of numbers (`offsets_of`), if the rows are learnt.
+    centred: bool = False
     fixed_means: bool | None = None  # whether means of columns stay those of the schema; by default unless learnt
     names: Sequence[str] | None = None  # of the files, for messages
     # Whether the labels of tables are numbers, as those of a model; by default as they are in the first file.
@@ -205,22 +217,24 @@ class Source:
         DataError
             With the place, unless bad rows are skipped.
         """
-        for number in range(len(self.files)):
-            opened = self._first if number == 0 else self._opened(number)
-            self._first = None
+        if self.is_table:
+            yield from self._encoded(self._rows_of_tables())
+            return
+        for opened in self._opened_in_turn():
             if not isinstance(opened, tuple):
-                if not self.is_table:
-                    raise DataError(f"{opened.name}: expected a svmlight file like the first one, got a table")
-                yield from self._rows_of(opened)
-                self._open.close()
-                continue
+                raise DataError(f"{opened.name}: expected a svmlight file like the first one, got a table")
             stream, name = opened
-            if self.is_table:
-                raise DataError(f"{name}: expected a table with columns like the first file, got svmlight")
             of_indices = {"n_features": self.n_features, "zero_based": self.zero_based}
             for chunk in stream_svmlight(stream, **of_indices, on_bad_line=self._skip):
                 bad = np.ones(1, dtype=bool) if chunk.text == _BAD_LINE else None
                 yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk), bad=bad)
+
+    def _opened_in_turn(self) -> Iterator[Any]:
+        """Each file, as `_opened` returns it, which is closed when the next one is asked for."""
+        for number in range(len(self.files)):
+            opened = self._first if number == 0 else self._opened(number)
+            self._first = None
+            yield opened
             self._open.close()
 
     def _check(self, file: Any) -> int | None:
@@ -275,19 +289,19 @@ class Source:
 
     def _begin(self, table: Table) -> None:
         """Take the schema from the first table, or check it against the one that is given."""
-        kinds = table.kinds()
         if self.model is not None:
             raise DataError(
                 f"{table.name}: expected svmlight text, on which {self.model} was trained, got a table: the features "
                 "of the model have numbers, those of the table have names"
             )
+        self._lacks_offsets = self.centred and self.schema is None
         if self.schema is None:
             if self.options.label is None:
                 raise DataError(
                     f"{table.name}: expected the name of the column of labels; the columns are {listing(table.header)}",
                     "--label NAME",
                 )
-            self.schema = Schema.of_columns(kinds, self.options, table.name)
+            self.schema = Schema.of_columns(table.kinds(), self.options, table.name)
             with_comma = table.with_comma if isinstance(table, TextTable) else {}
             self.notes += [
                 f"column {name!r} of {table.name} has categories: numbers have a decimal point and no commas, "
@@ -297,16 +311,20 @@ class Source:
             ]
         self._require_columns(table, self.schema)
         label = self.schema.label
-        if label is not None and label in kinds:
-            if kinds[label] == "other" and self.learnt:
+        if label in table.header and (self.learnt or self.numeric_labels is None):
+            kind = table.kinds()[label]
+            if kind == "other" and self.learnt:
                 raise DataError(f"{table.name}: column {label!r}: expected labels that are numbers or text")
             if self.numeric_labels is None:
-                self.numeric_labels = kinds[label] == "number" and label not in self.options.categorical
-        if "" in kinds:
+                self.numeric_labels = kind == "number" and label not in self.options.categorical
+        if "" in table.header:
             self.notes.append(f"column {table.header.index('') + 1} of {table.name} has no name and is left out")
-        frozen = not self.learnt if self.fixed_means is None else self.fixed_means
         self.n_features = self.schema.n_features
-        self._encoder = RowEncoder(self.schema, frozen)
+        self._encoder = self._new_encoder(self.schema)
+
+    def _new_encoder(self, schema: Schema) -> RowEncoder:
+        frozen = not self.learnt if self.fixed_means is None else self.fixed_means
+        return RowEncoder(schema, frozen, self.centred)
 
     def _require_columns(self, table: Table, schema: Schema) -> None:
         """Raise DataError if a table lacks a column or has other types."""
@@ -324,7 +342,13 @@ class Source:
         if table.has_types:
             _check_types(table, schema, _WAYS[self.hints][-1])
 
-    def _rows_of(self, table: Table) -> Iterator[RowChunk]:
+    def _rows_of_tables(self) -> Iterator[_Rows]:
+        for table in self._opened_in_turn():
+            if isinstance(table, tuple):
+                raise DataError(f"{table[1]}: expected a table with columns like the first file, got svmlight")
+            yield from self._rows_of(table)
+
+    def _rows_of(self, table: Table) -> Iterator[_Rows]:
         schema = self.schema
         assert schema is not None
         self._require_columns(table, schema)
@@ -350,22 +374,46 @@ class Source:
                 )
         shown_schema = schema if has_labels else replace(schema, label=None)
         for rows in table.rows(shown_schema, numeric_labels, self.options.aside, self.learnt):
-            yield from self._chunk_of(table, rows)
+            if len((usable := self._usable(table, rows)).keep):
+                yield usable
 
-    def _chunk_of(self, table: Table, rows: TableRows) -> Iterator[RowChunk]:
-        assert self._encoder is not None
+    def _usable(self, table: Table, rows: TableRows) -> _Rows:
+        """Leave out, or mark, the rows that cannot be used."""
         kept = np.ones(len(rows.places), dtype=bool)
         for row in sorted(rows.problems):
             kept[row] = False
             self._skip(f"{table.place.format(table.name, rows.places[row])}: {rows.problems[row]}")
-        bad = None
         if self.learnt:
-            keep = np.flatnonzero(kept)
-        else:
-            keep, bad = np.arange(len(kept)), ~kept
-            rows.numbers[bad], rows.categories[bad] = np.nan, -1
-        if not len(keep):
-            return
+            return _Rows(table, rows, np.flatnonzero(kept), None)
+        rows.numbers[~kept], rows.categories[~kept] = np.nan, -1
+        return _Rows(table, rows, np.arange(len(kept)), ~kept)
+
+    def _encoded(self, of_tables: Iterator[_Rows]) -> Iterator[RowChunk]:
+        """Rows as features; the first ones wait until the offsets of the columns are known."""
+        waiting: list[_Rows] = []
+        for rows in of_tables:
+            if self._lacks_offsets:
+                waiting.append(rows)
+                if sum(len(held.keep) for held in waiting) < ROWS_BEFORE_OFFSETS:
+                    continue
+                self._set_offsets(waiting)
+            for held in waiting or [rows]:
+                yield self._chunk_of(held)
+            waiting = []
+        if waiting:
+            self._set_offsets(waiting)
+            yield from map(self._chunk_of, waiting)
+
+    def _set_offsets(self, first: list[_Rows]) -> None:
+        """Take the offsets from a fixed number of rows, so that they do not depend on how the rows came."""
+        assert self.schema is not None
+        numbers = np.concatenate([held.rows.numbers[held.keep] for held in first])[:ROWS_BEFORE_OFFSETS]
+        self.schema = replace(self.schema, offsets=offsets_of(numbers))
+        self._encoder, self._lacks_offsets = self._new_encoder(self.schema), False
+
+    def _chunk_of(self, held: _Rows) -> RowChunk:
+        assert self._encoder is not None
+        table, rows, keep, bad = held
         numbers, categories, places = rows.numbers[keep], rows.categories[keep], rows.places[keep]
         labels = None if rows.labels is None else rows.labels[keep]
 
@@ -375,7 +423,7 @@ class Source:
         if self.learnt:
             self._encoder.learn_names(categories, text)
         X, place = self._encoder.features(numbers, categories), table.place
-        yield RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), bad, text)
+        return RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), bad, text)
 
     def _skip(self, message: str) -> bytes | None:
         """Count a row that cannot be used, or raise the error; return the line in its place, if it is to be marked."""

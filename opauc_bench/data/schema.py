@@ -31,6 +31,7 @@ __all__ = [
     "hash_spans",
     "hash_texts",
     "listing",
+    "offsets_of",
     "read_names",
     "require_different",
     "written_names",
@@ -41,6 +42,7 @@ Missing = Literal["error", "mean", "indicator"]
 DEFAULT_BITS, MOST_BITS = 18, 30
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")  # in columns of numbers, in any case
 BLANKS = " \t\r"  # around a cell they are not part of it
+_LARGEST_OFFSET = 1e100  # no difference or product with it overflows
 _SHOWN = 12  # names of columns in a message
 _MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
 
@@ -91,13 +93,15 @@ class Schema:
     categories: tuple[str, ...] = ()  # likewise
     dropped: tuple[str, ...] = ()  # columns that are left out on purpose
     # ``error``: a missing value is an error. ``mean``: it becomes the mean of the column in the rows before it, 0 if
-    # there are none; after the training, that in all training rows. ``indicator``: it becomes 0, and the second feature
-    # of the column becomes 1. A missing category sets no feature with ``mean``; with ``indicator`` it is a category of
-    # its own.
+    # there are none; after the training, that in all training rows. ``indicator``: it becomes the offset of the column,
+    # and the second feature of the column becomes 1. A missing category sets no feature with ``mean``; with
+    # ``indicator`` it is a category of its own.
     missing: Missing = "error"
     bits: int = DEFAULT_BITS  # binary logarithm of the number of features that all categories share
     means: tuple[float, ...] = ()  # with ``mean``: that of each column of numbers in the rows so far; otherwise empty
     counts: tuple[int, ...] = ()  # with ``mean``: the number of values behind each mean
+    # Of each column of numbers, what is subtracted from it while it is learnt; empty for 0. See `offsets_of`.
+    offsets: tuple[float, ...] = ()
     # For people: positions of categories and the first ``column=value`` that had it, of at most 10,000 positions.
     names: tuple[tuple[int, str], ...] = ()
 
@@ -146,6 +150,7 @@ class Schema:
         if not (
             1 <= schema.bits <= MOST_BITS
             and len(schema.means) == len(schema.counts) == n_means
+            and len(schema.offsets) in (0, len(schema.numbers))
             and all(0 <= count < 2**63 for count in schema.counts)
             and all(0 <= position < 1 << schema.bits for position, _ in schema.names)
         ):
@@ -192,6 +197,31 @@ class Schema:
         )
 
 
+def offsets_of(numbers: np.ndarray) -> tuple[float, ...]:
+    """What to subtract from columns of numbers so that they lie around 0: their medians.
+
+    Gradient steps on a column far from 0, such as a year, are along the intercept: its differences are hardly learnt.
+    A column in which most values are 0 keeps its zeros.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n, n_columns)
+        Rows; NaN where a value is missing.
+
+    Returns
+    -------
+    tuple of float
+        0 for a column without values, and for one whose median is too large to compute with.
+    """
+    found = []
+    for column in numbers.T:
+        values = column[~np.isnan(column)]
+        # The lower one of two medians is a value of the column, so that columns of 0 and 1 keep such values.
+        median = float(np.partition(values, (len(values) - 1) // 2)[(len(values) - 1) // 2]) if len(values) else 0.0
+        found.append(median if abs(median) <= _LARGEST_OFFSET else 0.0)
+    return tuple(found)
+
+
 def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:
     """A sentence on a column that a file does not have."""
     from ..sentences import suggest
@@ -223,11 +253,12 @@ Means = tuple[np.ndarray, np.ndarray]  # of each column of numbers: the mean of 
 class RowEncoder:
     """Turn values of a table into features, and learn means of columns and names of categories on the way.
 
-    If ``frozen``, the means stay those of the schema.
+    If ``frozen``, the means stay those of the schema. If ``centred``, its offsets are subtracted.
     """
 
-    def __init__(self, schema: Schema, frozen: bool = False):
-        self._schema, self._frozen = schema, frozen
+    def __init__(self, schema: Schema, frozen: bool = False, centred: bool = False):
+        self._schema, self._frozen, self._centred = schema, frozen, centred
+        self._offsets = np.array(schema.offsets or np.zeros(len(schema.numbers)), dtype=np.float64)
         self._means, self._counts = np.array(schema.means, dtype=np.float64), np.array(schema.counts, dtype=np.int64)
         self._names = dict(schema.names)
         self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
@@ -256,10 +287,15 @@ class RowEncoder:
             empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
             categories = np.where(categories < 0, np.array(empty), categories)
         n_rows, room = len(numbers), numbers.size + categories.size
+        if schema.missing == "indicator":  # a missing number may set two features
+            room += np.count_nonzero(np.isnan(numbers))
         data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
         policy = ("error", "mean", "indicator").index(schema.missing)
         learnt = self._means, self._counts, self._frozen
-        n_entries = _assemble(numbers, categories, policy, schema.first_category, learnt, data, indices, indptr)
+        offsets = self._offsets, self._centred
+        n_entries = _assemble(
+            numbers, categories, policy, schema.first_category, learnt, offsets, data, indices, indptr
+        )
         X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
         X.has_canonical_format = True
         return X
@@ -277,9 +313,10 @@ class RowEncoder:
 
 
 @njit()
-def _assemble(numbers, categories, policy, first_category, learnt, data, indices, indptr):
+def _assemble(numbers, categories, policy, first_category, learnt, of_columns, data, indices, indptr):
     """Fill the arrays of a CSR matrix; return the number of entries. ``policy``: 0 error, 1 mean, 2 indicator."""
     means, counts, frozen = learnt
+    offsets, centred = of_columns
     n_rows, n_numbers = numbers.shape
     n_categories = categories.shape[1]
     entry = 0
@@ -294,6 +331,10 @@ def _assemble(numbers, categories, policy, first_category, learnt, data, indices
                     counts[j] += 1
                     # Both terms are halved first, so that means of very large values do not overflow.
                     means[j] += 2.0 * ((0.5 * value - 0.5 * means[j]) / counts[j])
+            elif policy == 2 and value != value:
+                value = offsets[j]
+            if centred:
+                value -= offsets[j]
             if value == value and value != 0.0:
                 data[entry] = value
                 indices[entry] = j

@@ -12,8 +12,6 @@ from .svmlight import parse_svmlight
 
 __all__ = ["SvmlightChunk", "stream_svmlight"]
 
-BLOCK = 1 << 20  # bytes of text parsed at once
-
 
 class SvmlightChunk(NamedTuple):
     """Consecutive rows of a stream.
@@ -55,12 +53,13 @@ def stream_svmlight(
     path_or_file : str, Path or binary file
         Plain, xz, bzip2 or gzip: the first bytes decide, whatever the name; for example ``sys.stdin.buffer``.
     chunk_rows : int
-        Largest number of rows of a chunk; fewer if lines are long, since about 1 MiB of text is read at a time.
+        Largest number of rows of a chunk; fewer if lines are long or a pipe is slow, since about 1 MiB of text is
+        read at a time at most.
     n_features : int, optional
         Width of the chunks; a larger index is an error. By default a chunk is as wide as the largest index so far.
     zero_based : bool or "auto"
-        Whether indices begin with 0. ``"auto"``: if index 0 occurs in the first MiB of text; if it occurs only later,
-        that is an error.
+        Whether indices begin with 0. ``"auto"``: if index 0 occurs in the text that is read first; if it occurs only
+        later, that is an error.
     on_bad_line : callable, optional
         Called with the message about a line that cannot be read, which is then left out, or replaced by the line that
         is returned; by default it is an error, as is always an index 0 if indices begin with 1.
@@ -85,7 +84,7 @@ def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based, o
     first_index = None if zero_based == "auto" else 0 if zero_based else 1
     width = 0
     with opened(path_or_file) as (stream, name):
-        for first_line, n_line_ends, text in text_blocks(pieces(stream, name), BLOCK, name):
+        for first_line, n_line_ends, text in text_blocks(pieces(stream, name), 1, name):
             try:
                 if first_index is None:
                     indices = parse_svmlight(text, first_line, None, first_index=0)[0].indices

@@ -110,15 +110,18 @@ class TextTable(Table):
 
         Looks at the first 64 KiB of rows, or at one row if that is longer; a column without a value there has numbers.
         """
-        size, found = 0, {}
-        while not found and size <= min(len(self._text), _LONGEST_ROW):
-            size = max(2 * size, _LOOKED_AT)
+        size, found = _LOOKED_AT, self._kinds_within(_LOOKED_AT)
+        while len(found) < len(self.header):  # otherwise a slow pipe need not bring more
             while len(self._text) < size and not self._ended:
                 self._fill()
-            found = self._kinds_in(self._text[:size], self._ended and len(self._text) <= size)
+            found = self._kinds_within(size)
+            if found or size > min(len(self._text), _LONGEST_ROW):
+                break
+            size *= 2
         return {name: found.get(column, "number") for column, name in enumerate(self.header)}
 
-    def _kinds_in(self, text: bytes, ended: bool) -> dict[int, str]:
+    def _kinds_within(self, size: int) -> dict[int, str]:
+        text, ended = self._text[:size], self._ended and len(self._text) <= size
         found: dict[int, str] = {}
         start, n_columns = 0, len(self.header)
         while len(found) < n_columns:

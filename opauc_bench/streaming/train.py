@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from ..data.schema import Means, Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
@@ -249,12 +251,14 @@ def _result(
     state: dict | None,
     schema: Schema | None,
 ) -> LinearModel:
-    intercept = float(trained.intercept_[0])
+    weights, intercept = trained.coef_[0], float(trained.intercept_[0])
+    if schema is not None and schema.offsets:  # the model is for columns as they are
+        intercept -= float(weights[: len(schema.offsets)] @ np.array(schema.offsets))
     scores, positive = model.recent()
     calibration = calibrate(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
     return LinearModel(
-        weights=trained.coef_[0],
+        weights=weights,
         intercept=intercept,
         classes=(negative_label, positive_label),
         learner=model.leader,

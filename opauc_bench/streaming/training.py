@@ -48,6 +48,7 @@ class Training:
             self.schema,
             self.n_features,
             self.zero_based,
+            centred=not self.unit_length,  # the length of a row is that of its values as they are
             skip_bad_rows=self.skip_bad_rows,
             numeric_labels=not isinstance(self.labels[0], str) if self.labels else None,
             model=str(self.resume) if self.resume is not None and self.schema is None else None,
