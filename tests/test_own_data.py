@@ -527,8 +527,16 @@ def test_mistakes_in_row_metadata_of_own_data(tmp_path, frame):
             prepared(tmp_path, {"npz": str(tmp_path / "t.npz"), "group": "who"})
     pytest.importorskip("pyarrow")
     frame.drop(columns="who").to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="column 'age': expected a value of group, got an empty line"):
-        prepared(tmp_path, {"parquet": str(tmp_path / "t.parquet"), "label": "clicked", "group": "age"})
+    frame.to_csv(tmp_path / "age.csv", index=False)
+    for kind in ("parquet", "csv"):
+        table = tmp_path / ("t.parquet" if kind == "parquet" else "age.csv")
+        own = {kind: str(table), "label": "clicked", "group": "age", "drop": ["who"] if kind == "csv" else []}
+        with pytest.raises(DataError, match="column 'age': expected a value, got nothing") as raised:
+            prepared(tmp_path, own)
+        assert "or set 'skip_bad_rows: true'" in raised.value.hint
+        assert "missing" not in raised.value.hint  # a group cannot be made up
+        left = prepared(tmp_path, {**own, "skip_bad_rows": True})
+        assert left.manifest["n_samples"] == frame["age"].notna().sum()
 
 
 def test_times_of_any_unit_are_seconds(tmp_path):

@@ -79,7 +79,7 @@ class Table:
             Its columns are in the header.
         numeric_labels : bool
         aside : tuple of str
-            Further columns of which the text is wanted.
+            Further columns of which the text is wanted; a row without it is a problem.
         labels_needed : bool
             Whether a row without a label is a problem; otherwise its label is NaN or empty.
         """
@@ -103,7 +103,12 @@ class Table:
                 if labels_needed:
                     self._refuse_fractions(columns[label], label)
                 labels = self._text_labels(columns[label], label, numeric_labels, of_labels)
-            yield TableRows(values, hashes, labels, self._text_of(columns), batch.places, problems)
+            text = self._text_of(columns)
+            for name in aside:
+                for row in range(len(batch.places)):
+                    if not text(row, name):
+                        problems.setdefault(row, no_value(name))
+            yield TableRows(values, hashes, labels, text, batch.places, problems)
 
     def _finite_numbers(
         self, batch: Batch, names: Sequence[str], complete: bool, problems: dict[int, str]

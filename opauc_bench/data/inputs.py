@@ -435,9 +435,9 @@ class Source:
 
     def _hint(self, message: str) -> str:
         skip, fill, as_categories, _ = _WAYS[self.hints]
-        own = self.schema is None or self.schema.label is None or f"column {self.schema.label!r}: " not in message
+        never_filled = [self.schema.label if self.schema else None, *self.options.aside]
         ways = [skip]
-        if message.endswith("got nothing") and own:
+        if message.endswith("got nothing") and not any(f"column {name!r}: " in message for name in never_filled):
             ways = [fill, skip]
         elif "expected a number, got" in message:
             ways = [skip, as_categories]
