@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["Loc", "Problem", "Problems", "convert_each", "problems_of", "raise_problems", "show", "suggest"]
+__all__ = ["INTERNAL", "Loc", "Problem", "Problems", "convert_each", "problems_of", "raise_problems", "show", "suggest"]
 
 Loc = tuple[str | int, ...]
+INTERNAL: dict[str, Any] = {"internal": True}  # ``json_schema_extra`` of a field that users do not write
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,10 @@ def _faults(error: Mapping[str, Any], model: type[BaseModel]) -> list[_Fault]:
     if kind == "extra_forbidden":
         names = _names_at(model, loc[:-1])
         allowed = f"; allowed: {', '.join(names)}" if names else ""
-        return [_Fault(loc, f"unknown key{suggest(str(loc[-1]), names)}{allowed}", at_key=True)]
+        advice = suggest(str(loc[-1]), names)
+        if not advice and (above := _keys_beside(model, loc)):
+            advice = f" here; it belongs further up, beside {above[-1]!r}"
+        return [_Fault(loc, f"unknown key{advice}{allowed}", at_key=True)]
     if kind == "missing":
         return [_Fault(loc, "this key is required and missing", is_missing=True)]
     if kind == "too_short" and len(error["input"]) >= context["min_length"]:
@@ -204,12 +208,19 @@ def _positions_in(data: Any, loc: Loc) -> set[int]:
     return found
 
 
+def _keys_beside(model: type[BaseModel], loc: Loc) -> list[str | int]:
+    """Return the keys above ``loc``, outermost first, beside which its last key is allowed."""
+    names = [_names_at(model, loc[:depth]) for depth in range(len(loc) - 1)]
+    return [part for part, allowed in zip(loc, names) if part in allowed and loc[-1] in allowed]
+
+
 def _names_at(model: type[BaseModel], loc: Loc) -> list[str]:
     """Return the keys allowed at ``loc``."""
     annotations: list[Any] = [model]
     for part in loc:
         annotations = [step for kind in _flatten(annotations) for step in _step(kind, part)] or annotations
-    return list(dict.fromkeys(name for kind in _flatten(annotations) if _is_model(kind) for name in kind.model_fields))
+    fields = [field for kind in _flatten(annotations) if _is_model(kind) for field in kind.model_fields.items()]
+    return list(dict.fromkeys(name for name, field in fields if field.json_schema_extra != INTERNAL))
 
 
 def _is_model(kind: Any) -> bool:

@@ -243,6 +243,11 @@ def test_classes_of_scikit_learn_by_name(tmp_path, load, name, positive):
     ("source", "message"),
     [
         ("{csv: t.csv}", "5:13: catalogue.mine.source: expected 'label': the column of the labels"),
+        (
+            "{csv: t.csv, label: y, scaling: none}",
+            "source.scaling: unknown key here; it belongs further up, beside 'source'; allowed: sklearn, csv, parquet, "
+            "arrow, svmlight, npz, positive, label",
+        ),
         ("{csv: t.csv, labl: y}", "5:26: catalogue.mine.source.labl: unknown key (did you mean 'label'?); allowed: "),
         ("{csv: t.csv, label: y, postive: 1}", "source.postive: unknown key (did you mean 'positive'?); allowed: "),
         ("{csv: t.csv, label: y, missing: median}", "5:45: catalogue.mine.source.missing: expected 'error', 'mean'"),

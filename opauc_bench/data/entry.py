@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlparse
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from ..sentences import Problem, Problems
+from ..sentences import INTERNAL, Problem, Problems
 from .content import SUFFIXES
 from .sources import Sources
 
@@ -125,7 +125,8 @@ class DataSource(Strict):
     arrow: tuple[str, ...] = ()
     svmlight: tuple[str, ...] = ()
     npz: tuple[str, ...] = ()
-    memory: Sha256 | None = None  # of arrays that were passed to `opauc_bench.run`
+    # Of arrays that were passed to `opauc_bench.run`.
+    memory: Annotated[Sha256 | None, Field(json_schema_extra=INTERNAL)] = None
     positive: None = None  # belongs to the entry, where the catalogue moves it; here for messages about keys
     # Of tables; see `schema.ColumnOptions`.
     label: str | None = None
