@@ -336,9 +336,9 @@ report: {published: aij2016_table9, test: pared, rope: .nan}
         "x.yaml:15:59: protocol.stratified: expected true or false, got 'yes'",
         "x.yaml:15:70: protocol.seed: expected at least 0, got -1",
         "x.yaml:15:87: protocol.inner_folds: expected a whole number, got 5.0",
-        "x.yaml:15:92: protocol.limits: unknown key here; it belongs further up, beside 'protocol'; allowed: kind, trials, "
-        "folds, inner_folds, stratified, seed, train_positives, least_positives, groups, order, metrics, select, "
-        "keep_scores",
+        "x.yaml:15:92: protocol.limits: unknown key here; it belongs further up, beside 'protocol'; allowed: kind, "
+        "trials, folds, inner_folds, stratified, seed, train_positives, least_positives, groups, order, metrics, "
+        "select, keep_scores",
         "x.yaml:16:19: limits.seconds: expected seconds, or text like 90s, 10m, 3h, 2d; got '10 min'",
         "x.yaml:16:38: limits.memory_gb: expected a finite number, got inf",
         "x.yaml:17:9: reuse[0]: expected a name of letters, digits, '_', '.' and '-', got 'a/b'",
