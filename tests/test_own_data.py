@@ -326,6 +326,19 @@ def here(environment, monkeypatch, tmp_path):
     return tmp_path
 
 
+def test_data_commands_take_the_entries_of_an_experiment(command, here, frame):
+    frame.to_csv("t.csv", index=False)
+    source = "source: {csv: t.csv, label: clicked, missing: mean}"
+    (here / "own.yaml").write_text(f"datasets:\n  mine:\n    {source}\n")
+    for catalogue in ("own.yaml", f"\n  mine:\n    {source}"):
+        (here / "x.yaml").write_text(f"title: not checked\ncatalogue: {catalogue}\n")
+        assert "ready" in command("data", "fetch", "mine", "--catalogue", "x.yaml", "--fresh", cwd=here, exits=0).stdout
+        assert "rows        200" in command("data", "info", "mine", "--catalogue", "x.yaml", cwd=here, exits=0).stdout
+    (here / "x.yaml").write_text("catalogue:\n  german: {}\n  a9: {base: a9}\n")
+    done = command("data", "list", "--catalogue", "x.yaml", cwd=here, exits=2)
+    assert "x.yaml:2:3: catalogue.german: the packaged catalogue has a dataset of this name" in done.stderr
+
+
 @pytest.fixture
 def counting(monkeypatch):
     """Compute in this process; the tasks that were computed."""

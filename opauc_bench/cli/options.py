@@ -37,7 +37,11 @@ Rope = Annotated[
     typer.Option(metavar="R", help="Bayesian tests: differences within ±R AUC are practically equivalent."),
 ]
 Catalogue = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Your dataset catalogue, in addition to the packaged one.")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Your dataset catalogue, or an experiment that has entries, in addition to the packaged one.",
+    ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore cached files.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]

@@ -61,7 +61,7 @@ def find_entries(names: list[str], extra: Path | None = None) -> list[DatasetEnt
         if name not in catalogue:
             raise DataError(
                 f"no dataset is called {name!r}{suggest(name, catalogue)}",
-                "opauc-bench data list  # shows all names; --catalogue FILE adds yours",
+                "opauc-bench data list  # shows all names; --catalogue FILE adds yours, or those of an experiment",
             )
     return [catalogue[name] for name in names] if names else list(catalogue.values())
 

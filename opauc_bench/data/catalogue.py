@@ -37,12 +37,13 @@ class _Catalogue(Strict):
 def load_catalogue(
     extra: Path | Mapping[str, Any] | None = None, experiment: Path | None = None
 ) -> dict[str, DatasetEntry]:
-    """Read the packaged catalogue, and optionally a user's YAML file with the same schema.
+    """Read the packaged catalogue, and optionally the entries of a user.
 
     Parameters
     ----------
     extra : Path or mapping, optional
-        The file, or entries by name.
+        A file with the schema of the packaged catalogue, or an experiment file with entries or the path of such a file
+        under ``catalogue``; or entries by name.
     experiment : Path, optional
         The experiment file that has the entries.
 
@@ -58,7 +59,11 @@ def load_catalogue(
     if isinstance(extra, Mapping):
         own = _entries_of(extra, entries, experiment or Path("experiment.yaml"))
         entries |= own
+    elif extra is not None and isinstance(of_experiment := read_yaml(extra).data.get("catalogue"), dict):
+        entries |= _entries_in(Path(extra), entries)
     elif extra is not None:
+        if isinstance(of_experiment, str):
+            extra = Path(extra).parent / of_experiment
         own = _read(Path(extra), entries)
         if taken := sorted(set(entries) & set(own)):
             message = f"{extra}: the packaged catalogue already has {', '.join(taken)}"
@@ -122,6 +127,17 @@ def _may_be_same(file: FileSpec, other: FileSpec) -> bool:
     if file.sha256 is not None and other.sha256 is not None:
         return file.sha256 == other.sha256
     return not file.urls or file.urls == other.urls
+
+
+def _entries_in(path: Path, packaged: dict[str, DatasetEntry]) -> dict[str, DatasetEntry]:
+    """Entries of an experiment file, the rest of which is not checked."""
+    document = read_yaml(path)
+    try:
+        return _entries_of(document.data["catalogue"], packaged, path)
+    except Problems as error:
+        raise document.error(
+            [replace(problem, loc=("catalogue", *problem.loc)) for problem in error.problems]
+        ) from None
 
 
 def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path: Path) -> dict[str, DatasetEntry]:
