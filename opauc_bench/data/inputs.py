@@ -30,7 +30,7 @@ __all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of", "matrix_of"]
 Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
 _SVMLIGHT_ROW = re.compile(r"\S+(\s+\d+:\S+)+\s*(#.*)?$")
-ROWS_BEFORE_OFFSETS = 1000
+_ROWS_OF_OFFSETS, _CELLS_OF_OFFSETS = 1000, 1 << 22  # at most
 _Hints = Literal["train", "continue", "score", "none"]
 # How to skip bad rows, to fill missing values, to take numbers as categories, and to leave a column out.
 _WAYS: dict[_Hints, tuple[str, str, str, str]] = {
@@ -390,24 +390,26 @@ class Source:
 
     def _encoded(self, of_tables: Iterator[_Rows]) -> Iterator[RowChunk]:
         """Rows as features; the first ones wait until the offsets of the columns are known."""
+        assert self.schema is not None
         waiting: list[_Rows] = []
+        n_wanted = min(_ROWS_OF_OFFSETS, 1 + _CELLS_OF_OFFSETS // len(self.schema.columns))
         for rows in of_tables:
             if self._lacks_offsets:
                 waiting.append(rows)
-                if sum(len(held.keep) for held in waiting) < ROWS_BEFORE_OFFSETS:
+                if sum(len(held.keep) for held in waiting) < n_wanted:
                     continue
-                self._set_offsets(waiting)
+                self._set_offsets(waiting, n_wanted)
             for held in waiting or [rows]:
                 yield self._chunk_of(held)
             waiting = []
         if waiting:
-            self._set_offsets(waiting)
+            self._set_offsets(waiting, n_wanted)
             yield from map(self._chunk_of, waiting)
 
-    def _set_offsets(self, first: list[_Rows]) -> None:
+    def _set_offsets(self, first: list[_Rows], n_rows: int) -> None:
         """Take the offsets from a fixed number of rows, so that they do not depend on how the rows came."""
         assert self.schema is not None
-        numbers = np.concatenate([held.rows.numbers[held.keep] for held in first])[:ROWS_BEFORE_OFFSETS]
+        numbers = np.concatenate([held.rows.numbers[held.keep] for held in first])[:n_rows]
         self.schema = replace(self.schema, offsets=offsets_of(numbers))
         self._encoder, self._lacks_offsets = self._new_encoder(self.schema), False
 
