@@ -130,6 +130,38 @@ def test_offsets_are_the_medians_of_the_first_1000_good_rows(command, frame, tmp
     assert one.weights.tobytes() == two.weights.tobytes()
 
 
+@pytest.mark.parametrize("policy", ["mean", "indicator"])
+def test_columns_that_begin_late_are_centred_by_their_first_value(command, frame, tmp_path, policy):
+    seconds = (1.7e9 + 1e5 * frame["age"]).round()
+    late = frame.assign(age=seconds.where(frame.index >= 1500))
+    late.to_csv(tmp_path / "late.csv", index=False)
+    late[:1400].to_csv(tmp_path / "1.csv", index=False)
+    late[1400:].to_csv(tmp_path / "2.csv", index=False)
+    frame.assign(age=seconds.where(frame.index != 0)).to_csv(tmp_path / "first.csv", index=False)
+    options = ("--label", "clicked", "--missing", policy, "--bits", 8, "-q")
+    for name in ("late", "first", "1"):
+        command("train", f"{name}.csv", *options, "--out", f"{name}.npz", cwd=tmp_path, exits=0)
+    assert LinearModel.load(tmp_path / "1.npz").schema.offsets[0] is None
+    command("train", "2.csv", "--continue", "1.npz", "--out", "2.npz", "-q", cwd=tmp_path, exits=0)
+    with standard_input((tmp_path / "late.csv").read_bytes()):
+        command("train", "-", *options, "--out", "pipe.npz", cwd=tmp_path, exits=0)
+    whole = LinearModel.load(tmp_path / "late.npz")
+    assert whole.schema.offsets[0] == seconds[1500]
+    for name in ("2", "pipe"):
+        same = LinearModel.load(tmp_path / f"{name}.npz")
+        assert same.weights.tobytes() == whole.weights.tobytes()
+        assert (same.intercept, same.schema) == (whole.intercept, whole.schema)
+    for name in ("late", "first"):
+        scores = command("score", f"{name}.npz", "first.csv", "-q", cwd=tmp_path, exits=0).stdout.split()
+        assert roc_auc_score(frame["clicked"][1:], np.array(scores, dtype=float)[1:]) > 0.88
+
+
+def test_a_note_on_values_far_from_the_others(command, frame, tmp_path):
+    frame.assign(age=frame["age"].where(frame.index % 100 != 7, 9999)).to_csv(tmp_path / "t.csv", index=False)
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path, exits=0)
+    assert "note: values far from the others in 'age': 9999, where the median is " in done.stderr
+
+
 def test_every_way_to_the_same_rows_gives_the_same_model(command, desk, model, frame, tmp_path):
     text = (desk / "clicks.csv").read_bytes()
     half = text.index(b"\n", len(text) // 2) + 1

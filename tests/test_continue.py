@@ -200,18 +200,18 @@ def test_an_interrupted_training_has_the_means_of_the_rows_that_it_has_learnt(co
     rows = [f"{k % 2},{'' if k % 3 else value}\n" for k, value in enumerate(values)]
     (tmp_path / "rows.csv").write_text("y,a\n" + "".join(rows))
     learn, finished = TunedModel.learn, threading.Event()
-    means_so_far = Source.means_so_far
+    statistics_so_far = Source.statistics_so_far
 
     def means_of_reader(self):
         finished.set() if self.position == self.size else None
-        return means_so_far(self)
+        return statistics_so_far(self)
 
     def learn_one_piece(self, X, positive):
         assert finished.wait(60)  # the reader has come to the end of the file
         learn(self, X, positive)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Source, "means_so_far", means_of_reader)
+    monkeypatch.setattr(Source, "statistics_so_far", means_of_reader)
     monkeypatch.setattr(TunedModel, "learn", learn_one_piece)
     options = ("--label", "y", "--missing", "mean", "--no-tune", "--learner", "uni_log")
     command("train", "rows.csv", *options, "--out", "1.npz", cwd=tmp_path, exits=130)

@@ -23,7 +23,14 @@ from scipy.sparse import vstack
 
 from opauc_bench.data.content import SUFFIXES
 from opauc_bench.data.inputs import Source, format_of
-from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, hash_texts, offsets_of
+from opauc_bench.data.schema import (
+    MISSING_WORDS,
+    ColumnOptions,
+    Schema,
+    columns_with_far_values,
+    hash_texts,
+    offsets_of,
+)
 from opauc_bench.data.table import TextTable
 from opauc_bench.errors import DataError
 
@@ -181,7 +188,7 @@ def test_the_running_mean_is_that_of_the_rows_before(tmp_path):
     known = ~np.isnan(x)
     before = np.cumsum(np.where(known, x, 0)) / np.maximum(1, np.cumsum(known))
     np.testing.assert_allclose(X.toarray()[:, 0], np.where(known, x, before), rtol=1e-12)
-    schema = source.schema_at(source.means_so_far())
+    schema = source.schema_at(source.statistics_so_far())
     assert schema.counts == (known.sum(),)
     assert schema.means[0] == pytest.approx(x[known].mean(), rel=1e-12)
     # For other rows these are the values, whatever comes with them.
@@ -355,7 +362,7 @@ def test_blanks_around_a_category_are_no_part_of_it(tmp_path, quoting):
         X, labels = read(source)
         np.testing.assert_array_equal(X.toarray(), slow_rows(["city", "x"], rows, source.schema))
         assert labels.tolist() == ["yes", "no", "no", "yes", "no", "yes", "no"]
-        assert "city=Zürich, ZH" in [name for _, name in source.schema_at(source.means_so_far()).names]
+        assert "city=Zürich, ZH" in [name for _, name in source.schema_at(source.statistics_so_far()).names]
         with pytest.raises(DataError, match="column 'city': expected a value, got nothing"):
             read(Source([file], ColumnOptions(label="y", bits=BITS)))
 
@@ -464,9 +471,18 @@ def test_truth_values_in_columns_of_numbers(tmp_path):
 
 def test_offsets_of_columns_with_missing_equal_and_huge_values():
     columns = [[3, 1, 2, 9], [np.nan, 5, np.nan, 7], [np.nan] * 4, [0, 0, 0, 8], [1e200, 1e200, 1, 2], [-4e99] * 4]
-    assert offsets_of(np.array(columns).T) == (2.0, 5.0, 0.0, 0.0, 2.0, -4e99)
+    assert offsets_of(np.array(columns).T) == (2.0, 5.0, None, 0.0, 2.0, -4e99)
     assert offsets_of(np.array([[1e200], [-1e308]])) == (0.0,)  # nothing may overflow
     assert offsets_of(np.empty((3, 0))) == ()
+
+
+def test_values_far_from_the_others_are_found():
+    years = np.arange(1990.0, 2010.0)
+    columns = [years, np.where(years == 2001, 9999, years), np.where(years == 2001, np.nan, years), years * 0]
+    columns += [np.where(years == 2001, -1e308, years * 1e300), np.where(years == 2001, 1.0, 0.0)]
+    numbers = np.array(columns).T
+    assert columns_with_far_values(numbers, offsets_of(numbers)) == {1: 9999.0, 4: -1e308}
+    assert columns_with_far_values(numbers[:0], offsets_of(numbers[:0])) == {}
 
 
 @pytest.mark.parametrize("kind", ["svmlight", "csv"])
@@ -698,7 +714,7 @@ def test_rows_of_odd_texts_have_the_cells_of_the_csv_module(body):
 
 
 def test_the_schema_comes_back_from_json_and_damage_is_refused():
-    schema = Schema("y", ("a", "b"), ("c",), ("d",), "mean", 10, (0.5, 1.0), (3, 4), (0.0, 2e3), ((5, "c=x"),))
+    schema = Schema("y", ("a", "b"), ("c",), ("d",), "mean", 10, (0.5, 1.0), (3, 4), (None, 2e3), ((5, "c=x"),))
     plain = asdict(schema)
     assert Schema.from_json(plain) == schema
     for changes in (

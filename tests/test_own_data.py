@@ -725,7 +725,7 @@ def test_a_frame_is_the_matrix_that_its_csv_gives(tmp_path, frame):
     frame.to_csv(tmp_path / "t.csv", index=False)
     source = Source(str(tmp_path / "t.csv"), ColumnOptions(label="clicked", missing="mean", bits=8))
     blocks = [chunk.X for chunk in source.chunks()]
-    schema = source.schema_at(source.means_so_far())
+    schema = source.schema_at(source.statistics_so_far())
     again = Source(str(tmp_path / "t.csv"), schema=schema, learnt=False)
     (expected,) = (chunk.X for chunk in again.chunks())
     columns = ["city", "who", "size", "age"]

@@ -21,7 +21,17 @@ from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
 from .frames import FrameTable
-from .schema import ColumnOptions, Means, RowEncoder, Schema, absent_column, listing, offsets_of, written_names
+from .schema import (
+    ColumnOptions,
+    RowEncoder,
+    Schema,
+    Statistics,
+    absent_column,
+    columns_with_far_values,
+    listing,
+    offsets_of,
+    written_names,
+)
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
 
@@ -192,13 +202,13 @@ class Source:
         """Which part of all files has been read; 0 if that is not known."""
         return min(1.0, self.position / self.size) if self.size else 0.0
 
-    def means_so_far(self) -> Means | None:
-        """The means of the rows so far, which further rows do not change; None without columns."""
-        return None if self._encoder is None else self._encoder.means()
+    def statistics_so_far(self) -> Statistics | None:
+        """Those of the rows so far; None without columns."""
+        return None if self._encoder is None else self._encoder.statistics()
 
-    def schema_at(self, means: Means | None) -> Schema | None:
-        """The schema with these means, and the names of the categories so far."""
-        return None if self._encoder is None or means is None else self._encoder.schema(means)
+    def schema_at(self, statistics: Statistics | None) -> Schema | None:
+        """The schema with these statistics, and the names of the categories so far."""
+        return None if self._encoder is None or statistics is None else self._encoder.schema(statistics)
 
     def remarks(self) -> list[str]:
         """What the user should know after the pass."""
@@ -411,6 +421,13 @@ class Source:
         assert self.schema is not None
         numbers = np.concatenate([held.rows.numbers[held.keep] for held in first])[:n_rows]
         self.schema = replace(self.schema, offsets=offsets_of(numbers))
+        if far := columns_with_far_values(numbers, self.schema.offsets):
+            k, value = next(iter(far.items()))
+            columns = listing(self.schema.numbers[column] for column in far)
+            self.notes.append(
+                f"values far from the others in {columns}: {value:g}, where the median is {self.schema.offsets[k]:g}; "
+                "if that stands for a missing value, leave the cell empty and use --missing, else try its logarithm"
+            )
         self._encoder, self._lacks_offsets = self._new_encoder(self.schema), False
 
     def _chunk_of(self, held: _Rows) -> RowChunk:

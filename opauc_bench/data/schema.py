@@ -12,7 +12,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,12 @@ __all__ = [
     "BLANKS",
     "MISSING_WORDS",
     "ColumnOptions",
-    "Means",
     "Missing",
     "RowEncoder",
     "Schema",
+    "Statistics",
     "absent_column",
+    "columns_with_far_values",
     "hash_spans",
     "hash_texts",
     "listing",
@@ -92,16 +93,17 @@ class Schema:
     numbers: tuple[str, ...]  # columns of features, in the order of the file
     categories: tuple[str, ...] = ()  # likewise
     dropped: tuple[str, ...] = ()  # columns that are left out on purpose
-    # ``error``: a missing value is an error. ``mean``: it becomes the mean of the column in the rows before it, 0 if
-    # there are none; after the training, that in all training rows. ``indicator``: it becomes the offset of the column,
-    # and the second feature of the column becomes 1. A missing category sets no feature with ``mean``; with
+    # ``error``: a missing value is an error. ``mean``: it becomes the mean of the column in the rows before it, its
+    # offset if there are none; after the training, that in all training rows. ``indicator``: it becomes the offset of
+    # the column, and the second feature of the column becomes 1. A missing category sets no feature with ``mean``; with
     # ``indicator`` it is a category of its own.
     missing: Missing = "error"
     bits: int = DEFAULT_BITS  # binary logarithm of the number of features that all categories share
     means: tuple[float, ...] = ()  # with ``mean``: that of each column of numbers in the rows so far; otherwise empty
     counts: tuple[int, ...] = ()  # with ``mean``: the number of values behind each mean
-    # Of each column of numbers, what is subtracted from it while it is learnt; empty for 0. See `offsets_of`.
-    offsets: tuple[float, ...] = ()
+    # Of each column of numbers, what is subtracted from it while it is learnt, see `offsets_of`; None as long as it has
+    # had no value. Empty if nothing is subtracted.
+    offsets: tuple[float | None, ...] = ()
     # For people: positions of categories and the first ``column=value`` that had it, of at most 10,000 positions.
     names: tuple[tuple[int, str], ...] = ()
 
@@ -197,7 +199,7 @@ class Schema:
         )
 
 
-def offsets_of(numbers: np.ndarray) -> tuple[float, ...]:
+def offsets_of(numbers: np.ndarray) -> tuple[float | None, ...]:
     """What to subtract from columns of numbers so that they lie around 0: their medians.
 
     Gradient steps on a column far from 0, such as a year, are along the intercept: its differences are hardly learnt.
@@ -210,16 +212,36 @@ def offsets_of(numbers: np.ndarray) -> tuple[float, ...]:
 
     Returns
     -------
-    tuple of float
-        0 for a column without values, and for one whose median is too large to compute with.
+    tuple of float or None
+        None for a column without values, of which `RowEncoder` subtracts the first one. 0 for a column whose median is
+        too large to compute with.
     """
-    found = []
+    found: list[float | None] = []
     for column in numbers.T:
         values = column[~np.isnan(column)]
         # The lower one of two medians is a value of the column, so that columns of 0 and 1 keep such values.
-        median = float(np.partition(values, (len(values) - 1) // 2)[(len(values) - 1) // 2]) if len(values) else 0.0
-        found.append(median if abs(median) <= _LARGEST_OFFSET else 0.0)
+        middle = (len(values) - 1) // 2
+        median = float(np.partition(values, middle)[middle]) if len(values) else None
+        found.append(median if median is None or abs(median) <= _LARGEST_OFFSET else 0.0)
     return tuple(found)
+
+
+def columns_with_far_values(numbers: np.ndarray, offsets: Sequence[float | None]) -> dict[int, float]:
+    """Columns with values far from the others, and the farthest value: it may stand for a missing one.
+
+    Far is more than 100 times the distance of the quartiles from the median, which is the offset.
+    """
+    found = {}
+    for k, (column, median) in enumerate(zip(numbers.T, offsets)):
+        values = column[~np.isnan(column)]
+        if median is None:
+            continue
+        with np.errstate(over="ignore"):
+            low, high = np.percentile(values, [25, 75])
+            farthest = float(values[np.argmax(np.abs(values - median))])
+            if 0.0 < 100.0 * (high - low) < abs(farthest - median):
+                found[k] = farthest
+    return found
 
 
 def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:
@@ -247,35 +269,44 @@ def listing(names: Iterable[str]) -> str:
 # ------------------------------------------------------------------------------------ from cells to rows
 
 
-Means = tuple[np.ndarray, np.ndarray]  # of each column of numbers: the mean of its values, and how many there are
+class Statistics(NamedTuple):
+    """What has been learnt of the columns of numbers, which further rows do not change."""
+
+    means: np.ndarray  # with ``missing: mean``
+    counts: np.ndarray  # the numbers of values behind them
+    offsets: np.ndarray  # NaN where there is none yet
 
 
 class RowEncoder:
-    """Turn values of a table into features, and learn means of columns and names of categories on the way.
+    """Turn values of a table into features, and learn statistics of columns and names of categories on the way.
 
-    If ``frozen``, the means stay those of the schema. If ``centred``, its offsets are subtracted.
+    If ``frozen``, the means stay those of the schema. If ``centred``, its offsets are subtracted; that of a column
+    which has none is its first value.
     """
 
     def __init__(self, schema: Schema, frozen: bool = False, centred: bool = False):
-        self._schema, self._frozen, self._centred = schema, frozen, centred
-        self._offsets = np.array(schema.offsets or np.zeros(len(schema.numbers)), dtype=np.float64)
+        self._schema, self._frozen, self._centred = schema, frozen, centred and len(schema.offsets) > 0
+        none = np.nan if self._centred else 0.0
+        offsets = [none if offset is None else offset for offset in schema.offsets or [0.0] * len(schema.numbers)]
+        self._offsets = np.array(offsets, dtype=np.float64)
         self._means, self._counts = np.array(schema.means, dtype=np.float64), np.array(schema.counts, dtype=np.int64)
         self._names = dict(schema.names)
         self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
         self._seen[list(self._names)] = True
 
-    def means(self) -> Means:
-        """The means of the rows so far, which further rows do not change."""
-        return self._means.copy(), self._counts.copy()
+    def statistics(self) -> Statistics:
+        """Those of the rows so far."""
+        return Statistics(self._means.copy(), self._counts.copy(), self._offsets.copy())
 
-    def schema(self, means: Means) -> Schema:
-        """The schema with these means, and the names of the categories so far."""
-        values, counts = means
+    def schema(self, statistics: Statistics) -> Schema:
+        """The schema with these statistics, and the names of the categories so far."""
+        offsets = tuple(None if np.isnan(offset) else offset for offset in statistics.offsets.tolist())
         return replace(
             self._schema,
             names=tuple(self._names.items()),
-            means=tuple(values.tolist()),
-            counts=tuple(counts.tolist()),
+            means=tuple(statistics.means.tolist()),
+            counts=tuple(statistics.counts.tolist()),
+            offsets=offsets if self._centred else self._schema.offsets,
         )
 
     def features(self, numbers: np.ndarray, categories: np.ndarray) -> Any:
@@ -324,9 +355,11 @@ def _assemble(numbers, categories, policy, first_category, learnt, of_columns, d
     for row in range(n_rows):
         for j in range(n_numbers):
             value = numbers[row, j]
+            if centred and value == value and offsets[j] != offsets[j]:
+                offsets[j] = value if abs(value) <= _LARGEST_OFFSET else 0.0
             if policy == 1:
                 if value != value:
-                    value = means[j]
+                    value = means[j] if counts[j] > 0 else offsets[j]
                 elif not frozen:
                     counts[j] += 1
                     # Both terms are halved first, so that means of very large values do not overflow.
@@ -334,7 +367,7 @@ def _assemble(numbers, categories, policy, first_category, learnt, of_columns, d
             elif policy == 2 and value != value:
                 value = offsets[j]
             if centred:
-                value -= offsets[j]
+                value -= offsets[j]  # NaN as long as there have been missing values only: then no entry
             if value == value and value != 0.0:
                 data[entry] = value
                 indices[entry] = j

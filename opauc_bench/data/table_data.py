@@ -49,7 +49,7 @@ class TableData:
                 self.n_features = max(self.n_features, chunk.X.shape[1])
                 if source.is_table:
                     used[chunk.X.indices] = True
-            self.schema = source.schema_at(source.means_so_far())
+            self.schema = source.schema_at(source.statistics_so_far())
             self.n_skipped, self.remarks = source.n_skipped, source.remarks()
         self._numbers: np.ndarray | None = None  # those of the features of a table
         if self.schema is not None:

@@ -74,7 +74,7 @@ class LabelledRows:
         return np.array([high, low] if self._positive == low else [low, high])
 
     def __iter__(self) -> Iterator[tuple]:
-        """Yield CSR rows, which of them are positive, and the means of columns with them.
+        """Yield CSR rows, which of them are positive, and the statistics of columns with them.
 
         DataError unless there are two labels, soon enough.
         """
@@ -82,15 +82,15 @@ class LabelledRows:
         for chunk in self._chunks():
             self._check_labels(chunk)
             X = unit_length(chunk.X) if self._unit_length else chunk.X
-            means = self._source.means_so_far()
+            statistics = self._source.statistics_so_far()
             if self._positive is None and len(self.labels) < 2:
-                waiting.append((X, chunk.labels, means))
+                waiting.append((X, chunk.labels, statistics))
                 n_rows, n_values = n_rows + X.shape[0], n_values + X.nnz
                 if n_rows >= _WAITING_ROWS or n_values >= _WAITING_VALUES:
                     raise self._too_late(n_rows)
                 continue
-            for held, labels, means_then in [*waiting, (X, chunk.labels, means)]:
-                yield held, labels == (max(self.labels) if self._positive is None else self._positive), means_then
+            for held, labels, known in [*waiting, (X, chunk.labels, statistics)]:
+                yield held, labels == (max(self.labels) if self._positive is None else self._positive), known
             waiting = []
         _ = self.classes  # both have come, or this says so
 

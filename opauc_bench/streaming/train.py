@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.schema import Means, Schema
+from ..data.schema import Schema, Statistics
 from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
@@ -84,7 +84,7 @@ def _train(what: Training) -> int:
         rows.labels = list(what.labels)
         meter = Meter(source, what.quiet)
         try:
-            complete, means = _pass(source, rows, model, meter)
+            complete, statistics = _pass(source, rows, model, meter)
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
                 meter.clear()
                 return _nothing_to_save()
@@ -94,7 +94,7 @@ def _train(what: Training) -> int:
             raise _diverged(error, what, model.candidates[0]) from None
         finally:
             meter.clear()
-    result = _result(what, trained, model, complete, state, source.schema_at(means))
+    result = _result(what, trained, model, complete, state, source.schema_at(statistics))
     _save(result, what.out)
     _print_summary(what, result, trained, model, meter, n_before, source)
     return 0 if complete else 130
@@ -138,16 +138,19 @@ def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
     return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
 
 
-def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -> tuple[bool, Means | None]:
-    """Score and then learn, chunk after chunk; returns whether it came to the end, and the means of the rows learnt."""
-    learnt = source.means_so_far()  # the reader goes on to later rows
+def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -> tuple[bool, Statistics | None]:
+    """Score and then learn, chunk after chunk.
+
+    Returns whether it came to the end, and the statistics of the rows learnt.
+    """
+    learnt = source.statistics_so_far()  # the reader goes on to later rows
     with _Interruption() as interruption:
         try:
-            for X, positive, means in ahead(rows):
+            for X, positive, statistics in ahead(rows):
                 if model.n_rows <= _MANY_ROWS < model.n_rows + X.shape[0]:
                     load_ahead()
                 with interruption.delayed():
-                    learnt = means
+                    learnt = statistics
                     model.learn(X, positive)
                 meter.tick(model.n_rows, lambda: _standing(model))
         except KeyboardInterrupt:
@@ -253,7 +256,7 @@ def _result(
 ) -> LinearModel:
     weights, intercept = trained.coef_[0], float(trained.intercept_[0])
     if schema is not None and schema.offsets:  # the model is for columns as they are
-        intercept -= float(weights[: len(schema.offsets)] @ np.array(schema.offsets))
+        intercept -= float(weights[: len(schema.offsets)] @ np.array([offset or 0.0 for offset in schema.offsets]))
     scores, positive = model.recent()
     calibration = calibrate(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
