@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, vstack
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from opauc_bench.data import content, stream_svmlight
+from opauc_bench.data import stream_svmlight
 from opauc_bench.data.content import LineProblem
 from opauc_bench.data.svmlight import _strict, parse_svmlight
 from opauc_bench.errors import DataError
@@ -41,7 +41,6 @@ def assert_equal(came: csr_matrix, due: csr_matrix):
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_chunks_equal_whole_file_in_each_compression(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr(content, "CHUNK", 10_000)
     monkeypatch.setattr("opauc_bench.data.content.CHUNK", 5_000)
     path = tmp_path / f"rows.svm{suffix}"
     path.write_bytes(COMPRESS[suffix](ROWS))
@@ -118,7 +117,6 @@ def test_memory_does_not_depend_on_file_size(tmp_path):
 
 
 def test_error_names_line_of_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(content, "CHUNK", 2_000)
     monkeypatch.setattr("opauc_bench.data.content.CHUNK", 1_000)
     lines = ROWS.splitlines()
     lines[7_654] = b"1 5:x"
@@ -148,7 +146,6 @@ def test_invalid_text_is_refused(text, options, problem):
 
 
 def test_auto_index_base_refuses_zero_after_first_block(monkeypatch):
-    monkeypatch.setattr(content, "CHUNK", 4)
     monkeypatch.setattr("opauc_bench.data.content.CHUNK", 6)
     with pytest.raises(DataError, match=r":3: expected indices from 1, got '0:1'"):
         joined(stream_svmlight(io.BytesIO(b"1 1:1\n1 2:1\n1 0:1\n"), zero_based="auto"))

@@ -61,7 +61,6 @@ def examine(data: bytes, folder: Path) -> str:
     size = (1 << 20, 1, 7, 64)[head[2] % 4]
     with (
         mock.patch.object(formats, "BLOCK", size),
-        mock.patch.object(stream, "BLOCK", size),
         mock.patch.object(content, "CHUNK", size),
         mock.patch.object(content, "_LONGEST_LINE", 1 << 16),
     ):
