@@ -80,7 +80,7 @@ def plan(
     """Show what a run would do: tasks, finished tasks, CPU time, memory, downloads. Starts nothing."""
     from ..commands.overview import describe_plan
 
-    print(describe_plan(open_recorded(config, out, dataset, learner, mirror, offline), jobs or n_cores()))
+    print(describe_plan(open_recorded(config, out, dataset, learner, mirror, offline, present=True), jobs or n_cores()))
 
 
 @app.command()
@@ -88,7 +88,7 @@ def status(config: Place, out: Out = None) -> int:
     """Count finished, failed and missing tasks. Writes nothing."""
     from ..commands.overview import describe_status
 
-    text, intact = describe_status(open_recorded(config, out))
+    text, intact = describe_status(open_recorded(config, out, present=True))
     print(text)
     return 0 if intact else 1
 

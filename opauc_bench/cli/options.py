@@ -66,8 +66,14 @@ def open_session(
     return Session.open(path, out=out, sources=sources, datasets=datasets, learners=learners, shard=part)
 
 
-def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False) -> Session:
-    """Open a results folder, given as the folder or as its config."""
+def open_recorded(
+    place: str, out: Path | None, datasets=None, learners=None, mirror=None, offline=False, present=False
+) -> Session:
+    """Open a results folder, given as the folder or as its config.
+
+    Files of learners that have changed since are those of the records, or, for what is still to be computed, the
+    ``present`` ones.
+    """
     from ..commands.session import Session
     from ..errors import ConfigError
 
@@ -78,11 +84,13 @@ def open_recorded(place: str, out: Path | None, datasets=None, learners=None, mi
                 "a folder that run has written to, such as results/<name of the config>",
             )
         wanted = "an experiment file, a results folder"
-        return open_session(place, out, datasets, learners, mirror, offline, wanted=wanted).as_recorded()
+        session = open_session(place, out, datasets, learners, mirror, offline, wanted=wanted).as_recorded()
+        return session.with_present_files() if present else session
     if out is not None:
         raise ConfigError(f"--out {out}: {place} is the results folder already; --out is only for a config")
     sources = find_sources(mirror, offline)
-    return Session.of_folder(Path(place), sources=sources, datasets=datasets, learners=learners)
+    session = Session.of_folder(Path(place), sources=sources, datasets=datasets, learners=learners)
+    return session.with_present_files() if present else session
 
 
 def split_names(text: str | None) -> list[str] | None:

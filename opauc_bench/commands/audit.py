@@ -62,6 +62,7 @@ def audit(recorded: Recorded) -> Audit:
     found.findings += recorded.records.damaged
     for name, count in recorded.missing_references().items():
         found.findings.append(f"{recorded.session.folder.parent / name}/: {counted(count, 'record')} missing")
+    found.notes += recorded.session.changed_files()
     _check_data(recorded, found)
     _check_records(recorded, found)
     if recorded.records.damaged:

@@ -34,6 +34,9 @@ class Session:
     datasets: tuple[str, ...]  # those selected on the command line; by default all
     learners: tuple[str, ...]  # likewise
     shard: Shard | None = None  # the part of the tasks that is computed here; None for all
+    # Columns whose learner or estimator comes from a file that has changed since the folder's records were computed,
+    # and has there the definition of the records.
+    changed_columns: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -75,7 +78,8 @@ class Session:
             command = f"opauc-bench COMMAND path/to/{manifest.config} --out {shlex.quote(str(folder))}"
             hint = f"{command}  # paths are relative to the config, which is not here"
             raise ConfigError(error.message, hint) from None
-        return cls.of_experiment(experiment, out=folder, shard=_shard_of(manifest), **part)
+        session = cls.of_experiment(experiment, out=folder, shard=_shard_of(manifest), **part)
+        return session._with_definitions(manifest)
 
     @classmethod
     def of_experiment(
@@ -101,8 +105,36 @@ class Session:
         )
 
     def as_recorded(self) -> Session:
-        """The session with the shard that its folder was run as."""
-        return replace(self, shard=_shard_of(find_manifest(self.folder)))
+        """The session with the shard that its folder was run as, and with the files of learners as they were then."""
+        manifest = find_manifest(self.folder)
+        session = replace(self, shard=_shard_of(manifest))
+        return session if manifest is None else session._with_definitions(manifest)
+
+    def with_present_files(self) -> Session:
+        """The session with the files of learners as they are."""
+        return replace(self, columns=make_columns(self.experiment, get_learner), changed_columns=())
+
+    def _with_definitions(self, manifest: Manifest) -> Session:
+        """Columns whose files have changed get their definition in the manifest, so that records are found."""
+        recorded = [{**found, "protocol": None} for found in manifest.definitions.values()]
+        columns, changed = [], []
+        for column in self.columns:
+            present = {**column.identity, "protocol": None}
+            alike = [found for found in recorded if _without_sources(found) == _without_sources(present)]
+            if alike and present not in alike:
+                column = replace(column, identity={key: alike[0][key] for key in column.identity})
+                changed.append(column.key)
+            columns.append(column)
+        return replace(self, columns=columns, changed_columns=tuple(changed))
+
+    def changed_files(self) -> list[str]:
+        """A sentence on learners whose files have changed since their records were computed, if there are any."""
+        if not self.changed_columns:
+            return []
+        return [
+            f"{', '.join(self.changed_columns)}: the file has changed since these results were computed; "
+            f"{shell_command(self, 'run')} computes them with the file as it is now"
+        ]
 
     def config_has_changed(self) -> bool:
         """Whether the config says something else than the manifest, which may lack keys that are newer than itself."""
@@ -126,6 +158,13 @@ class Session:
     def reuse(self) -> list[Path]:
         """Folders whose records may be reused."""
         return [self.folder.parent / name for name in self.experiment.reuse]
+
+
+def _without_sources(definition: dict[str, Any]) -> dict[str, Any]:
+    """What defines the numbers of a column, but for the text of files."""
+    nested = definition.get("axes_from")
+    rest = {key: value for key, value in definition.items() if key != "source"}
+    return rest if nested is None else {**rest, "axes_from": _without_sources(nested)}
 
 
 def shell_command(session: Session, name: str, *options: str) -> str:
