@@ -140,6 +140,9 @@ def _faults(error: Mapping[str, Any], model: type[BaseModel]) -> list[_Fault]:
         advice = suggest(str(loc[-1]), names)
         if not advice and (above := _keys_beside(model, loc)):
             advice = f" here; it belongs further up, beside {above[-1]!r}"
+        below = [name for name in names if loc[-1] in _names_at(model, (*loc[:-1], name))]
+        if not advice and len(below) == 1:
+            advice = f" here; it belongs under {below[0]!r}"
         return [_Fault(loc, f"unknown key{advice}{allowed}", at_key=True)]
     if kind == "missing":
         return [_Fault(loc, "this key is required and missing", is_missing=True)]

@@ -236,6 +236,22 @@ def test_a_metric_of_some_records_is_no_result_yet(kept, command, tmp_path):
     assert "not defined" not in done.stdout
 
 
+def test_a_metric_stays_in_the_tables_when_another_is_added(kept, command, tmp_path):
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % "")
+    shutil.copytree(kept / "results", tmp_path / "results/e")
+    for place, name in (("e.yaml", "average_precision"), ("e.yaml", "partial_auc@0.2"), ("results/e", "brier")):
+        done = command("metrics", place, "--add", name, cwd=tmp_path)
+    shown = "metrics: [auc, average_precision, partial_auc@0.2, brier]"
+    assert shown in " ".join(done.stderr.split())
+    table = (tmp_path / "results/e/table.md").read_text()
+    assert all(title in table for title in ("Average precision", "Partial AUC", "Brier score"))
+    verified = " ".join(command("verify", "e.yaml", "--sample", 0, cwd=tmp_path, exits=0).stdout.split())
+    again = " ".join(command("run", "e.yaml", cwd=tmp_path, exits=0).stderr.split())
+    for said in (verified, again):
+        assert "the tables also have average_precision, partial_auc@0.2, brier, added by 'opauc-bench metrics'" in said
+        assert f"put {shown} under protocol of e.yaml" in said
+
+
 def test_scores_of_records_that_another_folder_has(kept, command, tmp_path):
     shutil.copytree(kept / "results", tmp_path / "results/first")
     (tmp_path / "second.yaml").write_text((EXPERIMENT % "") + "reuse: [first]\n")

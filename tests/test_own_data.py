@@ -1,6 +1,7 @@
 """The user's own data in experiments: files named in the experiment, and arrays from Python."""
 
 import json
+import re
 import textwrap
 
 import numpy as np
@@ -326,6 +327,16 @@ def here(environment, monkeypatch, tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("source", ["{sklearn: load_digits}", "{sklearn: load_wine, positive: [barolo]}"])
+def test_the_hint_on_labels_names_the_key(command, here, source):
+    text = (
+        f"title: t\ncatalogue:\n  d: {{source: {source}}}\ndatasets: [d]\nlearners: [uni_log]\ngrids: {{eta: [0.1]}}\n"
+    )
+    (here / "x.yaml").write_text(text)
+    done = command("run", "x.yaml", cwd=here, exits=3)
+    assert "hint: 'positive: [LABEL]' under 'source' of the entry in x.yaml, with labels that occur" in done.stderr
+
+
 def test_data_commands_take_the_entries_of_an_experiment(command, here, frame):
     frame.to_csv("t.csv", index=False)
     source = "source: {csv: t.csv, label: clicked, missing: mean}"
@@ -334,6 +345,8 @@ def test_data_commands_take_the_entries_of_an_experiment(command, here, frame):
         (here / "x.yaml").write_text(f"title: not checked\ncatalogue: {catalogue}\n")
         assert "ready" in command("data", "fetch", "mine", "--catalogue", "x.yaml", "--fresh", cwd=here, exits=0).stdout
         assert "rows        200" in command("data", "info", "mine", "--catalogue", "x.yaml", cwd=here, exits=0).stdout
+        listed = command("data", "list", "--catalogue", "x.yaml", cwd=here, exits=0).stdout
+        assert re.search(r"^mine +200 +\d+ +[\d.]+ %  prepared$", listed, re.M)
     (here / "x.yaml").write_text("catalogue:\n  german: {}\n  a9: {base: a9}\n")
     done = command("data", "list", "--catalogue", "x.yaml", cwd=here, exits=2)
     assert "x.yaml:2:3: catalogue.german: the packaged catalogue has a dataset of this name" in done.stderr

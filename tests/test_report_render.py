@@ -66,7 +66,7 @@ counted                       1 of 3            3 of 3
 OPAUC: Note {1}.
 Mean ± std (n - 1) of the test AUC over 4 outer folds; … 2/4: 2 are done.
 • / ◦: OPAUC significantly better / worse (paired t-test, level 0.05).
-How to read this table, and the error rates of the test: docs/report.md
+How to read this table: docs/report.md
 """
 
 

@@ -1,5 +1,6 @@
 """Tests of the result table: what is summarised, tested and counted, and what is not."""
 
+import re
 import statistics
 from types import SimpleNamespace
 
@@ -61,6 +62,17 @@ def test_the_test_can_be_chosen():
     assert corrected.entries["german", "uni_exp"].p_value == 1.0
     assert "27.8%" in paired.footnotes[-1]
     assert "1/J + 0.25" in corrected.footnotes[-1]
+
+
+def test_rates_of_the_tests_are_told_for_the_protocol_that_they_are_of():
+    few = {place: Cell(cell.aucs[:5], cell.folds[:5], 5) for place, cell in row(*3 * [complete(0.8)]).items()}
+    paired, corrected = table_of(few).footnotes[-1], table_of(few, "corrected").footnotes[-1]
+    assert "as in the paper" not in paired
+    assert "The training sets of the folds overlap" in paired
+    assert not re.search("27.8|0.8%", paired + corrected)
+    orders = table_of(few, runs="trials", same_rows=True).footnotes[-1]
+    assert "The trials have the same rows in other orders" in orders
+    assert "overlap" not in orders
 
 
 def test_the_bayesian_test_has_probabilities_and_four_verdicts():

@@ -146,11 +146,8 @@ def _selection_problem(task: Task, record: Record) -> str:
 def _check_tables(recorded: Recorded, found: Audit) -> None:
     session, folder = recorded.session, recorded.session.folder
     command = f"opauc-bench report {folder} --write"
-    if changed := session.config_has_changed():
-        found.notes.append(
-            f"{session.experiment.path.name} has changed since the tables were written: they are compared with what "
-            f"the records gave then; '{shell_command(session, 'report', '--write')}' writes them as it is now"
-        )
+    if changed := session.change_of_config():
+        found.notes.append(f"{changed}; here they are compared with what the records gave then")
     try:
         if changed:
             recorded = Recorded.read(Session.of_folder(folder, sources=session.sources))

@@ -71,11 +71,13 @@ def list_datasets(catalogue: dict[str, DatasetEntry], sources: Sources) -> str:
     rows = []
     for entry in catalogue.values():
         size = download_size(entry, sources)
-        known = entry.n_positive and entry.n_samples
-        positive = f"{100 * entry.n_positive / entry.n_samples:.1f} %" if known else "?"
+        found = None if entry.n_samples and entry.width and entry.n_positive else find_prepared(entry, sources)
+        n_samples, n_features = found.X.shape if found else (entry.n_samples, entry.width)
+        n_positive = found.manifest["n_positive"] if found else entry.n_positive
+        positive = f"{100 * n_positive / n_samples:.1f} %" if n_positive and n_samples else "?"
         where = availability(entry, sources) + (f" (at most {megabytes(size)})" if size else "")
         where += " (the file was removed)" if lost_files(entry, sources) else ""
-        rows.append([entry.name, _number(entry.n_samples), _number(entry.width), positive, where])
+        rows.append([entry.name, _number(n_samples), _number(n_features), positive, where])
     headers = ["dataset", "rows", "features", "positive", "data"]
     align = ("left", "right", "right", "right", "left")
     return table_text(rows, headers, colalign=align, disable_numparse=True)
@@ -93,8 +95,7 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
     facts = [
         ("dataset", entry.name),
         ("title", entry.title),
-        ("origin", entry.origin),
-        ("licence", entry.licence or "see the origin"),
+        *([("origin", entry.origin), ("licence", entry.licence or "see the origin")] if entry.origin else []),
         ("rows", f"{_number(n_samples)}, {_number(n_positive)} of them positive"),
         ("features", _number(n_features) + (f", {entry.fourier.n:,} of them random cosines" if entry.fourier else "")),
         ("positive", _positive_classes(entry)),

@@ -87,8 +87,8 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
                 "the metric under protocol.metrics: opauc-bench run computes the records that lack it",
             )
         store.pack(changed)
-        shown = list(dict.fromkeys([*protocol.metrics, *wanted]))
         content = recorded.manifest.experiment
+        shown = list(dict.fromkeys([*protocol.metrics, *content["protocol"].get("metrics", ()), *wanted]))
         content = {**content, "protocol": {**content["protocol"], "metrics": shown}}
         write_manifest(session.folder, recorded.manifest.model_copy(update={"experiment": content}))
         session = Session.of_folder(session.folder, sources=session.sources)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import ConfigError, DataError
+from ..learners import ESTIMATOR
 from ..results.manifest import DatasetFacts, Manifest, find_manifest, write_manifest
 from ..results.reuse import absent_folders, join_references, references_to
 from ..results.store import Records, Store
@@ -79,9 +80,8 @@ def compute_experiment(
             )
         if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
             notify(_nothing_to_compute(plan, before, too_large))
-            if session.config_has_changed():
-                command = shell_command(session, "report", "--write")
-                notify(f"note: the config has changed since; {command} renders the report again")
+            if changed := session.change_of_config():
+                notify(f"note: {changed}")
             recorded = before
         else:
             recorded = _compute_and_write(before, local, plan, todo, engine, memory, test, quiet, fresh)
@@ -151,8 +151,7 @@ def _compute_and_write(
     if not quiet:
         for line in absent_folders(session.reuse) if todo else ():
             say(f"note: {line}")
-        time = f", up to {duration(estimate.seconds(todo) / engine.n_jobs)} on {engine.title}" if todo else ""
-        say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{time}")
+        say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{_time_needed(session, todo, estimate, engine)}")
         for line in kept_notes(local, todo):
             say(f"note: {line}")
     executor = engine.executor(session.catalogue) if todo else None
@@ -183,6 +182,17 @@ def _compute_and_write(
     store.remove_partials(recorded.tasks)
     store.pack()
     return recorded
+
+
+def _time_needed(session: Session, todo: list[Task], estimate: Estimate, engine: Engine) -> str:
+    """How long it will take; costs of estimators are not known beforehand."""
+    if not todo:
+        return ""
+    unknown = dict.fromkeys(task.column for task in todo if task.learner == ESTIMATOR)
+    known = [task for task in todo if task.learner != ESTIMATOR]
+    time = f", up to {duration(estimate.seconds(known) / engine.n_jobs)} on {engine.title}" if known else ""
+    measured = f"{shell_command(session, 'plan')} measures fits of {', '.join(unknown)}"
+    return time + (f" without classifiers ({measured})" if unknown else "")
 
 
 def _is_outdated(before: Recorded, plan: LocalPlan) -> bool:

@@ -136,13 +136,28 @@ class Session:
             f"{shell_command(self, 'run')} computes them with the file as it is now"
         ]
 
-    def config_has_changed(self) -> bool:
-        """Whether the config says something else than the manifest, which may lack keys that are newer than itself."""
+    def change_of_config(self) -> str:
+        """What the config says else than the manifest, and what to do; empty if they agree.
+
+        The manifest may lack keys that are newer than itself.
+        """
+        config, command = self.experiment.path.name, shell_command(self, "report", "--write")
+        changed = f"{config} has changed since the tables were written; {command} writes them as it is now"
         try:
-            written = Session.of_folder(self.folder, sources=self.sources).experiment
+            written = Session.of_folder(self.folder, sources=self.sources).experiment.plain()
         except OpaucBenchError:
-            return True
-        return written.plain() != self.experiment.plain()
+            return changed
+        present = self.experiment.plain()
+        if written == present:
+            return ""
+        metrics = written["protocol"].pop("metrics", [])
+        added = [name for name in metrics if name not in present["protocol"].pop("metrics", ["auc"])]
+        if added and written == present:
+            return (
+                f"the tables also have {', '.join(added)}, added by 'opauc-bench metrics'; to keep that, put metrics: "
+                f"[{', '.join(metrics)}] under protocol of {config}"
+            )
+        return changed
 
     def selects(self, task: Task) -> bool:
         """Whether the command line selects the dataset and the column of a task."""

@@ -63,6 +63,7 @@ def build_report(
         metrics=protocol.table_metrics,
         ddof=protocol.ddof,
         runs=protocol.runs,
+        same_rows=protocol.same_rows,
         rope=experiment.report.rope,
         sources=rows,
     )

@@ -192,6 +192,8 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, erro
         else:
             ways += [way for option, way in options.items() if option in error.hint]
         hint = f"{', or '.join(ways)} under 'source' of the entry in {entry.catalogue}; the same command reads it again"
+    elif entry.source is not None and ("'positive'" in error.message or "positive labels" in error.message):
+        hint = f"'positive: [LABEL]' under 'source' of the entry in {entry.catalogue}, with labels that occur"
     elif in_own_file or (raw and all(copy.origin for copy in raw)):
         hint = f"correct the file, or the entry in {entry.catalogue}; the same command reads changed files again"
     else:

@@ -104,7 +104,7 @@ def _spelled(label: Any) -> str:
 
 def _listing(labels: Any) -> str:
     texts = [_spelled(label) for label in np.asarray(labels).tolist()]
-    return ", ".join(texts if len(texts) <= 30 else [*texts[:30], "..."])
+    return ", ".join(texts if len(texts) <= 12 else [*texts[:12], "..."])
 
 
 def scale(blocks: list[Any], scaling: str) -> None:

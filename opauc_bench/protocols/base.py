@@ -58,6 +58,8 @@ class Protocol(Section):
         What a figure can show.
     runs : str
         What a table calls the repetitions.
+    same_rows : bool
+        Whether the repetitions have the same rows, in other orders.
     ddof : int
         Standard deviations divide by n less this.
     test_fraction : float
@@ -84,6 +86,7 @@ class Protocol(Section):
     table_metrics: ClassVar[tuple[str, ...]] = ()
     quantities: ClassVar[tuple[str, ...]] = ()
     runs: ClassVar[str] = "trials"
+    same_rows: ClassVar[bool] = False
     ddof: ClassVar[int] = 1
     exclusive: ClassVar[bool] = False
     trains: ClassVar[bool] = True

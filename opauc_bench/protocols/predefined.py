@@ -36,6 +36,7 @@ class Predefined(SplitProtocol):
     outcome: ClassVar = PredefinedOutcome
     quantities: ClassVar = Holdout.quantities
     row_metadata: ClassVar = ("split",)
+    same_rows: ClassVar = True
     # Trials share all rows, so that the variance of the corrected test is a convention: n_test / n_train is 1.
     test_fraction: ClassVar = 0.5
 

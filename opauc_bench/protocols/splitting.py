@@ -128,7 +128,8 @@ class SplitProtocol(Protocol):
     def require_one_trial(self) -> None:
         """Refuse several trials where the rows have one order and one division."""
         if self.trials > 1:
-            message = f"time divides the rows in one way: expected 'trials: 1' beside it, got {self.trials}"
+            came = f"{self.trials}{'' if 'trials' in self.model_fields_set else ', the default'}"
+            message = f"time divides the rows in one way: expected 'trials: 1' beside it, got {came}"
             raise Problems([Problem(("order",), message)])
 
     def inherit_axes(self, context: TaskContext, split: Split) -> str:

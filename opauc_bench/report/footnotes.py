@@ -80,20 +80,31 @@ def significance_note(table: ResultTable) -> str:
             f"Test: corrected resampled t-test (Nadeau and Bengio, 2003) at the level {table.level}, two-sided, with "
             f"variance factor 1/J + {factor:.4g} and J - 1 degrees of freedom for J {table.runs}."
         )
-        if table.runs == "folds":
+        if _has_five_by_five_folds(table):
             text += (
                 " It rejected a true null in 0.8% of the cases where the paper's uncorrected test did so in 27.8% (one "
                 "simulation of two equal learners under five trials of 5-fold cross-validation)."
             )
         return text
     test = f"Test: two-sided paired t-test over the {table.runs} at the level {table.level}"
-    if table.runs == "folds":
+    if table.same_rows:
+        return (
+            f"{test}. The {table.runs} have the same rows in other orders: a mark is about the order, and does not say "
+            "whether a difference would be found on other rows."
+        )
+    if _has_five_by_five_folds(table):
         return (
             f"{test}, as in the paper. The training sets of the folds overlap, so it rejects a true null far more "
             "often than that: in 27.8% of the cases in one simulation of two equal learners under five trials of "
             "5-fold cross-validation, and more in others."
         )
     return f"{test}. The training sets of the {table.runs} overlap, so it rejects a true null more often than that."
+
+
+def _has_five_by_five_folds(table: ResultTable) -> bool:
+    """Whether the protocol is that of the paper, for which error rates of the tests are known."""
+    n_folds = next(iter(table.sections[0].entries.values())).expected
+    return table.runs == "folds" and n_folds == 25 and table.test_fraction == 1 / 5
 
 
 def brief_notes(table: ResultTable) -> list[str]:
@@ -108,10 +119,11 @@ def brief_notes(table: ResultTable) -> list[str]:
             f"{100 * (1 - table.level):g}).",
             "How to read this table: docs/statistics.md",
         ]
+    has_rates = _has_five_by_five_folds(table)
     return [
         _about_values(table),
         f"• / ◦: {table.reference_title} significantly better / worse ({table.test} t-test, level {table.level}).",
-        "How to read this table, and the error rates of the test: docs/report.md",
+        f"How to read this table{', and the error rates of the test' if has_rates else ''}: docs/report.md",
     ]
 
 

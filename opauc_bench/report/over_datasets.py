@@ -76,9 +76,10 @@ def over_datasets(table: ResultTable) -> OverDatasets:
     )
     sentences = []
     if contests:
+        n_tests = f"{len(contests)} test{'s' * (len(contests) != 1)}"
         sentences.append(
             "n: datasets on which both are complete. p: Wilcoxon's signed-rank test of their mean AUC, two-sided; "
-            f"Holm: corrected for {len(contests)} tests. Probabilities in percent, by the Bayesian signed-rank test: "
+            f"Holm: corrected for {n_tests}. Probabilities in percent, by the Bayesian signed-rank test: "
             f"on most datasets like these, {reference.title} is better / practically equivalent "
             f"(±{rope_text(table.rope)} AUC) / worse; • / ≈ / ◦: above {100 * (1 - table.level):g}, ?: none is."
         )

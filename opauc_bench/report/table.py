@@ -149,6 +149,7 @@ class ResultTable:
     origins: Mapping[str, Sequence[str]]  # footnotes of columns: how their numbers were computed
     ddof: int = 1  # a std has n - ddof in the denominator
     runs: str = "folds"  # the name of a repetition in the paper: folds or trials
+    same_rows: bool = False  # whether the repetitions have the same rows, in other orders
     level: float = ALPHA  # of the test; a Bayesian verdict has a probability above 1 - level
     rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
     sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
@@ -224,6 +225,7 @@ def build_table(
     metrics: tuple[str, ...] = ("auc",),
     ddof: int = 1,
     runs: str = "folds",
+    same_rows: bool = False,
     rope: float = ROPE,
     sources: Mapping[str, str] | None = None,
     edges: Mapping[str, Sequence[str]] | None = None,
@@ -283,6 +285,7 @@ def build_table(
         origins=origins or {},
         ddof=ddof,
         runs=runs,
+        same_rows=same_rows,
         rope=rope,
         sources=sources or {},
         edges=edges or {},
