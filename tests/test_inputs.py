@@ -23,14 +23,8 @@ from scipy.sparse import vstack
 
 from opauc_bench.data.content import SUFFIXES
 from opauc_bench.data.inputs import Source, format_of
-from opauc_bench.data.schema import (
-    MISSING_WORDS,
-    ColumnOptions,
-    Schema,
-    columns_with_far_values,
-    hash_texts,
-    offsets_of,
-)
+from opauc_bench.data.row_encoder import columns_with_far_values, offsets_of
+from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, hash_texts
 from opauc_bench.data.table import TextTable
 from opauc_bench.errors import DataError
 

@@ -252,6 +252,14 @@ def test_a_metric_stays_in_the_tables_when_another_is_added(kept, command, tmp_p
         assert f"put {shown} under protocol of e.yaml" in said
 
 
+def test_metrics_of_the_config_are_not_taken_for_added_ones(kept, command, tmp_path):
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % ", metrics: [average_precision, partial_auc@0.2]")
+    command("run", "e.yaml", cwd=tmp_path, exits=0)
+    command("metrics", "e.yaml", "--add", "brier", cwd=tmp_path)
+    said = " ".join(command("run", "e.yaml", cwd=tmp_path, exits=0).stderr.split())
+    assert "note: the tables also have brier, added by 'opauc-bench metrics'" in said
+
+
 def test_scores_of_records_that_another_folder_has(kept, command, tmp_path):
     shutil.copytree(kept / "results", tmp_path / "results/first")
     (tmp_path / "second.yaml").write_text((EXPERIMENT % "") + "reuse: [first]\n")

@@ -85,11 +85,11 @@ def open_recorded(
             )
         wanted = "an experiment file, a results folder"
         session = open_session(place, out, datasets, learners, mirror, offline, wanted=wanted).as_recorded()
-        return session.with_present_files() if present else session
-    if out is not None:
+    elif out is not None:
         raise ConfigError(f"--out {out}: {place} is the results folder already; --out is only for a config")
-    sources = find_sources(mirror, offline)
-    session = Session.of_folder(Path(place), sources=sources, datasets=datasets, learners=learners)
+    else:
+        sources = find_sources(mirror, offline)
+        session = Session.of_folder(Path(place), sources=sources, datasets=datasets, learners=learners)
     return session.with_present_files() if present else session
 
 

@@ -42,6 +42,10 @@ class Estimate:
                 self._planned[key] += task.seconds
                 self._taken[key] += taken
 
+    def has_measured(self, column: str) -> bool:
+        """Whether a task of the column has finished."""
+        return self._planned.get(column, 0.0) > 0
+
     def seconds(self, tasks: Iterable[Task]) -> float:
         return self.corrected(planned_by_kind(tasks))
 

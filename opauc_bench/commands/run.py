@@ -185,11 +185,10 @@ def _compute_and_write(
 
 
 def _time_needed(session: Session, todo: list[Task], estimate: Estimate, engine: Engine) -> str:
-    """How long it will take; costs of estimators are not known beforehand."""
-    if not todo:
-        return ""
-    unknown = dict.fromkeys(task.column for task in todo if task.learner == ESTIMATOR)
-    known = [task for task in todo if task.learner != ESTIMATOR]
+    """How long it will take; costs of estimators are not known before one of their tasks has finished."""
+    estimators = dict.fromkeys(task.column for task in todo if task.learner == ESTIMATOR)
+    unknown = [column for column in estimators if not estimate.has_measured(column)]
+    known = [task for task in todo if task.column not in unknown]
     time = f", up to {duration(estimate.seconds(known) / engine.n_jobs)} on {engine.title}" if known else ""
     measured = f"{shell_command(session, 'plan')} measures fits of {', '.join(unknown)}"
     return time + (f" without classifiers ({measured})" if unknown else "")

@@ -150,8 +150,8 @@ class Session:
         present = self.experiment.plain()
         if written == present:
             return ""
-        metrics = written["protocol"].pop("metrics", [])
-        added = [name for name in metrics if name not in present["protocol"].pop("metrics", ["auc"])]
+        metrics, own = (plain["protocol"].pop("metrics", ["auc"]) for plain in (written, present))
+        added = [name for name in metrics if name not in own]
         if added and written == present:
             return (
                 f"the tables also have {', '.join(added)}, added by 'opauc-bench metrics'; to keep that, put metrics: "

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from ..errors import ConfigError
 from ..sentences import Problem, Problems, problems_of, suggest
-from ..yamlio import read_yaml
+from ..yamlio import Document, read_yaml
 from .entry import FILE_SOURCES, NAME, ROW_METADATA, RULES, DatasetEntry, FileSpec, Strict, packaged_catalogue
 
 __all__ = ["load_catalogue"]
@@ -59,9 +59,11 @@ def load_catalogue(
     if isinstance(extra, Mapping):
         own = _entries_of(extra, entries, experiment or Path("experiment.yaml"))
         entries |= own
-    elif extra is not None and isinstance(of_experiment := read_yaml(extra).data.get("catalogue"), dict):
-        entries |= _entries_in(Path(extra), entries)
     elif extra is not None:
+        document = read_yaml(extra)
+        of_experiment = document.data.get("catalogue")
+        if isinstance(of_experiment, dict):
+            return entries | _entries_in(document, of_experiment, entries, Path(extra))
         if isinstance(of_experiment, str):
             extra = Path(extra).parent / of_experiment
         own = _read(Path(extra), entries)
@@ -129,15 +131,15 @@ def _may_be_same(file: FileSpec, other: FileSpec) -> bool:
     return not file.urls or file.urls == other.urls
 
 
-def _entries_in(path: Path, packaged: dict[str, DatasetEntry]) -> dict[str, DatasetEntry]:
+def _entries_in(
+    experiment: Document, own: dict[str, Any], packaged: dict[str, DatasetEntry], path: Path
+) -> dict[str, DatasetEntry]:
     """Entries of an experiment file, the rest of which is not checked."""
-    document = read_yaml(path)
     try:
-        return _entries_of(document.data["catalogue"], packaged, path)
+        return _entries_of(own, packaged, path)
     except Problems as error:
-        raise document.error(
-            [replace(problem, loc=("catalogue", *problem.loc)) for problem in error.problems]
-        ) from None
+        problems = [replace(problem, loc=("catalogue", *problem.loc)) for problem in error.problems]
+        raise experiment.error(problems) from None
 
 
 def _entries_of(data: Mapping[str, Any], packaged: dict[str, DatasetEntry], path: Path) -> dict[str, DatasetEntry]:

@@ -21,17 +21,8 @@ from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
 from .frames import FrameTable
-from .schema import (
-    ColumnOptions,
-    RowEncoder,
-    Schema,
-    Statistics,
-    absent_column,
-    columns_with_far_values,
-    listing,
-    offsets_of,
-    written_names,
-)
+from .row_encoder import RowEncoder, Statistics, columns_with_far_values, offsets_of
+from .schema import ColumnOptions, Schema, absent_column, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.schema import Schema, Statistics
+from ..data.row_encoder import Statistics
+from ..data.schema import Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel

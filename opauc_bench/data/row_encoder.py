@@ -1,0 +1,192 @@
+"""From values of a table to rows of features, with the statistics of the columns that are learnt on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernels import njit
+from .schema import Schema, folded, seed_of
+
+__all__ = ["RowEncoder", "Statistics", "columns_with_far_values", "offsets_of"]
+
+_LARGEST_OFFSET = 1e100  # no difference or product with it overflows
+_MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
+
+
+def offsets_of(numbers: np.ndarray) -> tuple[float | None, ...]:
+    """What to subtract from columns of numbers so that they lie around 0: their medians.
+
+    Gradient steps on a column far from 0, such as a year, are along the intercept: its differences are hardly learnt.
+    A column in which most values are 0 keeps its zeros.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n, n_columns)
+        Rows; NaN where a value is missing.
+
+    Returns
+    -------
+    tuple of float or None
+        None for a column without values, of which `RowEncoder` subtracts the first one. 0 for a column whose median is
+        too large to compute with.
+    """
+    found: list[float | None] = []
+    for column in numbers.T:
+        values = column[~np.isnan(column)]
+        # The lower one of two medians is a value of the column, so that columns of 0 and 1 keep such values.
+        middle = (len(values) - 1) // 2
+        median = float(np.partition(values, middle)[middle]) if len(values) else None
+        found.append(median if median is None or abs(median) <= _LARGEST_OFFSET else 0.0)
+    return tuple(found)
+
+
+def columns_with_far_values(numbers: np.ndarray, offsets: Sequence[float | None]) -> dict[int, float]:
+    """Columns with values far from the others, and the farthest value: it may stand for a missing one.
+
+    Far is more than 100 times the distance of the quartiles from the median, which is the offset.
+    """
+    found = {}
+    for k, (column, median) in enumerate(zip(numbers.T, offsets)):
+        values = column[~np.isnan(column)]
+        if median is None:
+            continue
+        with np.errstate(over="ignore"):
+            low, high = np.percentile(values, [25, 75])
+            farthest = float(values[np.argmax(np.abs(values - median))])
+            if 0.0 < 100.0 * (high - low) < abs(farthest - median):
+                found[k] = farthest
+    return found
+
+
+class Statistics(NamedTuple):
+    """What has been learnt of the columns of numbers, which further rows do not change."""
+
+    means: np.ndarray  # with ``missing: mean``
+    counts: np.ndarray  # the numbers of values behind them
+    offsets: np.ndarray  # NaN where there is none yet
+
+
+class RowEncoder:
+    """Turn values of a table into features, and learn statistics of columns and names of categories on the way.
+
+    If ``frozen``, the means stay those of the schema. If ``centred``, its offsets are subtracted; that of a column
+    which has none is its first value.
+    """
+
+    def __init__(self, schema: Schema, frozen: bool = False, centred: bool = False):
+        self._schema, self._frozen, self._centred = schema, frozen, centred and len(schema.offsets) > 0
+        none = np.nan if self._centred else 0.0
+        offsets = [none if offset is None else offset for offset in schema.offsets or [0.0] * len(schema.numbers)]
+        self._offsets = np.array(offsets, dtype=np.float64)
+        self._means, self._counts = np.array(schema.means, dtype=np.float64), np.array(schema.counts, dtype=np.int64)
+        self._names = dict(schema.names)
+        self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
+        self._seen[list(self._names)] = True
+
+    def statistics(self) -> Statistics:
+        """Those of the rows so far."""
+        return Statistics(self._means.copy(), self._counts.copy(), self._offsets.copy())
+
+    def schema(self, statistics: Statistics) -> Schema:
+        """The schema with these statistics, and the names of the categories so far."""
+        offsets = tuple(None if np.isnan(offset) else offset for offset in statistics.offsets.tolist())
+        return replace(
+            self._schema,
+            names=tuple(self._names.items()),
+            means=tuple(statistics.means.tolist()),
+            counts=tuple(statistics.counts.tolist()),
+            offsets=offsets if self._centred else self._schema.offsets,
+        )
+
+    def features(self, numbers: np.ndarray, categories: np.ndarray) -> Any:
+        """Values, as in `base_table.TableRows`, as CSR rows of the schema's features, without zeros, indices sorted."""
+        from scipy.sparse import csr_matrix
+
+        schema = self._schema
+        if schema.missing == "indicator" and (categories < 0).any():
+            empty = [int(folded(seed_of(column), schema.bits)) for column in schema.categories]
+            categories = np.where(categories < 0, np.array(empty), categories)
+        n_rows, room = len(numbers), numbers.size + categories.size
+        if schema.missing == "indicator":  # a missing number may set two features
+            room += np.count_nonzero(np.isnan(numbers))
+        data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
+        policy = ("error", "mean", "indicator").index(schema.missing)
+        learnt = self._means, self._counts, self._frozen
+        offsets = self._offsets, self._centred
+        n_entries = _assemble(
+            numbers, categories, policy, schema.first_category, learnt, offsets, data, indices, indptr
+        )
+        X = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(n_rows, schema.n_features))
+        X.has_canonical_format = True
+        return X
+
+    def learn_names(self, categories: np.ndarray, text: Callable[[int, str], str]) -> None:
+        """Take in the positions of categories of rows, whose values are given by row and column."""
+        if not len(self._seen) or len(self._names) >= _MOST_NAMES:
+            return
+        for row, k in np.argwhere(~self._seen[categories] & (categories >= 0)).tolist():
+            position, column = int(categories[row, k]), self._schema.categories[k]
+            if position not in self._names and len(self._names) < _MOST_NAMES:
+                name = f"{column}={text(row, column)}"
+                self._names[position] = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
+                self._seen[position] = True
+
+
+@njit()
+def _assemble(numbers, categories, policy, first_category, learnt, of_columns, data, indices, indptr):
+    """Fill the arrays of a CSR matrix; return the number of entries. ``policy``: 0 error, 1 mean, 2 indicator."""
+    means, counts, frozen = learnt
+    offsets, centred = of_columns
+    n_rows, n_numbers = numbers.shape
+    n_categories = categories.shape[1]
+    entry = 0
+    indptr[0] = 0
+    for row in range(n_rows):
+        for j in range(n_numbers):
+            value = numbers[row, j]
+            if centred and value == value and offsets[j] != offsets[j]:
+                offsets[j] = value if abs(value) <= _LARGEST_OFFSET else 0.0
+            if policy == 1:
+                if value != value:
+                    value = means[j] if counts[j] > 0 else offsets[j]
+                elif not frozen:
+                    counts[j] += 1
+                    # Both terms are halved first, so that means of very large values do not overflow.
+                    means[j] += 2.0 * ((0.5 * value - 0.5 * means[j]) / counts[j])
+            elif policy == 2 and value != value:
+                value = offsets[j]
+            if centred:
+                value -= offsets[j]  # NaN as long as there have been missing values only: then no entry
+            if value == value and value != 0.0:
+                data[entry] = value
+                indices[entry] = j
+                entry += 1
+        if policy == 2:
+            for j in range(n_numbers):
+                if numbers[row, j] != numbers[row, j]:
+                    data[entry] = 1.0
+                    indices[entry] = n_numbers + j
+                    entry += 1
+        start = entry
+        for j in range(n_categories):
+            if categories[row, j] < 0:
+                continue
+            feature = first_category + categories[row, j]
+            at = entry
+            while at > start and indices[at - 1] > feature:
+                at -= 1
+            if at > start and indices[at - 1] == feature:  # two categories share it
+                data[at - 1] += 1.0
+                continue
+            for place in range(entry, at, -1):
+                data[place] = data[place - 1]
+                indices[place] = indices[place - 1]
+            data[at] = 1.0
+            indices[at] = feature
+            entry += 1
+        indptr[row + 1] = entry
+    return entry
