@@ -286,23 +286,23 @@ def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
     They are entries that the matrix has, and products of the row less those that belong to one of these, or to one that
     was ``cancelled``.
     """
-    lowest, highest = m.counters[_LOWEST], m.counters[_LOWEST]
+    lowest, highest, cell = m.counters[_LOWEST], m.counters[_LOWEST], np.empty(1)
     for i in range(len(m.start)):
         for e in range(m.start[i], m.start[i] + m.length[i]):
-            product = _range_of(x_dense[i] * x_dense[cols[e]])
-            lowest, highest = min(lowest, product), max(highest, product, _range_of(vals[e]))
+            product = _range_of(x_dense[i] * x_dense[cols[e]], cell)
+            lowest, highest = min(lowest, product), max(highest, product, _range_of(vals[e], cell))
     for p in range(len(there)):
         for e in range(starts[p], starts[p + 1]):
-            product = _range_of(x_dense[there[p]] * x_dense[cancelled[e]])
+            product = _range_of(x_dense[there[p]] * x_dense[cancelled[e]], cell)
             lowest, highest = min(lowest, product), max(highest, product)
     gain = np.zeros(highest - lowest + 2, dtype=np.int64)  # at the edge of each range: entries less products of entries
     for i in range(len(m.start)):
         for e in range(m.start[i], m.start[i] + m.length[i]):
             weight = 1 if cols[e] == i else 2
-            gain[_range_of(x_dense[i] * x_dense[cols[e]]) - lowest] -= weight
+            gain[_range_of(x_dense[i] * x_dense[cols[e]], cell) - lowest] -= weight
     for p in range(len(there)):
         for e in range(starts[p], starts[p + 1]):
-            gain[_range_of(x_dense[there[p]] * x_dense[cancelled[e]]) - lowest] -= 2  # squares do not cancel
+            gain[_range_of(x_dense[there[p]] * x_dense[cancelled[e]], cell) - lowest] -= 2  # squares do not cancel
     for r in range(len(gain) - 2, -1, -1):
         gain[r] += gain[r + 1] + m.ranges[lowest + r]
     low, high = 0, _N_RANGES
@@ -318,8 +318,10 @@ def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
 
 
 @njit()
-def _range_of(value):
-    return (np.array([value]).view(np.int64)[0] & _MAGNITUDE) >> _SHIFT
+def _range_of(value, cell):
+    """The range of a value; ``cell`` is an array of one number, in which its bits are read."""
+    cell[0] = value
+    return (cell.view(np.int64)[0] & _MAGNITUDE) >> _SHIFT
 
 
 @njit()
@@ -365,11 +367,13 @@ def keep_largest(size, go_on_counting, m, cols, vals):
 def _count_all(m, cols, vals):
     m.ranges[:] = 0
     m.threshold[0] = 0.0
-    m.counters[_LOWEST], m.counters[_LESS], m.counters[_EQUAL] = _N_RANGES - 1, 0, 0
-    bits = vals.view(np.int64)
+    bits, lowest = vals.view(np.int64), _N_RANGES - 1
     for i in range(len(m.start)):
         for e in range(m.start[i], m.start[i] + m.length[i]):
-            _count(bits[e], 1 if cols[e] == i else 2, m)
+            there = (bits[e] & _MAGNITUDE) >> _SHIFT
+            m.ranges[there] += 1 if cols[e] == i else 2
+            lowest = min(lowest, there)
+    m.counters[_LOWEST], m.counters[_LESS], m.counters[_EQUAL] = lowest, 0, 0
 
 
 @njit()

@@ -223,7 +223,7 @@ class OPAUCS(SecondMomentLearner):
 def _seconds(size, most, n_features, n_nonzero, n_settings) -> float:
     """Of a row, where the second moments have ``size`` entries and may have ``most``."""
     product = 1.4e-9 * size if n_settings == 1 else 3.5e-10 * size * n_settings
-    added = 3e-7 * n_nonzero**2 if n_nonzero**2 <= 2.0 * most else 1.2e-7 * most
+    added = 3e-7 * n_nonzero**2 if n_nonzero**2 <= 2.0 * most else 5.5e-8 * most
     return 1e-6 + product + 1.4e-9 * n_features * n_settings + added
 
 
