@@ -319,7 +319,7 @@ def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
 
 @njit()
 def _range_of(value, cell):
-    """The range of a value; ``cell`` is an array of one number, in which its bits are read."""
+    """The range of a value. Its bits are read in ``cell``, an array of one number: making one here costs far more."""
     cell[0] = value
     return (cell.view(np.int64)[0] & _MAGNITUDE) >> _SHIFT
 
