@@ -223,23 +223,23 @@ def add_outer_above(there, x, x_dense, size, m, cols, vals):
     abs(x_i x_j) < L is dropped anyway. Those above L are found in the order of abs(x). `keep_largest` has to follow.
     ``x_dense`` is the row with its zeros. Returns the arena.
     """
+    m.counters[_COUNTING] = 0  # too many entries change to count each change
     cancelled, starts = _update_all(there, x, x_dense, m, cols, vals)
-    _count_all(m, cols, vals)
-    m.counters[_COUNTING] = 1
     order = np.argsort(-np.abs(x))
     largest = np.abs(x)[order]
     bound = _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals)
     new, before = np.empty(len(x), dtype=np.int64), np.empty(len(x), dtype=np.int64)
     for p in range(len(x)):
         i, n_found = there[p], 0
-        at, end = m.start[i], m.start[i] + m.length[i]
         for r in range(len(x)):
             if not abs(x[p]) * largest[r] >= bound:
                 break
             if order[r] >= p:
                 new[n_found] = order[r]
                 n_found += 1
-        n_new = 0
+        if n_found == 0:
+            continue
+        n_new, at, end = 0, m.start[i], m.start[i] + m.length[i]
         for q in np.sort(new[:n_found]):
             at = _first_not_below(cols, at, end, there[q])
             if not (_has(cols, at, end, there[q]) or _has(cancelled, starts[p], starts[p + 1], there[q])):
@@ -281,53 +281,64 @@ def _update_all(there, x, x_dense, m, cols, vals):
 
 @njit()
 def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
-    """The lower edge of a range of values, as high as possible, which at least ``size`` entries of the sum reach.
+    """A value, up to 2^-20 of itself as high as possible, which at least ``size`` entries of the sum reach.
 
     They are entries that the matrix has, and products of the row less those that belong to one of these, or to one that
-    was ``cancelled``.
+    was ``cancelled``. The leading bits of the value are found first, the next ones among entries that share them.
     """
-    lowest, highest, cell = m.counters[_LOWEST], m.counters[_LOWEST], np.empty(1)
+    bound, above = 0, 0
+    for shift, width in ((44, 19), (32, 12)):
+        gain = np.zeros((1 << width) + 1, dtype=np.int64)
+        _count_gains(bound, shift, width, there, x_dense, cancelled, starts, m, cols, vals, gain)
+        gain[-1] = above
+        for part in range(len(gain) - 2, -1, -1):
+            gain[part] += gain[part + 1]
+        low, high = 0, 1 << width
+        while high - low > 1:
+            middle = (low + high) // 2
+            if _n_products(largest, _number((bound << width | middle) << shift)) + gain[middle] >= size:
+                low = middle
+            else:
+                high = middle
+        bound, above = bound << width | low, gain[low + 1]
+    return _number(bound << shift)
+
+
+@njit()
+def _count_gains(leading, shift, width, there, x_dense, cancelled, starts, m, cols, vals, gain):
+    """Entries less the products of the row that belong to one, by the ``width`` bits of a value above the last ``shift``.
+
+    Of values with these ``leading`` bits before them.
+    """
+    last, above, cell = (1 << width) - 1, shift + width, np.empty(1)
+    bits = vals.view(np.int64)
     for i in range(len(m.start)):
-        for e in range(m.start[i], m.start[i] + m.length[i]):
-            product = _range_of(x_dense[i] * x_dense[cols[e]], cell)
-            lowest, highest = min(lowest, product), max(highest, product, _range_of(vals[e], cell))
-    for p in range(len(there)):
-        for e in range(starts[p], starts[p + 1]):
-            product = _range_of(x_dense[there[p]] * x_dense[cancelled[e]], cell)
-            lowest, highest = min(lowest, product), max(highest, product)
-    gain = np.zeros(highest - lowest + 2, dtype=np.int64)  # at the edge of each range: entries less products of entries
-    for i in range(len(m.start)):
+        x_i = x_dense[i]
         for e in range(m.start[i], m.start[i] + m.length[i]):
             weight = 1 if cols[e] == i else 2
-            gain[_range_of(x_dense[i] * x_dense[cols[e]], cell) - lowest] -= weight
+            of_entry = bits[e] & _MAGNITUDE
+            if of_entry >> above == leading:
+                gain[of_entry >> shift & last] += weight
+            of_product = _magnitude(x_i * x_dense[cols[e]], cell)
+            if of_product >> above == leading:
+                gain[of_product >> shift & last] -= weight
     for p in range(len(there)):
         for e in range(starts[p], starts[p + 1]):
-            gain[_range_of(x_dense[there[p]] * x_dense[cancelled[e]], cell) - lowest] -= 2  # squares do not cancel
-    for r in range(len(gain) - 2, -1, -1):
-        gain[r] += gain[r + 1] + m.ranges[lowest + r]
-    low, high = 0, _N_RANGES
-    while high - low > 1:
-        middle = (low + high) // 2
-        reached = _n_products(largest, _lower_edge(middle))
-        reached += gain[min(max(middle - lowest, 0), len(gain) - 1)]
-        if reached >= size:
-            low = middle
-        else:
-            high = middle
-    return _lower_edge(low)
+            of_product = _magnitude(x_dense[there[p]] * x_dense[cancelled[e]], cell)
+            if of_product >> above == leading:
+                gain[of_product >> shift & last] -= 2  # squares do not cancel
 
 
 @njit()
-def _range_of(value, cell):
-    """The range of a value. Its bits are read in ``cell``, an array of one number: making one here costs far more."""
+def _magnitude(value, cell):
+    """The bits of an absolute value, read in ``cell``, an array of one number: making one here costs far more."""
     cell[0] = value
-    return (cell.view(np.int64)[0] & _MAGNITUDE) >> _SHIFT
+    return cell.view(np.int64)[0] & _MAGNITUDE
 
 
 @njit()
-def _lower_edge(of_range):
-    """The smallest value in a range."""
-    return np.array([of_range << _SHIFT], dtype=np.int64).view(np.float64)[0]
+def _number(bits):
+    return np.array([bits], dtype=np.int64).view(np.float64)[0]
 
 
 @njit()
