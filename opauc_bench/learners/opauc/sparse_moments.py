@@ -11,8 +11,8 @@ largest are kept. `sparse_matrix_kernels.py` stores the upper triangle and does 
 G_o does not depend on eta or lam, so one pass serves the whole grid. The cost is in G_o W. Every weight moves in every
 step, so no product can be carried over to the next one; what can be done:
 
-* Settings go in blocks of 16, whose weights lie side by side. A row i of the upper triangle gives to row i of the
-  product what it gathers, and to the rows below what it scatters. Then row i of the product is complete and nothing
+* Settings go in blocks of 112 at most, whose weights lie side by side. A row i of the upper triangle gives to row i of
+  the product what it gathers, and to the rows below what it scatters. Then row i of the product is complete and nothing
   later needs row i of W, so W is updated in the same sweep, and no product is stored but the part still to come.
 * A row with more products than entries are kept, as in dense data, is added without forming them all: only products
   above a bound of what will be kept enter (`sparse_matrix_kernels.add_outer_above`). A step costs O(d tau n_settings),
@@ -33,13 +33,15 @@ import numpy as np
 from ...kernels import njit
 from ..base import State
 from ..parameters import NOT_NEGATIVE, VARIANT, Integer
-from ..rows import aligned_zeros, rows_of
+from ..rows import aligned_zeros, padded, rows_of
 from .family import SecondMomentLearner
 from .sparse_matrix_kernels import NNZ, Index, SymmetricRows, add_outer, add_outer_above, keep_above, keep_largest
 
 __all__ = ["OPAUCS"]
 
-_BLOCK = 16  # settings side by side
+# Settings side by side: more make fewer loops of more iterations, fewer need less of the cache.
+_BLOCK = 112
+_LANES = 16  # the number of settings in a block is a multiple of this, unless there is one setting only
 
 
 class _Rows(NamedTuple):
@@ -86,10 +88,11 @@ class _Models(NamedTuple):
     alarm: np.ndarray  # (n_blocks, width), NaN once a weight of the setting is not finite
 
     @classmethod
-    def begin(cls, settings: dict[str, np.ndarray], n_features: int, width: int) -> _Models:
-        """Settings that have not learnt anything."""
+    def begin(cls, settings: dict[str, np.ndarray], n_features: int, one: bool) -> _Models:
+        """Settings that have not learnt anything; ``one`` says whether there will never be more than one."""
         n_settings = len(settings["eta"])
-        n_blocks = -(-n_settings // width)
+        n_blocks = -(-n_settings // _BLOCK)
+        width = 1 if one else padded(-(-n_settings // n_blocks), _LANES)
         W, (eta, lam) = aligned_zeros(n_blocks, n_features, width), np.zeros((2, n_blocks, width))
         eta.ravel()[:n_settings], lam.ravel()[:n_settings] = settings["eta"], settings["lam"]
         return cls(eta, lam, W, np.zeros((n_blocks, 2, width)), np.zeros((n_blocks, width)))
@@ -113,11 +116,12 @@ class _SparseMoments(State):
 
     def keep(self, columns):
         self.settings = {axis: values[columns] for axis, values in self.settings.items()}
-        old, (_, n_features, width) = self.models, self.W.shape
-        self.models = _Models.begin(self.settings, n_features, width)
+        old, (_, n_features, old_width) = self.models, self.W.shape
+        self.models = _Models.begin(self.settings, n_features, old_width == 1)
         self.W = self.models.W
+        width = self.W.shape[2]
         for new, column in enumerate(columns):
-            (b, g), (old_b, old_g) = divmod(new, width), divmod(column, width)
+            (b, g), (old_b, old_g) = divmod(new, width), divmod(column, old_width)
             for to, of in zip(self.models, old):
                 to[b, ..., g] = of[old_b, ..., old_g]
 
@@ -175,7 +179,7 @@ class OPAUCS(SecondMomentLearner):
             raise ValueError(f"OPAUCS: slack has to be 0 for the variant 'released', got {self.slack!r}")
 
     def _begin(self, n_features, settings):
-        models = _Models.begin(settings, n_features, _BLOCK if len(settings["eta"]) > 1 else 1)
+        models = _Models.begin(settings, n_features, one=len(settings["eta"]) == 1)
         selects = n_features > self.tau and self.variant == "paper"
         seen, n_rows = np.zeros(n_features, dtype=np.bool_), np.zeros(2, dtype=np.int64)
         return _SparseMoments(
@@ -368,7 +372,7 @@ def _times_rows(rows, n_rows, W, V):
 def _sweep(seen, by_matrix, m, cols, vals, x, s_own, s_opp, how, W, V, inner):
     """W += how[0] x + how[1] s_opp - how[2] (V + G W) - how[3] W, and V = 0; inner products of the new W.
 
-    The upper triangle of G is gone through once. A row gathers four columns at a time.
+    The upper triangle of G is gone through once, four columns of a row at a time.
     """
     width = W.shape[1]
     p_own, p_opp, alarm = inner
@@ -388,7 +392,18 @@ def _sweep(seen, by_matrix, m, cols, vals, x, s_own, s_opp, how, W, V, inner):
                 w0, a0 = W[cols[e]], vals[e]
                 for g in range(width):
                     v[g] += a0 * w0[g]
-            for e in range(start + (start < end and cols[start] == i), end):
+            start += start < end and cols[start] == i
+            n_fours = (end - start) - (end - start) % 4
+            for e in range(start, start + n_fours, 4):
+                u0, u1, u2, u3 = V[cols[e]], V[cols[e + 1]], V[cols[e + 2]], V[cols[e + 3]]
+                a0, a1, a2, a3 = vals[e], vals[e + 1], vals[e + 2], vals[e + 3]
+                for g in range(width):
+                    w_g = w[g]
+                    u0[g] += a0 * w_g
+                    u1[g] += a1 * w_g
+                    u2[g] += a2 * w_g
+                    u3[g] += a3 * w_g
+            for e in range(start + n_fours, end):
                 u, a0 = V[cols[e]], vals[e]
                 for g in range(width):
                     u[g] += a0 * w[g]
