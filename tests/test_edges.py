@@ -171,8 +171,11 @@ def test_status_report_and_plan_name_the_edge(edged, command):
         return " ".join(done.stdout.split())
 
     assert f"uni_log: {NOTE}" in printed("status", "results/small")
+    assert f"uni_log: {NOTE}" in printed("status", "results/small", "-d", "wine", "-l", "uni_log")
+    assert "selected at" not in printed("status", "results/small", "-d", "digits")
     assert "uni_log: selected at the edge of the grid" in printed("report", "results/small")
     assert "a wider one for uni_log: eta: {pow2: [-20, 0, 5]}" in printed("plan", "small.yaml", "--offline")
+    assert "a wider one" not in printed("plan", "small.yaml", "--offline", "-d", "digits")
 
 
 def test_files_and_the_page_have_the_footnote(edged, command, tmp_path):

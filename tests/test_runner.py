@@ -535,6 +535,16 @@ def test_status_and_plan_name_failures(failing, place, command):
     assert "12 of the done tasks have failed" in " ".join(plan.stdout.split())
 
 
+def test_status_of_some_columns_leaves_out_the_others(failing, place, command):
+    status = command("status", "failing.yaml", "-d", "wine", "-l", "Slow", "-l", "uni_squ", cwd=place, exits=0).stdout
+    rows = [line.split() for line in status.splitlines()]
+    assert rows.index(["dataset", "uni_squ", "Slow"]) + 2 == rows.index(["wine", "2/2", "0/2", "!2"])
+    assert "wine Slow: 2 x timeout" in status
+    assert "Raises" not in status
+    unknown = command("status", "failing.yaml", "-d", "vine", cwd=place, exits=2)
+    assert "--dataset vine: not in this experiment (did you mean 'wine'?)" in " ".join(unknown.stderr.split())
+
+
 def test_retry_failed_computes_failed_tasks_and_no_other(desk, command):
     (desk / "fragile.yaml").write_text(QUICK.replace("uni_squ", '"mine.py:Fragile", "mine.py:Raises"'))
     folder = desk / "results" / "fragile"

@@ -84,11 +84,11 @@ def plan(
 
 
 @app.command()
-def status(config: Place, out: Out = None) -> int:
+def status(config: Place, out: Out = None, dataset: OnlyData = None, learner: OnlyLearner = None) -> int:
     """Count finished, failed and missing tasks. Writes nothing."""
     from ..commands.overview import describe_status
 
-    text, intact = describe_status(open_recorded(config, out, present=True))
+    text, intact = describe_status(open_recorded(config, out, dataset, learner, present=True))
     print(text)
     return 0 if intact else 1
 

@@ -10,7 +10,7 @@ from ..report.titles import plain_title
 from ..results.reuse import absent_folders
 from ..runner.engines import workers
 from ..runner.limits import available_memory, exceeds_memory
-from .edges import edge_notes, wider_grids
+from .edges import Edges, edge_notes, wider_grids
 from .local_data import LocalData
 from .planning import fold_problems, kept_notes, left_out_cases, measure_estimators, memory_problems, plan_locally
 from .progress import Estimate, duration
@@ -89,7 +89,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     grids = {column.key: column.grid for column in session.columns}
     estimators = {column.key: column.estimator for column in session.columns if column.learner == ESTIMATOR}
     wider = wider_grids(
-        recorded.edges,
+        _selected_edges(recorded),
         grids,
         integer_axes=lambda key: estimators[key].integer_axes() if key in estimators else (),
         accepts=lambda key, axis, value: key not in estimators or estimators[key].accepts(axis, value),
@@ -111,26 +111,30 @@ def describe_status(session: Session) -> tuple[str, bool]:
     """Describe the recorded tasks, and return whether all records can be read."""
     recorded = Recorded.read(session)
     rows = []
-    n_repetitions = session.experiment.protocol.n_repetitions
-    for row, dataset in session.experiment.rows.items():
+    experiment, learners = session.experiment, session.learners
+    n_repetitions = experiment.protocol.n_repetitions
+    for row, dataset in experiment.rows.items():
+        if dataset not in session.datasets:
+            continue
         cells = [row]
-        for column in session.columns:
-            pairs = recorded.cells[row, column.key]
+        for learner in learners:
+            pairs = recorded.cells[row, learner]
             finished = sum(record is not None and record.ok for _, record in pairs)
             failed = sum(record is not None and not record.ok for _, record in pairs)
             expected = len(pairs) if dataset in recorded.manifest.datasets else n_repetitions
             cells.append(f"{finished}/{expected}" + (f" !{failed}" if failed else ""))
         rows.append(cells)
-    table = folded_table(rows, ["dataset", *(column.key for column in session.columns)])
+    table = folded_table(rows, ["dataset", *learners])
     failures = Counter(
-        (task.row, task.column, record.status, record.message) for task, record in recorded.pairs if not record.ok
+        (task.row, task.column, record.status, record.message)
+        for task, record in recorded.pairs
+        if not record.ok and session.selects(task)
     )
     notes = ["!n: n tasks have failed"] if failures else []
     notes += [
         f"{row} {column}: {count} x {status}: {message}" for (row, column, status, message), count in failures.items()
     ]
-    experiment = session.experiment
-    at_edges = edge_notes(recorded.edges, experiment.rows, experiment.columns, experiment.protocol.runs)
+    at_edges = edge_notes(_selected_edges(recorded), experiment.rows, learners, experiment.protocol.runs)
     notes += [f"{column}: {note}" for column, found in at_edges.items() for note in found]
     run = shell_command(session, "run")
     if orphaned := recorded.orphaned:
@@ -154,6 +158,16 @@ def describe_status(session: Session) -> tuple[str, bool]:
     if damaged:
         notes += [f"damaged: {damage}" for damage in damaged] + [f"{run} computes damaged records again"]
     return "\n".join([*_heading(session), table, *map(wrapped, notes)]), not damaged
+
+
+def _selected_edges(recorded: Recorded) -> Edges:
+    """The edges of what the command line selects."""
+    session = recorded.session
+    return {
+        (row, column): found
+        for (row, column), found in recorded.edges.items()
+        if session.experiment.rows[row] in session.datasets and column in session.learners
+    }
 
 
 def _heading(session: Session) -> list[str]:

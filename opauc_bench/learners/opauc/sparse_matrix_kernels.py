@@ -228,25 +228,36 @@ def add_outer_above(there, x, x_dense, size, m, cols, vals):
     order = np.argsort(-np.abs(x))
     largest = np.abs(x)[order]
     bound = _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals)
-    new, before = np.empty(len(x), dtype=np.int64), np.empty(len(x), dtype=np.int64)
+    found, new, before = np.empty(len(x), np.int64), np.empty(len(x), np.int64), np.empty(len(x), np.int64)
     for p in range(len(x)):
         i, n_found = there[p], 0
         for r in range(len(x)):
             if not abs(x[p]) * largest[r] >= bound:
                 break
             if order[r] >= p:
-                new[n_found] = order[r]
+                found[n_found] = order[r]
                 n_found += 1
-        if n_found == 0:
-            continue
-        n_new, at, end = 0, m.start[i], m.start[i] + m.length[i]
-        for q in np.sort(new[:n_found]):
-            at = _first_not_below(cols, at, end, there[q])
-            if not (_has(cols, at, end, there[q]) or _has(cancelled, starts[p], starts[p + 1], there[q])):
-                new[n_new], before[n_new] = q, at
-                n_new += 1
-        cols, vals = _insert(there, x, p, n_new, new, before, m, cols, vals)
+        if n_found > 0:
+            of_row = cancelled[starts[p] : starts[p + 1]]
+            n_new = _absent(there, i, found[:n_found], of_row, m, cols, new, before)
+            cols, vals = _insert(there, x, p, n_new, new, before, m, cols, vals)
     return cols, vals
+
+
+@njit()
+def _absent(there, i, found, cancelled, m, cols, new, before):
+    """Write to ``new``, in ascending order, with which of the features ``found`` row i has no entry.
+
+    Nor had one that was ``cancelled``. Features are given by their places in ``there``; ``before`` gets the place of
+    the arena before which each entry belongs. Returns how many there are.
+    """
+    n_new, at, end = 0, m.start[i], m.start[i] + m.length[i]
+    for q in np.sort(found):
+        at = _first_not_below(cols, at, end, there[q])
+        if not (_has(cols, at, end, there[q]) or _has(cancelled, 0, len(cancelled), there[q])):
+            new[n_new], before[n_new] = q, at
+            n_new += 1
+    return n_new
 
 
 @njit()
@@ -281,13 +292,13 @@ def _update_all(there, x, x_dense, m, cols, vals):
 
 @njit()
 def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
-    """A value, up to 2^-20 of itself as high as possible, which at least ``size`` entries of the sum reach.
+    """A value, up to 2^-24 of itself as high as possible, which at least ``size`` entries of the sum reach.
 
     They are entries that the matrix has, and products of the row less those that belong to one of these, or to one that
-    was ``cancelled``. The leading bits of the value are found first, the next ones among entries that share them.
+    was ``cancelled``. The exponent of the value is found first, then bits of the mantissa among entries that share what is known.
     """
-    bound, above = 0, 0
-    for shift, width in ((44, 19), (32, 12)):
+    bound, above = np.int64(0), np.int64(0)  # not constants, for which kernels would be compiled once more
+    for shift, width in ((52, 11), (40, 12), (28, 12)):
         gain = np.zeros((1 << width) + 1, dtype=np.int64)
         _count_gains(bound, shift, width, there, x_dense, cancelled, starts, m, cols, vals, gain)
         gain[-1] = above
@@ -306,9 +317,9 @@ def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
 
 @njit()
 def _count_gains(leading, shift, width, there, x_dense, cancelled, starts, m, cols, vals, gain):
-    """Entries less the products of the row that belong to one, by the ``width`` bits of a value above the last ``shift``.
+    """Add to ``gain`` the entries, less the products of the row that belong to one, among values with ``leading`` bits.
 
-    Of values with these ``leading`` bits before them.
+    By the next ``width`` bits of a value; ``shift`` bits are left.
     """
     last, above, cell = (1 << width) - 1, shift + width, np.empty(1)
     bits = vals.view(np.int64)
