@@ -495,6 +495,7 @@ def test_cost_is_that_of_a_measured_fit(rows):
         ({"params": {"n_jobs": 2}}, ("params", "n_jobs"), "run --jobs"),
         ({"grid": {"CC": (1.0,)}}, ("grid", "CC"), "did you mean 'C'"),
         ({"grid": {"max_iter": (5.0, -3.0)}}, ("grid", "max_iter", 1), "'max_iter' parameter"),
+        ({"grid": {"max_iter": (100.0, 0.5)}}, ("grid", "max_iter", 1), "Got 0.5 instead"),
         ({"pipeline": ["sklearn.svm.SVC"]}, ("pipeline", 0), "not a transformer"),
         ({"pipeline": [{"estimator": SCALER, "params": {"a": 1}}]}, ("pipeline", 0, "params", "a"), "no parameter"),
         ({"grid": {"standardscaler__mean": (1.0,)}}, ("grid", "standardscaler__mean"), "no parameter"),

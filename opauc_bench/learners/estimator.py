@@ -460,7 +460,9 @@ def check_estimator_entry(
         known = owner.get_params(deep=True)
         if axis not in known:
             raise EstimatorError(_unknown(estimator, axis, known), loc=("grid", axis), at_key=True)
-        for position, value in enumerate(_passed(model, axis, values, values)):
+        # One fraction makes the whole axis floats. Where that is refused, it is the value to name: fractions go first.
+        passed = sorted(enumerate(_passed(model, axis, values, values)), key=lambda item: float(item[1]).is_integer())
+        for position, value in passed:
             owner.set_params(**{axis: value})
             _validate(model if owner is not final else final, ("grid", axis, position))
     return has_probabilities
