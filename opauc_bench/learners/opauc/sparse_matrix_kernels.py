@@ -295,7 +295,8 @@ def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
     """A value, up to 2^-24 of itself as high as possible, which at least ``size`` entries of the sum reach.
 
     They are entries that the matrix has, and products of the row less those that belong to one of these, or to one that
-    was ``cancelled``. The exponent of the value is found first, then bits of the mantissa among entries that share what is known.
+    was ``cancelled``. The exponent of the value is found first, then bits of the mantissa, each time among the entries
+    that share the bits so far.
     """
     bound, above = np.int64(0), np.int64(0)  # not constants, for which kernels would be compiled once more
     for shift, width in ((52, 11), (40, 12), (28, 12)):
