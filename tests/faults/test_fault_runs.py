@@ -341,12 +341,13 @@ REPLIES = {
     "a page of HTML": lambda server, content: send(server, b"<html><body>Please log in</body></html>"),
     "half a file": lambda server, content: send(server, content[:700], len(content)),
     "endless redirects": lambda server, content: redirect(server),
-    "no answer": lambda server, content: time.sleep(40),
+    "no answer": lambda server, content: time.sleep(6),
 }
 
 
 @pytest.mark.parametrize("reply", REPLIES)
-def test_mirror_with_a_fault_is_a_clear_error(experiment, cache, reply):
+def test_mirror_with_a_fault_is_a_clear_error(experiment, cache, monkeypatch, reply):
+    monkeypatch.setattr("opauc_bench.data.download.TIMEOUT", 2.0)
     content = (experiment.mirror / "own/own.svm").read_bytes()
     experiment.write_catalogue(hashlib.sha256(content).hexdigest())
     try:
