@@ -264,17 +264,12 @@ def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_
             shared.sums[own, there[k]] += x[k]
             x_dense[there[k]] = x[k]
             shared.seen[there[k]] = True
-        # One call for either class, which takes half the time to compile.
         if own == 0:
-            own_matrix, own_rows, matrix, rows = positive, positive_rows, negative, negative_rows
+            positive = _take(there, x, x_dense, rule, positive, positive_rows, shared.n_rows[:1])
+            _step(there, x, x_dense, sign, shared, negative, negative_rows, models, V)
         else:
-            own_matrix, own_rows, matrix, rows = negative, negative_rows, positive, positive_rows
-        own_matrix = _take(there, x, x_dense, rule, own_matrix, own_rows, shared.n_rows[own : own + 1])
-        _step(there, x, x_dense, sign, shared, matrix, rows, models, V)
-        if own == 0:
-            positive = own_matrix
-        else:
-            negative = own_matrix
+            negative = _take(there, x, x_dense, rule, negative, negative_rows, shared.n_rows[1:])
+            _step(there, x, x_dense, sign, shared, positive, positive_rows, models, V)
         for k in range(len(x)):
             x_dense[there[k]] = 0.0
     return positive, negative
