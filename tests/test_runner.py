@@ -32,7 +32,7 @@ from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.errors import ResultsError
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
-from opauc_bench.learners import OAMSeq, get_learner
+from opauc_bench.learners import ESTIMATOR, OAMSeq, get_learner
 from opauc_bench.memory import memory_limit
 from opauc_bench.protocols import CrossValidation
 from opauc_bench.results.environment import environment as environment_here
@@ -1432,6 +1432,43 @@ def test_without_a_terminal_there_is_a_line_every_few_seconds(capsys, monkeypatc
         "2/3 tasks, 0 failed, about 5 s left (a x trial 1 fold 2 done)",
         "a x trial 1 fold 3: timeout: why",
     ]
+
+
+def test_without_a_terminal_there_is_a_line_every_minute_while_no_task_finishes(tmp_path, capsys, monkeypatch):
+    tasks = [planned("a", "x", fold, 600.0) for fold in range(3)]
+    now, store = [100.0], Store(tmp_path)
+    monkeypatch.setattr("opauc_bench.commands.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("opauc_bench.commands.progress._SECONDS_BETWEEN_LOOKS", 3600.0)
+    with Progress(tasks, 1, Estimate(), store) as progress:
+        now[0] += 59.0
+        progress._look()
+        now[0] += 1.0
+        progress._look()
+        note = store.claim(tasks[1], 1)
+        begun = time.time() - 120.0
+        os.utime(note, (begun, begun))
+        now[0] += 60.0
+        progress._look()
+        progress._look()
+        progress.done(tasks[1], taken(tasks[1], 600.0))
+        store.clear_claim(tasks[1])
+        now[0] += 180.0
+        progress._look()
+    assert capsys.readouterr().err.splitlines() == [
+        "0/3 tasks, 0 failed, about 30 min left (loading data, compiling kernels)",
+        "0/3 tasks, 0 failed, about 28 min left (a x trial 1 fold 2, running for 2 min)",
+        "1/3 tasks, 0 failed, about 20 min left (none has finished for 3 min)",
+    ]
+
+
+def test_there_is_no_estimate_before_a_task_of_an_estimator_has_finished(capsys, monkeypatch):
+    monkeypatch.setattr("opauc_bench.commands.progress._SECONDS_BETWEEN_LINES", 0.0)
+    known = planned("a", "x", 0, 10.0)
+    unknown = [dataclasses.replace(planned("a", "y", fold, 0.0), learner=ESTIMATOR) for fold in range(2)]
+    with Progress([known, *unknown], 1, Estimate()) as progress:
+        progress.done(known, taken(known, 10.0))
+        progress.done(unknown[0], taken(unknown[0], 7.0))
+    assert capsys.readouterr().err.splitlines()[0] == "1/3 tasks, 0 failed (a x trial 1 fold 1 done)"
 
 
 def test_quiet_prints_failures_only(capsys, monkeypatch):

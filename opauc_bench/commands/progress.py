@@ -1,18 +1,23 @@
-"""Progress of a run: a bar on a terminal, a line every few seconds elsewhere. Estimates are by cost, not by count."""
+"""Progress of a run: a bar on a terminal, lines elsewhere. Estimates are by cost, not by count."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from ..learners import ESTIMATOR
 from ..results.record import Record
+from ..results.store import Store
 from ..task import Task
 from .terminal import has_bars, say
 
 __all__ = ["Progress", "duration"]
 
 _SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_OF_SILENCE = 60.0  # without a terminal, while no task finishes
 
 Kind = tuple[str, str]  # dataset and column
 
@@ -71,19 +76,40 @@ def planned_by_kind(tasks: Iterable[Task]) -> dict[Kind, float]:
 
 
 class Progress:
-    """Show the progress of a run on standard error."""
+    """Show the progress of a run on standard error.
 
-    def __init__(self, tasks: list[Task], n_jobs: int, estimate: Estimate, quiet: bool = False):
-        # Sums instead of the tasks: with a hundred thousand of them, a loop over all after each would take hours.
-        self._left = {task.id for task in tasks}
+    Parameters
+    ----------
+    tasks : list of Task
+        To be computed.
+    n_jobs : int
+        Tasks that run at the same time.
+    estimate : Estimate
+        Learns from each finished task.
+    store : Store, optional
+        Where workers note which tasks they have begun: shown while no task finishes.
+    quiet : bool, default=False
+        Print failures only.
+    """
+
+    def __init__(
+        self, tasks: list[Task], n_jobs: int, estimate: Estimate, store: Store | None = None, quiet: bool = False
+    ):
+        self._left = {task.id: task for task in tasks}
+        # Sums by kind: with a hundred thousand tasks, a loop over all after each would take hours.
         self._planned = planned_by_kind(tasks)
+        self._estimators = {task.column for task in tasks if task.learner == ESTIMATOR}
         self._total = len(tasks)
         self._n_jobs = n_jobs
         self._estimate = estimate
+        self._store = store
         self._quiet = quiet
         self._failed = 0
-        self._last_line = time.monotonic()
+        self._last_line = self._last_done = time.monotonic()
         self._bar = None
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Progress:
         if not self._quiet and has_bars():
@@ -91,39 +117,85 @@ class Progress:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
             from rich.progress import Progress as Bar
 
-            texts = TextColumn("{task.fields[left]}"), TextColumn("{task.description}")
+            texts = [TextColumn(f"{{task.{field}}}", markup=False) for field in ("fields[left]", "description")]
             self._bar = Bar(BarColumn(20), MofNCompleteColumn(), *texts, console=Console(stderr=True), transient=True)
-            self._row = self._bar.add_task("loading data, compiling kernels", total=self._total, left="")
+            self._row = self._bar.add_task(self._activity({}), total=self._total, left="")
             self._bar.start()
+        if not self._quiet:
+            self._watcher.start()
         return self
 
     def __exit__(self, *_) -> None:
+        self._ended.set()
+        if not self._quiet:
+            self._watcher.join()
         if self._bar is not None:
             self._bar.stop()
 
     def done(self, task: Task, record: Record) -> None:
         """Count a finished task."""
-        if task.id in self._left:
-            self._left.remove(task.id)
-            self._planned[task.dataset, task.column] -= task.seconds
-        self._estimate.learn(task, record)
-        self._failed += not record.ok
-        if self._bar is not None:
-            self._bar.update(self._row, advance=1, description=task.label, left=self._time_left() if self._left else "")
-        if not record.ok:
-            self.say(f"{task.label}: {record.status}: {' '.join(record.message.split())}")
-        elif self._bar is None and not self._quiet and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-            finished = self._total - len(self._left)
-            self.say(f"{finished}/{self._total} tasks, {self._failed} failed, {self._time_left()} ({task.label} done)")
+        with self._lock:
+            if self._left.pop(task.id, None) is not None:
+                self._planned[task.dataset, task.column] -= task.seconds
+            self._estimate.learn(task, record)
+            self._failed += not record.ok
+            self._last_done = time.monotonic()
+            if self._bar is not None:
+                self._bar.update(self._row, advance=1, description=task.label, left=self._time_left({}))
+            if not record.ok:
+                self.say(f"{task.label}: {record.status}: {' '.join(record.message.split())}")
+            elif self._is_silent(_SECONDS_BETWEEN_LINES):
+                self._say_state(f"{task.label} done", {})
 
-    def _time_left(self) -> str:
+    def _watch(self) -> None:
+        while not self._ended.wait(_SECONDS_BETWEEN_LOOKS):
+            self._look()
+
+    def _look(self) -> None:
+        """Show what is running, if no task has finished for some time."""
+        with self._lock:
+            if self._bar is not None and time.monotonic() - self._last_done >= _SECONDS_BETWEEN_LINES:
+                running = self._running()
+                self._bar.update(self._row, description=self._activity(running), left=self._time_left(running))
+            elif self._is_silent(_SECONDS_OF_SILENCE):
+                running = self._running()
+                self._say_state(self._activity(running), running)
+
+    def _running(self) -> dict[str, float]:
+        """Tasks at work and for how many seconds each, the longest first."""
+        begun = self._store.begun() if self._store else {}
+        return {id: seconds for id, seconds in sorted(begun.items(), key=lambda item: -item[1]) if id in self._left}
+
+    def _activity(self, running: Mapping[str, float]) -> str:
+        for id, seconds in running.items():
+            return f"{self._left[id].label}, running for {duration(seconds)}"
+        if len(self._left) == self._total:
+            return "loading data, compiling kernels"
+        return f"none has finished for {duration(time.monotonic() - self._last_done)}"
+
+    def _time_left(self, running: Mapping[str, float]) -> str:
+        unknown = not all(map(self._estimate.has_measured, self._estimators))  # the plan has no costs of estimators
+        if unknown or not self._left:
+            return ""
+        tasks = ((self._left[id], seconds) for id, seconds in running.items())
+        spent = sum(min(seconds, self._estimate.seconds([task])) for task, seconds in tasks)
         # Rounding may leave a sum of floats just below zero.
-        return f"about {duration(max(0.0, self._estimate.corrected(self._planned)) / self._n_jobs)} left"
+        return f"about {duration(max(0.0, self._estimate.corrected(self._planned) - spent) / self._n_jobs)} left"
+
+    def _is_silent(self, seconds: float) -> bool:
+        """Whether lines are printed, and there was none for some time."""
+        return self._bar is None and not self._quiet and time.monotonic() - self._last_line >= seconds
+
+    def _say_state(self, activity: str, running: Mapping[str, float]) -> None:
+        finished = self._total - len(self._left)
+        parts = filter(None, (f"{finished}/{self._total} tasks", f"{self._failed} failed", self._time_left(running)))
+        self.say(f"{', '.join(parts)} ({activity})")
 
     def say(self, text: str) -> None:
         """Print a line, above the bar if there is one."""
-        self._last_line = time.monotonic()
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
-        else:
-            say(text)
+        with self._lock:
+            self._last_line = time.monotonic()
+            if self._bar is not None:
+                self._bar.console.print(text, markup=False, highlight=False)
+            else:
+                say(text)

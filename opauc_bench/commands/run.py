@@ -279,7 +279,7 @@ def _compute(
         seconds=limits.seconds,
         memory_bytes=limits.memory_bytes,
     )
-    with _terminable(), Progress(todo, n_jobs, estimate, quiet) as progress:
+    with _terminable(), Progress(todo, n_jobs, estimate, Store(config.results), quiet) as progress:
         try:
             for task, record in executor.run(todo, config):
                 before.records.add(record)

@@ -19,6 +19,7 @@ from ..learners import ESTIMATOR
 from ..report.text import auc_text, columns_text
 from ..results.environment import differences, environment
 from ..results.record import Record
+from ..results.store import Store
 from ..runner.engines import workers
 from ..runner.execute import LocalExecutor
 from ..runner.worker import WorkerConfig
@@ -167,7 +168,7 @@ def recompute(
     memory = recorded.session.experiment.limits.memory_bytes
     with tempfile.TemporaryDirectory(prefix="opauc-bench-verify-") as folder:
         config = WorkerConfig(results=Path(folder), prepared=local.folders(), memory_bytes=memory)
-        with Progress(tasks, n_jobs, estimate, quiet) as progress:
+        with Progress(tasks, n_jobs, estimate, Store(config.results), quiet) as progress:
             try:
                 for task, record in executor.run(sorted(tasks, key=lambda task: -task.seconds), config):
                     computed[task.id] = record

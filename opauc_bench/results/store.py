@@ -17,6 +17,7 @@ import gc
 import hashlib
 import json
 import os
+import time
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -301,6 +302,14 @@ class Store:
             return None
         remove_file(path)
         return content
+
+    def begun(self) -> dict[str, float]:
+        """For how many seconds each task that a worker has noted has been running, by id."""
+        begun, now = {}, time.time()
+        for path in (self.folder / RUNNING).glob("*.claim"):
+            with contextlib.suppress(FileNotFoundError):
+                begun[path.stem] = max(0.0, now - path.stat().st_mtime)
+        return begun
 
     def _claim_path(self, task: Task) -> Path:
         return self.folder / RUNNING / f"{task.id}.claim"
