@@ -55,6 +55,7 @@ def test_training_and_scoring_import_the_compiler_only(environment, tmp_path):
     ("modules", "slow"),
     [
         ("opauc_bench.data", {"numpy", "scipy", "sklearn", "requests", "pydantic", "pandas"}),
+        ("opauc_bench.runner.worker", {"numba", "sklearn", "pandas", "scipy.stats", "scipy.optimize"}),
         (
             "opauc_bench.report.write, opauc_bench.report.terminal",
             {"scipy.stats", "scipy.special", "pandas", "tabulate"},

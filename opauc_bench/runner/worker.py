@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import json
 import os
@@ -17,7 +18,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
-from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset, open_prepared
@@ -245,7 +245,7 @@ def _load(learner: str, params: str, setting: str) -> None:
             for n_settings in (1, 2):
                 settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
                 for rows in (X, sparse.csr_matrix(X)):
-                    score_columns(rows, y, np.arange(n_rows), clone(learner).fit_grid(rows, y, settings))
+                    score_columns(rows, y, np.arange(n_rows), copy.deepcopy(learner).fit_grid(rows, y, settings))
 
 
 @functools.lru_cache(maxsize=2)
