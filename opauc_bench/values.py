@@ -38,6 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+|.+\.py:[A-Za-z_]\w*")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_EXPECTED_VALUES = "expected a list of positive numbers or {pow2: [lowest, highest]}"
 _SMALLEST_POWER, _LARGEST_POWER = -1074, 1023  # 2^k is positive and finite in float64
 
 
@@ -104,8 +105,7 @@ def grid_values(value: Any, or_zero: bool = False) -> tuple[float, ...]:
         return _powers_of_two(value)
     if not isinstance(value, list | tuple):
         raise ValueError(
-            f"expected a list of positive numbers or {{pow2: [lowest, highest]}}, got {show(value)}; "
-            "a single value that is not tuned belongs under params"
+            f"{_EXPECTED_VALUES}, got {show(value)}; a single value that is not tuned belongs under params"
         )
     if not value:
         raise ValueError("expected at least one value, got an empty list")
@@ -120,6 +120,11 @@ def grid_values(value: Any, or_zero: bool = False) -> tuple[float, ...]:
 
 
 def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
+    if value and not any(key == "pow2" or suggest(key, ["pow2"]) for key in value):
+        raise ValueError(
+            f"{_EXPECTED_VALUES}, got a mapping with {', '.join(map(repr, value))}; "
+            "axes stand directly under grids, those of one learner under its grid"
+        )
     raise_problems(
         Problem((key,), f"unknown key{suggest(key, ['pow2'])}; allowed: pow2", True) for key in value if key != "pow2"
     )

@@ -304,6 +304,7 @@ grids:
   eta: {pow2: [-12, 1e1]}
   lambda: {pow: [1, 2]}
   lam: 0.5
+  opauc: {eta: [1, 2]}
 protocol: {kind: cvv, trials: 0, folds: five, stratified: yes, seed: -1, inner_folds: 5.0, limits: {}}
 limits: {seconds: 10 min, memory_gb: .inf}
 reuse: [a/b, c]
@@ -330,22 +331,24 @@ report: {published: aij2016_table9, test: pared, rope: .nan}
         "x.yaml:13:12: grids.lambda.pow: unknown key (did you mean 'pow2'?); allowed: pow2",
         "x.yaml:14:8: grids.lam: expected a list of positive numbers or {pow2: [lowest, highest]}, got 0.5; "
         "a single value that is not tuned belongs under params",
-        f"x.yaml:15:18: protocol.kind: expected {' or '.join(map(repr, KINDS))}, got 'cvv' (did you mean 'cv'?)",
-        "x.yaml:15:31: protocol.trials: expected at least 1, got 0",
-        "x.yaml:15:41: protocol.folds: expected a whole number, got 'five'",
-        "x.yaml:15:59: protocol.stratified: expected true or false, got 'yes'",
-        "x.yaml:15:70: protocol.seed: expected at least 0, got -1",
-        "x.yaml:15:87: protocol.inner_folds: expected a whole number, got 5.0",
-        "x.yaml:15:92: protocol.limits: unknown key here; it belongs further up, beside 'protocol'; allowed: kind, "
+        "x.yaml:15:10: grids.opauc: expected a list of positive numbers or {pow2: [lowest, highest]}, got a mapping "
+        "with 'eta'; axes stand directly under grids, those of one learner under its grid",
+        f"x.yaml:16:18: protocol.kind: expected {' or '.join(map(repr, KINDS))}, got 'cvv' (did you mean 'cv'?)",
+        "x.yaml:16:31: protocol.trials: expected at least 1, got 0",
+        "x.yaml:16:41: protocol.folds: expected a whole number, got 'five'",
+        "x.yaml:16:59: protocol.stratified: expected true or false, got 'yes'",
+        "x.yaml:16:70: protocol.seed: expected at least 0, got -1",
+        "x.yaml:16:87: protocol.inner_folds: expected a whole number, got 5.0",
+        "x.yaml:16:92: protocol.limits: unknown key here; it belongs further up, beside 'protocol'; allowed: kind, "
         "trials, folds, inner_folds, stratified, seed, train_positives, least_positives, groups, order, metrics, "
         "select, keep_scores",
-        "x.yaml:16:19: limits.seconds: expected seconds, or text like 90s, 10m, 3h, 2d; got '10 min'",
-        "x.yaml:16:38: limits.memory_gb: expected a finite number, got inf",
-        "x.yaml:17:9: reuse[0]: expected a name of letters, digits, '_', '.' and '-', got 'a/b'",
-        "x.yaml:18:21: report.published: no published table 'aij2016_table9' (did you mean "
+        "x.yaml:17:19: limits.seconds: expected seconds, or text like 90s, 10m, 3h, 2d; got '10 min'",
+        "x.yaml:17:38: limits.memory_gb: expected a finite number, got inf",
+        "x.yaml:18:9: reuse[0]: expected a name of letters, digits, '_', '.' and '-', got 'a/b'",
+        "x.yaml:19:21: report.published: no published table 'aij2016_table9' (did you mean "
         "'aij2016_table2'?); known: aij2016_table2",
-        "x.yaml:18:43: report.test: expected 'paired', 'corrected' or 'bayes', got 'pared' (did you mean 'paired'?)",
-        "x.yaml:18:56: report.rope: expected a finite number, got nan",
+        "x.yaml:19:43: report.test: expected 'paired', 'corrected' or 'bayes', got 'pared' (did you mean 'paired'?)",
+        "x.yaml:19:56: report.rope: expected a finite number, got nan",
     ]
 
 
