@@ -189,7 +189,8 @@ def _time_needed(session: Session, todo: list[Task], estimate: Estimate, engine:
     estimators = dict.fromkeys(task.column for task in todo if task.learner == ESTIMATOR)
     unknown = [column for column in estimators if not estimate.has_measured(column)]
     known = [task for task in todo if task.column not in unknown]
-    time = f", up to {duration(estimate.seconds(known) / engine.n_jobs)} on {engine.title}" if known else ""
+    longest = max(1.0, estimate.seconds(known) / engine.n_jobs)  # not "up to 0 s"
+    time = f", up to {duration(longest)} on {engine.title}" if known else ""
     measured = f"{shell_command(session, 'plan')} measures fits of {', '.join(unknown)}"
     return time + (f" without classifiers ({measured})" if unknown else "")
 
