@@ -236,7 +236,9 @@ def test_task_that_kills_its_worker_is_recorded_and_the_others_computed(bench, p
         .replace("uni_squ]", '"mine.py:Kills"]')
         .replace("trials: 2", "trials: 1")
     )
-    bench("run", "kills.yaml", "--backend", "dask", "--jobs", 2, cwd=place, exits=1)
+    done = bench("run", "kills.yaml", "--backend", "dask", "--jobs", 2, cwd=place, exits=1)
+    assert done.stderr.count("the worker process died twice on this task") == 3
+    assert "distributed." not in done.stderr, "Dask's own messages of workers that ended"
     found = contents(place / "results/kills")
     statuses = {(record["column"], record["status"]) for record in found.values()}
     assert statuses == {("Paused", "ok"), ("uni_log", "ok"), ("Kills", "error")}

@@ -8,6 +8,7 @@ they are kept; this process writes them. So workers need no common folder, and a
 from __future__ import annotations
 
 import itertools
+import logging
 import secrets
 import shutil
 import tempfile
@@ -327,6 +328,9 @@ def _local_cluster(n_jobs: int):
         memory_limit=0,  # limits.memory_gb of the experiment applies
         resources={_MEMORY: available_memory(None) / n_jobs},
         dashboard_address=None,
+        # Records say which tasks failed and why. What Dask says of a worker that ended names none of them, and comes
+        # with the traceback of a heartbeat where that worker was still starting when the cluster closed.
+        silence_logs=logging.CRITICAL,
     )
 
 
