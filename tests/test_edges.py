@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+import yaml
 from folders import forge, records_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,7 +130,51 @@ def test_axes_of_integers_get_no_other_values(values, end, wider):
 def test_wider_grids_keep_the_values_there_were():
     edges = {("a", "one"): (Edge("lam", 123.456789, 9, 9),)}
     (wider,) = wider_grids(edges, {"one": {"lam": (1.0, 10.0, 123.456789)}})
-    assert wider == "lam: [1, 10, 123.456789, 1524, 1.882e+04]"
+    assert wider == "lam: [1, 10, 123.456789, 1524, 18820]"
+
+
+@pytest.mark.parametrize(
+    ("values", "end", "integers", "wider"),
+    [
+        ((10000, 10001, 10002), 10002, True, "[10000, 10001, 10002, 10003, 10004]"),
+        ((12343, 12344, 12346), 12343, True, "[12341, 12342, 12343, 12344, 12346]"),
+        ((1234567, 2234567, 4234569), 4234569, True, "[1234567, 2234567, 4234569, 8024631, 15206907]"),
+        ((0.9999, 0.99992, 0.99994), 0.9999, False, "[0.99986, 0.99988, 0.9999, 0.99992, 0.99994]"),
+        ((1e-5, 1e-2, 1e150), 1e150, False, "[1e-05, 0.01, 1e+150, 1e+302]"),
+        ((1e-5, 1e-2, 1e300), 1e300, False, ""),
+        (tuple(2.0**k for k in (-1000, -500, 0, 500, 1000)), 2.0**1000, False, ""),
+        (tuple(2.0**k for k in (-1000, -500, 0, 500, 1000)), 2.0**-1000, False, ""),
+        (tuple(2.0**k for k in (1000, 1010, 1020)), 2.0**1000, False, "{pow2: [980, 1020, 10]}"),
+        (tuple(2.0**k for k in (1000, 1010, 1020)), 2.0**1020, False, ""),
+        ((0, 1), 1, False, "[0, 1, 2]"),
+        ((-3, -1, 1), -3, False, "[-27, -9, -3, -1, 1]"),
+        ((-3, -1, 1), 1, False, ""),
+    ],
+)
+def test_wider_grids_have_distinct_finite_values(values, end, integers, wider):
+    values = tuple(map(float, values))
+    found = wider_grids({("a", "one"): (Edge("C", float(end), 9, 9),)}, {"one": {"C": values}}, lambda _: "C" * integers)
+    assert list(found) == [f"C: {wider}"] * bool(wider)
+
+
+@given(
+    st.lists(st.floats(1e-300, 1e300) | st.integers(1, 10**6).map(float), min_size=2, max_size=6, unique=True),
+    st.booleans(),
+    st.data(),
+)
+def test_every_wider_grid_is_a_grid(values, integers, data):
+    values = sorted({float(round(value)) or 1.0 for value in values} if integers else values)
+    if len(values) < 2:
+        return
+    ends = data.draw(st.sets(st.sampled_from([values[0], values[-1]]), min_size=1))
+    edges = {("a", "one"): tuple(Edge("C", end, 9, 9) for end in ends)}
+    for text in wider_grids(edges, {"one": {"C": tuple(values)}}, lambda _: "C" * integers):
+        found = yaml.safe_load(text)["C"]
+        wider = grid_values(found if isinstance(found, dict) else list(map(float, found)))
+        assert set(values) < set(wider)
+        assert list(wider) == sorted(set(wider))
+        if integers:
+            assert all(value.is_integer() and value >= 1 for value in wider)
 
 
 @pytest.mark.parametrize(

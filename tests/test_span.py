@@ -15,7 +15,14 @@ from scipy import sparse
 
 from opauc_bench.errors import DataError, LearnerError
 from opauc_bench.evaluation import span
-from opauc_bench.evaluation.span import RowsByProducts, inner_products, is_narrower, span_coordinates, triangular_rows
+from opauc_bench.evaluation.span import (
+    RowsByProducts,
+    are_usable,
+    inner_products,
+    is_narrower,
+    span_coordinates,
+    triangular_rows,
+)
 from opauc_bench.learners import LEARNERS, OPAUCPCA, get_learner
 from opauc_bench.learners.opauc import principal_components
 from opauc_bench.protocols.context import TaskContext
@@ -140,16 +147,40 @@ def test_limits_are_checked_while_coordinates_are_computed(wide, monkeypatch):
     assert len(calls) == 3
 
 
-def test_rows_whose_inner_products_overflow_are_searched_as_they_are(wide):
-    data = SimpleNamespace(X=np.where(np.arange(300) == 7, 1e200, wide[0]))
-    with np.errstate(over="ignore"):
-        gram = data.X @ data.X.T
-    of_few = {"coordinates": lambda: span_coordinates(gram)}
-    for options in ({}, of_few):
-        context = TaskContext(None, data, small("uni_log"), {}, inner_products=lambda: gram, **options)
+@pytest.mark.parametrize("row", [0, 7])
+def test_rows_whose_inner_products_overflow_are_searched_as_they_are(wide, row, recwarn):
+    X = wide[0].copy()
+    X[row, 3], X[20, 5] = 1e200, -1e180
+    assert_searched_as_they_are(X)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("n_alike", [2, 40])
+def test_rows_too_close_for_inner_products_are_searched_as_they_are(wide, n_alike):
+    X = wide[0].copy()
+    X[:n_alike] = 1000.0 + 3e-4 * (X[:n_alike] > 0.0)
+    assert len(np.unique(X, axis=0)) == len(np.unique(wide[0], axis=0))
+    assert_searched_as_they_are(X)
+
+
+def assert_searched_as_they_are(X):
+    gram, data = inner_products(X), SimpleNamespace(X=X)
+    assert not are_usable(gram)
+    of_few = {"coordinates": lambda: pytest.fail("coordinates of rows that they do not tell apart")}
+    for name, options in itertools.product(("uni_log", "oam_seq", "opauc_pca"), ({}, of_few)):
+        context = TaskContext(None, data, small(name), {}, inner_products=lambda: gram, **options)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TaskContext, "_are_products_worth_it", lambda *_: True)
-            assert context.search_problem(np.arange(60), 5) == (context.learner, data.X)
+            assert context.search_problem(np.arange(60), 5) == (context.learner, X)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e153])
+def test_rows_that_differ_by_rounding_have_equal_inner_products(wide, scale):
+    X = scale * wide[0]
+    X[30:] = X[:30] * (1.0 + 2.0**-52)
+    gram = inner_products(X)
+    assert are_usable(gram)
+    np.testing.assert_array_equal(gram[30:], gram[:30])
 
 
 def test_rounding_that_leaves_negative_eigenvalues_gets_larger_squared_lengths():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, takewhile
@@ -116,16 +117,36 @@ def _widened(values: Sequence[float], ends: Collection[float], integers: bool, a
     if regular:
         low, high = exponents[0] - len(below) * step, exponents[-1] + len(above) * step
         return f"{{pow2: {[low, high, *([step] if step > 1 else [])]}}}"
-    texts = [f"{value:.4g}" for value in below[::-1]], map(_exact_text, ordered), [f"{value:.4g}" for value in above]
-    return f"[{', '.join(chain(*texts))}]"
+    return f"[{', '.join(map(_exact_text, chain(below[::-1], ordered, above)))}]"
 
 
-def _beyond(last: float, inside: float, n: int, integers: bool) -> list[float]:
-    values = [last * (last / inside) ** k for k in range(1, n + 1)]
-    return [value for value in dict.fromkeys(map(round, values)) if value not in (0, last)] if integers else values
+def _beyond(last: float, inside: float, n: int, integers: bool) -> Iterator[float]:
+    """The next values of a geometric axis: integers, exact powers of two, or of four digits, and more if need be."""
+    ratio = last / inside if inside else 2.0
+    is_exact = power_of_two(last) is not None and power_of_two(ratio) is not None
+    value = previous = last
+    for _ in range(n):
+        value *= ratio
+        if not math.isfinite(value):
+            return
+        forms = [float(f"{value:.{digits}g}") for digits in (4, 6, 8, 12)]
+        forms = [float(round(value))] if integers else [value] if is_exact else [*forms, value]
+        if integers and forms == [previous]:
+            continue
+        found = next((form for form in forms if _lies_beyond(form, previous, inside)), 0.0)
+        if found == 0.0 or not math.isfinite(found):
+            return
+        yield found
+        previous = found
+
+
+def _lies_beyond(value: float, previous: float, inside: float) -> bool:
+    return value > previous if previous > inside else value < previous
 
 
 def _exact_text(value: float) -> str:
+    if value.is_integer() and abs(value) < 1e15:
+        return f"{value:.0f}"
     text = f"{value:g}"
     return text if float(text) == value else repr(value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from ..data import availability, download_size, has_changed_files
-from ..learners import ESTIMATOR
+from ..learners import ESTIMATOR, get_learner
 from ..report.titles import plain_title
 from ..results.reuse import absent_folders
 from ..runner.engines import workers
@@ -88,11 +88,22 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
     grids = {column.key: column.grid for column in session.columns}
     estimators = {column.key: column.estimator for column in session.columns if column.learner == ESTIMATOR}
+    own_constraints = {
+        column.key: get_learner(column.learner).constraints()
+        for column in session.columns
+        if column.learner != ESTIMATOR
+    }
+
+    def accepts(key: str, axis: str, value: float) -> bool:
+        if key in estimators:
+            return estimators[key].accepts(axis, value)
+        return own_constraints[key][axis].accepts(value)
+
     wider = wider_grids(
         _selected_edges(recorded),
         grids,
         integer_axes=lambda key: estimators[key].integer_axes() if key in estimators else (),
-        accepts=lambda key, axis, value: key not in estimators or estimators[key].accepts(axis, value),
+        accepts=accepts,
     )
     notes += [
         f"At an edge of the grid (see status); a wider one for {', '.join(columns)}: {axis}"

@@ -30,6 +30,7 @@ __all__ = [
     "RowsByProducts",
     "TriangularRows",
     "are_products_worth_it",
+    "are_usable",
     "has_few_rows",
     "inner_products",
     "is_narrower",
@@ -54,7 +55,10 @@ SECONDS_TO_GENERATE = 1.2e-8
 # Added to each squared length, relative to itself: rounding makes the smallest eigenvalues negative, for rows of length
 # 1 by less than n^2 times the machine precision (Demmel 1989), which the last value exceeds.
 _SHIFTS = (1e-10, 1e-8, 1e-6)
-_SAME = 1e-13  # squared distance, relative to the squared length, that rounding may leave between equal rows
+# Squared distances between equal rows, relative to the squared length: what rounding may leave by inner products, and
+# between rows that are computed when they are read.
+_SAME = 1e-13
+_SAME_READ = 1e-28
 
 
 def is_narrower(n_rows: int, n_features: int) -> bool:
@@ -82,7 +86,8 @@ def inner_products(X: Any, out: np.ndarray | None = None, check: Callable[[], No
     Returns
     -------
     ndarray of shape (n_samples, n_samples)
-        Equal rows have equal ones, to the last bit.
+        Equal rows have equal ones, to the last bit. Whether a search may use them is to be asked of `are_usable`: the
+        diagonal is NaN for a row that differs from another one by less than inner products can tell.
     """
     n, d = X.shape
     step = _block(n, d)
@@ -94,19 +99,35 @@ def inner_products(X: Any, out: np.ndarray | None = None, check: Callable[[], No
             if b > a:
                 break
             right = left if a == b else np.asarray(X[np.arange(b, min(b + step, n))], dtype=np.float64)
-            product = left @ right.T
+            with np.errstate(over="ignore", invalid="ignore"):  # see `are_usable`
+                product = left @ right.T
             gram[a : a + step, b : b + step] = product
             gram[b : b + step, a : a + step] = product.T
             check()
+    if not are_usable(gram):
+        return gram
     squares, first = gram.diagonal().copy(), np.arange(n)
     for start in range(0, n, _PANEL):
         panel = slice(start, start + _PANEL)
         first[panel] = _first_equal(gram[panel], squares[panel], squares)
         check()
-    for row in np.flatnonzero(first < np.arange(n)):
-        gram[row] = gram[first[row]]
-        gram[:, row] = gram[:, first[row]]
+    later = np.flatnonzero(first < np.arange(n))
+    for rows in np.array_split(later, -(-len(later) // step) or 1):
+        difference = np.asarray(X[rows], dtype=np.float64) - np.asarray(X[first[rows]], dtype=np.float64)
+        differ = np.einsum("ij,ij->i", difference, difference) > _SAME_READ * squares[rows]
+        for row in rows[~differ]:
+            gram[row] = gram[first[row]]
+            gram[:, row] = gram[:, first[row]]
+        gram[rows[differ], rows[differ]] = np.nan
+        check()
     return gram
+
+
+def are_usable(gram: np.ndarray) -> bool:
+    """Whether settings can be compared by these inner products: none overflows, as they do sooner than scores, and rows
+    that differ have others.
+    """
+    return bool(np.isfinite(gram.diagonal()).all())
 
 
 def _block(n_rows: int, n_features: int) -> int:
@@ -145,7 +166,8 @@ def _first_equal(products: np.ndarray, squares: np.ndarray, all_squares: np.ndar
 
     ``products`` are inner products of some rows and all, ``squares`` and ``all_squares`` their squared lengths.
     """
-    return np.argmax(squares[:, None] + all_squares - 2.0 * products <= _SAME * squares[:, None], axis=1)
+    half = 0.5 * squares[:, None]  # two squares may overflow in a sum
+    return np.argmax(half + 0.5 * all_squares - products <= _SAME * half, axis=1)
 
 
 class RowsByProducts:

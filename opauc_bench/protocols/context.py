@@ -101,10 +101,10 @@ class TaskContext:
             return self.learner, self.data.X
         if self.coordinates is None and not self._are_products_worth_it(len(rows), folds):
             return self.learner, self.data.X
-        from ..evaluation.span import RowsByProducts, triangular_rows
+        from ..evaluation.span import RowsByProducts, are_usable, triangular_rows
 
         products = self.inner_products()
-        if not np.isfinite(products.diagonal()).all():  # squares overflow sooner than scores
+        if not are_usable(products):
             return self.learner, self.data.X
         if self.coordinates is not None:
             return self.learner, self.coordinates()

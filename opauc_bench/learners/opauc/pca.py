@@ -104,18 +104,25 @@ class OPAUCPCA(ProjectedOPAUC):
 
     def reduced(self, X, rows, check):
         """The components of any of the rows from inner products alone."""
-        if self._inner_products is None or X.shape[1] <= self.n_components:
+        if (gram := self._usable_products(X.shape[1])) is None:
             return None
-        return OPAUCPCAFromInnerProducts(self, self._combinations(X, check), X.shape[1]), self._inner_products()
+        return OPAUCPCAFromInnerProducts(self, self._combinations(X, check), X.shape[1]), gram
+
+    def _usable_products(self, n_features):
+        """The inner products, or None: not at hand, of no use, or NaN or infinite on the diagonal (`span.are_usable`)."""
+        if self._inner_products is None or n_features <= self.n_components:
+            return None
+        gram = self._inner_products()
+        return gram if np.isfinite(gram.diagonal()).all() else None
 
     def _combinations(self, X, check):
         return functools.partial(self._random_combinations, X, self.random_state, check)
 
     def _basis_of(self, X, order, check):
         """P of the rows ``order``."""
-        if self._inner_products is None or X.shape[1] <= self.n_components:
+        if (gram := self._usable_products(X.shape[1])) is None:
             return principal_components(X, order, int(self.n_components), self.random_state)
-        gram, C = _coefficients(self, self._inner_products(), order, self._combinations(X, check), X.shape[1])
+        gram, C = _coefficients(self, gram, order, self._combinations(X, check), X.shape[1])
         del gram
         P, step = np.zeros((X.shape[1], C.shape[1])), max(1, BLOCK_BYTES // (8 * X.shape[1]))
         for start in range(0, len(order), step):

@@ -52,7 +52,7 @@ class SymmetricRows:
         start, length, room = np.zeros((3, n_features), dtype=np.int64)
         counters, ranges = np.zeros(6, dtype=np.int64), np.zeros(_N_RANGES if selects else 0, dtype=np.int64)
         self.index = Index(start, length, room, np.full(n_features, np.inf), counters, ranges, np.zeros(1))
-        self.cols, self.vals = np.empty(64, dtype=np.uint32), np.empty(64)
+        self.cols, self.vals = np.zeros(64, dtype=np.uint32), np.zeros(64)
 
 
 @njit()
@@ -172,11 +172,12 @@ def _place_for(i, n_new, before, m, cols, vals):
 def _packed(wanted, m, cols, vals):
     """The rows in a new arena, each with room for a quarter more, and space for ``wanted`` entries and for other moves.
 
-    Rows that entries were dropped from get about as many new ones, so that most of them stay in place.
+    Rows that entries were dropped from get about as many new ones, so that most of them stay in place. Free places are
+    zero: they are written with the state, whose bytes are to depend on the rows alone.
     """
     n_entries = m.length.sum()
     size = n_entries + n_entries // 4 + 4 * len(m.start) + n_entries // 2 + wanted
-    new_cols, new_vals = np.empty(size, dtype=np.uint32), np.empty(size)
+    new_cols, new_vals = np.zeros(size, dtype=np.uint32), np.zeros(size)
     top = 0
     for i in range(len(m.start)):
         for e in range(m.length[i]):
@@ -422,7 +423,7 @@ def _place_threshold(excess, m, cols, vals):
     while at < n and below + equal < excess:
         below += equal
         threshold, equal = values[order[at]], 0
-        while at < n and values[order[at]] == threshold:
+        while at < n and not values[order[at]] > threshold:  # NaN are last, and equal nothing
             equal += weights[order[at]]
             at += 1
         m.threshold[0] = threshold
