@@ -13,7 +13,7 @@ from reference.opauc_s import dense, keep_above, keep_largest, n_entries, opauc_
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
-from opauc_bench.learners import OPAUCS
+from opauc_bench.learners import OPAUCS, DivergenceError
 
 GRID = {"eta": np.array([0.02, 0.05, 0.08]), "lam": np.array([0.01, 0.5, 2.0])}
 RULES = {"paper": keep_largest, "released": keep_above}
@@ -255,6 +255,29 @@ def test_rows_without_features_and_one_class_at_first():
     assert not learner.coef_.any()
     learner.partial_fit(np.zeros((3, 15)), [1, -1, 1])
     assert np.isfinite(learner.coef_).all()
+
+
+@pytest.mark.parametrize("slack", [0, 1.0])
+def test_products_that_overflow_are_a_divergence(slack):
+    X, bits = np.zeros((6, 40)), np.arange(8)
+    for k in range(4):
+        X[k, :8] = np.where(bits >> k & 1, -1e200, 1e200)
+    X[4, 20:25], X[5, 30] = 1e200, 1.0
+    with pytest.raises(DivergenceError):
+        OPAUCS(eta=1e-3, tau=1, slack=slack).fit(X, [1, 1, 1, 1, 1, -1])
+
+
+def test_states_have_the_same_bytes_whatever_was_in_memory():
+    X, y = examples(300, 40, "sparse")
+    pickled = []
+    for value in (0.0, -7e77):
+        learner = OPAUCS(tau=3)
+        for start in range(0, 300, 20):
+            for size in (64, *range(100, 4000, 50)):  # free memory of all sizes that arrays may come from
+                np.full(size, value)
+            learner.partial_fit(X[start : start + 20], y[start : start + 20], classes=[-1, 1])
+        pickled.append(pickle.dumps(learner))
+    assert pickled[0] == pickled[1]
 
 
 def test_float32_and_duplicate_entries():
