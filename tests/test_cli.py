@@ -1044,6 +1044,22 @@ def test_damaged_manifest_error_names_the_file_and_the_command(small, command, t
     assert f"try: git checkout {path}, or rm {path} and run again" in done.stderr
 
 
+def test_missing_manifest_is_named_and_written_again(small, command, tmp_path):
+    shutil.copy(small[0] / "small.yaml", tmp_path)
+    shutil.copytree(small[0] / "results/small", tmp_path / "results/small")
+    manifest = tmp_path / "results/small/manifest.json"
+    before = manifest.read_text()
+    manifest.unlink()
+    done = command("report", "small.yaml", cwd=tmp_path, exits=1)
+    assert "results/small: there are records, but no manifest.json" in done.stderr
+    assert "opauc-bench run small.yaml" in done.stderr
+    said = " ".join(command("status", "small.yaml", cwd=tmp_path, exits=0).stdout.split())
+    assert "but no manifest.json, which says what they belong to" in said
+    assert "orphaned" not in said
+    assert "0 of " in command("run", "small.yaml", cwd=tmp_path, exits=0).stderr
+    assert set(json.loads(manifest.read_text())["datasets"]) == set(json.loads(before)["datasets"])
+
+
 def test_internal_error_keeps_its_traceback(monkeypatch):
     def broken(**options):
         raise ZeroDivisionError("a bug")

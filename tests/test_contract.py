@@ -168,6 +168,14 @@ class HasOneColumn(Hebb):
         return State(settings=settings, W=np.zeros(n_features))
 
 
+class HasARowForABias(Hebb):
+    def _begin(self, n_features, settings):
+        return super()._begin(n_features + 1, settings)
+
+    def _consume(self, state, X, y):
+        super()._consume(state, np.column_stack([np.ones(len(X)), X]), y)
+
+
 class RaisesBelow(Hebb):
     def _consume(self, state, X, y):
         np.linalg.solve(np.zeros((2, 2)), np.zeros(2))
@@ -275,6 +283,7 @@ BROKEN = [
         "rows are not kept",
         r"expected W of shape \(n_features, n_settings\), here \(7, 3\); got \(7,\)",
     ),
+    (HasARowForABias, "rows are not kept", r"shape \(n_features, n_settings\), here \(7, 3\); got \(8, 3\)"),
     (RaisesBelow, "rows are not kept", r"raised LinAlgError: Singular matrix \(.*test_contract\.py:\d+\)"),
     (RaisesBelow, "scikit-learn's checks", r"failed:\n  check_\w+, check_\w+ and \d+ more: Singular matrix\n"),
     (HasNoAxis, "grid == loop of single fits", "grid_axes to name at least one"),
@@ -463,7 +472,13 @@ def test_kernels_do_not_format_messages():
     assert [path.name for path in compiled if b"raise_with_shape_context" in path.read_bytes()] == []
 
 
-@pytest.mark.parametrize(("shape", "said"), [((4, 1), "(4, 2)"), ((3, 2), "(4, 2)"), (None, "a State, got NoneType")])
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        *((shape, f"here (4, 2); got {shape}") for shape in [(4, 1), (3, 2), (5, 2), (4, 3), (4,)]),
+        (None, "a State, got NoneType"),
+    ],
+)
 def test_weights_of_another_shape_are_refused(shape, said):
     class Misshapen(Hebb):
         def _begin(self, n_features, settings):

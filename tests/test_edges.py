@@ -153,7 +153,8 @@ def test_wider_grids_keep_the_values_there_were():
 )
 def test_wider_grids_have_distinct_finite_values(values, end, integers, wider):
     values = tuple(map(float, values))
-    found = wider_grids({("a", "one"): (Edge("C", float(end), 9, 9),)}, {"one": {"C": values}}, lambda _: "C" * integers)
+    edges = {("a", "one"): (Edge("C", float(end), 9, 9),)}
+    found = wider_grids(edges, {"one": {"C": values}}, lambda _: "C" * integers)
     assert list(found) == [f"C: {wider}"] * bool(wider)
 
 

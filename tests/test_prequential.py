@@ -158,11 +158,13 @@ def test_windows_of_one_class_have_no_auc(rows):
     assert None not in columns["running_auc"]
 
 
-def test_first_rows_of_one_class_are_refused(rows):
+@pytest.mark.parametrize(("share", "n_first"), [(0.2, 48), (0.001, 0)])
+def test_first_rows_without_both_classes_are_refused(rows, share, n_first):
     X, y = rows
-    found = context_of(X[np.argsort(y)], np.sort(y), order="file")
+    found = context_of(X[np.argsort(y)], np.sort(y), order="file", selection=share)
     with pytest.raises(
-        ConfigError, match=r"48 of 240 rows of made_up, with 'selection: 0\.2' and in this order, are of"
+        ConfigError,
+        match=rf"both classes among {n_first} of 240 rows of made_up, with 'selection: {share}' and in this order",
     ):
         found.task.protocol.compute(found)
 

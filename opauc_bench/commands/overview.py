@@ -148,7 +148,12 @@ def describe_status(session: Session) -> tuple[str, bool]:
     at_edges = edge_notes(_selected_edges(recorded), experiment.rows, learners, experiment.protocol.runs)
     notes += [f"{column}: {note}" for column, found in at_edges.items() for note in found]
     run = shell_command(session, "run")
-    if orphaned := recorded.orphaned:
+    if recorded.lacks_manifest:
+        notes.append(
+            f"{counted(len(recorded.records), 'record')}, but no manifest.json, which says what they belong to: {run} "
+            "writes it again, and computes only what has no record"
+        )
+    elif orphaned := recorded.orphaned:
         notes.append(
             f"{counted(len(orphaned), 'record')} orphaned and not used, since data, learner, grid or "
             f"protocol have changed: such as {orphaned[0].label}; "

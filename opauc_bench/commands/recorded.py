@@ -57,8 +57,19 @@ class Recorded:
 
     @classmethod
     def read_intact(cls, session: Session) -> Recorded:
-        """Read the folder of a session; raises ResultsError if records are damaged, or missing where it refers to."""
+        """Read the folder of a session.
+
+        Raises
+        ------
+        ResultsError
+            If records are damaged, or missing where it refers to, or if there are records without a manifest.
+        """
         recorded, folder = cls.read(session), session.folder
+        if recorded.lacks_manifest:
+            raise ResultsError(
+                f"{folder}: there are records, but no manifest.json, which says what they belong to",
+                f"{shell_command(session, 'run')}  # writes it again, and computes only what has no record",
+            )
         recorded.records.raise_if_damaged(shell_command(session, "run"))
         for name, count in recorded.missing_references().items():
             other = folder.parent / name
@@ -76,6 +87,11 @@ class Recorded:
             if record is not None and (problem := record.mismatch(task)):
                 del self.records[record.id]
                 self.records.damaged.append(f"{self.session.folder}, {task.label}: {problem}")
+
+    @property
+    def lacks_manifest(self) -> bool:
+        """Whether there are records, but no manifest."""
+        return bool(self.records) and find_manifest(self.session.folder) is None
 
     @cached_property
     def tasks(self) -> list[Task]:

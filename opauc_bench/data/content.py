@@ -241,8 +241,8 @@ def digest(path: Path, limit: int) -> tuple[str, int]:
         raise DataError(f"{path}: expected data, got an HTML page (an error page or a moved address?)")
     if _ARCHIVE.match(head):
         raise DataError(
-            f"{path}: expected data, got a .zip or .tar archive; unpack it, or list it under 'files' with a 'member' "
-            "(.zip, .tar, .tar.gz, .tar.bz2 or .tar.xz)"
+            f"{path}: expected data, got a .zip or .tar archive; unpack it, or, unless it is a table with a header "
+            "line, list it under 'files' with a 'member' (.zip, .tar, .tar.gz, .tar.bz2 or .tar.xz)"
         )
     return sha256.hexdigest(), size
 

@@ -416,8 +416,6 @@ class DatasetEntry(Form):
         """The command that fetches and prepares the dataset again, from the same mirrors."""
         if self._is_without_file:
             return "opauc_bench.run(...)"
-        if self._in_experiment:
-            return shlex.join(["opauc-bench", "run", str(self._file)])
         place = () if self._file is None else ("--catalogue", str(self._file))
         mirrors = [word for mirror in sources.named_mirrors for word in ("--mirror", mirror)]
         return shlex.join(["opauc-bench", "data", "fetch", self.name, "--fresh", *place, *mirrors])

@@ -58,7 +58,7 @@ _SHIFTS = (1e-10, 1e-8, 1e-6)
 # Squared distances between equal rows, relative to the squared length: what rounding may leave by inner products, and
 # between rows that are computed when they are read.
 _SAME = 1e-13
-_SAME_READ = 1e-28
+_SAME_READ = 1e-24
 
 
 def is_narrower(n_rows: int, n_features: int) -> bool:

@@ -134,6 +134,7 @@ class OnePassLearner(StreamPass):
         state = begin(n_features, settings)
         if not isinstance(state, State):
             raise LearnerError(f"{type(self).__name__}._begin has to return a State, got {type(state).__name__}")
+        state.require_shape(n_features, n_settings)
         state.expect(len(order))
         if groups is not None:
             state.stand_for(groups.sizes)

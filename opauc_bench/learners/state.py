@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..errors import LearnerError
 from .rows import fill, padded, taken
 from .snapshot import as_tree, from_tree
 
 __all__ = ["State", "empty_state", "n_settings_of"]
 
+_PACKAGE = __name__.rpartition(".")[0]
 _WEIGHTS_AT_ONCE = 1 << 18  # that are gathered for a check
 
 
@@ -46,6 +48,21 @@ class State:
     @property
     def n_live(self) -> int:
         return len(next(iter(self.settings.values())))
+
+    def require_shape(self, n_features: int, n_settings: int) -> None:
+        """Raise LearnerError if the weights of a user's learner are not one for each feature and setting.
+
+        States of this package may be padded; one with a `coef` of its own says how its weights are read.
+        """
+        own = type(self) is not State and type(self).__module__.startswith(_PACKAGE)
+        if own or type(self).coef is not State.coef or self.ends_with_intercept or self.lanes > 1:
+            return
+        if np.shape(self.W) != (n_features, n_settings):
+            raise LearnerError(
+                f"expected weights of shape (n_features, n_settings), here {(n_features, n_settings)}; "
+                f"got {np.shape(self.W)}",
+                "opauc-bench learners check FILE:CLASS",
+            )
 
     def expect(self, n_rows: int | None) -> None:
         """Receive the number of rows to come, before the first one; None if it is not known."""

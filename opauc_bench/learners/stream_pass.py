@@ -132,6 +132,7 @@ class StreamPass(LinearRanker):
         for name in ("_state", "_class_sums"):  # their memory serves for the new ones
             vars(self).pop(name, None)
         self._state = empty_state(self._begin, n_features, settings, several)
+        self._state.require_shape(n_features, n_settings_of(settings))
         self._state.expect(n_rows)
         self._width, self._n_rows_expected = n_features, n_rows
         try:

@@ -98,18 +98,19 @@ class Prequential(Protocol):
         from ..evaluation.selection import ranking
 
         order = self._order(context)
-        n_first = round(self.selection * len(order)) if context.n_settings > 1 else 0
+        selects = context.n_settings > 1
+        n_first = round(self.selection * len(order)) if selects else 0
         y = np.asarray(context.data.y[order])
-        for part in (y[:n_first], y[n_first:]) if n_first else (y,):
+        for part in (y[:n_first], y[n_first:]) if selects else (y,):
             if len(np.unique(part)) < 2:
                 raise ConfigError(
-                    f"{len(part)} of {len(order)} rows of {context.task.dataset}, with 'selection: {self.selection:g}' "
-                    "and in this order, are of one class",
+                    f"expected both classes among {len(part)} of {len(order)} rows of {context.task.dataset}, "
+                    f"with 'selection: {self.selection:g}' and in this order",
                     "'order: random', or another share of the rows under selection",
                 )
         outcome = {"kind": self.kind, "n_train": len(order), "n_test": len(order) - n_first, "diverged_in_refit": []}
         best, timing = [0], {}
-        if n_first:
+        if selects:
             aucs = self._select(context, order[:n_first])
             best, timing = ranking(aucs), {"selection_cpu_seconds": context.cpu_seconds}
             outcome |= {"n_validation": n_first, "selection": Selection.of(aucs)}

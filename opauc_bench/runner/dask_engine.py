@@ -319,8 +319,9 @@ def _local_cluster(n_jobs: int):
     import dask
     from distributed import LocalCluster
 
-    # A task whose worker died is tried again alone, before it costs more workers. And workers are replaced however often
-    # they die: Dask gives up one that is not there this long after any of its deaths, even if it died again just then.
+    # A task whose worker died is tried again alone, before it costs more workers. And workers are replaced however
+    # often they die: Dask gives up one that is not there this long after any of its deaths, though it may have died
+    # again since.
     dask.config.set(
         {"distributed.scheduler.allowed-failures": 0, "distributed.deploy.lost-worker-timeout": "10000 days"}
     )
@@ -330,7 +331,8 @@ def _local_cluster(n_jobs: int):
         processes=True,
         memory_limit=0,  # limits.memory_gb of the experiment applies
         resources={_MEMORY: available_memory(None) / n_jobs},
-        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},  # any port: that of Dask may be taken
+        # Any port: that of Dask may be taken.
+        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         # Records say which tasks failed and why. What Dask says of a worker that ended names none of them, and comes
         # with the traceback of a heartbeat where that worker was still starting when the cluster closed.
         silence_logs=logging.CRITICAL,

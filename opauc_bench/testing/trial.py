@@ -110,6 +110,7 @@ def _require_state(state, n_settings: int) -> None:
         len(shape) == 2 and shape[0] >= N_FEATURES and shape[1] >= n_settings,
         f"expected W of shape (n_features, n_settings), here {(N_FEATURES, n_settings)}; got {shape}",
     )
+    state.require_shape(N_FEATURES, n_settings)
 
 
 def each(grid: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:

@@ -109,7 +109,7 @@ class OPAUCPCA(ProjectedOPAUC):
         return OPAUCPCAFromInnerProducts(self, self._combinations(X, check), X.shape[1]), gram
 
     def _usable_products(self, n_features):
-        """The inner products, or None: not at hand, of no use, or NaN or infinite on the diagonal (`span.are_usable`)."""
+        """The inner products; None if they are not at hand, of no use, or not usable (see `span.are_usable`)."""
         if self._inner_products is None or n_features <= self.n_components:
             return None
         gram = self._inner_products()
