@@ -478,6 +478,7 @@ def test_written_names_are_read_again(names):
         (("clicks.csv",), 3, "clicks.csv: expected the name of the column of labels; the columns are 'age', 'size',"),
         (("clicks.csv", "--label", "click"), 3, "expected a column 'click' (did you mean 'clicked'?)"),
         (("clicks.csv", "--label", "clicked", "--drop", "agee"), 3, "expected a column 'agee' (did you mean 'age'?)"),
+        (("clicks.csv", "--label", "clicked", "--drop", "clicked"), 3, "clicks.csv: 'clicked' is the label"),
         (("clicks.csv", "--label", "clicked", "--drop", '"age'), 3, "--drop: expected names separated by commas, got"),
         (("clicks.csv", "--label", "clicked", "--weights", "size"), 1, "--weights size: no learner uses weights"),
         (("clicks.csv", "--label", "clicked", "--missing", "drop"), 2, "--missing drop: expected error, mean or indic"),

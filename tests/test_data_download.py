@@ -136,14 +136,15 @@ def test_another_version_begins_anew(server, tmp_path, monkeypatch, change):
     assert server.ranges_asked == [None, None if change == "no tag" else "bytes=100000-"]
 
 
-def test_the_rest_of_another_version_is_not_added(server, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("tag", "content"), [('"two"', CONTENT[::-1]), ('"one"', CONTENT[::-1] + CONTENT)])
+def test_the_rest_of_another_version_is_not_added(server, tmp_path, monkeypatch, tag, content):
     server.heeds_if_range, server.most = False, [100_000]
     monkeypatch.setattr(download_module, "TRIES", 1)
     with pytest.raises(Missing):
         get(server, tmp_path)
     monkeypatch.setattr(download_module, "TRIES", 3)
-    server.tag, server.files["/file"] = '"two"', CONTENT[::-1]
-    assert get(server, tmp_path) == CONTENT[::-1]
+    server.tag, server.files["/file"] = tag, content
+    assert get(server, tmp_path) == content
     assert server.ranges_asked == [None, "bytes=100000-", None]
 
 

@@ -604,7 +604,8 @@ def test_what_becomes_of_the_columns_is_said(tmp_path, frame):
     prepare(entry_of(source), Sources(tmp_path / "cache", offline=True), said.append)
     assert "mine: 2 columns of numbers, 1 of categories: 'city'" in said
     assert any(line.startswith("mine: note: 1 bad row left out; the first:") for line in said)
-    for absent, key in [({"drop": ["agee"]}, "drop"), ({"label": "klicked"}, "label")]:
+    mistakes = [({"drop": ["agee"]}, "drop"), ({"label": "klicked"}, "label"), ({"drop": ["clicked"]}, "drop")]
+    for absent, key in mistakes:
         with pytest.raises(DataError) as raised:
             prepared(tmp_path, source | absent)
         assert raised.value.hint.startswith(f"correct '{key}' under 'source' of the entry")

@@ -151,8 +151,10 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
         response.raise_for_status()
         if response.status_code != 206:
             start = 0
-        elif not response.headers.get("Content-Range", "").startswith(f"bytes {start}-") or (
-            _version(response) not in ("", version)  # some servers ignore If-Range
+        elif (
+            not response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+            or _version(response) not in ("", version)  # some servers ignore If-Range
+            or kept.whole not in (0, _size(response, start))
         ):
             kept.discard()
             raise requests.RequestException("another part, or another version, than the one that was asked for")
@@ -162,7 +164,7 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
         pieces, size = response.raw.stream(_CHUNK, decode_content=False), _size(response, start)
         if codings & _GZIP:  # by Python's reader: that of urllib3 takes content that ends too soon
             pieces, size = iter(partial(gzip.GzipFile(fileobj=response.raw).read, _CHUNK), b""), 0
-        kept.begin(start, _version(response))
+        kept.begin(start, _version(response), size)
         progress.begin(start, size)
         try:
             with kept.path.open("ab") as out:
@@ -219,14 +221,24 @@ class _Kept:
 
     @property
     def version(self) -> str:
-        try:
-            return self._note.read_text("latin-1")
-        except OSError:
-            return ""
+        return self._noted[0]
 
-    def begin(self, start: int, version: str) -> None:
-        """Keep the first ``start`` bytes, of this version."""
-        self._note.write_text(version if not start or version else self.version, "latin-1")
+    @property
+    def whole(self) -> int:
+        """Bytes of the whole file, or 0."""
+        return int(self._noted[1])
+
+    @property
+    def _noted(self) -> tuple[str, str]:
+        try:
+            version, _, whole = self._note.read_text("latin-1").partition("\n")
+        except OSError:
+            return "", "0"
+        return (version, whole) if whole.isdecimal() else ("", "0")
+
+    def begin(self, start: int, version: str, whole: int) -> None:
+        """Keep the first ``start`` bytes of this version, a file of ``whole`` bytes."""
+        self._note.write_text(f"{version if not start or version else self.version}\n{whole}", "latin-1")
         with self.path.open("ab") as file:
             file.truncate(start)
 

@@ -170,13 +170,15 @@ class Schema:
         Raises
         ------
         DataError
-            A column that an option names is not there, or no feature is left.
+            A column that an option names is not there, the label is to be dropped, or no feature is left.
         """
         label = () if options.label is None else (options.label,)
         for what, names in (("--label", label), ("--drop", options.drop), ("--categorical", options.categorical)):
             for column in names:
                 if column not in kinds:
                     raise DataError(absent_column(name, column, kinds), f"{what} accepts one of these names")
+        if options.label in options.drop:
+            raise DataError(f"{name}: {options.label!r} is the label", "--drop accepts one of the other columns")
         left_out = {*label, *options.drop, *options.aside, ""}
         kept = [column for column in kinds if column not in left_out]
         if not kept:
