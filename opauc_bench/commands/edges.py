@@ -129,8 +129,12 @@ def _beyond(last: float, inside: float, n: int, integers: bool) -> Iterator[floa
         value *= ratio
         if not math.isfinite(value):
             return
-        forms = [float(f"{value:.{digits}g}") for digits in (4, 6, 8, 12)]
-        forms = [float(round(value))] if integers else [value] if is_exact else [*forms, value]
+        if integers:
+            forms = [float(round(value))]
+        elif is_exact:
+            forms = [value]
+        else:
+            forms = [*(float(f"{value:.{digits}g}") for digits in (4, 6, 8, 12)), value]
         if integers and forms == [previous]:
             continue
         found = next((form for form in forms if _lies_beyond(form, previous, inside)), 0.0)

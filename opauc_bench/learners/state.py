@@ -57,10 +57,10 @@ class State:
         own = type(self) is not State and type(self).__module__.startswith(_PACKAGE)
         if own or type(self).coef is not State.coef or self.ends_with_intercept or self.lanes > 1:
             return
-        if np.shape(self.W) != (n_features, n_settings):
+        expected, shape = (n_features, n_settings), np.shape(self.W)
+        if shape != expected:
             raise LearnerError(
-                f"expected weights of shape (n_features, n_settings), here {(n_features, n_settings)}; "
-                f"got {np.shape(self.W)}",
+                f"expected W of shape (n_features, n_settings), here {expected}; got {shape}",
                 "opauc-bench learners check FILE:CLASS",
             )
 

@@ -102,14 +102,6 @@ def _require_state(state, n_settings: int) -> None:
         isinstance(state, State),
         f"expected _begin to return a State, with settings and W; got {type(state).__name__}",
     )
-    # A state may store its weights otherwise, if it says how they are read.
-    if type(state).coef is not State.coef:
-        return
-    shape = np.shape(state.W)
-    require(
-        len(shape) == 2 and shape[0] >= N_FEATURES and shape[1] >= n_settings,
-        f"expected W of shape (n_features, n_settings), here {(N_FEATURES, n_settings)}; got {shape}",
-    )
     state.require_shape(N_FEATURES, n_settings)
 
 
