@@ -92,28 +92,34 @@ def _positive_or_none(value: Any, expected: str) -> float | None:
 
 
 def _is_positive(value: Any) -> bool:
+    return _is_finite_number(value) and value > 0
+
+
+def _is_finite_number(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value <= sys.float_info.max  # a whole number may be too large for a float
+    return is_number and abs(value) <= sys.float_info.max  # a whole number may be too large for a float
 
 
-def grid_values(value: Any, or_zero: bool = False) -> tuple[float, ...]:
-    """Return the values of one grid axis: a list of positive numbers, or ``{pow2: [low, high]}`` expanded.
-
-    With ``or_zero``, numbers of the list may be 0.
-    """
+def grid_values(value: Any) -> tuple[float, ...]:
+    """Return the values of one grid axis: a list of numbers >= 0, or ``{pow2: [low, high]}`` expanded."""
     if isinstance(value, Mapping):
         return _powers_of_two(value)
     if not isinstance(value, list | tuple):
         raise ValueError(
             f"{_EXPECTED_VALUES}, got {show(value)}; a single value that is not tuned belongs under params"
         )
+    return _different_numbers(
+        value, "0 or a positive finite number", lambda item: _is_finite_number(item) and item >= 0
+    )
+
+
+def _different_numbers(value: Collection[Any], expected: str, accepts: Callable[[Any], bool]) -> tuple[float, ...]:
     if not value:
         raise ValueError("expected at least one value, got an empty list")
-    expected = "0 or a positive finite number" if or_zero else "a positive finite number"
     problems = [
         Problem((position,), f"expected {expected}, got {show(item)}")
         for position, item in enumerate(value)
-        if not (_is_positive(item) or (or_zero and type(item) in (int, float) and item == 0))
+        if not accepts(item)
     ]
     raise_problems(problems or repeated([float(item) for item in value]))
     return tuple(float(item) for item in value)
@@ -145,7 +151,7 @@ def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
 def ratios(value: Any) -> float | tuple[float, ...] | None:
     """Return a positive number, several different ones, or None."""
     if isinstance(value, list | tuple) and value:
-        return grid_values(value)
+        return _different_numbers(value, "a positive finite number", _is_positive)
     return _positive_or_none(value, "a positive number or a list of them,")
 
 
@@ -183,11 +189,8 @@ def _rows(value: Any) -> int:
     return value
 
 
-def by_axis(value: Any, convert: Callable[..., Any], or_zero: Collection[str] = ()) -> dict[str, Any]:
-    """Convert each value of a mapping and spell ``lambda`` as ``lam``, reporting all mistakes at once.
-
-    ``convert`` is called with ``or_zero=True`` for the axes named there.
-    """
+def by_axis(value: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:
+    """Convert each value of a mapping and spell ``lambda`` as ``lam``, reporting all mistakes at once."""
     if not isinstance(value, Mapping):
         raise ValueError(f"expected 'name: value' lines, got {show(value)}")
     by_name: dict[str, Any] = {}
@@ -196,7 +199,7 @@ def by_axis(value: Any, convert: Callable[..., Any], or_zero: Collection[str] = 
         axis = spell_axis(key)
         if axis in by_name:
             raise Problems([Problem((), "lam and lambda are the same; keep one of them", at_key=True)])
-        by_name[axis] = convert(item, or_zero=True) if axis in or_zero else convert(item)
+        by_name[axis] = convert(item)
 
     convert_each(value.items(), add)
     return by_name

@@ -323,8 +323,7 @@ report: {published: aij2016_table9, test: pared, rope: .nan}
         "x.yaml:6:5: learners[2]: expected a learner's name, or 'learner: name' with its settings, got 5",
         "x.yaml:8:5: learners[3].buffersize: unknown key; allowed: learner, name, title, params, grid, axes_from, "
         "max_train",
-        "x.yaml:9:18: learners[3].grid.eta[0]: expected a positive finite number, got 0",
-        "x.yaml:9:24: learners[3].grid.eta[2]: expected a positive finite number, got 'x'",
+        "x.yaml:9:24: learners[3].grid.eta[2]: expected 0 or a positive finite number, got 'x'",
         "x.yaml:10:27: learners[3].params.buffer_size: expected text, a finite number, true, false or null, got a list",
         "x.yaml:12:15: grids.eta.pow2: expected the lowest and the highest exponent and, if not 1, the step, "
         "all whole numbers, as in [-12, 10, 2]; got [-12, 10.0]",
@@ -422,9 +421,9 @@ GIVEN = {
         ),
         ("grids", "[1]", "grids: expected 'name: value' lines, got a list"),
         ("grids", "{eta: []}", "grids.eta: expected at least one value, got an empty list"),
-        ("grids", "{eta: [1, .inf]}", "grids.eta[1]: expected a positive finite number, got inf"),
-        ("grids", "{eta: [1, true]}", "grids.eta[1]: expected a positive finite number, got true"),
-        ("grids", "{eta: [1, '1']}", "grids.eta[1]: expected a positive finite number, got '1'"),
+        ("grids", "{eta: [1, .inf]}", "grids.eta[1]: expected 0 or a positive finite number, got inf"),
+        ("grids", "{eta: [1, true]}", "grids.eta[1]: expected 0 or a positive finite number, got true"),
+        ("grids", "{eta: [1, '1']}", "grids.eta[1]: expected 0 or a positive finite number, got '1'"),
         ("grids", "{eta: [2, 1, 1.0]}", "grids.eta[2]: 1.0 is listed twice"),
         ("grids", "{eta: {}}", "grids.eta: expected {pow2: [lowest, highest]}, got an empty mapping"),
         (
@@ -708,7 +707,6 @@ def read_holdout(path, old="", new=""):
     return load_experiment(
         path,
         learner_parameters=ftrl_parameters,
-        zero_axes=lambda name: {"rda_l1": ("rho",)}.get(name, ()),
     )
 
 
@@ -786,9 +784,9 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
         ),
         (
             "gamma: [1], rho: [0, 0.005]",
-            "gamma: [0, 1], rho: [-1]",
+            "gamma: [x, 1], rho: [-1]",
             [
-                "x.yaml:7:38: learners[2].grid.gamma[0]: expected a positive finite number, got 0",
+                "x.yaml:7:38: learners[2].grid.gamma[0]: expected 0 or a positive finite number, got 'x'",
                 "x.yaml:7:51: learners[2].grid.rho[0]: expected 0 or a positive finite number, got -1",
             ],
         ),

@@ -29,7 +29,7 @@ from opauc_bench.learners import (
     get_learner,
     learner_parameters,
     refused_parameters,
-    zero_axes,
+    refused_values,
 )
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.learners.parameters import Boolean, Constraint, Integer, OptionalPath, Options, Real, Seed
@@ -55,7 +55,7 @@ RANGES_OF = {
 ALL = [(name, parameter) for name in LEARNERS for parameter in get_learner(name)().get_params()]
 
 
-def refused_values(name: str, parameter: str) -> list:
+def wrong_values(name: str, parameter: str) -> list:
     """Values of the wrong type, out of range, text, bool, nan."""
     default = get_learner(name)().get_params()[parameter]
     if isinstance(default, bool):
@@ -81,7 +81,7 @@ def test_every_parameter_refuses_wrong_types_and_values_out_of_range(name, param
     class_ = get_learner(name)
     assert parameter in class_.parameter_constraints, f"{class_.__name__}.{parameter} has no constraint"
     message = f"{class_.__name__}: {parameter} has to be {expected(name, parameter)}, got "
-    for value in refused_values(name, parameter):
+    for value in wrong_values(name, parameter):
         shown = repr(value.item() if isinstance(value, np.generic) else value)
         with pytest.raises(ValueError, match=re.escape(message + shown)):
             class_(**{parameter: value}).fit(X, Y)
@@ -113,7 +113,7 @@ def test_bounds_that_are_included_and_defaults_are_accepted(name):
 def test_grid_values_go_through_the_same_constraints(name):
     class_ = get_learner(name)
     for axis in class_.grid_axes:
-        for value in [value for value in refused_values(name, axis) if np.ndim(value) == 0]:
+        for value in [value for value in wrong_values(name, axis) if np.ndim(value) == 0]:
             with pytest.raises(ValueError, match=f"{class_.__name__}: {axis} has to be {expected(name, axis)}, got "):
                 class_().fit_grid(X, Y, {axis: [getattr(class_(), axis), value]})
 
@@ -216,8 +216,8 @@ protocol: {{trials: 1, folds: 3, inner_folds: 2, seed: 0}}
 
 def columns_of(path, learner, params="", grid=""):
     path.write_text(EXPERIMENT.format(learner=learner, params=params, grid=grid))
-    known = {"learner_parameters": learner_parameters, "zero_axes": zero_axes}
-    return make_columns(load_experiment(path, **known, refused_parameters=refused_parameters), get_learner)
+    known = {"refused_parameters": refused_parameters, "refused_values": refused_values}
+    return make_columns(load_experiment(path, learner_parameters=learner_parameters, **known), get_learner)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,55 @@ def test_config_error_names_place_learner_and_parameter(tmp_path, learner, param
 def test_grid_of_a_config_takes_0_where_the_constraint_does(tmp_path):
     columns = columns_of(tmp_path / "x.yaml", "ftrl_auc", grid="gamma: [0.1], l1: [0, 0.1]")
     assert columns[0].grid["l1"] == (0.0, 0.1)
-    with pytest.raises(ConfigError, match=r"expected a positive finite number, got 0"):
+    with pytest.raises(
+        ConfigError, match=r":4:\d+: learners\[0\]\.grid\.gamma\[0\]: FTRLAUC: gamma has to be a number > 0"
+    ):
         columns_of(tmp_path / "x.yaml", "ftrl_auc", grid="gamma: [0, 0.1], l1: [0.1]")
+
+
+CONSTRAINED = """from opauc_bench.learners import UniLog
+from opauc_bench.learners.parameters import Real
+
+class Mine(UniLog):
+    parameter_constraints = {"eta": Real(at_least=0.25)}
+
+    def __init__(self, eta=1.0):
+        super().__init__(eta)
+"""
+
+
+@pytest.mark.parametrize(
+    ("learners", "grids", "places"),
+    [
+        ("own.py:Mine", "eta: [0.125, 1, 0.2]", ["3:15: grids.eta[0]", "3:25: grids.eta[2]"]),
+        ("own.py:Mine", "eta: {pow2: [-5, 2]}", ["3:14: grids.eta"]),
+        ("uni_log, {learner: own.py:Mine, grid: {eta: [1, 0.125]}}", "eta: [0.125]", ["2:60: learners[1].grid.eta[1]"]),
+        ("uni_log, {learner: own.py:Mine, params: {eta: 1}}", "eta: [0.125]", []),
+        ("uni_log, own.py:Mine", "eta: [0, 1]", ["3:15: grids.eta[0]"]),
+    ],
+)
+def test_config_error_for_each_grid_value_that_a_learner_refuses(tmp_path, learners, grids, places):
+    (tmp_path / "own.py").write_text(CONSTRAINED)
+    path = tmp_path / "x.yaml"
+    path.write_text(f"{{title: t, datasets: [wine],\nlearners: [{learners}],\ngrids: {{{grids}}}}}\n")
+    known = {"refused_parameters": refused_parameters, "refused_values": refused_values}
+    try:
+        load_experiment(path, learner_parameters=learner_parameters, **known)
+        found = []
+    except ConfigError as error:
+        found = error.message.split("\n")
+    assert len(found) == len(places)
+    for line, place in zip(found, places):
+        assert re.fullmatch(
+            rf"{re.escape(str(path))}:{re.escape(place)}: \w+: eta has to be a number >=? [\d.]+, got [\d.]+", line
+        )
+
+
+def test_grids_take_0_where_all_learners_do(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text("{title: t, datasets: [wine], learners: [opauc], grids: {eta: [1], lambda: [0, 1]}}\n")
+    experiment = load_experiment(path, learner_parameters=learner_parameters, refused_values=refused_values)
+    assert experiment.grids["lam"] == (0.0, 1.0)
 
 
 class Unconstrained(Hebb):

@@ -11,7 +11,7 @@ from typing import Any
 from ..config import Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
 from ..errors import ConfigError, OpaucBenchError
-from ..learners import get_learner, learner_parameters, refused_parameters, zero_axes
+from ..learners import get_learner, learner_parameters, refused_parameters, refused_values
 from ..plan import Column, make_columns
 from ..report.published import list_published
 from ..results.manifest import Manifest, config_of, find_manifest, read_manifest
@@ -225,9 +225,9 @@ def _load(
         known_datasets=load_catalogue,
         learner_parameters=learner_parameters,
         known_published=list_published(),
-        zero_axes=zero_axes,
         check_estimator=_check_estimator,
         refused_parameters=refused_parameters,
+        refused_values=refused_values,
         content=content,
         change=change,
     )

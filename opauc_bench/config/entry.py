@@ -122,17 +122,12 @@ class LearnerEntry(ColumnEntry):
     @classmethod
     def _check_grid(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
         learner, params = info.data.get("learner"), info.data.get("params", {})
-        known = learner_names(info, learner)
-        if known:
-            or_zero = info.context.may_be_zero(learner)
-        else:
-            # Where learners are not looked up, any axis may be 0.
-            unchecked = not (info.context and info.context.learner_parameters) and isinstance(value, Mapping)
-            or_zero = [spell_axis(key) for key in value] if unchecked else ()
-        grid = by_axis(value, grid_values, or_zero)
+        grid = by_axis(value, grid_values)
         problems = _fixed_and_tuned([key for key in value if spell_axis(key) in params])
-        if known:
+        if known := learner_names(info, learner):
             problems += unknown_names(value, known[1], f"{learner} has no grid axis")
+            own = {axis: values for axis, values in grid.items() if axis in known[1]}
+            problems += info.context.refused_in_grid(learner, own, value)
         raise_problems(problems)
         return grid
 
@@ -247,7 +242,7 @@ def _values_of_estimator(_: str, values: Any) -> tuple[float, ...]:
     """The values of a grid axis of an estimator."""
     if isinstance(values, list | tuple) and any(isinstance(item, str | bool | None) for item in values):
         raise ValueError("expected numbers; make a column for each other value, with params")
-    return grid_values(values, or_zero=True)
+    return grid_values(values)
 
 
 def _check_step(step: Any) -> None:

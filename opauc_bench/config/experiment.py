@@ -273,10 +273,22 @@ class Experiment(Section):
     @classmethod
     def _check_grids(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
         grids = by_axis(value, grid_values)
-        known = [learner_names(info, entry.learner) for entry in info.data.get("learners", ())]
+        entries = info.data.get("learners", ())
+        known = [learner_names(info, entry.learner) for entry in entries]
         if known and all(known):
             axes = list(dict.fromkeys(axis for _, learner_axes in known for axis in learner_axes))
             raise_problems(unknown_names(value, axes, "no learner here has the axis"))
+        refused = {}
+        for entry, names in zip(entries, known):
+            if names:
+                used = {
+                    axis: grids[axis]
+                    for axis in names[1]
+                    if axis in grids and axis not in {**entry.grid, **entry.params}
+                }
+                for problem in info.context.refused_in_grid(entry.learner, used, value):
+                    refused.setdefault(problem.loc, problem)
+        raise_problems(refused.values())
         return grids
 
     @field_validator("report")

@@ -1,7 +1,7 @@
 """Known names of datasets, learners and tables, which the caller passes to the validators as their context."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import ValidationInfo
 
 from ..errors import LearnerError
+from ..sentences import Problem
+from ..values import spell_axis
 
 __all__ = ["FROM_FILE", "KnownNames", "absolute", "learner_names"]
 
@@ -27,7 +29,8 @@ class KnownNames:
     # raises LearnerError.
     learner_parameters: Callable[[str], tuple[Collection[str], Collection[str]]] | None = None
     known_published: Collection[str] | None = None  # ids that `report.published` may use
-    zero_axes: Callable[[str], Collection[str]] | None = None  # from a known learner to the grid axes that may be 0
+    # From a known learner, one of its grid axes and values to the positions that it refuses, with reasons.
+    refused_values: Callable[[str, str, Collection[float]], Mapping[int, str]] | None = None
     # Checks the entry of an estimator, given `estimator`, `params`, `pipeline` and `grid`; returns whether it may have
     # probabilities; raises LearnerError, with the place in the entry as `loc`.
     check_estimator: Callable[..., bool] | None = None
@@ -63,9 +66,17 @@ class KnownNames:
                 self._seen[text] = error
         return self._seen[text]
 
-    def may_be_zero(self, text: str) -> Collection[str]:
-        """Return the grid axes of a known learner whose values may be 0."""
-        return self.zero_axes(absolute(text, self.folder)) if self.zero_axes else ()
+    def refused_in_grid(self, text: str, grid: Mapping[str, Collection[float]], written: Mapping) -> Iterator[Problem]:
+        """Yield a problem for each value of ``grid`` that a known learner refuses, at its place in ``written``."""
+        if self.refused_values is None:
+            return
+        for key, values in written.items():
+            axis = spell_axis(key)
+            if axis in grid:
+                refused = self.refused_values(absolute(text, self.folder), axis, grid[axis])
+                in_list = isinstance(values, list | tuple)
+                for position, reason in refused.items() if in_list else list(refused.items())[:1]:
+                    yield Problem((key, position) if in_list else (key,), reason)
 
     def refused(self, text: str, params: Mapping[str, Any]) -> Collection[tuple[str, str]]:
         """Return parameters that a known learner refuses, with reasons; one without a name is the learner's own."""

@@ -17,7 +17,7 @@ from .registry import (
     learner_names,
     learner_parameters,
     refused_parameters,
-    zero_axes,
+    refused_values,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ __all__ = [
     "learner_names",
     "learner_parameters",
     "refused_parameters",
-    "zero_axes",
+    "refused_values",
 ]
 
 _HOMES = {

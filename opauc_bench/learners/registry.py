@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from numbers import Real
 from pathlib import Path
@@ -30,7 +30,7 @@ __all__ = [
     "learner_names",
     "learner_parameters",
     "refused_parameters",
-    "zero_axes",
+    "refused_values",
 ]
 
 ESTIMATOR = ":estimator"  # no name that a user may write
@@ -158,11 +158,16 @@ def learner_parameters(name: str, folder: Path | None = None) -> tuple[tuple[str
     return tuple(parameter.name for parameter in _parameters(learner)), tuple(learner.grid_axes)
 
 
-def zero_axes(name: str, folder: Path | None = None) -> tuple[str, ...]:
-    """Names of the grid axes of a learner whose values may be 0; raises as `get_learner`."""
-    learner = get_learner(name, folder)
-    constraints = learner.parameter_constraints
-    return tuple(axis for axis in learner.grid_axes if axis in constraints and constraints[axis].accepts(0.0))
+def refused_values(name: str, axis: str, values: Iterable[float], folder: Path | None = None) -> dict[int, str]:
+    """Positions of the values of a grid axis that a learner refuses, each with a sentence; raises as `get_learner`."""
+    class_, refused = get_learner(name, folder), {}
+    constraint = class_.constraints()[axis]
+    for position, value in enumerate(values):
+        try:
+            require(class_.__name__, axis, constraint, value)
+        except ValueError as error:
+            refused[position] = str(error)
+    return refused
 
 
 def refused_parameters(name: str, params: Mapping[str, Any], folder: Path | None = None) -> list[tuple[str, str]]:
