@@ -48,6 +48,10 @@ class Column:
     tuned_by: Column | None = None  # the column that selects the values of `inherited_axes`
     inherited_axes: tuple[str, ...] = ()
 
+    def defines(self, definition: Mapping[str, Any]) -> bool:
+        """Whether a definition of tasks is that of this column, with any protocol."""
+        return {**definition, "protocol": None} == {**self.identity, "protocol": None}
+
     @property
     def n_settings(self) -> int:
         return math.prod(len(values) for values in self.grid.values())

@@ -5,6 +5,7 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from folders import HEBB, REMOVED, edit, forge, record_of, records_of, remove_records, signed, snapshot
 from hypothesis import given
@@ -490,6 +491,54 @@ def test_results_of_a_learner_whose_file_has_changed_are_read_as_they_are(comman
     assert (place / "all.csv").read_text().count("\n") == 28
     assert "18 tasks done, 9 to do" in " ".join(ordered.split())  # `run` computes with the file as it is
     assert "9 records orphaned and not used" in " ".join(status.split())
+
+
+TWO_FILES = """
+title: One class name in two files
+datasets: [wine]
+learners: [{learner: "a.py:Mine", name: a}, {learner: "b.py:Mine", name: b}]
+grids: {eta: [0.01, 0.1]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+"""
+
+
+def write_learner(path, base, comment=""):
+    path.write_text(f"from opauc_bench.learners import {base}\n\n\nclass Mine({base}):\n    pass\n{comment}")
+
+
+def mean_aucs(command, folder):
+    """Mean test AUC of each column with records."""
+    command("export", "two.yaml", "--out", "all.csv", cwd=folder, exits=0)
+    return pd.read_csv(folder / "all.csv").groupby("learner")["auc"].mean().to_dict()
+
+
+def test_columns_of_one_class_name_in_two_files_have_their_own_records(command, tmp_path):
+    (tmp_path / "two.yaml").write_text(TWO_FILES)
+    write_learner(tmp_path / "a.py", "UniLog")
+    write_learner(tmp_path / "b.py", "UniSqu")
+    command("run", "two.yaml", "-l", "a", "--jobs", 1, cwd=tmp_path, exits=0)
+    assert mean_aucs(command, tmp_path).keys() == {"a"}
+    command("run", "two.yaml", "--jobs", 1, cwd=tmp_path, exits=0)
+    both = mean_aucs(command, tmp_path)
+    assert both["a"] != both["b"]
+    write_learner(tmp_path / "b.py", "UniSqu", "# changed\n")
+    assert mean_aucs(command, tmp_path) == both
+    pruned = command("pack", "results/two", "--prune", cwd=tmp_path, exits=0).stdout
+    assert "nothing to pack" in pruned
+    assert mean_aucs(command, tmp_path) == both
+
+
+def test_results_of_a_file_that_has_changed_twice_are_those_of_the_last_run(command, tmp_path):
+    (tmp_path / "two.yaml").write_text(TWO_FILES)
+    write_learner(tmp_path / "a.py", "UniLog")
+    means = []
+    for base in ("UniSqu", "UniExp", "UniLog"):  # some of them have the larger hash
+        write_learner(tmp_path / "b.py", base, "# b\n")
+        command("run", "two.yaml", "--jobs", 1, cwd=tmp_path, exits=0)
+        means.append(mean_aucs(command, tmp_path)["b"])
+        write_learner(tmp_path / "b.py", base, "# changed\n")
+        assert mean_aucs(command, tmp_path)["b"] == means[-1]
+    assert len(set(means)) == 3
 
 
 def test_data_that_are_unavailable_are_named(command, environment, place, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from .. import __version__
@@ -10,7 +11,7 @@ from ..results.environment import environment, environment_id
 from ..results.manifest import DatasetFacts, Manifest
 from ..results.record import Record
 from ..task import Task, task_id
-from .session import Session
+from .session import Session, without_sources
 
 __all__ = ["compose_manifest", "definitions_of", "rendered_test"]
 
@@ -34,6 +35,7 @@ def compose_manifest(
     """
     definitions: dict[str, dict[str, Any]] = {}
     environments = {environment_id(): environment()}
+    known = list(known)
     for manifest in known:
         definitions |= manifest.definitions
         environments |= manifest.environments
@@ -41,6 +43,7 @@ def compose_manifest(
     definitions |= planned
     needed = {record.definition for record in records} | set(planned)
     used = {record.environment for record in records} | ({environment_id()} if planned else set())
+    definitions = {name: definitions[name] for name in sorted(needed & definitions.keys())}
     return Manifest(
         experiment=session.experiment.plain(),
         config=session.experiment.path.name,
@@ -49,7 +52,8 @@ def compose_manifest(
         datasets={name: datasets[name] for name in session.experiment.datasets if name in datasets},
         memory_bytes=memory_bytes,
         test=rendered_test(session, test),
-        definitions={name: definitions[name] for name in sorted(needed & definitions.keys())},
+        definitions=definitions,
+        from_files=_from_files(session, definitions, known),
         environments={name: environments[name] for name in sorted(used & environments.keys())},
         reused=dict(reused),
         selected_in=dict(selected_in),
@@ -60,6 +64,21 @@ def definitions_of(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
     """The definitions of tasks by hash; those of one row and column have one definition."""
     one_per_cell = {(task.row, task.column): task for task in tasks}.values()
     return {task_id(task.definition): task.definition for task in one_per_cell}
+
+
+def _from_files(
+    session: Session, definitions: Mapping[str, dict[str, Any]], known: Iterable[Manifest]
+) -> dict[str, str]:
+    """The definition of each column from a file: that of the file as it is, or else that of the last run."""
+    found: dict[str, str] = {}
+    for column in session.columns:
+        if without_sources(column.identity) == column.identity:
+            continue
+        earlier = (manifest.from_files.get(column.key) for manifest in known)
+        present = (name for name, definition in definitions.items() if column.defines(definition))
+        if name := next(chain(present, (name for name in earlier if name in definitions)), None):
+            found[column.key] = name
+    return found
 
 
 def rendered_test(session: Session, test: str | None) -> str | None:

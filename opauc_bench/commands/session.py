@@ -19,7 +19,7 @@ from ..sentences import suggest
 from ..task import Task
 from .shards import Shard, parse_shard
 
-__all__ = ["Session", "shell_command"]
+__all__ = ["Session", "shell_command", "without_sources"]
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,13 @@ class Session:
         return replace(self, columns=make_columns(self.experiment, get_learner), changed_columns=())
 
     def _with_definitions(self, manifest: Manifest) -> Session:
-        """Columns whose files have changed get their definition in the manifest, so that records are found."""
-        recorded = [{**found, "protocol": None} for found in manifest.definitions.values()]
+        """Columns whose files have changed get the definition that their last run had, so that records are found."""
         columns, changed = [], []
         for column in self.columns:
-            present = {**column.identity, "protocol": None}
-            alike = [found for found in recorded if _without_sources(found) == _without_sources(present)]
-            if alike and present not in alike:
-                column = replace(column, identity={key: alike[0][key] for key in column.identity})
+            last = {**manifest.definitions.get(manifest.from_files.get(column.key, ""), {}), "protocol": None}
+            is_recorded = any(map(column.defines, manifest.definitions.values()))
+            if not is_recorded and without_sources(last) == {**without_sources(column.identity), "protocol": None}:
+                column = replace(column, identity={key: last[key] for key in column.identity})
                 changed.append(column.key)
             columns.append(column)
         return replace(self, columns=columns, changed_columns=tuple(changed))
@@ -175,11 +174,11 @@ class Session:
         return [self.folder.parent / name for name in self.experiment.reuse]
 
 
-def _without_sources(definition: dict[str, Any]) -> dict[str, Any]:
+def without_sources(definition: dict[str, Any]) -> dict[str, Any]:
     """What defines the numbers of a column, but for the text of files."""
     nested = definition.get("axes_from")
     rest = {key: value for key, value in definition.items() if key != "source"}
-    return rest if nested is None else {**rest, "axes_from": _without_sources(nested)}
+    return rest if nested is None else {**rest, "axes_from": without_sources(nested)}
 
 
 def shell_command(session: Session, name: str, *options: str) -> str:
