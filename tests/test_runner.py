@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import Command, children, claims, parent_of, wait_until
-from folders import HEBB, contents, forged, key_of, rows_of
+from folders import HEBB, contents, forge, forged, key_of, rows_of
 from reference import records
 from sklearn.metrics import roc_auc_score
 
@@ -812,6 +812,78 @@ def test_pack_prune_keeps_records_whose_learner_has_changed(tmp_path, command):
     command("report", "../../../quick.yaml", "--out", ".", cwd=moved, exits=0)
     beside = moved.rename(tmp_path / "beside")
     command("report", ".", cwd=beside, exits=0)
+
+
+def test_pack_prune_keeps_records_of_a_renamed_column_whose_tasks_have_no_other(desk, folder, command):
+    before = written(folder)
+    (desk / "quick.yaml").write_text(QUICK.replace("uni_squ", "{learner: uni_squ, name: renamed}"))
+    command("report", "quick.yaml", "--write", cwd=desk, exits=0)
+    (desk / "quick.yaml").write_text(QUICK.replace("uni_squ", "{learner: uni_squ, name: renamed, grid: {eta: [0.25]}}"))
+    command("run", "quick.yaml", "--offline", "-l", "uni_log", cwd=desk, exits=0)
+    command("report", "quick.yaml", "--write", cwd=desk, exits=0)
+    done = command("pack", folder, "--prune", cwd=desk, exits=0)
+    assert "nothing to pack, 2 orphaned records kept, whose tasks have no other" in done.stdout
+    assert written(folder) == before
+
+
+@pytest.fixture
+def reusing(desk, folder):
+    """An experiment that takes two records of ``folder``, in a folder beside it."""
+    (desk / "second.yaml").write_text(QUICK + "reuse: [quick]\n")
+    yield desk / "results" / "second"
+    shutil.rmtree(desk / "results" / "second", ignore_errors=True)
+
+
+@pytest.mark.parametrize("form", ["inside", "link"])
+def test_folders_that_are_referred_to_are_beside_the_folder_however_it_is_written(
+    desk, reusing, command, tmp_path, form
+):
+    command("run", "second.yaml", "--offline", cwd=desk, exits=0)
+    shown = command("report", "second.yaml", cwd=desk, exits=0).stdout
+    if form == "link":
+        reusing.rename(tmp_path / "far")
+        reusing.symlink_to(tmp_path / "far")
+    where = {"cwd": reusing} if form == "inside" else {"cwd": desk}
+    folder = "." if form == "inside" else "results/second"
+    try:
+        assert command("report", folder, **where, exits=0).stdout == shown
+        assert "WRONG" not in command("verify", folder, "--sample", 0, **where, exits=0).stdout
+        copied = command("pack", folder, "--self-contained", **where, exits=0).stdout
+        assert "4 copied from other folders" in copied
+    finally:
+        if form == "link":
+            reusing.unlink()
+
+
+def test_a_failed_record_gives_way_to_a_number_of_another_folder(desk, reusing, command):
+    (desk / "second.yaml").write_text(QUICK)
+    command("run", "second.yaml", "--offline", cwd=desk, exits=0)
+    record = next(iter(Store(reusing).read().values()))
+    forge(reusing, record, {"status": "error", "message": "the disk was full"})
+    (desk / "second.yaml").write_text(QUICK + "reuse: [quick]\n")
+    done = command("run", "second.yaml", "--offline", cwd=desk, exits=0)
+    assert "0 of 4 tasks to compute" in done.stderr
+    assert read_manifest(reusing).reused == {"quick": (record.id,)}
+    assert record.id not in Store(reusing).read()
+    command("verify", "second.yaml", "--sample", 0, cwd=desk, exits=0)
+
+
+def test_note_on_metrics_that_are_lost_when_a_run_computes_others(desk, reusing, command):
+    scores = QUICK.replace("protocol: {", "protocol: {keep_scores: true, ")
+    (desk / "second.yaml").write_text(scores)
+    command("run", "second.yaml", "--offline", cwd=desk, exits=0)
+    command("metrics", "second.yaml", "--add", "average_precision", cwd=desk, exits=0)
+    (desk / "second.yaml").write_text(scores.replace("protocol: {", "protocol: {metrics: [auc, partial_auc@0.1], "))
+    done = " ".join(command("run", "second.yaml", "--offline", cwd=desk, exits=0).stderr.split())
+    assert "4 records that are computed again lose average_precision, which 'opauc-bench metrics' added" in done
+
+
+def test_note_on_a_folder_with_results_of_another_experiment_of_the_same_name(desk, folder, command):
+    (desk / "quick.yaml").write_text(
+        QUICK.replace("Tasks of no time", "Other grids").replace("eta: [", "eta: [0.375, ")
+    )
+    done = " ".join(command("run", "quick.yaml", "--offline", cwd=desk, exits=0).stderr.split())
+    assert "note: results/quick/ has 4 records of 'Tasks of no time', and none of quick.yaml as it is" in done
 
 
 def test_a_manifest_without_a_newer_key_of_the_config_is_of_the_same_config(desk, folder, command):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from shlex import quote
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..errors import OpaucBenchError, ResultsError
 from ..evaluation.selection import ranking
 from ..results.manifest import find_manifest
 from ..results.record import Record
-from ..results.reuse import find_reusable
+from ..results.reuse import beside, find_reusable
 from ..task import Task, expand_grid, identity_of, task_id
 from .page import PAGE
 from .planning import selecting_plan
@@ -61,7 +62,7 @@ def audit(recorded: Recorded) -> Audit:
     found = Audit(n_records=len(recorded.records) + len(recorded.records.damaged))
     found.findings += recorded.records.damaged
     for name, count in recorded.missing_references().items():
-        found.findings.append(f"{recorded.session.folder.parent / name}/: {counted(count, 'record')} missing")
+        found.findings.append(f"{beside(recorded.session.folder, name)}/: {counted(count, 'record')} missing")
     found.notes += recorded.session.changed_files()
     _check_data(recorded, found)
     _check_records(recorded, found)
@@ -145,7 +146,7 @@ def _selection_problem(task: Task, record: Record) -> str:
 
 def _check_tables(recorded: Recorded, found: Audit) -> None:
     session, folder = recorded.session, recorded.session.folder
-    command = f"opauc-bench report {folder} --write"
+    command = f"opauc-bench report {quote(str(folder))} --write"
     if changed := session.change_of_config():
         found.notes.append(f"{changed}; here they are compared with what the records gave then")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
@@ -56,7 +57,11 @@ def merge_results(session: Session, folders: Sequence[Path], test: str | None) -
     more = f" and {len(merged.missing) - 3} more" if len(merged.missing) > 3 else ""
     say(wrapped(f"{len(merged.missing)} of {len(merged.recorded.tasks)} tasks have no record: {names}{more}"))
     for shard in merged.absent_shards:
-        say(wrapped(f"no folder has shard {shard}: opauc-bench run {session.experiment.path} --shard {shard}"))
+        say(
+            wrapped(
+                f"no folder has shard {shard}: opauc-bench run {quote(str(session.experiment.path))} --shard {shard}"
+            )
+        )
     say(wrapped(f"{shell_command(session, 'run')} computes the missing tasks here"))
     return 1
 
@@ -71,7 +76,10 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
         if not (folder / "manifest.json").is_file():
             reason = "it has no manifest.json" if folder.is_dir() else "there is no such folder"
             raise ResultsError(f"{folder} is not a results folder: {reason}", "opauc-bench merge --help")
-    read = {folder: Recorded.read_intact(replace(session, folder=folder)) for folder in (session.folder, *folders)}
+    read = {
+        folder: Recorded.read_intact(replace(session, folder=folder).as_recorded())
+        for folder in (session.folder, *folders)
+    }
     own, manifests = read[session.folder], [recorded.manifest for recorded in read.values()]
     datasets = _joined_data(read)
     tasks = Recorded(session, own.manifest.model_copy(update={"datasets": datasets}), Records()).tasks
@@ -141,7 +149,7 @@ def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, fold
             values = [f"{each.metrics['auc']!r} in " if "auc" in each.metrics else "" for each in (other, record)]
             raise ResultsError(
                 f"two records of {task.label} differ: {values[0]}{place} and {values[1]}{folder}",
-                f"opauc-bench verify {place} and {folder}; nothing was merged",
+                f"opauc-bench verify {quote(str(place))}  # likewise {folder}; nothing was merged",
             )
         if not record.metrics.keys() <= other.metrics.keys():  # some were added later
             kept[task.id] = (other.with_metrics({**record.metrics, **other.metrics}), folder)

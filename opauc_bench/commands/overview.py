@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from shlex import quote
 
 from ..data import availability, download_size, has_changed_files
 from ..learners import ESTIMATOR, get_learner
 from ..report.titles import plain_title
-from ..results.reuse import absent_folders
+from ..results.reuse import absent_folders, beside
 from ..runner.engines import workers
 from ..runner.limits import available_memory, exceeds_memory
 from .edges import Edges, edge_notes, wider_grids
@@ -147,7 +148,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
     ]
     at_edges = edge_notes(_selected_edges(recorded), experiment.rows, learners, experiment.protocol.runs)
     notes += [f"{column}: {note}" for column, found in at_edges.items() for note in found]
-    run = shell_command(session, "run")
+    run, folder = shell_command(session, "run"), quote(str(session.folder))
     if recorded.lacks_manifest:
         notes.append(
             f"{counted(len(recorded.records), 'record')}, but no manifest.json, which says what they belong to: {run} "
@@ -155,17 +156,17 @@ def describe_status(session: Session) -> tuple[str, bool]:
         )
     elif orphaned := recorded.orphaned:
         notes.append(
-            f"{counted(len(orphaned), 'record')} orphaned and not used, since data, learner, grid or "
-            f"protocol have changed: such as {orphaned[0].label}; "
-            f"after the next run, opauc-bench pack {session.folder} --prune removes them"
+            f"{counted(len(orphaned), 'record')} orphaned and not used, since the experiment, its data or a learner "
+            f"has changed: such as {orphaned[0].label}; after {run}, or {shell_command(session, 'report', '--write')} "
+            f"where nothing is left to compute, opauc-bench pack {folder} --prune removes them"
         )
     if loose := recorded.records.loose:
         notes.append(
             f"{counted(len(loose), 'record')} of an interrupted run not packed: {run} continues it, or "
-            f"opauc-bench pack {session.folder}"
+            f"opauc-bench pack {folder}"
         )
     for name, count in recorded.missing_references().items():
-        other = session.folder.parent / name
+        other = beside(session.folder, name)
         records = counted(count, "record")
         notes.append(f"{records} missing in {other}/, to which this folder refers: {run} computes them here")
     notes += recorded.lacking_metrics()

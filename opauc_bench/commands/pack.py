@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from ..results.manifest import Manifest, find_manifest, write_manifest
 from ..results.record import Record
-from ..results.reuse import join_references
+from ..results.reuse import beside, join_references
 from ..results.store import Store
 from ..task import Task
 from .recorded import Recorded
@@ -33,8 +35,14 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         store.remove_partials(recorded.tasks)
         orphaned = recorded.orphaned if prune else []
         needed = _ids_used_elsewhere(session) if orphaned else set()
-        open_tasks = {_place(task) for task in recorded.tasks if recorded.records.of(task) is None}
-        alone = {record.id for record in orphaned if _place(record) in open_tasks}
+        definitions = recorded.definitions
+        open_tasks = [task for task in recorded.tasks if recorded.records.of(task) is None]
+        open_places = {place for task in open_tasks for place in _places(task, task.definition)}
+        alone = {
+            record.id
+            for record in orphaned
+            if not open_places.isdisjoint(_places(record, definitions.get(record.definition, {})))
+        }
         removed = [record for record in orphaned if record.id not in needed | alone]
         note = _kept(needed.intersection(record.id for record in orphaned), "to which other folders refer")
         note += _kept(alone - needed, f"whose tasks have no other: {shell_command(session, 'run')} computes these")
@@ -42,7 +50,11 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         if prune:
             known = {task.id for task in recorded.tasks}
             of_others = [recorded.records[id] for id in recorded.records.reused if id not in known]
-            unused = {record.id for record in of_others if _place(record) not in open_tasks}
+            unused = {
+                record.id
+                for record in of_others
+                if open_places.isdisjoint(_places(record, definitions.get(record.definition, {})))
+            }
             manifest = _without(recorded, unused.union(record.id for record in removed))
             for id in unused:
                 del recorded.records[id], recorded.records.reused[id]
@@ -56,7 +68,7 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
             manifest = manifest.model_copy(update={"reused": join_references(reused)})
             store.pack(copied)
             for id, name in recorded.records.reused.items():
-                store.copy_scores(Store(session.folder.parent / name), id)
+                store.copy_scores(Store(beside(session.folder, name)), id)
             recorded.records.reused.clear()
         # Records first: a kill in between leaves definitions that nothing uses, and not records without one.
         store.remove(removed)
@@ -72,8 +84,10 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         print(f"{counted(len(removed), 'orphaned record')} removed{note}")
 
 
-def _place(of: Task | Record) -> tuple[str, str, int, int]:
-    return of.dataset, of.column, of.trial, of.fold
+def _places(of: Task | Record, definition: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Where in the table a task or a record belongs, by its column and by its learner: columns may be renamed."""
+    learner = json.dumps([definition.get("learner"), definition.get("params")], sort_keys=True)
+    return [(name, of.dataset, of.trial, of.fold) for name in (("column", of.column), ("learner", learner))]
 
 
 def _kept(ids: Collection[str], reason: str) -> str:
@@ -83,10 +97,10 @@ def _kept(ids: Collection[str], reason: str) -> str:
 def _ids_used_elsewhere(session: Session) -> set[str]:
     """Ids of the records of this folder to which the folders beside it refer."""
     used: set[str] = set()
-    for path in session.folder.resolve().parent.glob("*/manifest.json"):
+    for path in beside(session.folder).glob("*/manifest.json"):
         other = find_manifest(path.parent)
         for references in (other.reused, other.selected_in) if other else ():
-            used.update(references.get(session.folder.resolve().name, ()))
+            used.update(references.get(session.folder.absolute().name, ()))
     return used
 
 

@@ -47,12 +47,12 @@ class LocalPlan:
     """Tasks on the data of this machine."""
 
     tasks: list[Task]  # those that the command line and the shard select, in the order of computation
-    reusable: Records = field(default_factory=Records)  # of other folders, for tasks without a record
+    reusable: Records = field(default_factory=Records)  # of other folders, for tasks without a number here
     selections: Records = field(default_factory=Records)  # of other folders, whose selected setting is used
 
     def done(self, task: Task, recorded: Recorded) -> Record | None:
         """The record that a task has, here or in another folder; None also if it lacks a metric of the protocol."""
-        found = recorded.records.of(task) or self.reusable.of(task)
+        found = self.reusable.of(task) or recorded.records.of(task)
         return None if found is not None and found.ok and task.protocol.lacks(found.metrics) else found
 
 
@@ -69,8 +69,13 @@ def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
         tasks = session.shard.select(tasks, session.experiment)
     tasks = [task for task in tasks if session.selects(task)]
     _refuse_sparse(session, shapes, tasks)
-    without = {task.id for task in tasks if recorded.records.of(task) is None and task.id is not None}
+    without = {task.id for task in tasks if not _has_number(recorded, task) and task.id is not None}
     return LocalPlan(tasks, find_reusable(session.reuse, without) if without else Records(), selections)
+
+
+def _has_number(recorded: Recorded, task: Task) -> bool:
+    record = recorded.records.of(task)
+    return record is not None and record.ok
 
 
 def _reused_facts(session: Session) -> dict[str, DatasetFacts]:

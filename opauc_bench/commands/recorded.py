@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from shlex import quote
 from typing import Any
 
 from .. import __version__
@@ -16,7 +17,7 @@ from ..errors import ResultsError
 from ..plan import make_plan
 from ..results.manifest import DatasetFacts, Manifest, find_manifest
 from ..results.record import Record
-from ..results.reuse import read_results
+from ..results.reuse import beside, read_results
 from ..results.store import Records, Store
 from ..runner.limits import available_memory
 from ..task import Shape, Task
@@ -72,12 +73,12 @@ class Recorded:
             )
         recorded.records.raise_if_damaged(shell_command(session, "run"))
         for name, count in recorded.missing_references().items():
-            other = folder.parent / name
+            other = beside(folder, name)
             state = "does not have them" if other.is_dir() else "does not exist"
             raise ResultsError(
                 f"{folder}/ refers to {counted(count, 'record')} of {other}/, which {state}",
                 f"{shell_command(session, 'run')}  # computes them here; or put {other}/ back, and "
-                f"opauc-bench pack {folder} --self-contained copies them",
+                f"opauc-bench pack {quote(str(folder))} --self-contained copies them",
             )
         return recorded
 
@@ -123,7 +124,10 @@ class Recorded:
         count = sum(record.ok and task.protocol.lacks(record.metrics) for task, record in self.pairs)
         if not count:
             return []
-        run, add = shell_command(self.session, "run"), f"opauc-bench metrics {self.session.folder} --add NAME"
+        run, add = (
+            shell_command(self.session, "run"),
+            f"opauc-bench metrics {quote(str(self.session.folder))} --add NAME",
+        )
         return [
             f"{counted(count, 'record')} without a metric of the config: {run} computes them again; {add} does without "
             "training, where test scores are kept"
@@ -144,7 +148,7 @@ class Recorded:
     def store_of(self, record: Record) -> Store:
         """The folder of a record and its test scores: that of the session, or one that it takes records from."""
         other = self.records.reused.get(record.id)
-        return Store(self.session.folder.parent / other if other else self.session.folder)
+        return Store(beside(self.session.folder, other) if other else self.session.folder)
 
     def changed_data(self) -> list[str]:
         """Sentences on datasets that have changed on this machine since the results were computed."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import ConfigError, DataError
 from ..learners import ESTIMATOR
 from ..results.manifest import DatasetFacts, Manifest, find_manifest, write_manifest
-from ..results.reuse import absent_folders, join_references, references_to
+from ..results.reuse import absent_folders, beside, join_references, references_to
 from ..results.store import Records, Store
 from ..runner.engines import Engine
 from ..runner.execute import Executor
@@ -152,7 +152,7 @@ def _compute_and_write(
         for line in absent_folders(session.reuse) if todo else ():
             say(f"note: {line}")
         say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{_time_needed(session, todo, estimate, engine)}")
-        for line in kept_notes(local, todo):
+        for line in [*_lost_metrics(before, todo), *kept_notes(local, todo)]:
             say(f"note: {line}")
     executor = engine.executor(session.catalogue) if todo else None
     if executor is not None:
@@ -163,8 +163,9 @@ def _compute_and_write(
     store = Store(session.folder)
     if fresh and not quiet and (n_before := sum(task.id in records for task in todo)):
         say(f"note: --fresh removes {counted(n_before, 'record')}; the tables stay as they are until the run ends")
-    # Other tasks keep the inner folds of an interrupted run.
-    store.discard(todo if fresh else [task for task in todo if task.id in records])
+    # Other tasks keep the inner folds of an interrupted run. A failed record gives way to that of another folder.
+    again = todo if fresh else [task for task in todo if task.id in records]
+    store.remove([*again, *(record for id, record in records.items() if id in plan.reusable)])
     if records.damaged:
         store.remove_damaged()
     for task in todo:
@@ -209,10 +210,36 @@ def _announce(before: Recorded, quiet: bool) -> None:
             f"note: {session.folder}/ has the results of {before.manifest.config}: its records stay, but the manifest "
             f"and the tables become those of {session.experiment.path.name}"
         )
+    elif (orphaned := before.orphaned) and len(orphaned) == sum(1 for _ in before.records.own()):
+        say(
+            f"note: {session.folder}/ has {counted(len(orphaned), 'record')} of "
+            f"{before.manifest.experiment['title']!r}, and none of {session.experiment.path} as it is: they stay, but "
+            "the manifest and the tables become its own"
+        )
     for damage in before.records.damaged:
         say(f"damaged, to be computed again: {damage}")
     if before.records.loose and not quiet:
         say(f"{counted(len(before.records.loose), 'record')} of an interrupted run kept")
+
+
+def _lost_metrics(before: Recorded, todo: list[Task]) -> list[str]:
+    """A note on metrics that the command ``metrics`` has added to records that are computed again, if there are any."""
+    replaced = [(task, record) for task in todo if (record := before.records.of(task)) is not None]
+    lost = sorted(
+        {
+            name
+            for task, record in replaced
+            for name in record.metrics
+            if name not in getattr(task.protocol, "metrics", record.metrics)
+        }
+    )
+    if not lost:
+        return []
+    config = before.session.experiment.path.name
+    return [
+        f"{counted(len(replaced), 'record')} that are computed again lose {', '.join(lost)}, which 'opauc-bench "
+        f"metrics' added: name them under metrics of the protocol in {config}, or add them again"
+    ]
 
 
 def _without_scores(before: Recorded, plan: LocalPlan, todo: list[Task]) -> str:
@@ -248,7 +275,7 @@ def _manifest(
     }
     references = join_references(before.manifest.reused, references_to(plan.reusable.reused))
     reused = join_references({name: set(ids) - computed for name, ids in references.items()})
-    others = (find_manifest(session.folder.parent / name) for name in reused)
+    others = (find_manifest(beside(session.folder, name)) for name in reused)
     records = {**before.records, **plan.reusable}
     return compose_manifest(
         session,

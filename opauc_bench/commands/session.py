@@ -15,6 +15,7 @@ from ..learners import get_learner, learner_parameters, refused_parameters, refu
 from ..plan import Column, make_columns
 from ..report.published import list_published
 from ..results.manifest import Manifest, config_of, find_manifest, read_manifest
+from ..results.reuse import beside
 from ..sentences import suggest
 from ..task import Task
 from .shards import Shard, parse_shard
@@ -75,7 +76,9 @@ class Session:
         except ConfigError as error:
             if config.is_file():
                 raise
-            command = f"opauc-bench COMMAND path/to/{manifest.config} --out {shlex.quote(str(folder))}"
+            command = (
+                f"opauc-bench COMMAND {shlex.quote(f'path/to/{manifest.config}')} --out {shlex.quote(str(folder))}"
+            )
             hint = f"{command}  # paths are relative to the config, which is not here"
             raise ConfigError(error.message, hint) from None
         session = cls.of_experiment(experiment, out=folder, shard=_shard_of(manifest), **part)
@@ -171,7 +174,7 @@ class Session:
     @property
     def reuse(self) -> list[Path]:
         """Folders whose records may be reused."""
-        return [self.folder.parent / name for name in self.experiment.reuse]
+        return [beside(self.folder, name) for name in self.experiment.reuse]
 
 
 def without_sources(definition: dict[str, Any]) -> dict[str, Any]:

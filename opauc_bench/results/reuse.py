@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from .manifest import Manifest, find_manifest
 from .store import Records, Store
 
-__all__ = ["absent_folders", "find_reusable", "join_references", "read_results", "references_to"]
+__all__ = ["absent_folders", "beside", "find_reusable", "join_references", "read_results", "references_to"]
+
+
+def beside(folder: Path, name: str = "") -> Path:
+    """The folder called ``name`` beside a results folder, or the one that both are in.
+
+    The results folder may be written as ``.``, or be a symbolic link: then it is beside the link.
+    """
+    parent = os.path.dirname(os.path.abspath(folder))
+    return Path(parent if folder.is_absolute() else os.path.relpath(parent), name)
 
 
 def read_results(folder: Path, manifest: Manifest | None, only: Collection[str] | None = None) -> Records:
@@ -19,7 +29,7 @@ def read_results(folder: Path, manifest: Manifest | None, only: Collection[str] 
     records = Store(folder).read(only)
     for name, ids in (manifest.reused if manifest else {}).items():
         wanted = set(ids).difference(records)
-        others = Store(folder.parent / name).read(wanted if only is None else wanted & set(only))
+        others = Store(beside(folder, name)).read(wanted if only is None else wanted & set(only))
         records |= others
         records.reused |= dict.fromkeys(others, name)
         records.damaged += others.damaged

@@ -193,12 +193,13 @@ class Store:
             f"{path} is damaged: {reason}", f"rm '{path}' and compute this task again: opauc-bench run ... --fresh"
         )
 
-    def remove(self, records: Iterable[Record]) -> None:
-        """Remove records and their test scores."""
-        records = list(records)
-        self.discard(records)
-        for record in records:
-            remove_file(self.scores_path(record.id))
+    def remove(self, tasks: Iterable[Task | Record]) -> None:
+        """Remove the records of tasks, their inner folds and their test scores."""
+        tasks = list(tasks)
+        self.discard(tasks)
+        for task in tasks:
+            if task.id is not None:
+                remove_file(self.scores_path(task.id))
 
     def discard(self, tasks: Iterable[Task | Record]) -> None:
         """Remove the records of tasks and their inner folds, so that they are computed again."""
