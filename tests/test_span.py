@@ -15,6 +15,8 @@ from scipy import sparse
 
 from opauc_bench.errors import DataError, LearnerError
 from opauc_bench.evaluation import span
+from opauc_bench.evaluation.auc import auc_columns
+from opauc_bench.evaluation.selection import fit_and_score
 from opauc_bench.evaluation.span import (
     RowsByProducts,
     are_usable,
@@ -171,7 +173,53 @@ def assert_searched_as_they_are(X):
         context = TaskContext(None, data, small(name), {}, inner_products=lambda: gram, **options)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TaskContext, "_are_products_worth_it", lambda *_: True)
-            assert context.search_problem(np.arange(60), 5) == (context.learner, X)
+            assert context.search_problem(np.arange(60), 5) == (context.learner, X, None)
+
+
+@pytest.fixture(scope="module")
+def with_names():
+    """Dense rows of few kinds, each with a feature of its own, such as a name: no pass has seen that of another row."""
+    rng = np.random.default_rng(5)
+    kinds = (rng.random((6, 60)) < 0.6).astype(float)
+    kind = rng.integers(0, 6, 40)
+    y = np.where(rng.random(40) < 0.2 + 0.5 * (kind < 3), 1, -1).astype(np.int8)
+    order = rng.permutation(40)
+    return np.hstack([kinds[kind], np.eye(40)]), y, order[:26], order[26:]
+
+
+def searched_as(form, learner, X, order, monkeypatch):
+    """The problem of a search by coordinates of few rows, by inner products or triangular rows, or by learner."""
+    gram = inner_products(X)
+    learner.given_inner_products(lambda: gram)
+    few = {"coordinates": lambda: span_coordinates(gram)} if form == "coordinates" else {}
+    context = TaskContext(None, SimpleNamespace(X=X), learner, {}, inner_products=lambda: gram, **few)
+    monkeypatch.setattr(TaskContext, "_are_products_worth_it", lambda *_: True)
+    return context.search_problem(order, 2)
+
+
+@pytest.mark.parametrize("form", ["coordinates", "products"])
+@pytest.mark.parametrize("name", ["opauc_pca", *(name for name in INVARIANT if "oam" not in name)])
+def test_rows_that_differ_in_features_without_weight_keep_equal_scores(with_names, monkeypatch, name, form):
+    X, y, train, held_out = with_names
+    learner = small(name)
+    grid = grid_of(learner)
+    weights = learner.fit_grid(X, y, grid, order=train)
+    scores = np.array([[x @ w for w in weights.T.copy()] for x in X[held_out]])  # each row alone: no block has an end
+    there, Z, ties = searched_as(form, small(name), X, np.r_[train, held_out], monkeypatch)
+    found = fit_and_score(there, Z, y, grid, train, held_out, ties=ties)
+    np.testing.assert_allclose(found, auc_columns(y[held_out], scores), rtol=0, atol=1e-14)
+
+
+def test_ties_by_rounding_are_restored_in_their_order_and_no_others():
+    gram = np.diag([1.0, 1.0, 1.0, 4.0, 0.0, 1e-20])
+    ties = span.TiesByRounding(gram, 1e-13)
+    scores = np.array(
+        [[0.5, 1e-300], [0.5 + 4e-14, 0.0], [0.5 + 2e-13, 2e-300], [2.0, 0.0], [0.0, 0.0], [1e-10, 1e-310]]
+    )
+    found = ties.restored(scores, np.arange(6))
+    assert found[:, 0].tolist() == [0.5, 0.5, 0.5 + 2e-13, 2.0, 0.0, 1e-10]
+    assert found[:, 1].tolist() == scores[:, 1].tolist()
+    np.testing.assert_array_equal(ties.restored(scores[:0], np.arange(0)), scores[:0])
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e153])

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ..errors import LearnerError
 from .auc import auc_columns
+from .span import TiesByRounding
 from .splits import inner_splits
 
 __all__ = [
@@ -81,7 +82,7 @@ def cross_validate(
     on_fold : callable, optional
         Called with the number of an inner fold and its AUCs when it is finished.
     **options
-        ``memory_bytes``, ``on_chunk`` and ``metric`` of `fit_and_score`.
+        ``memory_bytes``, ``on_chunk``, ``metric`` and ``ties`` of `fit_and_score`.
 
     Returns
     -------
@@ -111,6 +112,7 @@ def fit_and_score(
     memory_bytes: float | None = None,
     on_chunk: Callable[[int], None] | None = None,
     metric: Callable[..., np.ndarray] = auc_columns,
+    ties: TiesByRounding | None = None,
     finished: dict[int, float] | None = None,
     on_block: Callable[[dict[int, float]], None] | None = None,
 ) -> np.ndarray:
@@ -130,6 +132,8 @@ def fit_and_score(
         Passed on to ``fit_grid``, and called while rows are scored.
     metric : callable
         From labels and columns of scores to a value per column, such as an AUC: the larger, the better.
+    ties : TiesByRounding, optional
+        Where ``X`` stands for other rows, on which equal scores are equal to the last bit.
     finished : dict of int to float, optional
         AUC of settings that an interrupted run has kept.
     on_block : callable, optional
@@ -143,7 +147,7 @@ def fit_and_score(
     aucs = dict(finished or {})
     for block, part in blocks_that_fit(learner, X, len(train), grid, aucs, memory_bytes):
         models = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
-        aucs |= zip(block, score_columns(X, y[held_out], held_out, models, metric, on_chunk).tolist())
+        aucs |= zip(block, score_columns(X, y[held_out], held_out, models, metric, on_chunk, ties).tolist())
         if on_block is not None:
             on_block(aucs)
     return np.array([aucs[setting] for setting in range(len(aucs))])
@@ -179,6 +183,7 @@ def score_columns(
     models: np.ndarray | Models,
     metric: Callable[..., np.ndarray] = auc_columns,
     on_chunk: Callable[[int], None] | None = None,
+    ties: TiesByRounding | None = None,
 ) -> np.ndarray:
     """AUC of each model on some rows of ``X``, NaN for models that are not finite.
 
@@ -194,6 +199,8 @@ def score_columns(
         As in `fit_and_score`.
     on_chunk : callable, optional
         Called with the number of rows scored so far, again and again; what it raises ends the scoring.
+    ties : TiesByRounding, optional
+        As in `fit_and_score`.
 
     Returns
     -------
@@ -216,7 +223,8 @@ def score_columns(
         scores = _scores(X, rows, models, finite, on_chunk)
     for start in range(0, len(finite), _AUCS_AT_ONCE):
         columns = slice(start, start + _AUCS_AT_ONCE)
-        aucs[finite[columns]] = metric(y, scores[:, columns])
+        found = scores[:, columns]
+        aucs[finite[columns]] = metric(y, found if ties is None else ties.restored(found, rows))
         on_chunk(len(rows))
     return aucs
 

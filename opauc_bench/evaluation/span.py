@@ -28,6 +28,7 @@ __all__ = [
     "MOST_ROWS",
     "SECONDS_TO_GENERATE",
     "RowsByProducts",
+    "TiesByRounding",
     "TriangularRows",
     "are_products_worth_it",
     "are_usable",
@@ -59,6 +60,7 @@ _SHIFTS = (1e-10, 1e-8, 1e-6)
 # between rows that are computed when they are read.
 _SAME = 1e-13
 _SAME_READ = 1e-24
+_EPS = float(np.finfo(float).eps)
 
 
 def is_narrower(n_rows: int, n_features: int) -> bool:
@@ -154,7 +156,7 @@ def span_coordinates(gram: np.ndarray) -> np.ndarray:
     lengths = np.sqrt(gram.diagonal())
     exponents = 4 * np.rint(np.frexp(lengths / (lengths.max() or 1.0))[1] / 4).astype(int)
     values, vectors = np.linalg.eigh(np.ldexp(gram, -exponents - exponents[:, None]))
-    kept = values > len(gram) * np.finfo(float).eps * max(values[-1], 0.0)
+    kept = values > len(gram) * _EPS * max(values[-1], 0.0)
     kept[-1] = True
     coordinates = np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1])
     coordinates[lengths == 0.0] = 0.0  # exactly: some learners treat rows of zeros otherwise
@@ -168,6 +170,59 @@ def _first_equal(products: np.ndarray, squares: np.ndarray, all_squares: np.ndar
     """
     half = 0.5 * squares[:, None]  # two squares may overflow in a sum
     return np.argmax(half + 0.5 * all_squares - products <= _SAME * half, axis=1)
+
+
+class TiesByRounding:
+    """Scores that would be equal on the rows themselves, and that rounding has moved apart.
+
+    Two rows that differ in features without a weight only have equal scores on the rows. By coordinates or inner
+    products the difference is some multiple of the machine precision, relative to the lengths of row and weights.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        Inner products of all rows of a dataset.
+    tolerance : float
+        Such differences are at most so large, relative to both lengths.
+    """
+
+    def __init__(self, gram: np.ndarray, tolerance: float):
+        self._lengths, self._tolerance = np.sqrt(gram.diagonal()), tolerance
+
+    @classmethod
+    def of_coordinates(cls, gram: np.ndarray) -> TiesByRounding:
+        """Ties of `span_coordinates`: eigenvectors have errors in proportion to their number."""
+        return cls(gram, 32.0 * len(gram) * _EPS)
+
+    @classmethod
+    def of_triangular_rows(cls, gram: np.ndarray) -> TiesByRounding:
+        """Ties of `triangular_rows`."""
+        return cls(gram, 64.0 * math.sqrt(len(gram)) * _EPS)
+
+    @classmethod
+    def of_products(cls, gram: np.ndarray) -> TiesByRounding:
+        """Ties of `RowsByProducts`."""
+        return cls(gram, 64.0 * _EPS)
+
+    def restored(self, scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Scores of some rows in the order that they have, those equal that differ by rounding only.
+
+        ``scores`` has shape (len(rows), n_settings). The length of the weights is not known: the largest score for the
+        length of its row, which is at most as large, stands for it.
+        """
+        lengths = self._lengths[rows]
+        long = lengths > 0.0
+        if not long.any():
+            return scores
+        of_weights = np.max(np.abs(scores[long]) / lengths[long, None], axis=0)
+        order = np.argsort(scores, axis=0, kind="stable")
+        ordered, error = np.take_along_axis(scores, order, axis=0), self._tolerance * lengths[order] * of_weights
+        apart = np.diff(ordered, axis=0) > np.maximum(error[1:], error[:-1])
+        begins = np.zeros(scores.shape, dtype=np.intp)
+        begins[1:] = np.maximum.accumulate(np.where(apart, np.arange(1, len(rows))[:, None], 0), axis=0)
+        restored = np.empty_like(scores)
+        np.put_along_axis(restored, order, np.take_along_axis(ordered, begins, axis=0), axis=0)
+        return restored
 
 
 class RowsByProducts:

@@ -76,6 +76,8 @@ class Learner(Estimator):
         `reduced_size`.
     takes_blocks : bool
         Whether ``fit_grid`` takes dense rows in blocks, so that it also takes inner products instead of features.
+    takes_inner_products : bool
+        Whether it takes nothing else: its rows are the inner products with all rows of a dataset.
     source_hash : str or None
         Of the file of a user's learner: it is still worked on, and every edit may change numbers.
     not_identity : tuple of str
@@ -91,6 +93,7 @@ class Learner(Estimator):
     parameter_constraints: ClassVar[dict[str, Constraint]] = {}
     axis_constraint: ClassVar[Constraint] = Real()  # of grid axes that have none of their own
     rotation_invariant: ClassVar[bool] = False
+    takes_inner_products: ClassVar[bool] = False
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
     supports_stops: ClassVar[bool] = False

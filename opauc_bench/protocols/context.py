@@ -14,6 +14,7 @@ from ..task import Task
 
 if TYPE_CHECKING:
     from ..data import Dataset
+    from ..evaluation.span import TiesByRounding
 
 __all__ = ["TaskContext", "as_grid", "seed_learner"]
 
@@ -83,7 +84,7 @@ class TaskContext:
         """One setting of the grid."""
         return {axis: float(values[position]) for axis, values in self.grid.items()}
 
-    def search_problem(self, rows: np.ndarray, folds: int) -> tuple[Any, Any]:
+    def search_problem(self, rows: np.ndarray, folds: int) -> tuple[Any, Any, TiesByRounding | None]:
         """A learner and rows on which settings are compared: equal scores, except for rounding, at less cost.
 
         What is trained for the record itself is trained on the data.
@@ -94,23 +95,31 @@ class TaskContext:
             Those that are used, in visiting order; the result need not have others.
         folds : int
             Inner folds: so many times, settings are trained on all of these rows but one fold.
+
+        Returns
+        -------
+        learner, X, ties
+            ``ties`` are those of its scores, or None where they have the same ones as on the data.
         """
+        from ..evaluation.span import RowsByProducts, TiesByRounding, are_usable, triangular_rows
+
         if (reduced := self.learner.reduced(self.data.X, rows, self.check_limits)) is not None:
-            return reduced
+            learner, X = reduced
+            return learner, X, TiesByRounding.of_triangular_rows(X) if learner.takes_inner_products else None
         if self.inner_products is None or not self.learner.rotation_invariant:
-            return self.learner, self.data.X
+            return self.learner, self.data.X, None
         if self.coordinates is None and not self._are_products_worth_it(len(rows), folds):
-            return self.learner, self.data.X
-        from ..evaluation.span import RowsByProducts, are_usable, triangular_rows
+            return self.learner, self.data.X, None
 
         products = self.inner_products()
         if not are_usable(products):
-            return self.learner, self.data.X
+            return self.learner, self.data.X, None
         if self.coordinates is not None:
-            return self.learner, self.coordinates()
+            return self.learner, self.coordinates(), TiesByRounding.of_coordinates(products)
         if self.learner.takes_blocks:
-            return self.learner, RowsByProducts(products, rows)
-        return self.learner, triangular_rows(products, rows, self.check_limits)
+            return self.learner, RowsByProducts(products, rows), TiesByRounding.of_products(products)
+        rows_there = triangular_rows(products, rows, self.check_limits)
+        return self.learner, rows_there, TiesByRounding.of_triangular_rows(products)
 
     def _are_products_worth_it(self, n_rows: int, folds: int) -> bool:
         from ..evaluation.span import SECONDS_TO_GENERATE, are_products_worth_it

@@ -203,9 +203,9 @@ class CrossValidation(SplitProtocol):
             finished[inner_fold] = aucs
             context.keep({"inner_aucs": {k: to_json(v) for k, v in finished.items()}})
 
-        learner, X = None, None
+        learner, X, ties = None, None, None
         if len(finished) < self.inner_folds:
-            learner, X = context.search_problem(split.train, self.inner_folds)
+            learner, X, ties = context.search_problem(split.train, self.inner_folds)
         return cross_validate(
             learner,
             X,
@@ -221,4 +221,5 @@ class CrossValidation(SplitProtocol):
             finished=dict(finished),
             on_fold=keep,
             metric=self.selected_by,
+            ties=ties,
         ).mean(axis=0)

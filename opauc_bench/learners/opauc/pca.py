@@ -171,6 +171,7 @@ class OPAUCPCAFromInnerProducts(Learner):
     """
 
     grid_axes = OPAUCPCA.grid_axes
+    takes_inner_products = True
 
     def __init__(self, learner, random_combinations, n_features):
         self.learner = learner
