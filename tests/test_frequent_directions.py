@@ -164,6 +164,16 @@ def test_blocks_with_equal_rows_and_empty_rows(blocks):
     test_equal_rows_and_empty_rows("paper", "implicit", np.asarray)
 
 
+@pytest.mark.parametrize("algorithm", ["implicit", "plain"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_rows_whose_squared_length_underflows_are_empty(algorithm, form):
+    X = np.array([[1e-170, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 1], [1e-180, 0, 1e-200], [0, 0, 1.0]])
+    y = np.array([-1, -1, 1, -1, 1, 1], dtype=np.int8)
+    grid = {"eta": np.array([0.25]), "lam": np.array([0.0])}
+    found = OPAUCFD(tau=50, algorithm=algorithm).fit_grid(form(X), y, grid)
+    np.testing.assert_allclose(found, OPAUC().fit_grid(X, y, grid), rtol=0, atol=1e-14)
+
+
 @FORMS
 def test_fewer_rows_than_columns(form):
     X, y = examples(9, 30)

@@ -60,7 +60,7 @@ class SparseRows:
         on_base, on_models = np.zeros((n, base.shape[1])), np.zeros((n, V.shape[1]))
         squares = np.zeros(n)
         _sparse_products(indptr, indices, data, base, V, on_base, on_models, squares)
-        total = _join(indptr, indices, data, waiting, self.indptr, self.indices, self.data)
+        total = _join(indptr, indices, data, squares, waiting, self.indptr, self.indices, self.data)
         self.used = int(self.indptr[total])
         on_rows = _overlaps(indptr, indices, data, self.place, self.indptr[: total + 1], self.indices, self.data)
         return on_base, on_rows, on_models, squares
@@ -207,11 +207,11 @@ def _sparse_products(indptr, indices, data, base, V, on_base, on_models, squares
 
 
 @njit()
-def _join(indptr, indices, data, waiting, starts, kept, values):
-    """Let the rows that are not empty wait after the others; how many there are then."""
+def _join(indptr, indices, data, squares, waiting, starts, kept, values):
+    """Let the rows whose squared length is not 0 wait after the others; how many there are then."""
     used = starts[waiting]
     for t in range(len(indptr) - 1):
-        if indptr[t] == indptr[t + 1]:
+        if squares[t] == 0.0:
             continue
         for e in range(indptr[t], indptr[t + 1]):
             kept[used], values[used] = indices[e], data[e]
