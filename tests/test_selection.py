@@ -202,6 +202,18 @@ def test_equal_rows_have_equal_scores_wherever_they_are(n_settings):
         assert len(np.unique(first)) == 4
 
 
+@pytest.mark.parametrize("n_settings", [1, 5, 23])
+def test_rows_that_differ_where_weights_are_zero_have_equal_scores_wherever_they_are(n_settings, monkeypatch):
+    rng = np.random.default_rng(0)
+    for n, d in ((43, 110), (42, 150), (7, 300)):
+        X, W = np.hstack([np.tile(rng.standard_normal(d), (n, 1)), np.eye(n)]), np.zeros((d + n, n_settings))
+        W[:d] = rng.standard_normal((d, n_settings))
+        for block_bytes in (64e6, 8 * (d + n) * 9):
+            monkeypatch.setattr(selection, "_BLOCK_BYTES", block_bytes)
+            y = np.where(np.arange(n) < 3, 1, -1)
+            np.testing.assert_array_equal(score_columns(X, y, np.arange(n), W), 0.5)
+
+
 def test_scores_that_overflow_are_nan_without_a_warning(data):
     X, y, rows = data
     coef = np.column_stack([np.full(4, 1e308), np.ones(4)])

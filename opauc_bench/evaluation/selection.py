@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _BLOCK_BYTES = 64e6
+_ROWS_AT_ONCE = 8  # a multiple of what the kernels of OpenBLAS take at once
 _AUCS_AT_ONCE = 16  # columns of a million rows take about a second
 
 
@@ -264,11 +265,14 @@ def _scores(
     weights = np.ascontiguousarray(models[:, finite])
 
     def product(block: Any) -> np.ndarray:
-        values = block @ weights
-        if sparse.issparse(values):
-            return values.toarray()
-        # The BLAS adds up the last rows of a block in another order.
-        return values[_first_equal_rows(block)] if isinstance(block, np.ndarray) else values
+        if not isinstance(block, np.ndarray):
+            values = block @ weights
+            return values.toarray() if sparse.issparse(values) else values
+        # The BLAS adds up the last rows in another order, which breaks ties of rows that differ where weights are 0.
+        if n_more := -len(block) % _ROWS_AT_ONCE:
+            filled = np.concatenate([block, np.zeros((n_more, block.shape[1]), dtype=block.dtype)])
+            return (filled @ weights)[_first_equal_rows(block)]
+        return (block @ weights)[_first_equal_rows(block)]
 
     return _in_blocks(X, rows, product, len(finite), on_chunk)
 
@@ -295,7 +299,7 @@ def _in_blocks(
 ) -> np.ndarray | None:
     """Columns of values for some rows, read in blocks; None as soon as a block has None."""
     found = None if len(rows) else np.empty((0, n_columns))
-    step = max(1, int(_BLOCK_BYTES / (8 * X.shape[1])))
+    step = max(1, int(_BLOCK_BYTES / (8 * X.shape[1] * _ROWS_AT_ONCE))) * _ROWS_AT_ONCE
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(rows), step):
             block = values(X[rows[start : start + step]])
