@@ -183,6 +183,17 @@ def test_export_explains_mistakes(place, command, arguments, message):
     assert not (place / "x.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "message"),
+    [("cv", "--curves", "there are no points of figures"), ("sweep", "--grid", "no settings were tried")],
+)
+def test_export_of_a_table_that_these_records_do_not_have(place, command, name, option, message):
+    done = command("export", f"results/{name}", option, "--out", "x.csv", cwd=place)
+    assert done.returncode != 0
+    assert f"{message} in these records" in done.stderr
+    assert f"try: opauc-bench export results/{name} --out x.csv" in done.stderr
+
+
 def test_parquet_without_pyarrow_names_the_extra(place, command, monkeypatch):
     def refuse(*arguments, **options):
         raise ImportError("no engine")

@@ -1,5 +1,6 @@
 """Records on disk: loose while a run is under way, packed when it ends, and whole whenever a process is killed."""
 
+import errno
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from reference.records import lines, record_of, task_of
 
 from opauc_bench.errors import ResultsError
 from opauc_bench.files import write_text
+from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
 
@@ -110,6 +112,20 @@ def test_a_read_only_folder_is_named(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(ResultsError, match="Permission denied"):
         write_text(tmp_path / "a.txt", "a")
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    """Nothing is unreadable for root, so the system's answer is made up."""
+
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(ResultsError, match="records cannot be read: Permission denied"):
+        Store(tmp_path).read()
+    monkeypatch.setattr("opauc_bench.results.manifest.read_json", refuse)
+    with pytest.raises(ResultsError, match=r"manifest\.json cannot be read: Permission denied"):
+        read_manifest(tmp_path)
 
 
 def test_a_task_without_data_has_no_record(store):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,8 +77,11 @@ def export_results(session: Session, out: Path, *, grid: bool, curves: bool) -> 
         raise ConfigError("--grid and --curves are two different tables: expected at most one of them")
     frame = frame_of(session, grid=grid, curves=curves)
     if frame.empty:
-        what = "no points of figures in the records" if curves else "no records of this experiment"
-        raise ResultsError(f"{session.folder}: {what}", "" if curves else shell_command(session, "run"))
+        if not any(Recorded.read(session).pairs):
+            raise ResultsError(f"{session.folder}: no records of this experiment", shell_command(session, "run"))
+        what = "no settings were tried" if grid else "there are no points of figures"
+        command = shlex.join(["opauc-bench", "export", str(session.folder), "--out", str(out)])
+        raise ResultsError(f"{session.folder}: {what} in these records", f"{command}  # a row per record")
     if out.suffix == ".csv":
         write_text(out, frame.to_csv(index=False, lineterminator="\n"))
     elif out.suffix == ".json":

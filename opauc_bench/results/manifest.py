@@ -121,7 +121,9 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: no {MANIFEST}, so no run has written its results here",
             "opauc-bench run CONFIG, or --out with the folder of the results",
         ) from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}", f"chmod u+r '{path}'") from error
+    except ValueError as error:
         problem = str(error)
         if isinstance(error, ValidationError):
             problem = str(problems_of(error, Manifest, content)[0])

@@ -119,10 +119,19 @@ class Store:
         return found
 
     def _packed(self) -> list[Path]:
-        return sorted(self.folder.glob(f"{PACKED}/*.jsonl"))
+        return self._files(PACKED, ".jsonl")
 
     def _loose(self) -> list[Path]:
-        return sorted(self.folder.glob(f"{RUNNING}/*.json"))
+        return self._files(RUNNING, ".json")
+
+    def _files(self, name: str, suffix: str) -> list[Path]:
+        folder = self.folder / name
+        try:
+            return sorted(folder / file for file in os.listdir(folder) if file.endswith(suffix))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise ResultsError(f"{folder} cannot be read: {error.strerror}", f"chmod -R u+rX '{folder}'") from error
 
     def read_loose(self, task: Task) -> Record | None:
         """Return the loose record of a task, or None if there is none or it is damaged."""
