@@ -704,10 +704,7 @@ protocol: {kind: holdout}
 def read_holdout(path, old="", new=""):
     assert old in HOLDOUT
     path.write_text(HOLDOUT.replace(old, new, 1), encoding="utf-8")
-    return load_experiment(
-        path,
-        learner_parameters=ftrl_parameters,
-    )
+    return load_experiment(path, learner_parameters=ftrl_parameters)
 
 
 def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):

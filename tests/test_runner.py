@@ -828,7 +828,7 @@ def test_pack_prune_keeps_records_of_a_renamed_column_whose_tasks_have_no_other(
 
 @pytest.fixture
 def reusing(desk, folder):
-    """An experiment that takes two records of ``folder``, in a folder beside it."""
+    """The folder of an experiment that takes its four records from ``folder``, beside it."""
     (desk / "second.yaml").write_text(QUICK + "reuse: [quick]\n")
     yield desk / "results" / "second"
     shutil.rmtree(desk / "results" / "second", ignore_errors=True)

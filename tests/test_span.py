@@ -222,6 +222,15 @@ def test_ties_by_rounding_are_restored_in_their_order_and_no_others():
     np.testing.assert_array_equal(ties.restored(scores[:0], np.arange(0)), scores[:0])
 
 
+def test_ties_by_rounding_leave_settings_whose_scores_overflow(recwarn):
+    ties = span.TiesByRounding(np.diag([1.0, 1e-300, 0.0, 1.0]), 1e-13)
+    scores = np.array([[np.inf, np.nan, 1.0, 1.0], [1.0, 1.0, 1e300, 0.0], np.zeros(4), [-np.inf, 2.0, 2.0, 1 + 1e-15]])
+    found = ties.restored(scores, np.arange(4))
+    np.testing.assert_array_equal(found[:, :3], scores[:, :3])
+    assert found[:, 3].tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e153])
 def test_rows_that_differ_by_rounding_have_equal_inner_products(wide, scale):
     X = scale * wide[0]

@@ -359,18 +359,18 @@ def test_only_some_ids_are_read(store):
 # ---------------------------------------------------------------------- discarding, inner folds, claims, leftovers
 
 
-def test_discarding_removes_one_task_only(store):
+def test_removal_is_of_the_given_tasks_only(store):
     tasks = packed(store, "wine", "german", trials=2)
     loose = task_of(trial=9)
     store.write(record_of(loose))
     store.write_partial(tasks[0], {})
     before = store.packed_path("german").stat().st_mtime_ns
-    store.discard([tasks[0], loose])
-    store.discard([tasks[0], loose])
+    store.remove([tasks[0], loose])
+    store.remove([tasks[0], loose])
     assert set(store.read()) == {task.id for task in tasks[1:]}
     assert store.read_partial(tasks[0]) == {}
     assert store.packed_path("german").stat().st_mtime_ns == before
-    store.discard(tasks)
+    store.remove(tasks)
     assert files(store.folder) == []
 
 

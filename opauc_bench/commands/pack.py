@@ -38,11 +38,11 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         definitions = recorded.definitions
         open_tasks = [task for task in recorded.tasks if recorded.records.of(task) is None]
         open_places = {place for task in open_tasks for place in _places(task, task.definition)}
-        alone = {
-            record.id
-            for record in orphaned
-            if not open_places.isdisjoint(_places(record, definitions.get(record.definition, {})))
-        }
+
+        def has_open_task(record: Record) -> bool:
+            return not open_places.isdisjoint(_places(record, definitions.get(record.definition, {})))
+
+        alone = {record.id for record in orphaned if has_open_task(record)}
         removed = [record for record in orphaned if record.id not in needed | alone]
         note = _kept(needed.intersection(record.id for record in orphaned), "to which other folders refer")
         note += _kept(alone - needed, f"whose tasks have no other: {shell_command(session, 'run')} computes these")
@@ -50,11 +50,7 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         if prune:
             known = {task.id for task in recorded.tasks}
             of_others = [recorded.records[id] for id in recorded.records.reused if id not in known]
-            unused = {
-                record.id
-                for record in of_others
-                if open_places.isdisjoint(_places(record, definitions.get(record.definition, {})))
-            }
+            unused = {record.id for record in of_others if not has_open_task(record)}
             manifest = _without(recorded, unused.union(record.id for record in removed))
             for id in unused:
                 del recorded.records[id], recorded.records.reused[id]

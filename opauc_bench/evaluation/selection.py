@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from ..errors import LearnerError
 from .auc import auc_columns
-from .span import TiesByRounding
 from .splits import inner_splits
+
+if TYPE_CHECKING:
+    from .span import TiesByRounding
 
 __all__ = [
     "Models",
@@ -269,10 +271,10 @@ def _scores(
             values = block @ weights
             return values.toarray() if sparse.issparse(values) else values
         # The BLAS adds up the last rows in another order, which breaks ties of rows that differ where weights are 0.
+        filled = block
         if n_more := -len(block) % _ROWS_AT_ONCE:
             filled = np.concatenate([block, np.zeros((n_more, block.shape[1]), dtype=block.dtype)])
-            return (filled @ weights)[_first_equal_rows(block)]
-        return (block @ weights)[_first_equal_rows(block)]
+        return (filled @ weights)[_first_equal_rows(block)]
 
     return _in_blocks(X, rows, product, len(finite), on_chunk)
 

@@ -208,20 +208,25 @@ class TiesByRounding:
         """Scores of some rows in the order that they have, those equal that differ by rounding only.
 
         ``scores`` has shape (len(rows), n_settings). The length of the weights is not known: the largest score for the
-        length of its row, which is at most as large, stands for it.
+        length of its row, which is at most as large, stands for it. Settings with a score that overflows stay as they
+        are.
         """
         lengths = self._lengths[rows]
         long = lengths > 0.0
-        if not long.any():
-            return scores
-        of_weights = np.max(np.abs(scores[long]) / lengths[long, None], axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            of_weights = np.max(np.abs(scores[long]) / lengths[long, None], axis=0, initial=0.0)
+        overflow = ~np.isfinite(of_weights)
+        of_weights[overflow] = 0.0
         order = np.argsort(scores, axis=0, kind="stable")
-        ordered, error = np.take_along_axis(scores, order, axis=0), self._tolerance * lengths[order] * of_weights
-        apart = np.diff(ordered, axis=0) > np.maximum(error[1:], error[:-1])
+        ordered = np.take_along_axis(scores, order, axis=0)
+        error = self._tolerance * lengths[order] * of_weights
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.diff(ordered, axis=0) > np.maximum(error[1:], error[:-1])
         begins = np.zeros(scores.shape, dtype=np.intp)
         begins[1:] = np.maximum.accumulate(np.where(apart, np.arange(1, len(rows))[:, None], 0), axis=0)
         restored = np.empty_like(scores)
         np.put_along_axis(restored, order, np.take_along_axis(ordered, begins, axis=0), axis=0)
+        restored[:, overflow] = scores[:, overflow]
         return restored
 
 

@@ -110,7 +110,6 @@ class TaskContext:
             return self.learner, self.data.X, None
         if self.coordinates is None and not self._are_products_worth_it(len(rows), folds):
             return self.learner, self.data.X, None
-
         products = self.inner_products()
         if not are_usable(products):
             return self.learner, self.data.X, None
@@ -118,8 +117,8 @@ class TaskContext:
             return self.learner, self.coordinates(), TiesByRounding.of_coordinates(products)
         if self.learner.takes_blocks:
             return self.learner, RowsByProducts(products, rows), TiesByRounding.of_products(products)
-        rows_there = triangular_rows(products, rows, self.check_limits)
-        return self.learner, rows_there, TiesByRounding.of_triangular_rows(products)
+        triangular = triangular_rows(products, rows, self.check_limits)
+        return self.learner, triangular, TiesByRounding.of_triangular_rows(products)
 
     def _are_products_worth_it(self, n_rows: int, folds: int) -> bool:
         from ..evaluation.span import SECONDS_TO_GENERATE, are_products_worth_it

@@ -203,16 +203,8 @@ class Store:
         )
 
     def remove(self, tasks: Iterable[Task | Record]) -> None:
-        """Remove the records of tasks, their inner folds and their test scores."""
-        tasks = list(tasks)
-        self.discard(tasks)
-        for task in tasks:
-            if task.id is not None:
-                remove_file(self.scores_path(task.id))
-
-    def discard(self, tasks: Iterable[Task | Record]) -> None:
-        """Remove the records of tasks and their inner folds, so that they are computed again."""
-        ids: dict[str, set[str]] = {}
+        """Remove the records of tasks, then their test scores, and their inner folds."""
+        tasks, ids = list(tasks), {}
         for task in tasks:
             ids.setdefault(task.dataset, set()).add(str(task.id))
             remove_file(self.loose_path(task))
@@ -221,6 +213,8 @@ class Store:
             lines, _ = self._lines(dataset)
             if not gone.isdisjoint(lines):
                 self._write_packed(dataset, {id: line for id, line in lines.items() if id not in gone})
+        for task in tasks:
+            remove_file(self.scores_path(str(task.id)))
 
     def remove_damaged(self) -> None:
         """Remove the lines and the loose records that `read` lists as damaged."""
