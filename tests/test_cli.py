@@ -875,6 +875,22 @@ MISTAKES = {
         2,
         "--latex writes one file and nothing else",
     ),
+    "LaTeX to a file of another kind": (
+        ["report", "good.yaml", "--latex", "good.yaml"],
+        2,
+        "--latex good.yaml: expected a name that ends in .tex, or - for standard output",
+    ),
+    "an export to a manifest": (
+        ["export", "good.yaml", "--out", "results/good/manifest.json"],
+        2,
+        "the manifest of a results folder has this name",
+    ),
+    "a folder with an empty name": (["run", "good.yaml", "--out", ""], 2, "expected a name, got an empty one"),
+    "a report to an empty name": (
+        ["report", "good.yaml", "--to", ""],
+        2,
+        "Invalid value for '--to': expected a name, got an empty one",
+    ),
     "a dataset not in it": (["run", "good.yaml", "-d", "german"], 2, "--dataset german: not in this experiment"),
     "a learner not in it": (["plan", "good.yaml", "-l", "opaac"], 2, "did you mean"),
     "a mirror of another kind": (["run", "good.yaml", "--mirror", "ftp://a/b"], 2, "expected a folder, or an http"),

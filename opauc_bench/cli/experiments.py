@@ -27,6 +27,7 @@ from .options import (
     n_workers,
     open_recorded,
     open_session,
+    path_of,
     split_names,
 )
 
@@ -113,14 +114,18 @@ def report(
     write: Annotated[
         bool, typer.Option("--write", help="Write it into the results folder: Markdown, LaTeX, CSV, HTML, figures.")
     ] = False,
-    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Write it into another folder.")] = None,
+    to: Annotated[
+        Path | None, typer.Option(parser=path_of, metavar="DIR", help="Write it into another folder.")
+    ] = None,
     html: Annotated[
         bool,
         typer.Option("--html", help="With --write or --to: also one page with table, grids, ranks, times, every fold."),
     ] = False,
     latex: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write only the table, as LaTeX, to this file; - is standard output."),
+        typer.Option(
+            metavar="FILE", help="Write only the table, as LaTeX; a name that ends in .tex, or - for standard output."
+        ),
     ] = None,
     columns: Columns = None,
     rows: Rows = None,
@@ -180,7 +185,10 @@ def compare(config: Place, out: Out = None, test: Test = None) -> None:
 @app.command()
 def export(
     config: Place,
-    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="Name that ends in .csv, .parquet or .json.")],
+    file: Annotated[
+        Path,
+        typer.Option("--out", parser=path_of, metavar="FILE", help="Name that ends in .csv, .parquet or .json."),
+    ],
     grid: Annotated[
         bool, typer.Option("--grid", help="One row per setting that was tried, with its inner AUC.")
     ] = False,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from .app import app, model_app
-from .options import in_panel
+from .options import in_panel, path_of
 
 _parameter = partial(in_panel, "Parameters of the learner", str | None, metavar="X")  # the learner checks the value
 Eta = _parameter(
@@ -56,10 +56,14 @@ Bits = _column(int | None, "--bits", min=1, max=30, help="Categories are hashed 
 @app.command()
 def train(
     files: Files,
-    out: Annotated[Path, typer.Option("--out", help="File for the model, such as model.npz.")],
+    out: Annotated[
+        Path, typer.Option("--out", parser=path_of, metavar="FILE", help="File for the model, such as model.npz.")
+    ],
     resume: Annotated[
         Path | None,
-        typer.Option("--continue", metavar="MODEL", help="Continue training this model, with its settings."),
+        typer.Option(
+            "--continue", parser=path_of, metavar="MODEL", help="Continue training this model, with its settings."
+        ),
     ] = None,
     learner: Annotated[
         str | None,
@@ -204,7 +208,10 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> Any:
 def score(
     model: Annotated[Path, typer.Argument(help="Model file that train has written.")],
     files: Files,
-    out: Annotated[Path | None, typer.Option("--out", help="File for the scores (default: standard output).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", parser=path_of, metavar="FILE", help="File for the scores (default: standard output)."),
+    ] = None,
     probability: Annotated[
         bool, typer.Option("--probability", "-p", help="Print calibrated probabilities of the positive class.")
     ] = False,

@@ -12,9 +12,19 @@ if TYPE_CHECKING:
     from ..commands.session import Session
     from ..data import Sources
 
+
+def path_of(text: str) -> Path:
+    """The path of an option; an empty one, as an unset variable of a shell gives it, would be the working directory."""
+    if not text:
+        raise typer.BadParameter("expected a name, got an empty one.")
+    return Path(text)
+
+
 Config = Annotated[str, typer.Argument(help="Experiment file, or the name of a bundled one such as table2.")]
 Place = Annotated[str, typer.Argument(help="Experiment file, name of a bundled one, or a results folder.")]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Results folder (default: results/<config name>).")]
+Out = Annotated[
+    Path | None, typer.Option(parser=path_of, metavar="DIR", help="Results folder (default: results/<config name>).")
+]
 OnlyData = Annotated[
     list[str] | None, typer.Option("--dataset", "-d", metavar="NAME", help="Only this dataset; repeatable.")
 ]
@@ -39,6 +49,7 @@ Rope = Annotated[
 Catalogue = Annotated[
     Path | None,
     typer.Option(
+        parser=path_of,
         metavar="FILE",
         help="Your dataset catalogue, or an experiment that has entries, in addition to the packaged one.",
     ),

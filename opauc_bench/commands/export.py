@@ -12,6 +12,7 @@ from ..data import Sources
 from ..errors import ConfigError, ResultsError
 from ..files import write_bytes, write_text
 from ..results.frame import curve_frame, grid_frame, record_frame
+from ..results.manifest import MANIFEST
 from .recorded import Recorded
 from .session import Session, shell_command
 from .tables import plain_titles
@@ -73,6 +74,8 @@ def export_results(session: Session, out: Path, *, grid: bool, curves: bool) -> 
     """Write the records as one table; returns its number of rows."""
     if out.suffix not in _FORMATS:
         raise ConfigError(f"--out {out}: expected a name that ends in {', '.join(_FORMATS)}", "--out results.csv")
+    if out.name == MANIFEST:
+        raise ConfigError(f"--out {out}: the manifest of a results folder has this name", "--out results.json")
     if grid and curves:
         raise ConfigError("--grid and --curves are two different tables: expected at most one of them")
     frame = frame_of(session, grid=grid, curves=curves)

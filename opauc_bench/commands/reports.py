@@ -72,6 +72,8 @@ def write_latex(session: Session, file: str, options: dict[str, Any], test: str 
     check_test(test)
     if not session.experiment.protocol.table_metrics:
         raise ConfigError(f"{session.experiment.path}: draws figures, and --latex is about tables")
+    if file != "-" and Path(file).suffix != ".tex":
+        raise ConfigError(f"--latex {file}: expected a name that ends in .tex, or - for standard output")
     style = session.experiment.latex_table(options)
     recorded = Recorded.read_intact(session)
     table, _ = build_report(recorded, test)

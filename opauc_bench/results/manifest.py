@@ -20,6 +20,7 @@ from ..task import task_id
 from .record import Fingerprint, Hash
 
 __all__ = [
+    "MANIFEST",
     "DatasetFacts",
     "Manifest",
     "add_environment",
