@@ -24,6 +24,7 @@ __all__ = [
     "not_empty",
     "parameter",
     "plain_name",
+    "power",
     "ratios",
     "repeated",
     "row_cap",
@@ -38,6 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+|.+\.py:[A-Za-z_]\w*")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_POWER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(?:\^|\*\*)([+-]?[0-9]+)")
 _EXPECTED_VALUES = "expected a list of positive numbers or {pow2: [lowest, highest]}"
 _SMALLEST_POWER, _LARGEST_POWER = -1074, 1023  # 2^k is positive and finite in float64
 
@@ -100,8 +102,26 @@ def _is_finite_number(value: Any) -> bool:
     return is_number and abs(value) <= sys.float_info.max  # a whole number may be too large for a float
 
 
+def power(text: str) -> float | None:
+    """The value of a power such as ``2^-8`` or ``2**-8``; None for other texts, and if it is too large for a float."""
+    found = _POWER.fullmatch(text)
+    try:
+        return float(found[1]) ** int(found[2]) if found else None
+    except (ValueError, OverflowError, ZeroDivisionError):  # ValueError: of an exponent of thousands of digits
+        return None
+
+
+def _or_power(value: Any) -> Any:
+    """The value, or the number if it is a power written as text."""
+    number = power(value) if isinstance(value, str) else None
+    return value if number is None else number
+
+
 def grid_values(value: Any) -> tuple[float, ...]:
-    """Return the values of one grid axis: a list of numbers >= 0, or ``{pow2: [low, high]}`` expanded."""
+    """Return the values of one grid axis: a list of numbers >= 0, or ``{pow2: [low, high]}`` expanded.
+
+    A number may be written as a power, such as ``2^-8``.
+    """
     if isinstance(value, Mapping):
         return _powers_of_two(value)
     if not isinstance(value, list | tuple):
@@ -116,13 +136,14 @@ def grid_values(value: Any) -> tuple[float, ...]:
 def _different_numbers(value: Collection[Any], expected: str, accepts: Callable[[Any], bool]) -> tuple[float, ...]:
     if not value:
         raise ValueError("expected at least one value, got an empty list")
+    numbers = [_or_power(item) for item in value]
     problems = [
         Problem((position,), f"expected {expected}, got {show(item)}")
-        for position, item in enumerate(value)
+        for position, item in enumerate(numbers)
         if not accepts(item)
     ]
-    raise_problems(problems or repeated([float(item) for item in value]))
-    return tuple(float(item) for item in value)
+    raise_problems(problems or repeated([float(item) for item in numbers]))
+    return tuple(float(item) for item in numbers)
 
 
 def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
@@ -211,7 +232,8 @@ def spell_axis(axis: Any) -> str:
 
 
 def parameter(value: Any) -> Scalar:
-    """Accept the value of a constructor parameter: a scalar that JSON can represent."""
+    """Accept the value of a constructor parameter: a scalar that JSON can represent; a power as text is its number."""
+    value = _or_power(value)
     if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(f"expected text, a finite number, true, false or null, got {show(value)}")
     return value

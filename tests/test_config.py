@@ -137,7 +137,7 @@ def test_learner_entries(write):
         name: uni_log_balanced
         title: "Uni-Log (balanced)"
         params: {weights: balanced, eta: 1e-3}
-      - {learner: opauc, name: fixed, params: {lambda: 0.5}, grid: {eta: {pow2: [0, 4, 2]}}}
+      - {learner: opauc, name: fixed, params: {lambda: 2^-1}, grid: {eta: {pow2: [0, 4, 2]}}}
       - learner: own/mine.py:Mine
     grids: {eta: [0.5, 1], lambda: [1]}
     report: {reference: fixed}
@@ -169,6 +169,7 @@ def test_learner_entries(write):
         ("{pow2: [-1074, -1074]}", (5e-324,)),
         ("{pow2: [1023, 1023]}", (2.0**1023,)),
         ("[1, 0.5, 1e-3]", (1.0, 0.5, 0.001)),
+        ("[2^-12, 2**-6, 2^3, '.5^2', 10^-1]", (2.0**-12, 2.0**-6, 8.0, 0.25, 0.1)),
     ],
 )
 def test_grid_values(write, text, values):
@@ -425,6 +426,9 @@ GIVEN = {
         ("grids", "{eta: [1, true]}", "grids.eta[1]: expected 0 or a positive finite number, got true"),
         ("grids", "{eta: [1, '1']}", "grids.eta[1]: expected 0 or a positive finite number, got '1'"),
         ("grids", "{eta: [2, 1, 1.0]}", "grids.eta[2]: 1.0 is listed twice"),
+        ("grids", "{eta: [2, 2^1]}", "grids.eta[1]: 2.0 is listed twice"),
+        ("grids", "{eta: [2^9999]}", "grids.eta[0]: expected 0 or a positive finite number, got '2^9999'"),
+        ("grids", "{eta: [-2^1]}", "grids.eta[0]: expected 0 or a positive finite number, got '-2^1'"),
         ("grids", "{eta: {}}", "grids.eta: expected {pow2: [lowest, highest]}, got an empty mapping"),
         (
             "grids",

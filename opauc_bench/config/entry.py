@@ -30,6 +30,7 @@ from ..values import (
     line,
     parameter,
     plain_name,
+    power,
     row_cap,
     spell_axis,
     unknown_names,
@@ -240,9 +241,13 @@ def _fixed_and_tuned(names: Iterable[str]) -> list[Problem]:
 
 def _values_of_estimator(_: str, values: Any) -> tuple[float, ...]:
     """The values of a grid axis of an estimator."""
-    if isinstance(values, list | tuple) and any(isinstance(item, str | bool | None) for item in values):
+    if isinstance(values, list | tuple) and any(map(_is_no_number, values)):
         raise ValueError("expected numbers; make a column for each other value, with params")
     return grid_values(values)
+
+
+def _is_no_number(item: Any) -> bool:
+    return power(item) is None if isinstance(item, str) else isinstance(item, bool | None)
 
 
 def _check_step(step: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import LearnerError
 from ..learners import OnePassLearner, get_learner, learner_names
+from ..values import power
 from .tuning import Candidate
 
 __all__ = ["AUTO", "candidates", "step_option"]
@@ -55,7 +56,6 @@ _GRIDS: dict[str, dict[str, list[float]]] = {
 }
 _AROUND_DEFAULT = [4.0**k for k in range(-4, 5)]
 _INTEGER = re.compile(r"[+-]?[0-9]{1,308}")
-_POWER = re.compile(r"([0-9.]+)(?:\^|\*\*)([+-]?[0-9]+)")
 
 
 def candidates(name: str, given: dict[str, str | None], assignments: list[str], tune: bool) -> list[Candidate]:
@@ -198,9 +198,9 @@ def _value(learner: str, parameter: str, text: str, default: Any) -> Any:
 
 
 def _number(text: str) -> float | None:
-    power = _POWER.fullmatch(text)
     try:
-        number = float(power[1]) ** int(power[2]) if power else float(text)
-    except (ValueError, OverflowError, ZeroDivisionError):
+        number = power(text)
+        number = float(text) if number is None else number
+    except ValueError:
         return None
     return number if math.isfinite(number) and "_" not in text else None
