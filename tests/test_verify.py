@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opauc_bench.commands.verify import _compared, compare_records, draw
+from opauc_bench.learners import UniLog
 from opauc_bench.results.environment import differences
 from opauc_bench.results.environment import environment as environment_here
 from opauc_bench.results.manifest import add_environment, read_manifest
@@ -483,7 +484,7 @@ def test_results_of_a_learner_whose_file_has_changed_are_read_as_they_are(comman
     text = " ".join(done.stdout.split())
     assert "27 records, 27 of the experiment are in order" in text
     assert f"note {note}" in text
-    assert "left out: 9 records of learners whose file has changed since" in text
+    assert "left out: 9 records of columns whose version or file has changed since" in text
     assert "18 of 18 agree" in text
     assert report.stdout.startswith(shown.rstrip("\n"))
     assert note in " ".join(report.stderr.split())
@@ -539,6 +540,73 @@ def test_results_of_a_file_that_has_changed_twice_are_those_of_the_last_run(comm
         write_learner(tmp_path / "b.py", base, "# changed\n")
         assert mean_aucs(command, tmp_path)["b"] == means[-1]
     assert len(set(means)) == 3
+
+
+VERSIONS = """
+title: Two versions
+datasets: [wine]
+learners:
+  - uni_log
+  - {estimator: sklearn.linear_model.LogisticRegression, name: logreg, grid: {C: [0.1, 1]}}
+grids: {eta: [0.01, 0.1]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+"""
+
+
+@pytest.fixture
+def versions(monkeypatch):
+    """A function that makes another version of the learner and of the estimator's package the present one."""
+
+    def set_version(number):
+        monkeypatch.setattr(UniLog, "version", number)
+        monkeypatch.setattr("opauc_bench.learners.estimator._package_of", lambda address: f"scikit-learn {number}.0")
+
+    return set_version
+
+
+def test_results_of_another_version_are_read_as_they_are(command, tmp_path, versions):
+    (tmp_path / "two.yaml").write_text(VERSIONS)
+    versions(3)
+    first = command("run", "two.yaml", "--jobs", 1, cwd=tmp_path, exits=0).stdout
+    folder = tmp_path / "results" / "two"
+    tables = {path.name: path.read_bytes() for path in folder.glob("[!.]*.*")}
+    for place in ("two.yaml", "results/two"):
+        versions(12)
+        report = command("report", place, "--write", cwd=tmp_path, exits=0)
+        assert report.stdout == first
+        notes = report.stderr.splitlines()
+        again = "opauc-bench run two.yaml computes them with it"
+        assert notes == [
+            f"note: uni_log: computed with version 3, and the present one is 12; {again}",
+            f"note: logreg: computed with scikit-learn 3.0, and scikit-learn 12.0 is installed; {again}",
+        ]
+        assert {path.name: path.read_bytes() for path in folder.glob("[!.]*.*")} == tables
+        assert mean_aucs(command, tmp_path).keys() == {"uni_log", "logreg"}
+        checked = command("verify", place, "--offline", cwd=tmp_path, exits=1).stderr
+        assert "left out: 4 records of columns whose version or file has changed since" in checked
+        assert "4 to do" in " ".join(command("plan", place, cwd=tmp_path, exits=0).stdout.split())
+        assert "nothing to pack" in command("pack", place, "--prune", cwd=tmp_path, exits=0).stdout
+    assert "4 of 4 tasks to compute" in command("run", "two.yaml", "--jobs", 1, cwd=tmp_path, exits=0).stderr
+    versions(4)  # of two recorded versions, the last run's
+    notes = command("report", "two.yaml", cwd=tmp_path, exits=0).stderr
+    command("report", "two.yaml", "--write", cwd=tmp_path, exits=0)
+    assert "computed with version 12, and" in command("report", "results/two", "--write", cwd=tmp_path, exits=0).stderr
+    assert "computed with scikit-learn 12.0, and" in notes
+
+
+def test_shards_of_another_version_are_merged(command, tmp_path, versions):
+    (tmp_path / "two.yaml").write_text(VERSIONS)
+    versions(3)
+    whole = command("run", "two.yaml", "--jobs", 1, "--out", "whole", cwd=tmp_path, exits=0).stdout
+    shards = ("results/two.shard-1-of-2", "results/two.shard-2-of-2")
+    for number in (1, 2):
+        command("run", "two.yaml", "--jobs", 1, "--shard", f"{number}/2", cwd=tmp_path, exits=0)
+    versions(12)
+    merged = command("merge", "two.yaml", *shards, cwd=tmp_path, exits=0).stdout
+    assert merged.replace("results/two/", "whole/") == whole
+    command("run", "two.yaml", "--jobs", 1, "--shard", "2/2", cwd=tmp_path, exits=0)
+    refused = command("merge", "two.yaml", *shards, "--out", "mixed", cwd=tmp_path, exits=1)
+    assert "another grid, protocol, learner or dataset" in refused.stderr
 
 
 def test_data_that_are_unavailable_are_named(command, environment, place, tmp_path):

@@ -82,8 +82,8 @@ def open_recorded(
 ) -> Session:
     """Open a results folder, given as the folder or as its config.
 
-    Files of learners that have changed since are those of the records, or, for what is still to be computed, the
-    ``present`` ones.
+    Learners and estimators whose version or file has changed since are those of the records, or, for what is still to
+    be computed, the ``present`` ones.
     """
     from ..commands.session import Session
     from ..errors import ConfigError
@@ -101,7 +101,7 @@ def open_recorded(
     else:
         sources = find_sources(mirror, offline)
         session = Session.of_folder(Path(place), sources=sources, datasets=datasets, learners=learners)
-    return session.with_present_files() if present else session
+    return session.with_present_versions() if present else session
 
 
 def split_names(text: str | None) -> list[str] | None:

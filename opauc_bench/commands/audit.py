@@ -63,7 +63,7 @@ def audit(recorded: Recorded) -> Audit:
     found.findings += recorded.records.damaged
     for name, count in recorded.missing_references().items():
         found.findings.append(f"{beside(recorded.session.folder, name)}/: {counted(count, 'record')} missing")
-    found.notes += recorded.session.changed_files()
+    found.notes += recorded.session.changed_versions()
     _check_data(recorded, found)
     _check_records(recorded, found)
     if recorded.records.damaged:

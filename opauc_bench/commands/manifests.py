@@ -11,7 +11,7 @@ from ..results.environment import environment, environment_id
 from ..results.manifest import DatasetFacts, Manifest
 from ..results.record import Record
 from ..task import Task, task_id
-from .session import Session, without_sources
+from .session import Session
 
 __all__ = ["compose_manifest", "definitions_of", "rendered_test"]
 
@@ -53,7 +53,7 @@ def compose_manifest(
         memory_bytes=memory_bytes,
         test=rendered_test(session, test),
         definitions=definitions,
-        from_files=_from_files(session, definitions, known),
+        last_run=_last_run(session, definitions, known),
         environments={name: environments[name] for name in sorted(used & environments.keys())},
         reused=dict(reused),
         selected_in=dict(selected_in),
@@ -66,19 +66,24 @@ def definitions_of(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
     return {task_id(task.definition): task.definition for task in one_per_cell}
 
 
-def _from_files(
-    session: Session, definitions: Mapping[str, dict[str, Any]], known: Iterable[Manifest]
-) -> dict[str, str]:
-    """The definition of each column from a file: that of the file as it is, or else that of the last run."""
+def _last_run(session: Session, definitions: Mapping[str, dict[str, Any]], known: Iterable[Manifest]) -> dict[str, str]:
+    """The definition of each column whose versions have no order: that of the present one, or else of the last run."""
     found: dict[str, str] = {}
     for column in session.columns:
-        if without_sources(column.identity) == column.identity:
+        if _has_ordered_versions(column.identity):
             continue
-        earlier = (manifest.from_files.get(column.key) for manifest in known)
+        earlier = (manifest.last_run.get(column.key) for manifest in known)
         present = (name for name, definition in definitions.items() if column.defines(definition))
         if name := next(chain(present, (name for name in earlier if name in definitions)), None):
             found[column.key] = name
     return found
+
+
+def _has_ordered_versions(definition: Mapping[str, Any]) -> bool:
+    """Whether versions are numbers that grow: not those of packages, nor the hashes of files."""
+    nested = definition.get("axes_from")
+    ordered = "source" not in definition and isinstance(definition["version"], int)
+    return ordered and (nested is None or _has_ordered_versions(nested))
 
 
 def rendered_test(session: Session, test: str | None) -> str | None:

@@ -47,7 +47,7 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
             shell_command(session, "report", "--write", "--html"),
         )
     recorded = Recorded.read_intact(session)
-    for line in [*recorded.changed_data(), *recorded.session.changed_files()]:
+    for line in [*recorded.changed_data(), *recorded.session.changed_versions()]:
         say(f"note: {line}")
     folder = to or session.folder
     if folder.resolve() != session.folder.resolve():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..sentences import suggest
 from ..task import Task
 from .shards import Shard, parse_shard
 
-__all__ = ["Session", "shell_command", "without_sources"]
+__all__ = ["Session", "shell_command"]
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Session:
     datasets: tuple[str, ...]  # those selected on the command line; by default all
     learners: tuple[str, ...]  # likewise
     shard: Shard | None = None  # the part of the tasks that is computed here; None for all
-    # Columns whose learner or estimator comes from a file that has changed since the folder's records were computed,
-    # and has there the definition of the records.
-    changed_columns: tuple[str, ...] = ()
+    # Columns that have the definition of the folder's records, since the version or the file of their learner or
+    # estimator is another one now; each with what has changed.
+    changed_columns: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -108,35 +108,46 @@ class Session:
         )
 
     def as_recorded(self) -> Session:
-        """The session with the shard that its folder was run as, and with the files of learners as they were then."""
+        """The session with the shard that its folder was run as, and with learners and estimators as they were then."""
         manifest = find_manifest(self.folder)
         session = replace(self, shard=_shard_of(manifest))
         return session if manifest is None else session._with_definitions(manifest)
 
-    def with_present_files(self) -> Session:
-        """The session with the files of learners as they are."""
-        return replace(self, columns=make_columns(self.experiment, get_learner), changed_columns=())
+    def with_present_versions(self) -> Session:
+        """The session with learners and estimators as they are."""
+        return replace(self, columns=make_columns(self.experiment, get_learner), changed_columns={})
 
     def _with_definitions(self, manifest: Manifest) -> Session:
-        """Columns whose files have changed get the definition that their last run had, so that records are found."""
-        columns, changed = [], []
+        """Columns of another version or file get the definition that their last run had, so that records are found."""
+        columns, changed = [], {}
         for column in self.columns:
-            last = {**manifest.definitions.get(manifest.from_files.get(column.key, ""), {}), "protocol": None}
-            is_recorded = any(map(column.defines, manifest.definitions.values()))
-            if not is_recorded and without_sources(last) == {**without_sources(column.identity), "protocol": None}:
-                column = replace(column, identity={key: last[key] for key in column.identity})
-                changed.append(column.key)
+            last = None
+            if not any(map(column.defines, manifest.definitions.values())):
+                last = _last_definition(column, manifest)
+            if last is not None:
+                changed[column.key] = _what_changed(last, column.identity)
+                column = replace(column, identity=last)
             columns.append(column)
-        return replace(self, columns=columns, changed_columns=tuple(changed))
+        return replace(self, columns=columns, changed_columns=changed)
 
-    def changed_files(self) -> list[str]:
-        """A sentence on learners whose files have changed since their records were computed, if there are any."""
-        if not self.changed_columns:
-            return []
-        return [
-            f"{', '.join(self.changed_columns)}: the file has changed since these results were computed; "
-            f"{shell_command(self, 'run')} computes them with the file as it is now"
-        ]
+    def with_columns_of(self, others: Iterable[Session]) -> Session:
+        """The session with the definitions of ``others``, for columns of which all of these have the same one."""
+        sessions, columns, changed = list(others), [], {}
+        for position, column in enumerate(self.columns):
+            first, *rest = [other.columns[position].identity for other in sessions]
+            if first != column.identity and all(identity == first for identity in rest):
+                changed[column.key] = sessions[0].changed_columns[column.key]
+                column = replace(column, identity=first)
+            columns.append(column)
+        return replace(self, columns=columns, changed_columns=changed)
+
+    def changed_versions(self) -> list[str]:
+        """Sentences on columns whose version or file has changed since their records were computed."""
+        by_change: dict[str, list[str]] = {}
+        for key, change in self.changed_columns.items():
+            by_change.setdefault(change, []).append(key)
+        run = shell_command(self, "run")
+        return [f"{', '.join(keys)}: {change}; {run} computes them with it" for change, keys in by_change.items()]
 
     def change_of_config(self) -> str:
         """What the config says else than the manifest, and what to do; empty if they agree.
@@ -177,11 +188,35 @@ class Session:
         return [beside(self.folder, name) for name in self.experiment.reuse]
 
 
-def without_sources(definition: dict[str, Any]) -> dict[str, Any]:
-    """What defines the numbers of a column, but for the text of files."""
-    nested = definition.get("axes_from")
-    rest = {key: value for key, value in definition.items() if key != "source"}
-    return rest if nested is None else {**rest, "axes_from": without_sources(nested)}
+def _without(keys: Collection[str], definition: Mapping[str, Any]) -> dict[str, Any]:
+    """A definition without some keys, also of the column that tunes its axes."""
+    rest = {key: value for key, value in definition.items() if key not in keys}
+    return {**rest, "axes_from": _without(keys, rest["axes_from"])} if "axes_from" in rest else rest
+
+
+def _last_definition(column: Column, manifest: Manifest) -> dict[str, Any] | None:
+    """The definition that a column's last run had, if only versions and files differ from the present one."""
+    definitions = {name: _without(["protocol"], each) for name, each in manifest.definitions.items()}
+    last = definitions.get(manifest.last_run.get(column.key, ""))
+    if last is not None and _without(["version", "source"], last) == _without(["version", "source"], column.identity):
+        return last
+    found = [
+        each for each in definitions.values() if _without(["version"], each) == _without(["version"], column.identity)
+    ]
+    # Versions of our learners are numbers that grow; those of packages are under `last_run`.
+    return max(found, key=lambda each: str(each["version"]).zfill(9), default=None)
+
+
+def _what_changed(last: Mapping[str, Any], present: Mapping[str, Any]) -> str:
+    """Which version or file of a definition has changed, in words."""
+    if last.get("source") != present.get("source"):
+        return "the file has changed since these results were computed"
+    if (old := last["version"]) != (new := present["version"]):
+        names = (
+            (old, f"{new} is installed") if isinstance(new, str) else (f"version {old}", f"the present one is {new}")
+        )
+        return f"computed with {names[0]}, and {names[1]}"
+    return _what_changed(last["axes_from"], present["axes_from"])
 
 
 def shell_command(session: Session, name: str, *options: str) -> str:

@@ -227,7 +227,7 @@ def _candidates(session: Session, records: list[Pair], max_seconds: float | None
     kept = [pair for pair in wanted if pair[1].status in RECOMPUTABLE]
     notes = [f"left out: {counted(n, 'record')} with status {status}" for status, n in sorted(failed.items())]
     if changed := [pair for pair in kept if pair[0].column in session.changed_columns]:
-        notes.append(f"left out: {counted(len(changed), 'record')} of learners whose file has changed since")
+        notes.append(f"left out: {counted(len(changed), 'record')} of columns whose version or file has changed since")
         kept = [pair for pair in kept if pair[0].column not in session.changed_columns]
     if max_seconds is not None:
         quick = [pair for pair in kept if pair[1].timing.wall_seconds <= max_seconds]

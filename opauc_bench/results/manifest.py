@@ -83,8 +83,8 @@ class Manifest(Part):
     memory_bytes: Annotated[float, Field(gt=0)]  # that a task could use: tasks that need far more were not started
     test: str | None = None  # significance test of the tables beside the manifest; None where there are none
     definitions: dict[Hash, dict[str, Any]] = Field(default_factory=dict)
-    # By column whose learner or estimator comes from a file, one of the definitions that its last run had.
-    from_files: dict[str, Hash] = Field(default_factory=dict)
+    # By column with a learner from a file, or an estimator, one of the definitions that its last run had.
+    last_run: dict[str, Hash] = Field(default_factory=dict)
     environments: dict[Hash, dict[str, Any]] = Field(default_factory=dict)
     # By folder, ids of records there that are used for tasks of this experiment.
     reused: dict[str, tuple[Hash, ...]] = Field(default_factory=dict)
@@ -142,8 +142,8 @@ def find_manifest(folder: Path) -> Manifest | None:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write a manifest atomically: a line per key, and below it a line per entry."""
     content = manifest.model_dump(mode="json", exclude={"datasets"}, exclude_none=True)
-    if not manifest.from_files:
-        del content["from_files"]
+    if not manifest.last_run:
+        del content["last_run"]
     content["datasets"] = {name: facts.plain() for name, facts in manifest.datasets.items()}
     lines = (f"{json.dumps(key)}: {_entries(content[key])}" for key in Manifest.model_fields if key in content)
     write_text(folder / MANIFEST, "{\n" + ",\n".join(lines) + "\n}\n")
