@@ -25,7 +25,7 @@ from .evaluation.span import (
 from .protocols import Protocol
 from .task import Shape, Task
 
-__all__ = ["Column", "is_left_out", "make_columns", "make_plan"]
+__all__ = ["Column", "is_left_out", "make_column", "make_columns", "make_plan", "recorded_column"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
@@ -62,16 +62,17 @@ def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) ->
 
     ConfigError if the protocol cannot use a learner.
     """
-    return [_column(experiment, entry, find_learner) for entry in experiment.learners]
+    return [make_column(experiment, entry, find_learner) for entry in experiment.learners]
 
 
-def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[[str], type]) -> Column:
+def make_column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[[str], type]) -> Column:
+    """Resolve one learner of an experiment; see `make_columns`."""
     learner, params = experiment.learner_of(entry), experiment.params_of(entry)
     class_ = find_learner(learner)
     estimator = class_(**params)
     tuned_by, inherited = None, ()
     if (other := experiment.tuner_of(entry)) is not None:
-        tuned_by = _column(experiment, other, find_learner)
+        tuned_by = make_column(experiment, other, find_learner)
         inherited = tuple(axis for axis in estimator.grid_axes if axis in tuned_by.grid)
     grid = experiment.grid_of(entry, [axis for axis in estimator.grid_axes if axis not in inherited])
     if found := experiment.protocol.learner_error(class_):
@@ -84,8 +85,23 @@ def _column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[
         identity["axes_from"] = {"axes": list(inherited), **tuned_by.identity}
     if class_.source_hash:
         identity["source"] = class_.source_hash
-    caps = {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
+    caps = _caps(experiment, entry)
     return Column(entry.name, entry.heading, learner, identity, params, grid, estimator, caps, tuned_by, inherited)
+
+
+def recorded_column(
+    experiment: Experiment, entry: LearnerEntry, identity: dict[str, Any], estimator: Any, tuned_by: Column | None
+) -> Column:
+    """A column of recorded results whose class is not here: its identity is known, and ``estimator`` stands for it."""
+    learner, params = experiment.learner_of(entry), experiment.params_of(entry)
+    grid = {axis: tuple(values) for axis, values in identity["grid"].items()}
+    inherited = tuple(identity.get("axes_from", {}).get("axes", ()))
+    caps = _caps(experiment, entry)
+    return Column(entry.name, entry.heading, learner, identity, params, grid, estimator, caps, tuned_by, inherited)
+
+
+def _caps(experiment: Experiment, entry: LearnerEntry) -> dict[str, int]:
+    return {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
 
 
 def make_plan(

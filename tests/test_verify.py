@@ -11,6 +11,7 @@ from folders import HEBB, REMOVED, edit, forge, record_of, records_of, remove_re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opauc_bench import load_results
 from opauc_bench.commands.verify import _compared, compare_records, draw
 from opauc_bench.learners import UniLog
 from opauc_bench.results.environment import differences
@@ -509,7 +510,15 @@ def write_learner(path, base, comment=""):
 
 def mean_aucs(command, folder):
     """Mean test AUC of each column with records."""
-    command("export", "two.yaml", "--out", "all.csv", cwd=folder, exits=0)
+    return mean_aucs_of(command, "two.yaml", folder)
+
+
+def contents_of(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+
+
+def mean_aucs_of(command, place, folder):
+    command("export", place, "--out", "all.csv", cwd=folder, exits=0)
     return pd.read_csv(folder / "all.csv").groupby("learner")["auc"].mean().to_dict()
 
 
@@ -607,6 +616,82 @@ def test_shards_of_another_version_are_merged(command, tmp_path, versions):
     command("run", "two.yaml", "--jobs", 1, "--shard", "2/2", cwd=tmp_path, exits=0)
     refused = command("merge", "two.yaml", *shards, "--out", "mixed", cwd=tmp_path, exits=1)
     assert "another grid, protocol, learner or dataset" in refused.stderr
+
+
+ELSEWHERE = """
+title: Learners and data from elsewhere
+catalogue: mine.yaml
+datasets: [mine, wine]
+learners:
+  - uni_log
+  - {learner: "own.py:Own", name: own, params: {steps: 3}}
+  - {estimator: "own.py:Line", name: line, pipeline: [sklearn.preprocessing.StandardScaler], grid: {alpha: [1, 2]}}
+grids: {eta: [0.01, 0.1]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+"""
+
+OWN_FILE = """
+from sklearn.linear_model import RidgeClassifier
+
+from opauc_bench.learners import UniLog
+
+
+class Line(RidgeClassifier):
+    pass
+
+
+class Own(UniLog):
+    def __init__(self, eta=0.1, steps=1):
+        super().__init__(eta=eta)
+        self.steps = steps
+"""
+
+
+@pytest.fixture(scope="module")
+def elsewhere(invoke, place, tmp_path_factory):
+    """The folder of an experiment, and what its report printed."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "two.yaml").write_text(ELSEWHERE)
+    (folder / "own.py").write_text(OWN_FILE)
+    (folder / "mine.yaml").write_text((place / "mine.yaml").read_text())
+    invoke("run", "two.yaml", "--jobs", 1, cwd=folder, exits=0)
+    return folder, invoke("report", "two.yaml", cwd=folder, exits=0).stdout
+
+
+@pytest.mark.parametrize("lost", ["files", "class", "parameter", "import"])
+def test_records_are_read_where_learners_and_catalogue_are_not(command, elsewhere, tmp_path, lost):
+    folder, shown = elsewhere
+    shutil.copytree(folder / "results" / "two", tmp_path / "two")
+    text = {
+        "class": OWN_FILE.replace("Line", "Other").replace("Own", "Else"),
+        "parameter": OWN_FILE.replace("steps", "moves").replace("RidgeClassifier)", "RidgeClassifier, int)"),
+        "import": "import no_such_package\n" + OWN_FILE,
+    }
+    if lost != "files":
+        (tmp_path / "own.py").write_text(text[lost])
+        shutil.copy(folder / "mine.yaml", tmp_path)
+        shutil.copy(folder / "two.yaml", tmp_path)
+    before = contents_of(tmp_path / "two")
+    report = command("report", "two", cwd=tmp_path, exits=0)
+    assert report.stdout == shown
+    own, line = report.stderr.splitlines()
+    assert own.startswith("note: own: shown as recorded: ")
+    assert line.startswith("note: line: shown as recorded: ")
+    command("report", "two", "--write", cwd=tmp_path, exits=0)
+    command("pack", "two", "--prune", cwd=tmp_path, exits=0)
+    assert contents_of(tmp_path / "two") == before
+    assert mean_aucs_of(command, "two", tmp_path) == mean_aucs_of(command, folder / "results" / "two", tmp_path)
+    assert len(load_results(tmp_path / "two", grid=True)) == 24
+    status = command("status", "two", cwd=tmp_path, exits=0).stdout
+    assert re.findall(r"(\S+) +2/2 +2/2 +2/2", status) == ["mine", "wine"]
+    checked = command("verify", "two", "--all", "--jobs", 1, "--offline", cwd=tmp_path, exits=0).stdout
+    text = " ".join(checked.split())
+    assert "12 records, 12 of the experiment are in order" in text
+    assert "left out: 8 records of columns whose learner is not on this machine" in text
+    assert ("mine: not drawn from, no catalogue here has an entry of it" in text) == (lost == "files")
+    assert f"{2 if lost == 'files' else 4} of {2 if lost == 'files' else 4} agree" in text
+    for name in ("plan", "compare"):
+        assert command(name, "two", cwd=tmp_path, exits=None).returncode in (1, 2)
 
 
 def test_data_that_are_unavailable_are_named(command, environment, place, tmp_path):

@@ -75,8 +75,8 @@ def audit(recorded: Recorded) -> Audit:
 
 def _check_data(recorded: Recorded, found: Audit) -> None:
     for name in recorded.session.experiment.datasets:
-        known = recorded.known_fingerprint(name)
-        data = find_prepared(recorded.session.catalogue[name], recorded.session.sources) if known else None
+        known, entry = recorded.known_fingerprint(name), recorded.session.catalogue.get(name)
+        data = find_prepared(entry, recorded.session.sources) if known and entry else None
         if data is not None and known != data.fingerprint:
             found.findings.append(
                 f"{name}: the data on this machine have the fingerprint {data.fingerprint}, the manifest says {known}"

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from .. import __version__
+from ..learners import LEARNERS
 from ..results.environment import environment, environment_id
 from ..results.manifest import DatasetFacts, Manifest
 from ..results.record import Record
@@ -80,9 +81,9 @@ def _last_run(session: Session, definitions: Mapping[str, dict[str, Any]], known
 
 
 def _has_ordered_versions(definition: Mapping[str, Any]) -> bool:
-    """Whether versions are numbers that grow: not those of packages, nor the hashes of files."""
+    """Whether it is of a learner of this package, whose version is a number that grows."""
     nested = definition.get("axes_from")
-    ordered = "source" not in definition and isinstance(definition["version"], int)
+    ordered = "source" not in definition and definition["learner"] in LEARNERS
     return ordered and (nested is None or _has_ordered_versions(nested))
 
 

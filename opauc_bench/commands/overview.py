@@ -23,7 +23,8 @@ __all__ = ["describe_plan", "describe_status"]
 
 
 def describe_plan(session: Session, n_jobs: int) -> str:
-    """Describe the work of a run."""
+    """Describe the work of a run; raises as `Session.require_all`."""
+    session.require_all()
     n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
     recorded = Recorded.read(session)
     local = LocalData(session.catalogue, session.sources)

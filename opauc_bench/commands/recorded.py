@@ -154,9 +154,9 @@ class Recorded:
         """Sentences on datasets that have changed on this machine since the results were computed."""
         sources, sentences = self.session.sources, []
         for name in self.session.experiment.datasets:
-            if (known := self.known_fingerprint(name)) is None:
+            known, entry = self.known_fingerprint(name), self.session.catalogue.get(name)
+            if known is None or entry is None:
                 continue
-            entry = self.session.catalogue[name]
             data = find_prepared(entry, sources)
             if has_changed_files(entry, sources) or (data is not None and data.fingerprint != known):
                 sentences.append(f"{name}: the data on this machine have changed since these results were computed")
@@ -180,17 +180,14 @@ def shapes_of(session: Session, facts: Mapping[str, DatasetFacts]) -> dict[str, 
     """The shape of each dataset whose size is known, for the plan: from facts, else from the catalogue."""
     shapes = {}
     for name in session.experiment.datasets:
-        entry, known = session.catalogue[name], facts.get(name, DatasetFacts())
-        n_samples, n_features = known.n_samples or entry.n_samples, known.n_features or entry.width
-        if n_samples is None or n_features is None:  # counted when the data are read
+        entry, known = session.catalogue.get(name), facts.get(name, DatasetFacts())
+        n_samples, n_features = known.n_samples, known.n_features
+        density, n_positive = known.density, known.n_positive
+        if entry is not None:  # it may have been in a catalogue that is not here
+            n_samples, n_features = n_samples or entry.n_samples, n_features or entry.width
+            density, n_positive = entry.density if density is None else density, n_positive or entry.n_positive
+        if n_samples is None or n_features is None or density is None:  # counted when the data are read
             continue
-        shapes[name] = Shape(
-            n_samples,
-            n_features,
-            entry.density if known.density is None else known.density,
-            known.fingerprint,
-            known.n_positive or entry.n_positive,
-            generated=entry.fourier is not None,
-            parts=known.parts,
-        )
+        generated = entry is not None and entry.fourier is not None
+        shapes[name] = Shape(n_samples, n_features, density, known.fingerprint, n_positive, generated, known.parts)
     return shapes

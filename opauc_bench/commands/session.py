@@ -10,9 +10,9 @@ from typing import Any
 
 from ..config import Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
-from ..errors import ConfigError, OpaucBenchError
-from ..learners import get_learner, learner_parameters, refused_parameters, refused_values
-from ..plan import Column, make_columns
+from ..errors import ConfigError, LearnerError, OpaucBenchError
+from ..learners import ESTIMATOR, get_learner, learner_parameters, refused_parameters, refused_values
+from ..plan import Column, make_column, make_columns, recorded_column
 from ..report.published import list_published
 from ..results.manifest import Manifest, config_of, find_manifest, read_manifest
 from ..results.reuse import beside
@@ -38,6 +38,8 @@ class Session:
     # Columns that have the definition of the folder's records, since the version or the file of their learner or
     # estimator is another one now; each with what has changed.
     changed_columns: Mapping[str, str] = field(default_factory=dict)
+    # Columns whose learner or estimator is not on this machine, so that their records can only be read; each with why.
+    absent_columns: Mapping[str, OpaucBenchError] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -59,7 +61,8 @@ class Session:
     def of_folder(cls, folder: Path, **part: Any) -> Session:
         """Open a results folder by its manifest, which has the whole experiment; no config is read.
 
-        Paths in the experiment (learners, a catalogue) are relative to its config, in one of the usual folders. For
+        Paths in the experiment (learners, a catalogue) are relative to its config, in one of the usual folders. Where
+        a learner, an estimator or the catalogue is not on this machine, the records can be read all the same. For
         ``part`` see `of_experiment`.
 
         Raises
@@ -67,22 +70,54 @@ class Session:
         ResultsError
             If the folder has no valid manifest.
         ConfigError, LearnerError
-            If this version does not accept the experiment, or the file of a learner does not exist.
+            If this version does not accept the experiment.
         """
         manifest = read_manifest(folder)
         config = config_of(folder, manifest.config)
+        part |= {"out": folder, "shard": _shard_of(manifest)}
         try:
-            experiment = _load(config, manifest.experiment)
-        except ConfigError as error:
-            if config.is_file():
+            session = cls.of_experiment(_load(config, manifest.experiment), **part)
+        except (ConfigError, LearnerError):
+            session = cls._of_records(manifest, config, **part)
+            if session is None:
                 raise
-            command = (
-                f"opauc-bench COMMAND {shlex.quote(f'path/to/{manifest.config}')} --out {shlex.quote(str(folder))}"
-            )
-            hint = f"{command}  # paths are relative to the config, which is not here"
-            raise ConfigError(error.message, hint) from None
-        session = cls.of_experiment(experiment, out=folder, shard=_shard_of(manifest), **part)
         return session._with_definitions(manifest)
+
+    @classmethod
+    def _of_records(cls, manifest: Manifest, config: Path, **part: Any) -> Session | None:
+        """Open the experiment of a manifest without learners and a catalogue that are not here; None if others fail."""
+        from ..learners.ranker import AbsentLearner
+
+        columns: dict[str, Column] = {}
+        absent: dict[str, OpaucBenchError] = {}
+        path = manifest.experiment.get("catalogue")
+        is_here = not isinstance(path, str) or (config.parent / path).is_file()
+        content = manifest.experiment if is_here else {**manifest.experiment, "catalogue": None}
+        try:
+            experiment = load_experiment(config, known_published=list_published(), content=content)
+            own = experiment.own_entries or experiment.catalogue_path
+            catalogue = load_catalogue(own, experiment.path)
+        except ConfigError:
+            return None
+        if not is_here:
+            experiment = experiment.model_copy(update={"catalogue": path})
+        for entry in experiment.learners:
+            try:
+                if entry.learner == ESTIMATOR:
+                    _check_estimator(**entry.described(config.parent), grid=entry.grid)
+                columns[entry.name] = make_column(experiment, entry, get_learner)
+            except (LearnerError, TypeError, ValueError) as error:  # the last two where it takes other parameters now
+                definition = manifest.definitions.get(manifest.last_run.get(entry.name, ""))
+                if definition is None:
+                    return None
+                absent[entry.name] = (
+                    error if isinstance(error, LearnerError) else LearnerError(f"{entry.name}: {error}")
+                )
+                tuned_by = columns.get(entry.axes_from or "")
+                identity = _without(["protocol"], definition)
+                columns[entry.name] = recorded_column(experiment, entry, identity, AbsentLearner(), tuned_by)
+        resolved = {"catalogue": catalogue, "columns": list(columns.values()), "absent_columns": absent}
+        return cls.of_experiment(experiment, resolved=resolved, **part)
 
     @classmethod
     def of_experiment(
@@ -94,12 +129,19 @@ class Session:
         datasets: Collection[str] | None = None,
         learners: Collection[str] | None = None,
         shard: Shard | None = None,
+        resolved: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Open an experiment; ``out`` is the folder of its results, ``datasets`` and ``learners`` select some of it."""
+        """Open an experiment; ``out`` is the folder of its results, ``datasets`` and ``learners`` select some of it.
+
+        ``resolved`` are catalogue and columns, where they are known.
+        """
+        resolved = resolved or {
+            "catalogue": load_catalogue(experiment.own_entries or experiment.catalogue_path, experiment.path),
+            "columns": make_columns(experiment, get_learner),
+        }
         return cls(
+            **resolved,
             experiment=experiment,
-            catalogue=load_catalogue(experiment.own_entries or experiment.catalogue_path, experiment.path),
-            columns=make_columns(experiment, get_learner),
             sources=sources,
             folder=out or _usual_folder(experiment, shard),
             datasets=_restricted(datasets, experiment.datasets, "dataset", experiment.rows),
@@ -114,8 +156,12 @@ class Session:
         return session if manifest is None else session._with_definitions(manifest)
 
     def with_present_versions(self) -> Session:
-        """The session with learners and estimators as they are."""
-        return replace(self, columns=make_columns(self.experiment, get_learner), changed_columns={})
+        """The session with learners and estimators as they are, where they are here."""
+        columns = [
+            column if column.key in self.absent_columns else make_column(self.experiment, entry, get_learner)
+            for entry, column in zip(self.experiment.learners, self.columns)
+        ]
+        return replace(self, columns=columns, changed_columns={})
 
     def _with_definitions(self, manifest: Manifest) -> Session:
         """Columns of another version or file get the definition that their last run had, so that records are found."""
@@ -141,13 +187,22 @@ class Session:
             columns.append(column)
         return replace(self, columns=columns, changed_columns=changed)
 
+    def require_all(self) -> None:
+        """Raise the error of a learner that is not on this machine, ConfigError for a dataset without an entry."""
+        for error in self.absent_columns.values():
+            raise error
+        for name in self.experiment.datasets:
+            if name not in self.catalogue:
+                raise ConfigError(f"{self.experiment.path}: no catalogue here has an entry of {name}")
+
     def changed_versions(self) -> list[str]:
-        """Sentences on columns whose version or file has changed since their records were computed."""
+        """Sentences on columns that are shown as recorded, since their learner is another one now, or not here."""
         by_change: dict[str, list[str]] = {}
         for key, change in self.changed_columns.items():
             by_change.setdefault(change, []).append(key)
         run = shell_command(self, "run")
-        return [f"{', '.join(keys)}: {change}; {run} computes them with it" for change, keys in by_change.items()]
+        lines = [f"{', '.join(keys)}: {change}; {run} computes them with it" for change, keys in by_change.items()]
+        return lines + [f"{key}: shown as recorded: {error.message}" for key, error in self.absent_columns.items()]
 
     def change_of_config(self) -> str:
         """What the config says else than the manifest, and what to do; empty if they agree.

@@ -100,6 +100,8 @@ def verify_results(
     candidates, notes = _candidates(session, found.pairs, max_seconds)
 
     def is_available(task: Task) -> bool:
+        if task.dataset not in session.catalogue:
+            return False
         data = local.prepare(task.dataset, notify)
         return data is not None and data.fingerprint == task.fingerprint
 
@@ -116,7 +118,8 @@ def verify_results(
             hint = shell_command(session, "run", *(["--retry-failed"] if notes else []))
         else:
             hint = "opauc-bench verify with another --max-seconds"
-        if any(session.catalogue[name].has_own_data for name in (*missing, *changed)):
+        entries = (session.catalogue.get(name) for name in (*missing, *changed))
+        if any(entry.has_own_data for entry in entries if entry is not None):
             hint = f"{shell_command(session, 'run')}  # computes on the data as they are now"
         raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), hint)
     n_jobs = min(n_jobs, len(pairs))
@@ -229,6 +232,9 @@ def _candidates(session: Session, records: list[Pair], max_seconds: float | None
     if changed := [pair for pair in kept if pair[0].column in session.changed_columns]:
         notes.append(f"left out: {counted(len(changed), 'record')} of columns whose version or file has changed since")
         kept = [pair for pair in kept if pair[0].column not in session.changed_columns]
+    if absent := [pair for pair in kept if pair[0].column in session.absent_columns]:
+        notes.append(f"left out: {counted(len(absent), 'record')} of columns whose learner is not on this machine")
+        kept = [pair for pair in kept if pair[0].column not in session.absent_columns]
     if max_seconds is not None:
         quick = [pair for pair in kept if pair[1].timing.wall_seconds <= max_seconds]
         if len(quick) < len(kept):
@@ -239,6 +245,8 @@ def _candidates(session: Session, records: list[Pair], max_seconds: float | None
 
 
 def _why(local: LocalData, name: str) -> str:
+    if name not in local.entries:
+        return "no catalogue here has an entry of it"
     if name in local.unavailable:
         return f"its data are unavailable: {local.unavailable[name].message}"
     return "the data on this machine are not those of the manifest"

@@ -16,7 +16,7 @@ from .docs import complete_docstring
 from .parameters import Constraint, Real, require
 from .sklearn_api import Estimator
 
-__all__ = ["DivergenceError", "Learner", "LinearRanker", "Reduced"]
+__all__ = ["AbsentLearner", "DivergenceError", "Learner", "LinearRanker", "Reduced"]
 
 _PACKAGE = __name__.partition(".")[0]
 # Shortcuts that hold for what a class computes. A class outside this package may compute something else than its base.
@@ -240,6 +240,13 @@ class Learner(Estimator):
     def provenance(self) -> dict[str, Any]:
         """What a record contains about the last training beside the parameters; JSON-ready, by default nothing."""
         return {}
+
+
+class AbsentLearner(Learner):
+    """Stands for a learner whose class is not on this machine: its records can be read, and nothing can be computed."""
+
+    def cost(self, n_rows, n_features, n_nonzero, n_settings):
+        return 0.0, 0.0
 
 
 class LinearRanker(Learner):

@@ -83,7 +83,7 @@ class Manifest(Part):
     memory_bytes: Annotated[float, Field(gt=0)]  # that a task could use: tasks that need far more were not started
     test: str | None = None  # significance test of the tables beside the manifest; None where there are none
     definitions: dict[Hash, dict[str, Any]] = Field(default_factory=dict)
-    # By column with a learner from a file, or an estimator, one of the definitions that its last run had.
+    # By column with a learner from elsewhere, or an estimator, one of the definitions that its last run had.
     last_run: dict[str, Hash] = Field(default_factory=dict)
     environments: dict[Hash, dict[str, Any]] = Field(default_factory=dict)
     # By folder, ids of records there that are used for tasks of this experiment.
