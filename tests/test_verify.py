@@ -593,7 +593,10 @@ def test_results_of_another_version_are_read_as_they_are(command, tmp_path, vers
         assert mean_aucs(command, tmp_path).keys() == {"uni_log", "logreg"}
         checked = command("verify", place, "--offline", cwd=tmp_path, exits=1).stderr
         assert "left out: 4 records of columns whose version or file has changed since" in checked
-        assert "4 to do" in " ".join(command("plan", place, cwd=tmp_path, exits=0).stdout.split())
+        for name, count in (("plan", "4 to do"), ("status", "4 records orphaned")):
+            text = " ".join(command(name, place, cwd=tmp_path, exits=0).stdout.split())
+            assert count in text
+            assert f"logreg: computed with scikit-learn 3.0, and scikit-learn 12.0 is installed; {again}" in text
         assert "nothing to pack" in command("pack", place, "--prune", cwd=tmp_path, exits=0).stdout
     assert "4 of 4 tasks to compute" in command("run", "two.yaml", "--jobs", 1, cwd=tmp_path, exits=0).stderr
     versions(4)  # of two recorded versions, the last run's

@@ -74,6 +74,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         "often halves it; measured times correct the estimate of their column."
     ]
     notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []
+    notes += session.changed_versions()
     if failed:
         notes.append(f"{failed} of the done tasks have failed: --retry-failed computes them again.")
     if download or unknown_sizes:
@@ -171,7 +172,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
         records = counted(count, "record")
         notes.append(f"{records} missing in {other}/, to which this folder refers: {run} computes them here")
     notes += recorded.lacking_metrics()
-    notes += recorded.changed_data()
+    notes += recorded.changed_data() + session.changed_versions()
     damaged = recorded.records.damaged
     if damaged:
         notes += [f"damaged: {damage}" for damage in damaged] + [f"{run} computes damaged records again"]

@@ -35,8 +35,8 @@ class Session:
     datasets: tuple[str, ...]  # those selected on the command line; by default all
     learners: tuple[str, ...]  # likewise
     shard: Shard | None = None  # the part of the tasks that is computed here; None for all
-    # Columns that have the definition of the folder's records, since the version or the file of their learner or
-    # estimator is another one now; each with what has changed.
+    # Columns whose version or file is not that of the folder's records, each with what has changed. They have the
+    # definition of the records, but for `with_present_versions`.
     changed_columns: Mapping[str, str] = field(default_factory=dict)
     # Columns whose learner or estimator is not on this machine, so that their records can only be read; each with why.
     absent_columns: Mapping[str, OpaucBenchError] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class Session:
             column if column.key in self.absent_columns else make_column(self.experiment, entry, get_learner)
             for entry, column in zip(self.experiment.learners, self.columns)
         ]
-        return replace(self, columns=columns, changed_columns={})
+        return replace(self, columns=columns)
 
     def _with_definitions(self, manifest: Manifest) -> Session:
         """Columns of another version or file get the definition that their last run had, so that records are found."""
