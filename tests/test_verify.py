@@ -616,6 +616,8 @@ def test_shards_of_another_version_are_merged(command, tmp_path, versions):
     versions(12)
     merged = command("merge", "two.yaml", *shards, cwd=tmp_path, exits=0).stdout
     assert merged.replace("results/two/", "whole/") == whole
+    command("run", "two.yaml", "--jobs", 1, cwd=tmp_path, exits=0)
+    command("merge", "two.yaml", *shards, cwd=tmp_path, exits=1)  # the folder has numbers of the present version
     command("run", "two.yaml", "--jobs", 1, "--shard", "2/2", cwd=tmp_path, exits=0)
     refused = command("merge", "two.yaml", *shards, "--out", "mixed", cwd=tmp_path, exits=1)
     assert "another grid, protocol, learner or dataset" in refused.stderr

@@ -81,7 +81,7 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
         for folder in (session.folder, *folders)
     }
     own, manifests = read[session.folder], [recorded.manifest for recorded in read.values()]
-    session = session.with_columns_of(read[folder].session for folder in folders)
+    session = session.with_columns_of(each.session for each in read.values() if each is not own or own.records)
     datasets = _joined_data(read)
     tasks = Recorded(session, own.manifest.model_copy(update={"datasets": datasets}), Records()).tasks
     by_id = {task.id: task for task in tasks if task.id is not None}
