@@ -22,6 +22,8 @@ from .shards import Shard, parse_shard
 
 __all__ = ["Session", "shell_command"]
 
+_NOTHING = {"learner": None, "version": None, "params": {}, "grid": {}}  # definition of a column without records
+
 
 @dataclass(frozen=True)
 class Session:
@@ -107,15 +109,11 @@ class Session:
                     _check_estimator(**entry.described(config.parent), grid=entry.grid)
                 columns[entry.name] = make_column(experiment, entry, get_learner)
             except (LearnerError, TypeError, ValueError) as error:  # the last two where it takes other parameters now
-                definition = manifest.definitions.get(manifest.last_run.get(entry.name, ""))
-                if definition is None:
-                    return None
-                absent[entry.name] = (
-                    error if isinstance(error, LearnerError) else LearnerError(f"{entry.name}: {error}")
-                )
-                tuned_by = columns.get(entry.axes_from or "")
-                identity = _without(["protocol"], definition)
+                last = manifest.definitions.get(manifest.last_run.get(entry.name, ""), _NOTHING)
+                identity, tuned_by = _without(["protocol"], last), columns.get(entry.axes_from or "")
                 columns[entry.name] = recorded_column(experiment, entry, identity, AbsentLearner(), tuned_by)
+                known = isinstance(error, LearnerError)
+                absent[entry.name] = error if known else LearnerError(f"{entry.name}: {error}")
         resolved = {"catalogue": catalogue, "columns": list(columns.values()), "absent_columns": absent}
         return cls.of_experiment(experiment, resolved=resolved, **part)
 
@@ -267,10 +265,9 @@ def _what_changed(last: Mapping[str, Any], present: Mapping[str, Any]) -> str:
     if last.get("source") != present.get("source"):
         return "the file has changed since these results were computed"
     if (old := last["version"]) != (new := present["version"]):
-        names = (
-            (old, f"{new} is installed") if isinstance(new, str) else (f"version {old}", f"the present one is {new}")
-        )
-        return f"computed with {names[0]}, and {names[1]}"
+        if isinstance(new, str):
+            return f"computed with {old}, and {new} is installed"
+        return f"computed with version {old}, and the present one is {new}"
     return _what_changed(last["axes_from"], present["axes_from"])
 
 
