@@ -1,5 +1,7 @@
 """OAM against buffers written out, what a passive-aggressive step minimises, and other people's numbers."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +20,7 @@ ETA = np.array([2.0**-8, 0.03, 0.5])
 SEED = 3
 
 
-def by_the_paper(X, y, buffer_size, sequential, share=1.0, eta=ETA):
+def by_the_paper(X, y, buffer_size, sequential, share=1, eta=ETA):
     slots = paper.reservoir(y, buffer_size, np.random.default_rng(SEED).random(len(y)))
     runs = [paper.oam(X, y, C, buffer_size, slots, sequential=sequential, share=share) for C in eta]
     return np.column_stack(runs)
@@ -211,6 +213,44 @@ def test_passive_aggressive_step_minimises_its_objective():
             around = stepped + 1e-3 * rng.standard_normal((50, 4))
             assert min(map(objective, around)) > objective(stepped)
     assert 0 < caps_that_bind < 60
+
+
+@pytest.fixture(params=["dense", "sparse", "blocks"])
+def way(request):
+    """The three ways in which rows are taken."""
+    if request.param != "dense":
+        request.getfixturevalue({"sparse": "wide", "blocks": "many"}[request.param])
+
+
+@pytest.fixture
+def thirds():
+    """Features that are thirds, as numerators, and labels of which they say a little.
+
+    Steps that are powers of two keep weights and margins rational, and some margins are 1, but floating-point numbers
+    are no thirds.
+    """
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(100) < 0.5, 1, -1).astype(np.int8)
+    return rng.integers(-2, 2, size=(100, 6)) + (y[:, None] > 0), y
+
+
+@pytest.mark.parametrize("buffer_size", [20, 200])
+def test_pairs_that_meet_the_margin_are_those_of_exact_arithmetic(way, buffer_size, thirds):
+    numerators, y = thirds
+    exact = np.array([[Fraction(int(value), 3) for value in row] for row in numerators])
+    eta = [Fraction(1, 2**k) for k in (4, 3, 2, 1)]
+    wanted = by_the_paper(exact, y, buffer_size, sequential=False, share=1, eta=eta)
+    learner = OAMGra(buffer_size=buffer_size, random_state=SEED)
+    found = learner.fit_grid(numerators / 3.0, y, {"eta": np.array(eta, dtype=float)})
+    assert_close(found, wanted.astype(float))
+
+
+def test_order_of_features_does_not_decide_which_pairs_meet_the_margin(way, thirds):
+    numerators, y = thirds
+    X, learner = numerators / 3.0, OAMGra(buffer_size=200, random_state=SEED)
+    eta = {"eta": 2.0 ** np.arange(-12, 11)}
+    other = np.random.default_rng(1).permutation(X.shape[1])
+    assert_close(learner.fit_grid(X[:, other].copy(), y, eta), learner.fit_grid(X, y, eta)[other])
 
 
 def test_gradient_step_descends_the_sum_of_hinges():

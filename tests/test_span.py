@@ -198,7 +198,7 @@ def searched_as(form, learner, X, order, monkeypatch):
 
 
 @pytest.mark.parametrize("form", ["coordinates", "products"])
-@pytest.mark.parametrize("name", ["opauc_pca", *(name for name in INVARIANT if "oam" not in name)])
+@pytest.mark.parametrize("name", ["opauc_pca", *INVARIANT])
 def test_rows_that_differ_in_features_without_weight_keep_equal_scores(with_names, monkeypatch, name, form):
     X, y, train, held_out = with_names
     learner = small(name)
@@ -272,6 +272,18 @@ def test_scores_on_coordinates_equal_scores_on_rows(name, form, wide, monkeypatc
     on_rows = X[order] @ learner.fit_grid(X, y, values, order=train)
     on_coordinates = C[order] @ learner.fit_grid(C, y, values, order=train)
     np.testing.assert_allclose(on_coordinates, on_rows, rtol=1e-8, atol=1e-8 * np.abs(on_rows).max())
+
+
+@pytest.mark.parametrize("form", ["eigenvectors", "products"])
+def test_pairs_that_meet_the_margin_are_the_same_on_coordinates(form):
+    """Rows of 0 and 1, whose margins with steps that are powers of two are often exactly 1."""
+    rng = np.random.default_rng(5)
+    X, y = (rng.random((150, 400)) < 0.3).astype(float), np.where(rng.random(150) < 0.5, 1, -1).astype(np.int8)
+    gram, order = inner_products(X), np.arange(150)
+    C = span_coordinates(gram) if form == "eigenvectors" else RowsByProducts(gram, order)
+    learner, values = get_learner("oam_gra")(random_state=1), {"eta": 2.0 ** np.arange(-12, 11)}
+    on_rows, on_coordinates = (rows[order] @ learner.fit_grid(rows, y, values, order=order) for rows in (X, C))
+    np.testing.assert_allclose(on_coordinates, on_rows, atol=1e-10 * np.abs(on_rows).max())
 
 
 @pytest.mark.parametrize("steps", [[1e-3, 1e200, 1e-2], [1e-3, 1e200]])

@@ -1,14 +1,17 @@
 """OAM of Zhao, Hoi, Jin and Yang (Online AUC maximization, ICML 2011) with its buffers written out."""
 
+from fractions import Fraction
+
 import numpy as np
 
 
-def oam(X, y, C, buffer_size, slots, *, sequential, share=1.0):
+def oam(X, y, C, buffer_size, slots, *, sequential, share=1):
     """One pass of OAM_seq (``sequential``) or OAM_gra over the rows.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Fractions are computed exactly, with a fraction for ``C``.
     y : ndarray of shape (n_samples,)
         Labels, -1 or +1.
     C : float
@@ -23,14 +26,14 @@ def oam(X, y, C, buffer_size, slots, *, sequential, share=1.0):
     -------
     w : ndarray of shape (n_features,)
     """
-    w = np.zeros(X.shape[1])
+    w = np.zeros(X.shape[1], dtype=X.dtype)
     buffers = {+1: {}, -1: {}}
     seen = {+1: 0, -1: 0}
     for x, label, slot in zip(X, y, slots):
         seen[label] += 1
         if slot is not None:
             buffers[label][slot] = x
-        cap = share * C * max(1.0, seen[-label] / buffer_size)
+        cap = share * C * max(1, Fraction(seen[-label], buffer_size))
         opponents = [buffers[-label][k] for k in sorted(buffers[-label])]
         step = passive_aggressive if sequential else one_gradient_step
         w = step(w, x, label, opponents, cap)

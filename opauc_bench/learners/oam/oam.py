@@ -4,7 +4,7 @@ An example (x, y) meets the N_o buffered examples x_j of the opposite class, eac
 T_o seen ones: C_t = C max(1, T_o / N). With the pairwise hinge loss max(0, 1 - y w'(x - x_j)),
 
 * ``oam_gra`` takes one gradient step, all pairs judged with the same w:
-  w <- w + c sum of y (x - x_j) over the pairs with y w'(x - x_j) <= 1,
+  w <- w + c sum of y (x - x_j) over the pairs with y w'(x - x_j) <= 1, up to rounding,
 * ``oam_seq`` takes passive-aggressive steps one pair after the other, in the order of the buffer:
   w <- w + min(c, loss / |x - x_j|^2) y (x - x_j),
 

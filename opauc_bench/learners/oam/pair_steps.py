@@ -7,6 +7,7 @@ from ...kernels import njit
 __all__ = ["all_at_once", "one_after_another"]
 
 _EQUAL = 1e-14  # squared distance, relative to the squared norm, that rounding leaves between equal rows
+_ROUNDING = 1e-10  # of a margin, relative to 1 and the scores; it must not decide a pair whose margin is exactly 1
 
 
 @njit(fastmath={"contract"})
@@ -35,7 +36,8 @@ def all_at_once(scores, m, sign, cap):
     own_score, total = scores[m], 0.0
     step = sign * cap
     for j in range(m):
-        violated = sign * (own_score - scores[j]) <= 1.0
+        rounding = _ROUNDING * (1.0 + abs(own_score) + abs(scores[j]))
+        violated = sign * (own_score - scores[j]) <= 1.0 + rounding
         scores[j] = -step if violated else 0.0
         total += step if violated else 0.0
     scores[m] = total
