@@ -17,6 +17,8 @@ __all__ = ["Progress", "duration"]
 
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_LOOKS = 1.0
+# That a column took less than this part of its estimate comes from its datasets, and says nothing about others.
+_LEAST_OF_OTHERS = 0.5
 _SECONDS_OF_SILENCE = 60.0  # without a terminal, while no task finishes
 
 Kind = tuple[str, str]  # dataset and column
@@ -58,9 +60,10 @@ class Estimate:
         """Seconds of tasks of which only the plan's own estimates are given, summed by dataset and column."""
 
         def factor(kind: Kind) -> float:
-            for key in (kind, kind[1]):
-                if self._planned[key]:
-                    return self._taken[key] / self._planned[key]
+            if self._planned[kind]:
+                return self._taken[kind] / self._planned[kind]
+            if self._planned[kind[1]]:
+                return max(_LEAST_OF_OTHERS, self._taken[kind[1]] / self._planned[kind[1]])
             # A slow machine is slow for all columns. That others take less than estimated says nothing about this one.
             return max(1.0, self._taken[None] / self._planned[None]) if self._planned[None] else 1.0
 
