@@ -44,16 +44,16 @@ def passive_aggressive(w, x, label, opponents, cap):
     """The pairs one after the other, each with the weights that the one before left."""
     for opponent in opponents:
         z = label * (x - opponent)
-        hinge = max(0.0, 1.0 - w @ z)
-        if z.any():
-            w = w + min(cap, hinge / (z @ z)) * z
+        hinge, square = max(0.0, 1.0 - w @ z), z @ z
+        if square > 0.0:
+            w = w + min(cap, hinge / square) * z
     return w
 
 
 def one_gradient_step(w, x, label, opponents, cap):
     """All pairs with the weights of before the step; a margin of exactly 1 counts as violated."""
-    pairs = [label * (x - opponent) for opponent in opponents]
-    return w + cap * sum((z for z in pairs if w @ z <= 1.0), np.zeros_like(w))
+    pairs = label * (x - np.reshape(opponents, (-1, len(x))))
+    return w + cap * pairs[pairs @ w <= 1].sum(axis=0)
 
 
 def reservoir(y, buffer_size, uniforms):
