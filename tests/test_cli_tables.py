@@ -343,16 +343,16 @@ def test_bad_rows_have_the_score_nan(command, desk, model, tmp_path):
     done = command("score", model, "t.csv", "--skip-bad-rows", cwd=tmp_path, exits=0)
     scores[5:5], scores[2999:2999] = ["nan"], ["nan", "nan"]
     assert done.stdout.splitlines() == scores
-    auc = expected.stderr.splitlines()[1]
+    auc = expected.stderr.splitlines()[1].replace("all rows", "the 3,000 rows with scores")
     note = "note: 3 bad rows without a score (nan); the first: t.csv:7: expected 5 columns, got 2"
-    assert done.stderr.splitlines() == ["3,003 rows of t.csv scored", auc, note]
+    assert done.stderr.splitlines() == ["3,000 rows of t.csv scored", auc, note]
     lines = ["1 1:1", "1 x:1", "0 2:1", "0 1:1 1:1", "nan 1:1"]
     (tmp_path / "good.svm").write_text("1 1:1\n0 2:1\n" * 20)
     (tmp_path / "t.svm").write_text("\n".join(lines))
     command("train", "good.svm", "--out", "m.npz", *PLAIN, cwd=tmp_path, exits=0)
     done = command("score", "m.npz", "t.svm", "--skip-bad-rows", cwd=tmp_path)
     assert [line == "nan" for line in done.stdout.splitlines()] == [False, True, False, True, True]
-    assert "AUC 1.0000, exact over all rows" in done.stderr
+    assert "2 rows of t.svm scored\nAUC 1.0000, exact over the 2 rows with scores" in done.stderr
     assert "note: 3 bad rows without a score (nan); the first: t.svm:2: " in done.stderr
 
 

@@ -24,7 +24,7 @@ from scipy.sparse import vstack
 from opauc_bench.data.content import SUFFIXES
 from opauc_bench.data.inputs import Source, format_of
 from opauc_bench.data.row_encoder import columns_with_far_values, offsets_of
-from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, hash_texts
+from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, category_name, hash_texts
 from opauc_bench.data.table import TextTable
 from opauc_bench.errors import DataError
 
@@ -32,7 +32,8 @@ BITS = 6
 
 
 def fnv(column, value, bits):
-    """Read off the definition: FNV-1a with 64 bits of ``column=value``, folded."""
+    """Read off the definition: FNV-1a with 64 bits of ``column=value``, folded; truth values as Python writes them."""
+    value = value.capitalize() if value.upper() in ("TRUE", "FALSE") else value
     state = 0xCBF29CE484222325
     for byte in f"{column}={value}".encode():
         state = (state ^ byte) * 0x100000001B3 % 2**64
@@ -157,6 +158,26 @@ def test_rows_do_not_depend_on_how_the_text_is_cut(table, size):
 def test_hashes_are_those_of_the_definition(pairs, bits):
     for column, value in pairs:
         assert hash_texts([value, None, ""], column, bits).tolist() == [fnv(column, value, bits), -1, -1]
+
+
+@pytest.mark.parametrize("spelling", [str.lower, str.upper, str.capitalize, str.swapcase])
+def test_truth_values_in_columns_of_categories(tmp_path, spelling):
+    """One category in text, in Parquet files and in data frames, which pandas reads from text in three spellings."""
+    frame = pd.DataFrame({"flag": [True, False, True], "y": [1, 0, 0]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    written = [["flag", "y"], *([spelling(str(flag)), y] for flag, y in zip(frame["flag"], frame["y"]))]
+    path = write_csv(tmp_path / "t.csv", *[written[0], written[1:]])
+    source = Source(path, ColumnOptions(label="y", categorical=("flag",)))
+    X, _ = read(source)
+    np.testing.assert_array_equal(
+        X.toarray(), read(Source(str(tmp_path / "t.parquet"), schema=source.schema))[0].toarray()
+    )
+    assert [category_name(spelling(str(flag))) for flag in frame["flag"]] == ["True", "False", "True"]
+    assert hash_texts(["Trues", "rue", "TRuE"], "flag", 8).tolist() == [
+        fnv("flag", "Trues", 8),
+        fnv("flag", "rue", 8),
+        fnv("flag", "True", 8),
+    ]
 
 
 def test_missing_words_of_numbers_and_empty_categories(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels import njit
-from .schema import Schema, folded, seed_of
+from .schema import Schema, category_name, folded, seed_of
 
 __all__ = ["RowEncoder", "Statistics", "columns_with_far_values", "offsets_of"]
 
@@ -131,7 +131,7 @@ class RowEncoder:
         for row, k in np.argwhere(~self._seen[categories] & (categories >= 0)).tolist():
             position, column = int(categories[row, k]), self._schema.categories[k]
             if position not in self._names and len(self._names) < _MOST_NAMES:
-                name = f"{column}={text(row, column)}"
+                name = f"{column}={category_name(text(row, column))}"
                 self._names[position] = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
                 self._seen[position] = True
 

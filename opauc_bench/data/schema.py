@@ -26,6 +26,7 @@ __all__ = [
     "Missing",
     "Schema",
     "absent_column",
+    "category_name",
     "folded",
     "hash_spans",
     "hash_texts",
@@ -223,6 +224,13 @@ def listing(names: Iterable[str]) -> str:
 
 _BASIS, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 _QUOTE = 34
+# Parquet and Arrow files have truth values, pandas takes them from CSV files in three spellings: all are one category.
+_TRUE, _FALSE = (np.frombuffer(word, dtype=np.uint8) for word in (b"True", b"False"))
+
+
+def category_name(text: str) -> str:
+    """The spelling of a category: that of Python for truth values."""
+    return {"true": "True", "false": "False"}.get(text.lower(), text)
 
 
 def seed_of(column: str) -> np.uint64:
@@ -244,6 +252,7 @@ def hash_spans(
 ) -> np.ndarray:
     """Hashes of pieces of a text (uint8) without the blanks around them, shape (n,), int64; -1 for empty ones.
 
+    Truth values have one hash in upper and lower case, that of ``True`` or ``False``.
     Where ``escaped``, a boolean array, two quotes are one.
     """
     out = np.empty(len(starts), dtype=np.int64)
@@ -280,7 +289,23 @@ def _hash_spans(text, starts, ends, escaped, seed, bits, out):
             start += 1
         while start < end and _is_blank(text[end - 1]):
             end -= 1
-        out[k] = -1 if start == end else folded(hashed(text, start, end, escaped[k], seed), bits)
+        if start == end:
+            out[k] = -1
+        elif _is_word(text, start, end, _TRUE):
+            out[k] = folded(hashed(_TRUE, 0, len(_TRUE), False, seed), bits)
+        elif _is_word(text, start, end, _FALSE):
+            out[k] = folded(hashed(_FALSE, 0, len(_FALSE), False, seed), bits)
+        else:
+            out[k] = folded(hashed(text, start, end, escaped[k], seed), bits)
+
+
+@njit()
+def _is_word(text, start, end, word):
+    """Whether a piece of a text is the word, of ASCII letters, in upper or lower case."""
+    same = end - start == len(word)
+    for k in range(len(word) if same else 0):
+        same &= text[start + k] | 32 == word[k] | 32
+    return same
 
 
 @njit()

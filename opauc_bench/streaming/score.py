@@ -142,18 +142,20 @@ class _Tally:
             self._reliability = Reliability(calibration.edges, calibration.n_positive / calibration.n_rows)
         self._samples = ClassSamples(_KEPT)
         self._other, self._infinite = _Unusable(), _Unusable()
-        self._n_unknown = self._n_with_labels = 0
+        self._n_unknown = self._n_bad = self._n_with_labels = 0
         self.n_rows = 0
 
     def add(self, chunk: RowChunk, scores: np.ndarray, printed: np.ndarray, n_unknown: int) -> None:
         """Add a chunk, its scores, what was printed, and how many rows have features unknown to the model."""
         self._n_unknown += n_unknown
         self.n_rows += len(scores)
+        good = np.ones(len(scores), dtype=bool) if chunk.bad is None else ~chunk.bad
+        n_good = int(np.count_nonzero(good))
+        self._n_bad += len(scores) - n_good
         if chunk.labels is None:
             return
-        self._n_with_labels += len(scores)
+        self._n_with_labels += n_good
         negative, positive = (np.isin(chunk.labels, [label]) for label in self._model.classes)
-        good = np.ones(len(scores), dtype=bool) if chunk.bad is None else ~chunk.bad
         known = (negative | positive) & good
         self._other.add(good & ~known, lambda row: f"{self._label_at(chunk, row)} at {chunk.place(row)}")
         self._infinite.add(known & ~np.isfinite(scores), lambda row: f"{scores[row]} at {chunk.place(row)}")
@@ -172,7 +174,8 @@ class _Tally:
     def lines(self, name: str) -> list[str]:
         """Sentences for the user."""
         negative, positive = map(shown_label, self._model.classes)
-        lines = [f"{self.n_rows:,} rows of {name} scored"]
+        n_scored = self.n_rows - self._n_bad
+        lines = [f"{n_scored:,} rows of {name} scored"]
         if not self._model.complete:
             lines.append(f"note: the training of this model was interrupted after {self._model.n_rows:,} rows")
         if self._n_unknown:
@@ -193,7 +196,7 @@ class _Tally:
             lines.append(f"no AUC: not both labels, {negative} and {positive}, occur")
         elif self._samples.complete:
             n = self._n_with_labels
-            which = "all rows" if n == self.n_rows else f"the {n:,} rows with labels"
+            which = "all rows" if n == self.n_rows else f"the {n:,} rows with {'labels' if n < n_scored else 'scores'}"
             lines.append(f"AUC {shown_auc(auc)}, exact over {which}")
         else:
             n, p = self._samples.sizes
