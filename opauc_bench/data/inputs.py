@@ -302,6 +302,11 @@ class Source:
                     f"{table.name}: expected the name of the column of labels; the columns are {listing(table.header)}",
                     "--label NAME",
                 )
+            if _is_svmlight(table):
+                raise DataError(
+                    f"{table.name}: expected a table with the column {self.options.label!r}, got svmlight text",
+                    "leave --label out: the labels of svmlight rows come first",
+                )
             self.schema = Schema.of_columns(table.kinds(), self.options, table.name)
             with_comma = table.with_comma if isinstance(table, TextTable) else {}
             self.notes += [
@@ -334,7 +339,7 @@ class Source:
         for column in [*schema.columns, *self.options.aside, *labels]:
             if column in known:
                 continue
-            if len(known) == 1 and _SVMLIGHT_ROW.match(table.header[0]):
+            if _is_svmlight(table):
                 raise DataError(
                     f"{table.name}: expected a table with the columns {listing(schema.columns)}, got svmlight text"
                 )
@@ -447,11 +452,18 @@ class Source:
         skip, fill, as_categories, _ = _WAYS[self.hints]
         never_filled = [self.schema.label if self.schema else None, *self.options.aside]
         ways = [skip]
+        if "expected a label first, got '{" in message:
+            return "JSON is not read; make a csv or parquet file of it, and name its column of labels with --label"
         if message.endswith("got nothing") and not any(f"column {name!r}: " in message for name in never_filled):
             ways = [fill, skip]
         elif "expected a number, got" in message:
             ways = [skip, as_categories]
         return "; ".join(filter(None, ways))
+
+
+def _is_svmlight(table: Table) -> bool:
+    """Whether what was read as a header is a row of svmlight text."""
+    return len(table.header) == 1 and _SVMLIGHT_ROW.match(table.header[0]) is not None
 
 
 def _check_types(table: Table, schema: Schema, way_to_drop: str) -> None:

@@ -89,8 +89,18 @@ class TextTable(Table):
                 self._fill()
             else:
                 break
+        if json := _JSON.match(self._text):
+            lines = ", lines=True" if json[1].startswith(b"{") else ""
+            raise DataError(
+                f"{self.name}: expected a table (csv, parquet or arrow), got JSON",
+                f"python -c \"import pandas; pandas.read_json({self.name!r}{lines}).to_parquet('rows.parquet')\"",
+            )
+        if scan.n_rows and scan.problems[0] == _AFTER_QUOTE:
+            raise DataError(
+                f"{self.name}:1: expected a separator after a closing quote in the header line, got other text"
+            )
         if not scan.n_rows or scan.problems[0]:
-            raise DataError(f"{self.name}:1: expected a header line, got a quote that is not closed as it should be")
+            raise DataError(f"{self.name}:1: expected a header line, got a quote that is never closed")
         texts = [scan.token(0, column) for column in range(n_columns)]
         try:
             names = [text.decode() for text in texts]
@@ -308,6 +318,7 @@ _Column = tuple[_Scan, int]  # and the position in it
 
 # ------------------------------------------------------------------------------------ compiled
 
+_JSON = re.compile(rb'\s*(\{\s*"|\[\s*[\[{])')
 _ESCAPED, _PLAIN, _LONG, _MISSING = 1, 2, 4, 8  # flags of a cell
 _OPEN_QUOTE, _AFTER_QUOTE = -1, -2  # problems of a row; otherwise its number of columns, if that is wrong
 _WORDS = np.array([int.from_bytes(word.encode()) for word in MISSING_WORDS])  # of up to 7 letters
