@@ -33,7 +33,7 @@ BITS = 6
 
 def fnv(column, value, bits):
     """Read off the definition: FNV-1a with 64 bits of ``column=value``, folded; truth values as Python writes them."""
-    value = value.capitalize() if value.upper() in ("TRUE", "FALSE") else value
+    value = value.capitalize() if value.lower() in ("true", "false") else value
     state = 0xCBF29CE484222325
     for byte in f"{column}={value}".encode():
         state = (state ^ byte) * 0x100000001B3 % 2**64
@@ -281,6 +281,9 @@ def test_categories_that_are_not_utf8_are_bad_rows(tmp_path):
         ("a,y\r1,0\r2,1\r", ":1: expected lines that end with LF or CR LF, got lines that end with CR"),
         ('"a","y"\r"1","0"\r2,1\n', ":1: expected lines that end with LF or CR LF, got lines that end with CR"),
         pytest.param("a,y\r" * 5_000_000, "got lines that end with CR", id="CR in an endless line"),
+        pytest.param(
+            "[" + '{"a": 1, "y": 0}, ' * 1_000_000, ": expected a table (csv, parquet or arrow), got JSON", id="JSON"
+        ),
         pytest.param("a" * 20_000_000, "expected a header line within 16,777,216 bytes", id="one endless line"),
         pytest.param(
             'a,y\nx,0\n"' + "x,1\n" * 6_000_000,

@@ -449,11 +449,11 @@ class Source:
         return None if self.learnt else _BAD_LINE
 
     def _hint(self, message: str) -> str:
+        if "expected a label first, got '{" in message:
+            return "JSON is not read: make a csv, parquet, arrow or svmlight file of it"
         skip, fill, as_categories, _ = _WAYS[self.hints]
         never_filled = [self.schema.label if self.schema else None, *self.options.aside]
         ways = [skip]
-        if "expected a label first, got '{" in message:
-            return "JSON is not read; make a csv or parquet file of it, and name its column of labels with --label"
         if message.endswith("got nothing") and not any(f"column {name!r}: " in message for name in never_filled):
             ways = [fill, skip]
         elif "expected a number, got" in message:

@@ -72,6 +72,12 @@ class TextTable(Table):
                 f"{name}:1: expected lines that end with LF or CR LF, got lines that end with CR",
                 "tr '\\r' '\\n' < FILE > NEW",
             )
+        if json := _JSON.match(self._text):
+            lines = ", lines=True" if json[1].startswith(b"{") else ""
+            raise DataError(
+                f"{name}: expected a table (csv, parquet or arrow), got JSON",
+                f"python -c \"import pandas; pandas.read_json({name!r}{lines}).to_parquet('rows.parquet')\"",
+            )
         if not (line_end or self._ended):
             raise DataError(f"{name}: expected a header line within {_LONGEST_ROW:,} bytes, got no line end")
         if not line.strip():
@@ -89,12 +95,6 @@ class TextTable(Table):
                 self._fill()
             else:
                 break
-        if json := _JSON.match(self._text):
-            lines = ", lines=True" if json[1].startswith(b"{") else ""
-            raise DataError(
-                f"{self.name}: expected a table (csv, parquet or arrow), got JSON",
-                f"python -c \"import pandas; pandas.read_json({self.name!r}{lines}).to_parquet('rows.parquet')\"",
-            )
         if scan.n_rows and scan.problems[0] == _AFTER_QUOTE:
             raise DataError(
                 f"{self.name}:1: expected a separator after a closing quote in the header line, got other text"
