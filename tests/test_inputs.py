@@ -389,6 +389,29 @@ def test_blanks_around_a_category_are_no_part_of_it(tmp_path, quoting):
             read(Source([file], ColumnOptions(label="y", bits=BITS)))
 
 
+def test_blanks_around_a_name_are_no_part_of_it(tmp_path):
+    frame = pd.DataFrame({" x": [1.5, 2.5], "city\t": ["a", "b"], " when ": pd.Timestamp("2024-01-01"), "y ": [0, 1]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_feather(tmp_path / "t.arrow")
+    options = ColumnOptions(label="y", drop=("when",), bits=BITS)
+    files = [str(tmp_path / f"t.{ending}") for ending in ("csv", "parquet", "arrow")]
+    X, labels = read(of_csv := Source(files[0], options))
+    assert (of_csv.schema.numbers, of_csv.schema.categories) == (("x",), ("city",))
+    for file in (*files[1:], frame):
+        source = Source([file], options)
+        assert source.schema == of_csv.schema
+        for found in (read(source), read(Source([file], schema=of_csv.schema))):
+            np.testing.assert_array_equal(found[0].toarray(), X.toarray())
+            assert found[1].tolist() == labels.tolist()
+        with pytest.raises(DataError, match="column 'when': expected numbers or text, got the type"):
+            read(Source([file], ColumnOptions(label="y")))
+    frame.rename(columns={"y ": "x"}).to_parquet(tmp_path / "two.parquet")
+    for file in (str(tmp_path / "two.parquet"), frame.rename(columns={"y ": "x"})):
+        with pytest.raises(DataError, match="expected different names of columns, got 'x' twice"):
+            Source([file], ColumnOptions(label="x"))
+
+
 def test_a_column_of_categories_without_values_has_any_type(tmp_path):
     schema = Schema("y", (), ("zip",), missing="indicator", bits=BITS)
     for values in ([None, None], [np.nan, np.nan], [9.0, np.nan]):

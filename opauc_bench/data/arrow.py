@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DataError
 from .base_table import Batch, Table
 from .content import import_pyarrow
-from .schema import hash_spans, require_different
+from .schema import BLANKS, hash_spans, require_different
 
 __all__ = ["ArrowTable"]
 
@@ -58,8 +58,10 @@ class ArrowTable(Table):
                 self._schema = self._file.schema
         except (pyarrow.ArrowException, OSError) as error:
             raise self._damaged(error) from None
-        super().__init__(["" if _ROW_NUMBERS.fullmatch(one) else one for one in self._schema.names], name)
+        stripped = [one.strip(BLANKS) for one in self._schema.names]
+        super().__init__(["" if _ROW_NUMBERS.fullmatch(one) else one for one in stripped], name)
         require_different([one for one in self.header if one], name)
+        self._fields = dict(zip(self.header, self._schema.names))  # names of columns as they are in the file
 
     def kinds(self) -> dict[str, str]:
         """Whether each column has numbers or categories; ``other`` if neither."""
@@ -67,7 +69,7 @@ class ArrowTable(Table):
 
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""
-        return str(self._schema.field(column).type)
+        return str(self._schema.field(self._fields[column]).type)
 
     def _kind_of(self, kind: Any) -> str:
         types = self._pyarrow.types
@@ -80,13 +82,13 @@ class ArrowTable(Table):
         return "category" if any(check(kind) for check in is_text) else "other"
 
     def _batches(self, names: Sequence[str], numbers: Sequence[str]) -> Iterator[Batch]:
-        n_before = 0
+        n_before, fields = 0, {name: self._fields[name] for name in names}
         try:
-            for batch in self._record_batches(names):
+            for batch in self._record_batches(list(fields.values())):
                 for start in range(0, batch.num_rows, _ROWS):
                     piece = batch.slice(start, _ROWS)
                     places = 1 + n_before + start + np.arange(piece.num_rows)
-                    yield Batch({name: piece.column(name) for name in names}, places, {})
+                    yield Batch({name: piece.column(field) for name, field in fields.items()}, places, {})
                 n_before += batch.num_rows
         except (self._pyarrow.ArrowException, OSError) as error:
             raise self._damaged(error) from None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .base_table import Batch, Table
-from .schema import hash_texts, require_different
+from .schema import BLANKS, hash_texts, require_different
 
 __all__ = ["FrameTable"]
 
@@ -35,7 +35,7 @@ class FrameTable(Table):
     """
 
     def __init__(self, frame: Any, name: str):
-        super().__init__([str(column) for column in frame.columns], name)
+        super().__init__([str(column).strip(BLANKS) for column in frame.columns], name)
         require_different(self.header, name)
         self._frame = frame.set_axis(self.header, axis=1)
 

@@ -41,7 +41,7 @@ Missing = Literal["error", "mean", "indicator"]
 
 DEFAULT_BITS, MOST_BITS = 18, 30
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")  # in columns of numbers, in any case
-BLANKS = " \t\r"  # around a cell they are not part of it
+BLANKS = " \t\r"  # around a cell or a name they are not part of it
 _SHOWN = 12  # names of columns in a message
 
 
@@ -60,7 +60,7 @@ def read_names(text: str, option: str) -> list[str]:
             f"{option}: expected names separated by commas, got {text!r}, in which quotes are not around a whole name",
             f"{option} '\"one, with a comma\",two'",
         ) from None
-    return [name.strip() for name in names]
+    return [name.strip(BLANKS) for name in names]
 
 
 def written_names(names: Iterable[str]) -> str:
