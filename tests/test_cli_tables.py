@@ -18,7 +18,8 @@ from test_inputs import fnv, zstd
 
 import opauc_bench
 from opauc_bench import load_model
-from opauc_bench.data.schema import BLANKS, read_names, written_names
+from opauc_bench.data.row_encoder import RowEncoder
+from opauc_bench.data.schema import BLANKS, Schema, read_names, written_names
 from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel, opened_for_writing
 
@@ -354,6 +355,27 @@ def test_bad_rows_have_the_score_nan(command, desk, model, tmp_path):
     assert [line == "nan" for line in done.stdout.splitlines()] == [False, True, False, True, True]
     assert "2 rows of t.svm scored\nAUC 1.0000, exact over the 2 rows with scores" in done.stderr
     assert "note: 3 bad rows without a score (nan); the first: t.svm:2: " in done.stderr
+
+
+def test_score_names_columns_whose_categories_are_unknown(command, model, frame, tmp_path):
+    rows = frame[:6].assign(city=["bern", "Bern", "bern ", "Bern", "?", "Basel"])
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    rows.to_parquet(tmp_path / "t.parquet")
+    for files, counts in ((["t.csv"], "4 of 6"), (["t.parquet"], "4 of 6"), (["t.csv", "t.parquet"], "8 of 12")):
+        done = command("score", model, *files, cwd=tmp_path, exits=0)
+        note = f"column 'city': {counts} values did not occur in the training and are ignored; the first: 'bern'"
+        assert done.stderr.splitlines()[2:] == [f"note: {note}"]
+    assert command("score", model, "t.csv", "--quiet", cwd=tmp_path, exits=0).stderr == ""
+
+
+def test_unknown_categories_are_not_counted_unless_all_names_are_kept():
+    names = tuple((position, f"city={position}") for position in range(10_000))
+    for known, expected in ((names[:-1], 1), (names, 0)):
+        encoder = RowEncoder(Schema("y", (), ("city", "kind"), names=known))
+        encoder.count_unknown(np.array([[5, -1], [20_000, 6]]), lambda row, column: f"{column} of row {row}")
+        sentences = encoder.unknown_categories()
+        assert len(sentences) == expected
+        assert all("column 'city': 1 of 2 values" in one and "'city of row 1'" in one for one in sentences)
 
 
 def test_bad_lines_of_svmlight_are_left_out_as_well(command, tmp_path):

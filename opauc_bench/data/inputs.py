@@ -203,7 +203,8 @@ class Source:
 
     def remarks(self) -> list[str]:
         """What the user should know after the pass."""
-        lines = [f"note: {note}" for note in self.notes]
+        unknown = [] if self._encoder is None else self._encoder.unknown_categories()
+        lines = [f"note: {note}" for note in [*self.notes, *unknown]]
         if self.n_skipped:
             rows = "1 bad row" if self.n_skipped == 1 else f"{self.n_skipped:,} bad rows"
             what = "left out" if self.learnt else "without a score (nan)"
@@ -437,6 +438,8 @@ class Source:
 
         if self.learnt:
             self._encoder.learn_names(categories, text)
+        else:
+            self._encoder.count_unknown(categories, text)
         X, place = self._encoder.features(numbers, categories), table.place
         return RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), bad, text)
 

@@ -86,6 +86,8 @@ class RowEncoder:
         self._names = dict(schema.names)
         self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
         self._seen[list(self._names)] = True
+        self._n_values, self._n_unknown = (np.zeros(len(schema.categories), dtype=np.int64) for _ in range(2))
+        self._first_unknown: dict[int, str] = {}  # by column
 
     def statistics(self) -> Statistics:
         """Those of the rows so far."""
@@ -134,6 +136,25 @@ class RowEncoder:
                 name = f"{column}={category_name(text(row, column))}"
                 self._names[position] = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
                 self._seen[position] = True
+
+    def count_unknown(self, categories: np.ndarray, text: Callable[[int, str], str]) -> None:
+        """Count the categories of rows that the schema has no name of; nothing if it does not have all names."""
+        if not len(self._seen) or len(self._names) >= _MOST_NAMES:
+            return
+        unknown = ~self._seen[categories] & (categories >= 0)
+        self._n_values += (categories >= 0).sum(axis=0)
+        self._n_unknown += unknown.sum(axis=0)
+        for k in np.flatnonzero(unknown.any(axis=0)).tolist():
+            if k not in self._first_unknown:
+                self._first_unknown[k] = text(int(np.argmax(unknown[:, k])), self._schema.categories[k])
+
+    def unknown_categories(self) -> list[str]:
+        """A sentence on each column with categories that `count_unknown` has found."""
+        return [
+            f"column {self._schema.categories[k]!r}: {self._n_unknown[k]:,} of {self._n_values[k]:,} values did not "
+            f"occur in the training and are ignored; the first: {first!r}"
+            for k, first in sorted(self._first_unknown.items())
+        ]
 
 
 @njit()
