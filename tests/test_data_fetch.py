@@ -620,14 +620,18 @@ def test_own_files_of_an_entry_with_a_base_are_not_those_of_the_base(tmp_path):
 @pytest.fixture
 def closed(tmp_path, monkeypatch):
     """A folder that this process may not enter, also if it runs as root."""
-    folder, stat = tmp_path / "closed", os.stat
+    folder = tmp_path / "closed"
 
-    def refuse(path, *args, **options):
-        if str(path).startswith(f"{folder}/"):
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return stat(path, *args, **options)
+    def refusing(call):
+        def refuse(path=".", *args, **options):
+            if str(path).startswith(f"{folder}/"):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return call(path, *args, **options)
 
-    monkeypatch.setattr(os, "stat", refuse)
+        return refuse
+
+    for name in ("stat", "listdir", "scandir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
     folder.mkdir()
     return folder
 

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -192,10 +193,13 @@ class _Fetch(LocalFile):
 def _problem(path: Path) -> str:
     """Why there is no file that can be read; empty if there is one."""
     try:
-        if path.is_file():
+        mode = path.stat().st_mode  # from Python 3.14 on, Path.is_file has no errors
+        if stat.S_ISREG(mode):
             with path.open("rb"):
                 return ""
-        return "a folder, expected a file" if path.is_dir() else _NO_FILE
+        return "a folder, expected a file" if stat.S_ISDIR(mode) else _NO_FILE
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return _NO_FILE
     except OSError as error:
         return error.strerror or str(error)
 

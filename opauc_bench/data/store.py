@@ -1,6 +1,7 @@
 """Prepared datasets on disk: arrays that worker processes map into memory, with a manifest."""
 
 import contextlib
+import fnmatch
 import hashlib
 import json
 import os
@@ -82,9 +83,12 @@ def prepared_folder(entry: DatasetEntry, sources: Sources) -> Path:
 
 def prepared_folders(entry: DatasetEntry, sources: Sources, pattern: str) -> list[Path]:
     """Return the folders of a dataset's sets of arrays whose names match a pattern."""
+    folder = prepared_folder(entry, sources)
     try:
-        return list(prepared_folder(entry, sources).glob(pattern))
-    except OSError as error:
+        return [folder / name for name in fnmatch.filter(os.listdir(folder), pattern)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:  # from Python 3.13 on, Path.glob would leave such a folder out
         raise unusable(entry, sources, error) from None
 
 
