@@ -173,6 +173,8 @@ class FTRLAUC(_Ranker):
         self.beta = beta
         self.variant = variant
         super().__init__()
+        if beta == 0 and l2 == 0:  # the first weight would be 0/0
+            raise ValueError(f"FTRLAUC: beta has to be a number > 0 if l2 is 0, got {beta!r}")
         self._features: dict[base.typing.FeatureName, tuple[float, float, float, float]] = {}  # w, z, q and sqrt(q)
         self._mean_scores = [0.0, 0.0]
 

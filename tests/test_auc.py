@@ -144,6 +144,7 @@ def test_auc_does_not_change_the_scores():
     [
         ([1, 1], np.zeros((2, 1)), "two classes; got the labels \\[1\\]"),
         ([1, 2, 3], np.zeros((3, 1)), "two classes; got the labels \\[1, 2, 3\\]"),
+        ([1, np.nan], np.zeros((2, 1)), "two classes; got the labels \\[1.0, nan\\]"),
         ([], np.zeros((0, 1)), "two classes; got the labels \\[\\]"),
         ([1, -1], np.zeros((3, 1)), "got \\(2,\\) and \\(3, 1\\)"),
         ([1, -1], np.zeros(2), "got \\(2,\\) and \\(2,\\)"),

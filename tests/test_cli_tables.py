@@ -444,6 +444,11 @@ def test_training_goes_on_with_tables(command, frame, tmp_path):
 def test_a_model_of_a_table_takes_frames_by_column(command, desk, model, frame):
     scores = [float(line) for line in command("score", model, "clicks.csv", "-q", cwd=desk).stdout.split()]
     classifier = opauc_bench.load_model(model)
+    arrow = pa.Table.from_pandas(frame.iloc[::-1, ::-1])
+    np.testing.assert_array_equal(classifier.decision_function(arrow)[::-1], classifier.decision_function(frame))
+    with pytest.raises(DataError, match="expected a column 'age'") as caught:
+        classifier.predict(frame.drop(columns="age"))
+    assert caught.value.hint == "the DataFrame needs the columns of the model"
     shuffled = frame[["rate", "city", "clicked", "age", "size"]]
     assert classifier.decision_function(shuffled).tolist() == scores
     assert classifier.predict(shuffled).tolist() == np.where(np.array(scores) > 0, "yes", "no").tolist()

@@ -32,7 +32,8 @@ from opauc_bench.config import (
 )
 from opauc_bench.data import load_catalogue
 from opauc_bench.figures import FigureEntry
-from opauc_bench.learners import LEARNERS, get_learner, learner_parameters
+from opauc_bench.learners import LEARNERS, OnePassLearner, get_learner, learner_parameters
+from opauc_bench.learners.state import State
 from opauc_bench.protocols import (
     PROTOCOLS,
     Convergence,
@@ -241,6 +242,17 @@ def test_the_learner_of_extending_keeps_the_contract_that_the_docs_list(folder):
 
 
 # ---------------------------------------------------------------------- what the pages list
+
+
+def test_members_of_learners_exist():
+    told = first_cells(section(read("docs/learners.md"), "Writing a learner"))
+    members = named(told[told.index("member") : told.index("check")])
+    assert len(members) > 25
+    fields = set(State.__dataclass_fields__)
+    for member in members:
+        of_state, name = member.startswith("State."), member.removeprefix("State.").partition("(")[0]
+        assert of_state or hasattr(OnePassLearner, name) or name in fields or hasattr(State, name), member
+        assert not of_state or hasattr(State, name), member
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -211,6 +211,11 @@ def test_both_tables_at_once_are_refused(place):
 def test_a_folder_without_results_is_named(tmp_path):
     with pytest.raises(ResultsError, match="no run has written its results here"):
         opauc_bench.load_results(tmp_path)
+    with pytest.raises(ResultsError, match="absent: there is no such folder"):
+        opauc_bench.load_results(tmp_path / "absent")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResultsError, match="file: this is a file, not a results folder"):
+        opauc_bench.load_results(tmp_path / "file")
 
 
 # ---------------------------------------------------------------------- how often a folder is read

@@ -78,9 +78,26 @@ def test_rows_that_do_not_fit_are_errors(model):
         classifier.predict(np.zeros((2, 8)))
     with pytest.raises(ValueError, match="NaN"):
         classifier.predict(np.full((1, 9), np.nan))
+    outside = sparse.csr_matrix((2, 9))
+    outside.data, outside.indices, outside.indptr = np.ones(1), np.array([10**6]), np.array([0, 1, 1])
+    with pytest.raises(ValueError, match="indices must be < 9"):
+        classifier.predict(outside)
     # Readers of svmlight files make sparse rows as wide as the file.
     assert classifier.decision_function(sparse.csr_matrix((2, 4))).shape == (2,)
     assert classifier.decision_function(sparse.csr_matrix((2, 40))).shape == (2,)
+
+
+def test_a_score_that_is_not_a_number_has_no_label(model):
+    classifier = opauc_bench.load_model(model)
+    huge = np.tile(np.where(classifier.coef_ > 0, 1e308, -1e308), (2, 1)) * [[0.0], [1.0]]
+    assert np.isfinite(classifier.decision_function(huge[:1])).all()
+    over = LinearModel(np.array([10.0, -10.0]), 0.0, (-1.0, 1.0), "auto", {}, 1, True, False, False)
+    classifier = type(classifier)(over)
+    rows = np.array([[1.0, 0.0], [1e308, 1e308], [1e308, 0.0]])
+    assert np.isnan(classifier.decision_function(rows)).tolist() == [False, True, False]
+    with pytest.raises(ValueError, match="row 1 has the score nan"):
+        classifier.predict(rows)
+    assert classifier.predict(rows[[0, 2]]).tolist() == [1, 1]
 
 
 def test_without_calibration_there_are_no_probabilities(tmp_path):
@@ -100,6 +117,10 @@ def test_scores_of_arrays():
     np.testing.assert_allclose(unit.scores(X)[0], normalize(X) @ [1.0, 10.0] - 0.5)
     with pytest.raises(ValueError, match="two axes"):
         unit.scores(X[0])
+    # A feature that is stored twice in a row has the sum as its value, and the caller's arrays stay as they are.
+    twice = sparse.csr_matrix(([3.0, 1.0, 3.0], [1, 0, 1], [0, 3]), shape=(1, 2))
+    np.testing.assert_array_equal(unit.scores(twice)[0], unit.scores(twice.toarray())[0])
+    assert twice.nnz == 3
 
 
 # ---------------------------------------------------------------------- probabilities

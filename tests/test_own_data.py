@@ -6,6 +6,7 @@ import textwrap
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.sparse import csr_matrix, random
 from sklearn.datasets import load_breast_cancer, load_wine
@@ -388,6 +389,34 @@ def test_arrays_give_the_numbers_of_the_same_file_and_are_resumed(here, counting
     assert len(counting) == 6
     assert set(changed["id"]).isdisjoint(results["id"])
     assert capsys.readouterr().out == ""
+
+
+def test_tables_of_other_libraries_are_taken_by_column(here, frame):
+    """pyarrow stands for polars, whose frames have the same method to_pandas."""
+    frame = frame.dropna()
+    rows = pa.Table.from_pandas(frame)
+    results = [
+        opauc_bench.run(EXPERIMENT, data={"mine": (table, "clicked")}, out=out)
+        for out, table in (("a", rows), ("b", frame))
+    ]
+    assert results[0]["id"].tolist() == results[1]["id"].tolist()
+    with pytest.raises(DataError, match=r"expected a DataFrame, got .*WithoutRows, which does not hold its rows"):
+        opauc_bench.run(EXPERIMENT, data={"mine": (WithoutRows(), "clicked")}, out="c")
+
+
+class WithoutRows:
+    """As a lazy frame of polars."""
+
+    columns = property(lambda self: pytest.fail("it would be computed"))
+
+
+def test_data_that_the_experiment_does_not_name_are_an_error(here, counting):
+    X, y = load_breast_cancer(return_X_y=True)
+    derived = {"mine.rff": {"base": "mine", "fourier": {"n": 4}}}
+    experiment = EXPERIMENT | {"datasets": ["mine.rff"], "catalogue": derived}
+    with pytest.raises(ConfigError, match="data\\['other'\\]: the experiment has no dataset of this name"):
+        opauc_bench.run(EXPERIMENT, data={"mine": (X, y), "other": (X, y)}, out="a")
+    assert len(opauc_bench.run(experiment, data={"mine": (X, y)}, out="b")) == 2
 
 
 def test_a_file_of_an_experiment_from_python_is_found_from_the_same_directory(here, counting, frame, command):

@@ -121,6 +121,7 @@ def test_they_are_as_good_as_the_learners_promise():
     [
         (FTRLAUC, {"gamma": 0}, "FTRLAUC: gamma has to be a number > 0, got 0"),
         (FTRLAUC, {"variant": "new"}, "FTRLAUC: variant has to be one of paper, released, got 'new'"),
+        (FTRLAUC, {"beta": 0, "l2": 0}, "FTRLAUC: beta has to be a number > 0 if l2 is 0, got 0"),
         (OPAUC, {"lam": -1.0}, "OPAUC: lam has to be a number >= 0, got -1.0"),
     ],
 )

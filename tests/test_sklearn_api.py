@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import get_tags
 
-from opauc_bench.learners import OPAUC, EstimatorLearner
+import opauc_bench
+from opauc_bench.learners import OPAUC, DivergenceError, EstimatorLearner
 from opauc_bench.learners.sklearn_api import Estimator
 
 
@@ -72,6 +74,32 @@ def test_tags_are_those_of_scikit_learn():
     assert tags == expected
     assert is_classifier(OPAUC())
     assert get_tags(EstimatorLearner()).estimator_type is None
+
+
+@pytest.mark.parametrize(("size", "labels"), [(1.0, [1, 1, 1, 1]), (1e200, [0, 1, 0, 1])])
+def test_a_first_partial_fit_that_fails_leaves_nothing_fitted(size, labels):
+    learner, X = OPAUC(), np.eye(4)
+    with pytest.raises((ValueError, DivergenceError)):
+        learner.partial_fit(size * X, labels)
+    with pytest.raises(NotFittedError):
+        learner.predict(X)
+    assert learner.fit(X, [0, 1, 0, 1]).partial_fit(X, [1, 1, 0, 0]).predict(X).shape == (4,)
+
+
+def test_classes_are_both_labels(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="classes: expected both labels, got none"):
+        OPAUC().partial_fit(X, y, classes=[])
+    with pytest.raises(ValueError, match="needs two classes"):
+        OPAUC().partial_fit(X, y, classes="yes")
+    learner = OPAUC().partial_fit(X[:1], y[:1], classes=["no", "yes"])
+    with pytest.raises(ValueError, match=r"began with the classes \['no', 'yes'\], got \['yes'\]"):
+        learner.partial_fit(X, y, classes="yes")
+
+
+def test_names_can_be_completed():
+    assert set(opauc_bench.__all__) <= set(dir(opauc_bench))
+    assert set(opauc_bench.learners.__all__) <= set(dir(opauc_bench.learners))
 
 
 def test_learners_work_where_estimators_do(rows):

@@ -15,6 +15,7 @@ from ..data.entry import ROW_METADATA
 from ..data.memory import rows_in_memory
 from ..errors import ConfigError, OpaucBenchError
 from ..runner.engines import Engine
+from ..sentences import suggest
 from .export import frame_of
 from .run import compute_experiment
 from .session import Session
@@ -103,8 +104,16 @@ def run(
         content=content,
         change=functools.partial(_with_entries, data=data, arrays=arrays) if data else None,
     )
+    datasets = session.experiment.datasets
     for name, found in arrays.items():
-        session.catalogue[name]._arrays = found
+        entries = [entry for entry in map(session.catalogue.__getitem__, datasets) if name in (entry.name, entry.base)]
+        if not entries:
+            raise ConfigError(
+                f"data[{name!r}]: the experiment has no dataset of this name{suggest(name, datasets)}",
+                f"datasets: [{name}]",
+            )
+        for entry in entries:
+            entry._arrays = found
     engine = Engine(n_jobs=jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 1)
     _, _, local, _ = compute_experiment(
         session, engine, fresh=fresh, retry_failed=retry_failed, test=None, quiet=not verbose

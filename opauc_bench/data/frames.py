@@ -8,12 +8,37 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DataError
 from .base_table import Batch, Table
 from .schema import BLANKS, hash_texts, require_different
 
-__all__ = ["FrameTable"]
+__all__ = ["FrameTable", "has_columns", "pandas_frame"]
 
 _ROWS = 4096
+
+
+def has_columns(data: Any) -> bool:
+    """Whether data are a table whose columns have names: a DataFrame of pandas or polars, or a table of Arrow."""
+    return hasattr(type(data), "columns")
+
+
+def pandas_frame(table: Any) -> Any:
+    """A DataFrame of pandas with the columns of one of polars, or of a table of Arrow.
+
+    Raises
+    ------
+    DataError
+        It is none of these, or cannot be converted.
+    """
+    if hasattr(table, "iloc"):
+        return table
+    name = f"{type(table).__module__.partition('.')[0]}.{type(table).__name__}"
+    if not hasattr(table, "to_pandas"):
+        raise DataError(f"expected a DataFrame, got {name}, which does not hold its rows")
+    try:
+        return table.to_pandas()
+    except ImportError as error:
+        raise DataError(f"{name}: cannot be made a DataFrame of pandas ({error})", "pip install pyarrow") from None
 
 
 class FrameTable(Table):

@@ -344,7 +344,11 @@ class Source:
                 raise DataError(
                     f"{table.name}: expected a table with the columns {listing(schema.columns)}, got svmlight text"
                 )
-            hint = "the file needs the columns of the model, or of the first file" if column in schema.columns else ""
+            hint = ""
+            if column in schema.columns and self.hints == "none":
+                hint = "the DataFrame needs the columns of the model"
+            elif column in schema.columns:
+                hint = "the file needs the columns of the model, or of the first file"
             raise DataError(absent_column(table.name, column, table.header), hint)
         if table.has_types:
             _check_types(table, schema, _WAYS[self.hints][-1])

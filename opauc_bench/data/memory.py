@@ -13,6 +13,7 @@ from ..errors import ConfigError, DataError
 from ..sentences import problems_of
 from .content import Block
 from .entry import COLUMN_OPTIONS, ROW_METADATA, DataSource
+from .frames import has_columns, pandas_frame
 from .table_data import TableData, column_options
 
 __all__ = ["MemoryRows", "rows_in_memory", "rows_of"]
@@ -45,8 +46,8 @@ def rows_in_memory(X: Any, y: Any, settings: Mapping[str, Any]) -> tuple[MemoryR
     ConfigError
         A setting is not valid.
     """
-    if hasattr(X, "columns") and hasattr(X, "iloc"):
-        rows = _of_frame(X, y, settings)
+    if has_columns(X):
+        rows = _of_frame(pandas_frame(X), y, settings)
     elif further := set(settings) - {"positive"}:
         raise ConfigError(f"source: {', '.join(sorted(further))}: expected with a DataFrame only")
     else:

@@ -90,7 +90,7 @@ AUCS = {"exact": auc_columns, "released": released_auc_columns}
 def positive_rows(y: Any) -> np.ndarray:
     """Which rows have the greater one of two labels; ValueError if there are not exactly two."""
     classes = np.unique(y)
-    if len(classes) != 2:
+    if len(classes) != 2 or classes[1] != classes[1]:  # NaN comes last
         raise ValueError(f"metrics need rows of two classes; got the labels {classes.tolist()[:5]}")
     return np.asarray(y) == classes[1]
 

@@ -25,7 +25,7 @@ from ..errors import LearnerError
 from .blocks import BlockOfProducts
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError
-from .rows import by_rows
+from .rows import by_rows, check_rows
 from .state import State, empty_state
 from .stream_pass import LONGEST_CHUNK, StreamPass
 
@@ -221,6 +221,7 @@ class OnePassLearner(StreamPass):
 
         finite = not sparse.issparse(X)  # sparse rows are checked when they are learnt
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=finite)
+        check_rows(X)
         try:
             self._set_classes(y)
             self.start_pass(X.shape[1], X.shape[0])
@@ -258,8 +259,9 @@ class OnePassLearner(StreamPass):
 
         first = not hasattr(self, "_state")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first)
+        check_rows(X)
         if first:
-            self._set_classes(y if classes is None else np.asarray(classes))
+            self._set_classes(y if classes is None else np.atleast_1d(classes))
             self.start_pass(X.shape[1])
         else:
             self.check_params()
@@ -272,7 +274,9 @@ class OnePassLearner(StreamPass):
     def _require_same_pass(self, classes: Any) -> None:
         """Raise ValueError if the classes or a parameter are not those that the pass began with."""
         if classes is not None and sorted(np.unique(classes).tolist()) != sorted(self.classes_.tolist()):
-            raise ValueError(f"the pass began with the classes {self.classes_.tolist()}, got {list(classes)}")
+            raise ValueError(
+                f"the pass began with the classes {self.classes_.tolist()}, got {np.unique(classes).tolist()}"
+            )
         began = self._params_of_pass | {axis: float(values[0]) for axis, values in self.live_settings.items()}
         for name, value in self._params_now().items():
             if value is not began[name] and value != began[name]:

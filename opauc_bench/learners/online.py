@@ -11,13 +11,11 @@ from scipy import sparse
 
 from ..errors import LearnerError
 from .base import OnePassLearner
-from .rows import csr_rows
+from .rows import MOST_FEATURES, csr_rows
 from .state import n_settings_of
 
 __all__ = ["OnlineModel", "require_memory"]
 
-# Indices are 32-bit in the kernels, and a state may have one coordinate more than there are features.
-_MOST_FEATURES = 2**31 - 2
 # Overflow shows in the scores of the next rows, unless they have none of the features concerned.
 _PIECES_BETWEEN_CHECKS = 64
 
@@ -245,10 +243,10 @@ class OnlineModel:
     def _room_for(self, n_features: int) -> int:
         """A width that leaves room for more, where width costs memory only; otherwise as much as needed."""
         learner = self.learner
-        if n_features > _MOST_FEATURES or _bytes(learner, n_features) > _memory():
+        if n_features > MOST_FEATURES or _bytes(learner, n_features) > _memory():
             raise _exceeds_memory(learner, n_features)
         narrow, wide = (learner.seconds_per_row(width, 1.0, 1) for width in (n_features, 4 * n_features))
-        ample = min(2 * self._room, _MOST_FEATURES)
+        ample = min(2 * self._room, MOST_FEATURES)
         costs_memory_only = wide < 1.5 * narrow and _bytes(learner, ample) <= _memory()
         return ample if ample > n_features and costs_memory_only else n_features
 

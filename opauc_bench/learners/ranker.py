@@ -14,6 +14,7 @@ import numpy as np
 
 from .docs import complete_docstring
 from .parameters import Constraint, Real, require
+from .rows import check_rows
 from .sklearn_api import Estimator
 
 __all__ = ["AbsentLearner", "DivergenceError", "Learner", "LinearRanker", "Reduced"]
@@ -332,6 +333,8 @@ class LinearRanker(Learner):
             check_classification_targets(y)
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         classes = np.unique(y)
+        if len(classes) == 0:
+            raise ValueError("classes: expected both labels, got none")
         if len(classes) != 2:
             advice = ". In partial_fit, name both with classes=..." if hasattr(self, "partial_fit") else ""
             raise ValueError(
@@ -353,6 +356,7 @@ class LinearRanker(Learner):
 
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        check_rows(X)
         return np.asarray(X @ self.coef_[0]) + self.intercept_[0]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -373,6 +377,9 @@ class LinearRanker(Learner):
         request = MetadataRequest(owner=self)
         request.score.add_request(param="sample_weight", alias=None)
         return request
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")  # after a first partial_fit that failed there are classes and features only
 
     def __sklearn_tags__(self):
         from sklearn.utils import ClassifierTags

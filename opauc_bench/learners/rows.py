@@ -8,10 +8,12 @@ from scipy import sparse
 from ..kernels import njit
 
 __all__ = [
+    "MOST_FEATURES",
     "add_class_sums",
     "add_to_sums",
     "aligned_zeros",
     "by_rows",
+    "check_rows",
     "csr_of",
     "csr_rows",
     "fill",
@@ -23,6 +25,8 @@ __all__ = [
     "taken",
 ]
 
+# Indices are 32-bit in the kernels, and a state may have one coordinate more than there are features.
+MOST_FEATURES = 2**31 - 2
 _CACHE_LINE = 64
 _ROWS_AT_ONCE = 1024
 
@@ -64,8 +68,21 @@ def fill(room: np.ndarray, values: np.ndarray) -> None:
             room[(slice(start, start + len(part)), *corner)] = part
 
 
+def check_rows(X) -> None:
+    """Raise ValueError if kernels cannot read sparse rows: they would read and write outside of their arrays."""
+    _check_width(X)
+    if sparse.issparse(X):
+        X.check_format(full_check=True)
+
+
+def _check_width(X) -> None:
+    if X.shape[1] > MOST_FEATURES:
+        raise ValueError(f"expected at most {MOST_FEATURES:,} features, got {X.shape[1]:,}")
+
+
 def by_rows(X):
     """Sparse rows as CSR, which kernels take for granted; anything else as it is."""
+    _check_width(X)
     return X.tocsr() if sparse.issparse(X) and X.format != "csr" else X
 
 

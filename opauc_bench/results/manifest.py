@@ -118,8 +118,11 @@ def read_manifest(folder: Path) -> Manifest:
                 if (computed := task_id(entry)) != name:
                     raise ValueError(f"{kind}.{name} has the hash {computed}: it was changed")
     except (FileNotFoundError, NotADirectoryError):
+        lacking = f"no {MANIFEST}, so no run has written its results here"
+        if not os.path.isdir(folder):
+            lacking = "this is a file, not a results folder" if os.path.exists(folder) else "there is no such folder"
         raise ResultsError(
-            f"{folder}: no {MANIFEST}, so no run has written its results here",
+            f"{folder}: {lacking}",
             "opauc-bench run CONFIG, or --out with the folder of the results",
         ) from None
     except OSError as error:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 
+from ..data.frames import has_columns, pandas_frame
 from ..data.inputs import matrix_of
 from .model import LinearModel
 
@@ -122,27 +123,49 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
         DataError
             If a column of a DataFrame is absent, or a value cannot be used.
         ValueError
-            If a dense ``X`` has another number of columns than the model, or a value is not finite.
+            If a dense ``X`` has another number of columns than the model, a value is not finite, or indices of a sparse
+            ``X`` are outside of its shape.
         """
-        if self.model.schema is not None and hasattr(X, "columns"):
-            X = matrix_of(X, self.model.schema)
+        if self.model.schema is not None and has_columns(X):
+            X = matrix_of(pandas_frame(X), self.model.schema)
         X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
-        if not sparse.issparse(X) and X.shape[1] != self.n_features_in_:
+        if sparse.issparse(X):
+            X.check_format(full_check=True)  # products would read outside of the weights
+        elif X.shape[1] != self.n_features_in_:
             raise ValueError(f"expected an array of shape (n, {self.n_features_in_}), got {X.shape}")
         return self._sign * self.model.scores(X)[0]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of shape (n_samples,): the positive one where its score is above 0, calibrated or not."""
+        """Labels of shape (n_samples,): the positive one where its score is above 0, calibrated or not.
+
+        Raises
+        ------
+        DataError, ValueError
+            As `decision_function`, and if a score is nan because values of the row are too large.
+        """
         negative, positive = self.model.classes
-        return np.where(self._sign * self.decision_function(X) > 0, positive, negative)
+        return np.where(self._sign * self._known_scores(X) > 0, positive, negative)
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of ``classes_``, shape (n_samples, 2); absent if the model is not calibrated."""
+        """Probabilities of ``classes_``, shape (n_samples, 2); absent if the model is not calibrated.
+
+        Raises
+        ------
+        DataError, ValueError
+            As `predict`.
+        """
         calibration = self.model.calibration
         assert calibration is not None  # available_if
-        p = calibration.probability(self._sign * self.decision_function(X))
+        p = calibration.probability(self._sign * self._known_scores(X))
         return np.column_stack([1.0 - p, p][:: self._sign])
+
+    def _known_scores(self, X: Any) -> np.ndarray:
+        """Those of `decision_function`; ValueError if one is not a number."""
+        scores = self.decision_function(X)
+        if (unknown := np.isnan(scores)).any():
+            raise ValueError(f"row {int(np.argmax(unknown))} has the score nan: its values are too large")
+        return scores
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

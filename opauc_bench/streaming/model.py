@@ -111,7 +111,11 @@ class LinearModel:
             if X.ndim != 2:
                 raise ValueError(f"expected rows of features, an array of two axes; got {X.ndim}")
         X = sparse.csr_matrix(X)
-        X = unit_length(X) if self.unit_length else X
+        if self.unit_length:
+            if not X.has_canonical_format:  # a feature that is stored twice has the sum as its value
+                X = X.copy()
+                X.sum_duplicates()
+            X = unit_length(X)
         n_features, n_unknown = len(self.weights), 0
         if X.shape[1] > n_features:
             n_unknown = int(np.count_nonzero(X[:, n_features:].getnnz(axis=1)))

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ..parameters import POSITIVE
 from ..ranker import DivergenceError, LinearRanker
-from ..rows import by_rows
+from ..rows import by_rows, check_rows
 
 __all__ = ["BatchLearner"]
 
@@ -131,6 +131,7 @@ class BatchLearner(LinearRanker):
         from sklearn.utils.validation import validate_data
 
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        check_rows(X)
         self._set_classes(y)
         positive = y == self.classes_[1]
         self.check_params()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..ranker import Learner, Reduced
-from ..rows import by_rows
+from ..rows import by_rows, check_rows
 from .full import OPAUC
 from .principal_components import (
     component_coefficients,
@@ -87,6 +87,7 @@ class OPAUCPCA(ProjectedOPAUC):
         from sklearn.utils.validation import check_X_y
 
         checked, _ = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, order="C", estimator=self)
+        check_rows(checked)
         self.check_params()
         order = np.arange(checked.shape[0])
         self._basis = principal_components(checked, order, int(self.n_components), self.random_state)
