@@ -198,9 +198,9 @@ class _Training:
     n_repetitions: int
     kept_bytes: float = 0.0
 
-    def __call__(self, n_rows: float, n_settings: int, folds: int = 0) -> tuple[float, float]:
+    def __call__(self, n_rows: float, n_settings: int, folds: int = 0, alone: bool = False) -> tuple[float, float]:
         """See `protocols.TrainingCost`."""
-        problem = self._problem(n_rows, n_settings, folds)
+        problem = self._problem(n_rows, n_settings, folds, alone)
         n_repeats, n_trained = (folds, n_rows * (folds - 1) / folds) if folds else (1, n_rows)
         size = (n_trained, problem.n_features, problem.n_nonzero)
         limit = None if self.limit is None else max(1.0, self.limit - problem.memory_bytes)
@@ -209,7 +209,7 @@ class _Training:
         seconds += problem.seconds_per_row * n_trained
         return problem.seconds + n_repeats * n_passes * seconds, problem.memory_bytes + memory
 
-    def _problem(self, n_rows: float, n_settings: int, folds: int) -> _Problem:
+    def _problem(self, n_rows: float, n_settings: int, folds: int, alone: bool) -> _Problem:
         """The rows of the data, or what a search by inner folds of ``n_rows`` has in place of them.
 
         See `TaskContext.search_problem`.
@@ -217,7 +217,7 @@ class _Training:
         shape, learner = self.shape, self.column.estimator
         n, d = shape.n_samples, shape.n_features
         narrow = not shape.is_sparse and is_narrower(n, d)
-        if narrow:
+        if narrow and not alone:
             learner = learner.given_inner_products(lambda: None)
         to_read = SECONDS_TO_GENERATE if shape.generated else 0.0
         rows = _Problem(learner, d, shape.density * d, seconds_per_row=to_read * d)

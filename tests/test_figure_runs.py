@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from command_line import undrawn
 from folders import forge, record_of, records_of, rows_of, snapshot
+from reference.records import task_of
 
 from opauc_bench.commands import busy
 from opauc_bench.commands.figures import _samples
@@ -26,8 +27,11 @@ from opauc_bench.config import Experiment, load_experiment
 from opauc_bench.data import Sources, load_catalogue
 from opauc_bench.errors import ConfigError
 from opauc_bench.figures import _TAKEN
-from opauc_bench.learners import learner_parameters
+from opauc_bench.learners import OPAUCPCA, learner_parameters
+from opauc_bench.learners.opauc import pca
+from opauc_bench.learners.opauc.principal_components import principal_components
 from opauc_bench.protocols import KINDS, PROTOCOLS, Convergence, CrossValidation, Holdout, Sweep, Timing
+from opauc_bench.protocols.context import TaskContext
 from opauc_bench.protocols.convergence import checkpoints
 from opauc_bench.results.manifest import DatasetFacts, read_manifest
 from opauc_bench.runner.engines import Engine
@@ -413,6 +417,23 @@ def test_plan_uses_known_selections(desk, tmp_path):
     assert not any(task.selected for task in own)
     assert {task.id for task in reused} == {task.id for task in own}
     assert sum(task.seconds for task in reused) < sum(task.seconds for task in own)
+
+
+def test_timed_passes_include_what_other_passes_share(monkeypatch):
+    """Components come from the rows, though their inner products are at hand; as in `fit_grid` without them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (40, 300)), np.where(np.arange(40) % 3 == 0, 1, -1)
+    calls = []
+    monkeypatch.setattr(pca, "principal_components", lambda *given: calls.append(given) or principal_components(*given))
+    setting = {"eta": 0.25, "lam": 0.5}
+    protocol = {"kind": "timing", "repeats": 3, "splits": {"kind": "cv", "folds": 4}}
+    task = task_of("timing", learner="opauc_pca", protocol=protocol, grid={}, selected=setting)
+    context = TaskContext(
+        task, SimpleNamespace(X=X, y=y), OPAUCPCA(n_components=5), {}, inner_products=lambda: pytest.fail("not alone")
+    )
+    content = task.protocol.compute(context)
+    assert (content["status"], len(content["timing"]["passes"]["seconds"])) == ("ok", 3)
+    assert [len(order) for _, order, _, _ in calls] == [30, 30, 30]
 
 
 def test_timing_uses_one_worker_and_records_the_load(desk):

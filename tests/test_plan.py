@@ -13,7 +13,8 @@ from opauc_bench.config import Experiment, find_config, load_experiment
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import get_learner
 from opauc_bench.learners.oam.oam import OAMSeq
-from opauc_bench.plan import make_columns, make_plan
+from opauc_bench.plan import _Training, make_columns, make_plan
+from opauc_bench.protocols import Timing
 from opauc_bench.task import Shape, expand_grid, identity_of, task_id
 
 SHAPES = {
@@ -418,6 +419,10 @@ def test_searches_in_fewer_dimensions_cost_less():
         assert learner == "opauc_r" or narrow.memory_bytes > 8 * (0.6 * 20_000) ** 2
         assert (narrow.kept_bytes, wide.kept_bytes) == (8 * 20_000**2, 0)
     assert of(3000, "oam_seq").kept_bytes == of(20_000, "opauc_rp").kept_bytes == 0
+    # A pass that is timed includes what the other passes over the dataset share.
+    (column,) = make_columns(experiment(learners=["opauc_pca"]), get_learner)
+    training = _Training(column, Shape(20_000, 50_000, 1.0, "a" * 64), None, 1)
+    assert Timing(repeats=3).cost_of_one(20_000, None, training)[0] > 3 * 1.5 * training(16_000, 1)[0]
     # The learners that take inner products instead of features do not decompose them.
     assert of(20_000, "uni_log").memory_bytes < 1e8
     assert of(20_000, "uni_log").seconds < of(20_002, "uni_log").seconds

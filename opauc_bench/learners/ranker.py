@@ -152,13 +152,13 @@ class Learner(Estimator):
         """
         raise TypeError(f"{type(self).__name__} has to define fit_grid")
 
-    def given_inner_products(self, inner_products: Callable[[], np.ndarray]) -> Self:
+    def given_inner_products(self, inner_products: Callable[[], np.ndarray] | None) -> Self:
         """This learner, or a copy that trains with less work on a dataset of few wide rows.
 
         Parameters
         ----------
-        inner_products : callable
-            Returns those of all rows of the dataset, shape (n_samples, n_samples).
+        inner_products : callable or None
+            Returns those of all rows of the dataset, shape (n_samples, n_samples). None takes them away again.
         """
         return self
 

@@ -30,8 +30,11 @@ _SECONDS_PER_AUC_ROW = 2.5e-8
 class TrainingCost(Callback):
     """Cost of training."""
 
-    def __call__(self, n_rows: float, n_settings: int, folds: int = 0) -> Cost:
-        """Cost of training some settings on ``n_rows``; with ``folds``, that many times on the rows but one fold."""
+    def __call__(self, n_rows: float, n_settings: int, folds: int = 0, alone: bool = False) -> Cost:
+        """Cost of training some settings on ``n_rows``; with ``folds``, that many times on the rows but one fold.
+
+        If ``alone``, a pass includes what is otherwise computed once for all passes over the dataset.
+        """
         ...
 
 
