@@ -45,11 +45,12 @@ def run(
     experiment : path-like, mapping or Experiment
         A file, the name of a bundled experiment, or the content of a file.
     data : mapping of str to (X, y), optional
-        Datasets in memory. ``X`` is an array, a sparse matrix or a DataFrame of shape (n_samples, n_features); ``y``
-        has a label per row, numbers or text; for a DataFrame it may be the name of the column of labels. The greater
-        one of two labels is positive. They are used as they are; ``catalogue`` of the experiment may have an entry of
-        the same name with further settings, such as ``scaling``, ``positive``, and for DataFrames, under ``source``,
-        ``missing``, ``categorical``, ``drop``, ``split``, ``group`` and ``time``.
+        Datasets in memory. ``X`` is an array, a sparse matrix or a DataFrame of shape (n_samples, n_features), of
+        pandas or polars, or a table of Arrow; ``y`` has a label per row, numbers or text; for a DataFrame it may be the
+        name of the column of labels. The greater one of two labels is positive. They are used as they are;
+        ``catalogue`` of the experiment may have an entry of the same name with further settings, such as ``scaling``,
+        ``positive``, and for DataFrames, under ``source``, ``missing``, ``categorical``, ``drop``, ``split``, ``group``
+        and ``time``.
     out : path-like, optional
         The results folder; by default ``results/<name of the file>``. Required if ``experiment`` is not a file.
     jobs : int, optional
