@@ -441,6 +441,8 @@ def test_results_can_be_loaded_and_exported_without_permission_to_write(readable
 def test_report_to_writes_elsewhere(small, command, tmp_path):
     desk, done = small
     before = snapshot(desk)
+    refused = command("report", "results/small", "--write", "--to", tmp_path / "paper/tables", cwd=desk, exits=2)
+    assert "--write writes into results/small, and --to into" in refused.stderr
     written = command("report", "results/small", "--to", tmp_path / "paper/tables", cwd=desk)
     assert written.stdout == done.stdout.replace(WRITTEN, f"\nwritten to {tmp_path}/paper/tables/\n")
     assert sorted(path.name for path in (tmp_path / "paper/tables").iterdir()) == TABLES

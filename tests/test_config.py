@@ -498,6 +498,15 @@ def test_one_mistake(complaints, key, value, complaint):
     assert re.sub(r"^x\.yaml:\d+:\d+: ", "", line) == complaint
 
 
+def test_grids_are_not_for_estimators(complaints):
+    learners = "[opauc, {estimator: sklearn.linear_model.LogisticRegression, name: lr, grid: {C: [1]}}]"
+    grids = "{eta: [1], lam: [1], C: [1]}"
+    text = "".join(f"{k}: {v}\n" for k, v in {**GIVEN, "learners": learners, "grids": grids}.items())
+    (line,) = complaints(text)
+    told = "grids.C: an estimator takes its values under grid of its own entry, and no learner here has the axis 'C'"
+    assert told in line
+
+
 def test_error_of_an_unreadable_catalogue_is_passed_on(write):
     path = write(MINIMAL + "catalogue: mine.yaml\n")
     (path.parent / "mine.yaml").write_text("x: 1\n")

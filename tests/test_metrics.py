@@ -179,7 +179,23 @@ def test_records_from_before_scores_were_kept_are_named(kept, command, tmp_path)
     assert "without test scores" not in command("run", "e.yaml", "--out", "results", cwd=tmp_path).stderr
     shutil.rmtree(tmp_path / "results/scores")
     done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
-    assert "note: 4 records without test scores, from before keep_scores; --fresh keeps them" in done.stderr
+    assert "note: 4 records without test scores, removed or from before keep_scores; --fresh keeps them" in done.stderr
+
+
+def test_verify_looks_at_kept_scores(kept, command, tmp_path):
+    results = tmp_path / "results"
+    shutil.copytree(kept / "results", results)
+    assert "scores" not in command("verify", results, "--sample", "0", cwd=tmp_path, exits=0).stdout
+    first, second, third, _ = sorted((results / "scores").iterdir())
+    content = dict(np.load(first))
+    np.savez_compressed(first, **content | {"scores": -content["scores"]})
+    second.write_text("xx")
+    third.unlink()
+    done = command("verify", results, "--sample", "0", cwd=tmp_path, exits=1)
+    told = " ".join(done.stdout.split())
+    assert f"{first} is damaged: their AUC is" in told
+    assert f"{second} is damaged: " in told
+    assert "1 record without test scores, which the protocol keeps" in told
 
 
 def test_without_kept_scores_the_error_names_the_setting(command, tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 from itertools import product
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -69,6 +70,13 @@ def test_ranks_and_groups_equal_a_loop(scores):
     assert {frozenset(group) for group in found.groups} == maximal
     for group in found.groups:
         assert list(group) == sorted(group, key=lambda i: found.ranks[i])
+
+
+def test_equal_means_of_other_folds_share_a_rank():
+    a, b = fmean([0.66, 0.63, 0.95]), fmean([0.69, 0.60, 0.95])
+    assert a != b
+    assert friedman_nemenyi([[a, b, 0.5]] * 4).ranks == (1.5, 1.5, 3.0)
+    assert friedman_nemenyi([[a, a + 1e-9, 0.5]] * 4).ranks == (2.0, 1.0, 3.0)
 
 
 def test_where_all_agree_the_f_statistic_is_infinite():

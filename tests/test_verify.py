@@ -97,6 +97,8 @@ def wrong(done):
 
 def test_verify_agrees_to_the_last_bit_and_writes_nothing(verify, place):
     before = snapshot(place / "results")
+    refused = verify("results/tiny", "--all", "--sample", "3", exits=2)
+    assert "--all computes all records again, and --sample 3 some: expected one of them" in refused.stderr
     done = verify("results/tiny", "--all", exits=0)
     assert "27 records, 27 of the experiment are in order" in done.text
     assert "27 of 27 agree: 27 same bits" in done.text

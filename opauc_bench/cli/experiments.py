@@ -235,7 +235,9 @@ def metrics(
 def verify(
     config: Place,
     out: Out = None,
-    sample: Annotated[int, typer.Option("--sample", "-n", min=0, help="Number of records to compute again.")] = 20,
+    sample: Annotated[
+        int | None, typer.Option("--sample", "-n", min=0, help="Number of records to compute again (default: 20).")
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Compute all records again.")] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the draw (default: random, printed).")] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Leave out records that took longer.")] = None,
@@ -253,10 +255,13 @@ def verify(
     Checksums, ids, data, selected settings and tables are checked for all records.
     """
     from ..commands.verify import verify_results
+    from ..errors import ConfigError
 
+    if everything and sample is not None:
+        raise ConfigError(f"--all computes all records again, and --sample {sample} some: expected one of them")
     return verify_results(
         open_recorded(config, out, dataset, learner, mirror, offline),
-        sample=None if everything else sample,
+        sample=None if everything else 20 if sample is None else sample,
         seed=seed,
         max_seconds=max_seconds,
         n_jobs=n_workers(jobs),

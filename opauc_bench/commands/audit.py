@@ -11,10 +11,12 @@ import numpy as np
 from ..data import find_prepared
 from ..errors import OpaucBenchError, ResultsError
 from ..evaluation.selection import ranking
+from ..protocols import SplitProtocol
 from ..results.manifest import find_manifest
 from ..results.record import Record
 from ..results.reuse import beside, find_reusable
 from ..task import Task, expand_grid, identity_of, task_id
+from .metrics import kept_scores
 from .page import PAGE
 from .planning import selecting_plan
 from .recorded import Recorded, shapes_of
@@ -45,6 +47,7 @@ def audit(recorded: Recorded) -> Audit:
     * Every record has the checksum of its content, and its id is the hash of its definition, data, trial and fold.
     * The selected setting is the best of the inner cross-validation, and there is an AUC for each setting. Where it was
       selected in another folder, it is the one that is recorded there.
+    * Kept test scores have the AUC of their record.
     * The data on this machine are those of the manifest.
     * ``folds.csv``, tables, comparison and page are, byte by byte, what the records and the manifest's test give.
 
@@ -96,12 +99,28 @@ def _check_records(recorded: Recorded, found: Audit) -> None:
             found.findings.append(f"{task.label}: {problem}")
         else:
             found.pairs.append((task, record))
+    _check_scores(recorded, found)
     found.pairs.sort(key=lambda pair: (pair[0].dataset, pair[0].column, pair[0].trial, pair[0].fold))
     for dataset, count in sorted(Counter(record.dataset for record in recorded.orphaned).items()):
         found.notes.append(
             f"{dataset}: {counted(count, 'record')} orphaned (of another definition than the manifest's: data, "
             "learner, grid or protocol) and in no table"
         )
+
+
+def _check_scores(recorded: Recorded, found: Audit) -> None:
+    """Kept test scores can be read, and their AUC is that of the record."""
+    protocol, n_missing = recorded.session.experiment.protocol, 0
+    if not isinstance(protocol, SplitProtocol):
+        return
+    for _, record in found.pairs:
+        if record.ok:
+            try:
+                n_missing += kept_scores(recorded.store_of(record), record, protocol) is None
+            except ResultsError as error:
+                found.findings.append(error.message)
+    if getattr(protocol, "keep_scores", False) and n_missing:
+        found.notes.append(f"{counted(n_missing, 'record')} without test scores, which the protocol keeps")
 
 
 def _identity_problem(recorded: Recorded, record: Record) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..errors import ConfigError, ResultsError
 from ..evaluation.metrics import evaluate, metric_name
 from ..protocols import PROTOCOLS, SplitProtocol, kind_of
 from ..results.manifest import write_manifest
+from ..results.record import Record
 from ..results.store import Store
 from .recorded import Recorded
 from .reports import print_report, write_report_files
@@ -65,17 +68,10 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
             if not (record.ok and missing):
                 continue
             home = recorded.store_of(record)
-            kept = home.read_scores(record.id)
+            kept = kept_scores(home, record, protocol)
             if kept is None:
                 without.append(task.label)
                 continue
-            try:
-                auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
-            except (TypeError, ValueError) as error:
-                raise home.damaged_scores(record.id, str(error)) from None
-            if not abs(auc - record.metrics["auc"]) <= _SAME_AUC:  # which NaN is not either
-                reason = f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}"
-                raise home.damaged_scores(record.id, reason)
             if home.folder != store.folder:
                 store.copy_scores(home, record.id)
             found = evaluate(missing, kept["y"], kept["scores"], kept.get("probabilities"))
@@ -100,6 +96,26 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     if without:
         say(wrapped(f"{counted(len(without), 'record')} without test scores: {without[0]}{_more(without)}"))
     return 1 if without else 0
+
+
+def kept_scores(home: Store, record: Record, protocol: SplitProtocol) -> dict[str, np.ndarray] | None:
+    """The test scores of a record, as `Store.read_scores` returns them.
+
+    Raises
+    ------
+    ResultsError
+        The file is damaged, or its AUC is not that of the record.
+    """
+    if (kept := home.read_scores(record.id)) is None:
+        return None
+    try:
+        auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
+    except (TypeError, ValueError) as error:
+        raise home.damaged_scores(record.id, str(error)) from None
+    if not abs(auc - record.metrics["auc"]) <= _SAME_AUC:  # which NaN is not either
+        reason = f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}"
+        raise home.damaged_scores(record.id, reason)
+    return kept
 
 
 def _require_metrics(session: Session, place: str) -> None:

@@ -37,6 +37,8 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
     With `page`, the HTML page is written as well. The manifest of the results folder names the test of its tables.
     """
     check_test(test)
+    if write and to:
+        raise ConfigError(f"--write writes into {session.folder}, and --to into {to}: expected one of them")
     if page and not session.experiment.protocol.table_metrics:
         raise ConfigError(
             f"{session.experiment.path}: draws figures; the page is about tables", shell_command(session, "report")

@@ -247,7 +247,8 @@ def _without_scores(before: Recorded, plan: LocalPlan, todo: list[Task]) -> str:
     due = {task.id for task in todo}
     taken = filter(None, (before.records.of(task) for task in plan.tasks if task.id not in due))
     n = sum(record.ok and not before.store_of(record).scores_path(record.id).is_file() for record in taken)
-    return f"note: {counted(n, 'record')} without test scores, from before keep_scores; --fresh keeps them" if n else ""
+    missing = f"{counted(n, 'record')} without test scores, removed or from before keep_scores"
+    return f"note: {missing}; --fresh keeps them" if n else ""
 
 
 def _nothing_to_compute(plan: LocalPlan, before: Recorded, too_large: list[Task]) -> str:

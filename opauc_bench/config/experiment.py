@@ -275,9 +275,13 @@ class Experiment(Section):
         grids = by_axis(value, grid_values)
         entries = info.data.get("learners", ())
         known = [learner_names(info, entry.learner) for entry in entries]
-        if known and all(known):
-            axes = list(dict.fromkeys(axis for _, learner_axes in known for axis in learner_axes))
-            raise_problems(unknown_names(value, axes, "no learner here has the axis"))
+        of_learners = [names for entry, names in zip(entries, known) if not isinstance(entry, EstimatorEntry)]
+        if entries and all(of_learners):
+            axes = list(dict.fromkeys(axis for _, learner_axes in of_learners for axis in learner_axes))
+            what = "no learner here has the axis"
+            if len(of_learners) < len(entries):
+                what = "an estimator takes its values under grid of its own entry, and no learner here has the axis"
+            raise_problems(unknown_names(value, axes, what))
         refused = {}
         for entry, names in zip(entries, known):
             if names:
