@@ -546,7 +546,7 @@ def test_an_edited_file_is_imported_again(here, counting, monkeypatch, address):
     monkeypatch.syspath_prepend(here)
     name = "mine.py" if ".py" in address else "edited_module.py"
     X, y = load_breast_cancer(return_X_y=True)
-    experiment = EXPERIMENT | {"learners": [{"estimator": address, "name": "own"}]}
+    experiment = EXPERIMENT | {"learners": [{"estimator": address, "name": "own"}], "grids": {}}
     (here / name).write_text(text.format(1, 1))
     first = opauc_bench.run(experiment, data={"mine": (X, y)}, out="a")
     (here / name).write_text(text.format(2, -1))
