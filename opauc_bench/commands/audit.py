@@ -119,7 +119,7 @@ def _check_scores(recorded: Recorded, found: Audit) -> None:
                 n_missing += kept_scores(recorded.store_of(record), record, protocol) is None
             except ResultsError as error:
                 found.findings.append(error.message)
-    if getattr(protocol, "keep_scores", False) and n_missing:
+    if protocol.keep_scores and n_missing:
         found.notes.append(f"{counted(n_missing, 'record')} without test scores, which the protocol keeps")
 
 
