@@ -474,6 +474,32 @@ def test_panels_without_any_complete_point_are_not_drawn():
     assert canvas.legends == []
 
 
+def test_points_without_a_place_on_a_logarithmic_axis_are_not_drawn():
+    spec = FigureEntry(name="f", x="auc", y="sparse_ratio", y_scale="log10", along="eta")
+    samples = {
+        name: Sample({"eta": ETAS}, {"auc": [0.5, 0.6, 0.7], "sparse_ratio": ratios})
+        for name, ratios in (("some", [0.25, 0.0, 1e-5]), ("none", [0.0, 0.0, 0.0]))
+    }
+    figure = build_figure(spec, list(samples), [OPAUC], {(name, "opauc"): cell(samples[name]) for name in samples})
+    assert figure.notes == (
+        "points not drawn, since a logarithmic axis has no place for sparse_ratio of 0 or less: OPAUC",
+    )
+    (axes,) = [axes for axes in draw(figure).axes if axes.get_visible()]
+    assert axes.get_title() == "some"
+    assert np.isnan(axes.get_lines()[0].get_ydata()).tolist() == [False, True, False]
+    only_zeros = build_figure(spec, ["none"], [OPAUC], {("none", "opauc"): cell(samples["none"])})
+    assert figure_files(only_zeros, draw=True)["f.png"] is None
+
+
+def test_lines_that_are_not_drawn_are_named_and_not_in_the_legend():
+    eta, lam = (part.ravel().tolist() for part in np.meshgrid(ETAS, [0.125, 0.5, 4.0], indexing="ij"))
+    sample = Sample({"eta": eta, "lam": lam}, {"auc": [NAN if value == 4.0 else 0.5 + value for value in lam]})
+    figure = build_figure(SWEEP, ["d"], [OPAUC], {("d", "opauc"): cell(sample)})
+    assert figure.notes == ("not drawn, since no point is finite in all repetitions: λ = 4",)
+    (legend,) = draw(figure).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["λ = 2⁻³", "λ = 2⁻¹"]
+
+
 @pytest.mark.parametrize("n_panels", range(1, 17))
 def test_any_number_of_panels(n_panels):
     names = [f"d{k}" for k in range(n_panels)]

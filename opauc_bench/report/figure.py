@@ -7,7 +7,7 @@ where every expected repetition has a finite value. `figure_draw` draws.
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,11 @@ class Cell:
     def pending(self) -> int:
         return self.expected - len(self.samples) - sum(self.statuses.values())
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether every expected repetition has a sample."""
+        return len(self.samples) == self.expected
+
 
 @dataclass(frozen=True)
 class Point:
@@ -98,11 +103,6 @@ class Panel:
     dataset: str
     lines: tuple[Line, ...]
 
-    @property
-    def is_drawn(self) -> bool:
-        """Whether there is a complete point."""
-        return any(point.complete for line in self.lines for point in line.points)
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -112,6 +112,19 @@ class Figure:
     panels: tuple[Panel, ...]
     exact_x: bool
     notes: tuple[str, ...]
+
+    def is_drawn(self, point: Point) -> bool:
+        """Whether a point is complete, and positive along every logarithmic axis."""
+        return _is_drawn(self.spec, point)
+
+    @property
+    def drawn_panels(self) -> tuple[Panel, ...]:
+        """Panels and lines with at least one point that is drawn."""
+        drawn = []
+        for panel in self.panels:
+            if lines := tuple(line for line in panel.lines if any(map(self.is_drawn, line.points))):
+                drawn.append(Panel(panel.dataset, lines))
+        return tuple(drawn)
 
 
 def build_figure(
@@ -148,12 +161,28 @@ def build_figure(
                 lines = panels.setdefault("" if spec.x == DATASET else dataset, {})
                 before = lines[key].points if key in lines else ()
                 lines[key] = Line(column.key, column.learner, label, setting, variant, (*before, *points))
+    measured = [column.key for column in columns if all(cells[name, column.key].is_measured for name in datasets)]
     return Figure(
         spec=spec,
         panels=tuple(Panel(name, tuple(lines.values())) for name, lines in panels.items()),
         exact_x=not any(spec.x in sample.measured for cell in cells.values() for sample in cell.samples),
-        notes=(*_notes(datasets, columns, cells), *_notes_on_columns(spec, samples, undrawn)),
+        notes=(
+            *_notes(datasets, columns, cells),
+            *_notes_on_columns(spec, samples, undrawn),
+            *_notes_on_points(spec, [line for lines in panels.values() for line in lines.values()], measured),
+        ),
     )
+
+
+def _is_drawn(spec: FigureEntry, point: Point) -> bool:
+    return point.complete and not any(_outside_scale(spec, point))
+
+
+def _outside_scale(spec: FigureEntry, point: Point) -> Iterator[str]:
+    """Names of what has no place on a logarithmic axis, since it is not positive."""
+    for name, scale, value in ((spec.x, spec.x_scale, point.x), (spec.y, spec.y_scale, point.y)):
+        if scale != "linear" and not isinstance(value, str) and value <= 0:
+            yield name
 
 
 def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Sample]) -> dict[str, tuple[str, ...]]:
@@ -283,3 +312,23 @@ def _notes_on_columns(
         points = [key for key, found in samples.items() if any(spec.along not in sample.exact for sample in found)]
         if points := [key for key in points if key not in undrawn]:
             yield f"points without a line, since {spec.along} is not tuned: {', '.join(points)}"
+
+
+def _notes_on_points(spec: FigureEntry, lines: Sequence[Line], measured: Collection[str]) -> Iterator[str]:
+    """Which lines have points outside of a logarithmic axis, and which are not drawn anywhere, a sentence each.
+
+    ``measured`` are the columns that lack no repetition anywhere: other notes are about the rest.
+    """
+    outside: dict[str, dict[str, None]] = {}
+    for line in lines:
+        for point in line.points:
+            for name in _outside_scale(spec, point) if point.complete else ():
+                outside.setdefault(name, {})[line.label] = None
+    for name, labels in outside.items():
+        shown = ", ".join(labels)
+        yield f"points not drawn, since a logarithmic axis has no place for {name} of 0 or less: {shown}"
+    complete = {line.label for line in lines if any(point.complete for point in line.points)}
+    if diverged := dict.fromkeys(
+        line.label for line in lines if line.column in measured and line.label not in complete
+    ):
+        yield f"not drawn, since no point is finite in all repetitions: {', '.join(diverged)}"

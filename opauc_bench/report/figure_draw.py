@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import math
 import re
+from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -68,7 +69,7 @@ _METADATA = {
 
 
 def render(figure: Figure) -> dict[str, bytes]:
-    """Draw a figure, which has at least one complete point, in every format, by file ending."""
+    """Draw a figure, which has at least one panel to draw, in every format, by file ending."""
     with mpl.rc_context({**mpl.rcParamsDefault, **_RC}):
         canvas = draw(figure)
         files = {}
@@ -80,8 +81,8 @@ def render(figure: Figure) -> dict[str, bytes]:
 
 
 def draw(figure: Figure) -> Canvas:
-    """Lay out the panels that have complete points, and the legend above them."""
-    panels = [panel for panel in figure.panels if panel.is_drawn]
+    """Lay out the panels, and the legend above them."""
+    panels = figure.drawn_panels
     by_dataset = figure.spec.x == DATASET
     n_across = 1 if by_dataset else _n_across(len(panels))
     n_down = -(-len(panels) // n_across)
@@ -109,7 +110,7 @@ def _n_across(n_panels: int) -> int:
     return min((3, 4), key=lambda n: (-n_panels % n, -n))
 
 
-def _for_legend(panels: list[Panel]) -> list[Line]:
+def _for_legend(panels: Sequence[Panel]) -> list[Line]:
     """Each line once, in the order in which the experiment has them."""
     lines: dict[tuple[str, int], Line] = {}
     for panel in panels:
@@ -122,11 +123,9 @@ def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
     spec = figure.spec
     for line in panel.lines:
         x, x_std, y, y_std = (
-            np.array([getattr(point, name) if point.complete else math.nan for point in line.points])
+            np.array([getattr(point, name) if figure.is_drawn(point) else math.nan for point in line.points])
             for name in ("x", "x_std", "y", "y_std")
         )
-        if not np.isfinite(y).any():
-            continue
         look = _look(line)
         every = 1 if spec.along else max(1, -(-len(x) // _MARKERS_ON_A_LINE))
         axes.plot(x, y, markevery=every, **look)
@@ -138,7 +137,9 @@ def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
             axes.fill_between(x, *y_band, color=look["color"], alpha=0.16, linewidth=0)
     axes.set_title(_text(panel.dataset))
     if figure.exact_x:  # the same axis in all panels, even if lines end at different places
-        xs = [point.x for each in figure.panels for line in each.lines for point in line.points if point.complete]
+        xs = [
+            point.x for each in figure.panels for line in each.lines for point in line.points if figure.is_drawn(point)
+        ]
         axes.update_datalim([(min(xs), 0.0), (max(xs), 0.0)], updatey=False)
     _scale(axes, "x", spec.x_scale)
     _scale(axes, "y", spec.y_scale)
@@ -152,12 +153,12 @@ def _band(name: str, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
 
 def _draw_datasets(axes, figure: Figure, panel: Panel) -> None:
     """Datasets side by side, with an offset per learner."""
-    names = list(dict.fromkeys(point.x for line in panel.lines for point in line.points if point.complete))
+    names = list(dict.fromkeys(point.x for line in panel.lines for point in line.points if figure.is_drawn(point)))
     for k in range(0, len(names), 2):
         axes.axvspan(k - 0.5, k + 0.5, color="#F4F4F4", linewidth=0, zorder=0)
     offsets = np.linspace(-0.36, 0.36, len(panel.lines)) if len(panel.lines) > 1 else [0.0]
     for line, offset in zip(panel.lines, offsets):
-        points = [point for point in line.points if point.complete]
+        points = [point for point in line.points if figure.is_drawn(point)]
         look = {**_look(line), "linestyle": "none", "markersize": 4.5}
         axes.errorbar(
             [names.index(point.x) + offset for point in points],

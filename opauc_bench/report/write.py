@@ -32,9 +32,9 @@ def table_files(table: ResultTable, comparison: Comparison | None = None) -> dic
 
 
 def figure_files(figure: Figure, draw: bool) -> dict[str, str | bytes | None]:
-    """Render the numbers as CSV and, with ``draw``, the drawing of a figure that has complete points."""
+    """Render the numbers as CSV and, with ``draw``, the drawing, if anything is drawn."""
     drawn = {}
-    if draw and any(panel.is_drawn for panel in figure.panels):
+    if draw and figure.drawn_panels:
         from .figure_draw import render
 
         drawn = render(figure)
