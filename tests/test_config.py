@@ -675,6 +675,17 @@ def test_find_config(tmp_path, monkeypatch):
             "one of quickstart, table2, table2_balanced",
         ),
         (".", ".: this is a folder; expected an experiment file or the name of a bundled one", ""),
+        (
+            "",
+            "'': an empty name; expected an experiment file or the name of a bundled one",
+            "one of quickstart, table2, table2_balanced",
+        ),
+        (
+            "mine/manifest.json",
+            "mine/manifest.json: this is the manifest of a results folder; expected an experiment file or the name of a "
+            "bundled one",
+            "mine",
+        ),
     ],
 )
 def test_find_config_lists_the_known_names(tmp_path, monkeypatch, text, complaint, hint):

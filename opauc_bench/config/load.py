@@ -49,6 +49,9 @@ def find_config(text: str, wanted: str = "an experiment file") -> Path:
     the known ones, if there is no such file.
     """
     path = Path(text)
+    if path.name == "manifest.json":
+        what = "this is the manifest of a results folder"
+        raise ConfigError(f"{text}: {what}; expected {wanted} or the name of a bundled one", f"{path.parent}")
     if os.path.exists(path) and not os.path.isdir(path):  # os.path: no error for names that are invalid or too long
         return path
     folders = [Path("configs"), _packaged_configs()]
@@ -58,10 +61,10 @@ def find_config(text: str, wanted: str = "an experiment file") -> Path:
                 if os.path.isfile(folder / name):
                     return folder / name
     names = sorted({found.stem for folder in folders for found in folder.glob("*.yaml")})
-    what = "this is a folder" if os.path.isdir(path) else "no such file"
+    what = "this is a folder" if os.path.isdir(text) else "no such file" if text else "an empty name"
     near = suggest(path.stem, names)
     hint = "" if near or path.name != text else f"one of {', '.join(names)}"
-    raise ConfigError(f"{text}: {what}; expected {wanted} or the name of a bundled one{near}", hint)
+    raise ConfigError(f"{text or repr(text)}: {what}; expected {wanted} or the name of a bundled one{near}", hint)
 
 
 def _packaged_configs() -> Path:
