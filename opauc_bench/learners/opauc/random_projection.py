@@ -42,8 +42,12 @@ class _Gaussian(Projection):
     def rows(self, features: np.ndarray) -> np.ndarray:
         """Rows of P, shape (len(features), n_components)."""
         P = np.empty((len(features), self.n_components))
+        bits = np.random.Philox(key=[self.seed, 0])
+        normal, state = np.random.Generator(bits), bits.state  # a new generator for each row takes twice as long as it
         for row, feature in zip(P, features):
-            np.random.Generator(np.random.Philox(key=[self.seed, int(feature)])).standard_normal(out=row)
+            state["state"]["key"][1] = feature
+            bits.state = state
+            normal.standard_normal(out=row)
         P /= np.sqrt(self.n_components)
         return P
 
