@@ -24,6 +24,8 @@ __all__ = ["NNZ", "Index", "SymmetricRows", "add_outer", "add_outer_above", "kee
 NNZ, _TOP, _COUNTING, _LOWEST, _LESS, _EQUAL = range(6)
 _SHIFT = 44  # a range is the exponent and eight bits of the mantissa
 _N_RANGES = 1 << 19
+_FINER = 28  # the same with 24 bits
+_SPARE = 32  # this part of what is kept may enter, and be dropped again, because a bound is not higher
 _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
 
@@ -224,11 +226,11 @@ def add_outer_above(there, x, x_dense, size, m, cols, vals):
     abs(x_i x_j) < L is dropped anyway. Those above L are found in the order of abs(x). `keep_largest` has to follow.
     ``x_dense`` is the row with its zeros. Returns the arena.
     """
-    m.counters[_COUNTING] = 0  # too many entries change to count each change
-    cancelled, starts = _update_all(there, x, x_dense, m, cols, vals)
+    gain = np.zeros(_N_RANGES, dtype=np.int64)
+    cancelled, starts = _update_all(there, x_dense, gain, m, cols, vals)
     order = np.argsort(-np.abs(x))
     largest = np.abs(x)[order]
-    bound = _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals)
+    bound = _bound(there, x_dense, cancelled, starts, largest, size, gain, m, cols, vals)
     found, new, before = np.empty(len(x), np.int64), np.empty(len(x), np.int64), np.empty(len(x), np.int64)
     for p in range(len(x)):
         i, n_found = there[p], 0
@@ -262,25 +264,48 @@ def _absent(there, i, found, cancelled, m, cols, new, before):
 
 
 @njit()
-def _update_all(there, x, x_dense, m, cols, vals):
-    """Add x_i x_j to each entry that the matrix has, and drop those that are 0 then.
+def _update_all(there, x_dense, gain, m, cols, vals):
+    """Add x_i x_j to each entry that the matrix has, drop those that are 0 then, and count the others by range.
 
+    ``gain`` gets what is there afterwards, less the products of the row that belong to an entry from before, by range.
     Returns the columns of what was dropped, row by row in the order of ``there``, and where each row begins.
     """
-    starts = np.zeros(len(x) + 1, dtype=np.int64)
-    for p in range(len(x)):
-        i = there[p]
-        starts[p + 1] = starts[p]
-        m.least[i] = np.inf
-        for e in range(m.start[i], m.start[i] + m.length[i]):
-            vals[e] += x[p] * x_dense[cols[e]]
-            if vals[e] == 0.0:
-                starts[p + 1] += 1
-                m.counters[NNZ] -= 1 if cols[e] == i else 2
+    m.ranges[:] = 0
+    m.threshold[0] = 0.0
+    m.counters[_COUNTING], m.counters[_LESS], m.counters[_EQUAL] = 1, 0, 0
+    starts, p = np.zeros(len(there) + 1, dtype=np.int64), 0
+    products, bits = np.empty(m.length.max()), vals.view(np.int64)
+    of_products = products.view(np.int64)
+    for i in range(len(m.start)):
+        start, length = m.start[i], m.length[i]
+        x_i, n_zero, least = x_dense[i], 0, np.inf
+        if x_i == 0.0:
+            for e in range(start, start + length):
+                m.ranges[(bits[e] & _MAGNITUDE) >> _SHIFT] += 1 if cols[e] == i else 2
+            continue
+        for e in range(length):
+            products[e] = x_i * x_dense[cols[start + e]]
+        for e in range(length):
+            vals[start + e] += products[e]
+        for e in range(length):
+            weight = 1 if cols[start + e] == i else 2
+            gain[(of_products[e] & _MAGNITUDE) >> _SHIFT] -= weight
+            size = abs(vals[start + e])
+            if size == 0.0:
+                n_zero += 1
+                m.counters[NNZ] -= weight
             else:
-                m.least[i] = min(m.least[i], abs(vals[e]))
-    cancelled, n = np.empty(starts[len(x)], dtype=cols.dtype), 0
-    for p in range(len(x)):
+                m.ranges[(bits[start + e] & _MAGNITUDE) >> _SHIFT] += weight
+                least = min(least, size)
+        m.least[i] = least
+        starts[p + 1] = starts[p] + n_zero
+        p += 1
+    gain += m.ranges
+    m.counters[_LOWEST] = 0
+    while m.counters[_LOWEST] < _N_RANGES - 1 and m.ranges[m.counters[_LOWEST]] == 0:
+        m.counters[_LOWEST] += 1
+    cancelled, n = np.empty(starts[len(there)], dtype=cols.dtype), 0
+    for p in range(len(there)):
         if starts[p] < starts[p + 1]:
             i = there[p]
             for e in range(m.start[i], m.start[i] + m.length[i]):
@@ -292,61 +317,66 @@ def _update_all(there, x, x_dense, m, cols, vals):
 
 
 @njit()
-def _bound(there, x_dense, cancelled, starts, largest, size, m, cols, vals):
-    """A value, up to 2^-24 of itself as high as possible, which at least ``size`` entries of the sum reach.
+def _bound(there, x_dense, cancelled, starts, largest, size, gain, m, cols, vals):
+    """A value which at least ``size`` entries of the sum reach, and not many more.
 
     They are entries that the matrix has, and products of the row less those that belong to one of these, or to one that
-    was ``cancelled``. The exponent of the value is found first, then bits of the mantissa, each time among the entries
-    that share the bits so far.
+    was ``cancelled``. The range of the value is found first, then more of its bits. Where few entries and few of their
+    products are in that range, all these products are taken for ones above the value, and none of the entries.
     """
-    bound, above = np.int64(0), np.int64(0)  # not constants, for which kernels would be compiled once more
-    for shift, width in ((52, 11), (40, 12), (28, 12)):
-        gain = np.zeros((1 << width) + 1, dtype=np.int64)
-        _count_gains(bound, shift, width, there, x_dense, cancelled, starts, m, cols, vals, gain)
-        gain[-1] = above
-        for part in range(len(gain) - 2, -1, -1):
-            gain[part] += gain[part + 1]
-        low, high = 0, 1 << width
-        while high - low > 1:
-            middle = (low + high) // 2
-            if _n_products(largest, _number((bound << width | middle) << shift)) + gain[middle] >= size:
-                low = middle
-            else:
-                high = middle
-        bound, above = bound << width | low, gain[low + 1]
-    return _number(bound << shift)
+    for part in range(_N_RANGES - 2, -1, -1):
+        gain[part] += gain[part + 1]
+    part = _last_that_reaches(0, _SHIFT, largest, size, gain)
+    above = gain[part + 1] if part + 1 < _N_RANGES else np.int64(0)
+    n_products, bits = above + m.ranges[part] - gain[part], _SHIFT - _FINER
+    finer = np.zeros(1 << bits, dtype=np.int64)
+    if m.ranges[part] + n_products > size // _SPARE:
+        _count_gains(part, there, x_dense, cancelled, starts, m, cols, vals, finer)
+        for k in range(len(finer) - 2, -1, -1):
+            finer[k] += finer[k + 1]
+    else:
+        finer -= n_products
+    finer += above
+    k = _last_that_reaches(part << bits, _FINER, largest, size, finer)
+    return _number((part << bits | k) << _FINER)
 
 
 @njit()
-def _count_gains(leading, shift, width, there, x_dense, cancelled, starts, m, cols, vals, gain):
-    """Add to ``gain`` the entries, less the products of the row that belong to one, among values with ``leading`` bits.
+def _last_that_reaches(leading, shift, largest, size, gain):
+    """The last of some ascending ranges whose lower end at least ``size`` entries reach; they do so for the first."""
+    low, high = 0, len(gain)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _n_products(largest, _number((leading + middle) << shift)) + gain[middle] >= size:
+            low = middle
+        else:
+            high = middle
+    return low
 
-    By the next ``width`` bits of a value; ``shift`` bits are left.
-    """
-    last, above, cell = (1 << width) - 1, shift + width, np.empty(1)
-    bits = vals.view(np.int64)
+
+@njit()
+def _count_gains(part, there, x_dense, cancelled, starts, m, cols, vals, gain):
+    """Add to ``gain`` the entries in a range, less the products of the row that belong to one, by their next bits."""
+    last = (1 << (_SHIFT - _FINER)) - 1
+    bits, products = vals.view(np.int64), np.empty(max(m.length.max(), len(cancelled)))
+    of_products = products.view(np.int64)
     for i in range(len(m.start)):
-        x_i = x_dense[i]
-        for e in range(m.start[i], m.start[i] + m.length[i]):
-            weight = 1 if cols[e] == i else 2
-            of_entry = bits[e] & _MAGNITUDE
-            if of_entry >> above == leading:
-                gain[of_entry >> shift & last] += weight
-            of_product = _magnitude(x_i * x_dense[cols[e]], cell)
-            if of_product >> above == leading:
-                gain[of_product >> shift & last] -= weight
+        start, length = m.start[i], m.length[i]
+        for e in range(length):
+            products[e] = x_dense[i] * x_dense[cols[start + e]]
+        for e in range(length):
+            weight = 1 if cols[start + e] == i else 2
+            of_entry, of_product = bits[start + e] & _MAGNITUDE, of_products[e] & _MAGNITUDE
+            if of_entry >> _SHIFT == part:
+                gain[of_entry >> _FINER & last] += weight
+            if of_product >> _SHIFT == part:
+                gain[of_product >> _FINER & last] -= weight
     for p in range(len(there)):
         for e in range(starts[p], starts[p + 1]):
-            of_product = _magnitude(x_dense[there[p]] * x_dense[cancelled[e]], cell)
-            if of_product >> above == leading:
-                gain[of_product >> shift & last] -= 2  # squares do not cancel
-
-
-@njit()
-def _magnitude(value, cell):
-    """The bits of an absolute value, read in ``cell``, an array of one number: making one here costs far more."""
-    cell[0] = value
-    return cell.view(np.int64)[0] & _MAGNITUDE
+            products[e] = x_dense[there[p]] * x_dense[cancelled[e]]
+            of_product = of_products[e] & _MAGNITUDE
+            if of_product >> _SHIFT == part:
+                gain[of_product >> _FINER & last] -= 2  # squares do not cancel
 
 
 @njit()
@@ -361,6 +391,8 @@ def _n_products(largest, value):
     for p in range(len(largest)):
         while r > 0 and not largest[p] * largest[r - 1] >= value:
             r -= 1
+        if r == 0:
+            break
         n += r
     return n
 

@@ -12,8 +12,8 @@ G_o does not depend on eta or lam, so one pass serves the whole grid. The cost i
 step, so no product can be carried over to the next one; what can be done:
 
 * Settings go in blocks of 112 at most, whose weights lie side by side. A row i of the upper triangle gives to row i of
-  the product what it gathers, and to the rows below what it scatters. Then row i of the product is complete and nothing
-  later needs row i of W, so W is updated in the same sweep, and no product is stored but the part still to come.
+  the product what it gathers, and to the rows below what it scatters. The columns are taken in a few parts, each for
+  all rows, so that the weights and products of a part stay in the cache; every sum keeps its order.
 * A row with more products than entries are kept, as in dense data, is added without forming them all: only products
   above a bound of what will be kept enter (`sparse_matrix_kernels.add_outer_above`). A step costs O(d tau n_settings),
   and not O(d^2).
@@ -41,6 +41,7 @@ __all__ = ["OPAUCS"]
 
 # Settings side by side: more make fewer loops of more iterations, fewer need less of the cache.
 _BLOCK = 112
+_ENTRIES_OF_A_PART = 1 << 17
 _LANES = 16  # the number of settings in a block is a multiple of this, unless there is one setting only
 
 
@@ -200,7 +201,8 @@ class OPAUCS(SecondMomentLearner):
         for own, label in enumerate((1, -1)):
             _make_room(state, own, X[y == label])
         matrices = [_Matrix(matrix.index, matrix.cols, matrix.vals) for matrix in state.matrices]
-        found = _learn(*rows_of(X), y, rule, state.shared, *matrices, *state.rows, state.models)
+        V = aligned_zeros(*state.W.shape[1:])  # not made in the kernel, where it would have small pages
+        found = _learn(*rows_of(X), y, rule, state.shared, *matrices, *state.rows, state.models, V)
         for matrix, new in zip(state.matrices, found):
             matrix.cols, matrix.vals = new.cols, new.vals
 
@@ -254,8 +256,8 @@ def _make_room(state, own: int, X) -> None:
 
 
 @njit()
-def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_rows, negative_rows, models):
-    x_dense, V = np.zeros(models.W.shape[1]), np.zeros(models.W.shape[1:])
+def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_rows, negative_rows, models, V):
+    x_dense = np.zeros(models.W.shape[1])
     for t in range(len(y)):
         there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
         own, sign = (0, 1.0) if y[t] > 0 else (1, -1.0)
@@ -322,6 +324,8 @@ def _step(there, x, x_dense, sign, shared, matrix, rows, models, V):
     own, opp = (0, 1) if sign > 0 else (1, 0)
     by_rows = n_rows[opp] >= 0 and 2 * rows.pointers[n_rows[opp]] < m.counters[NNZ]
     score, how = np.empty(W.shape[2]), np.empty((4, W.shape[2]))
+    stops = np.empty(0, dtype=np.int64) if by_rows or len(score) == 1 else _parts(m, cols)
+    places = np.empty((4, len(seen) if len(stops) > 0 else 0), dtype=np.int64)
     for b in range(len(W)):
         score[:] = 0.0
         for k in range(len(x)):
@@ -348,8 +352,9 @@ def _step(there, x, x_dense, sign, shared, matrix, rows, models, V):
                 seen, not by_rows, m, cols, vals, x_dense, sums[own], sums[opp], one, w, v
             )
         else:
+            _times_matrix(m, cols, vals, stops, places, W[b], V)
             inner = (products[b, own], products[b, opp], alarm[b])
-            _sweep(seen, not by_rows, m, cols, vals, x_dense, sums[own], sums[opp], how, W[b], V, inner)
+            _update(seen, x_dense, sums[own], sums[opp], how, W[b], V, inner)
 
 
 @njit(fastmath={"contract"})
@@ -368,46 +373,81 @@ def _times_rows(rows, n_rows, W, V):
                 u[g] += v * score[g]
 
 
-@njit(fastmath={"contract"})
-def _sweep(seen, by_matrix, m, cols, vals, x, s_own, s_opp, how, W, V, inner):
-    """W += how[0] x + how[1] s_opp - how[2] (V + G W) - how[3] W, and V = 0; inner products of the new W.
+@njit()
+def _parts(m, cols):
+    """Where parts of the columns end, each but the last with `_ENTRIES_OF_A_PART` entries or a few more."""
+    n_entries, stops, n = np.zeros(len(m.start), dtype=np.int64), np.empty(len(m.start), dtype=np.int64), 0
+    for i in range(len(m.start)):
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            n_entries[cols[e]] += 1
+    in_part = 0
+    for j in range(len(n_entries)):
+        in_part += n_entries[j]
+        if in_part >= _ENTRIES_OF_A_PART or j == len(n_entries) - 1:
+            stops[n], in_part = j + 1, 0
+            n += 1
+    return stops[:n]
 
-    The upper triangle of G is gone through once, four columns of a row at a time.
+
+@njit(fastmath={"contract"})
+def _times_matrix(m, cols, vals, stops, places, W, V):
+    """V += G W from the upper triangle, for one part of the columns after the other.
+
+    A row gathers four columns at a time, from its first entry on whatever the parts, in the part with the first of the
+    four. So each sum has the order that it would have without parts. ``places`` is room for a number and three places
+    of each row: what it gathers and scatters next, and the column of the first of these.
     """
+    width, n_rows, begin = W.shape[1], 0, 0
+    rows, gathers, scatters, following = places
+    for stop in stops:
+        for i in range(begin, stop):
+            if m.length[i] > 0:
+                first = m.start[i]
+                rows[n_rows], gathers[n_rows], following[n_rows] = i, first, cols[first]
+                scatters[n_rows] = first + (cols[first] == i)
+                n_rows += 1
+        begin = stop
+        for r in range(n_rows):
+            if following[r] >= stop:
+                continue
+            i, following[r] = rows[r], len(m.start)
+            end = m.start[i] + m.length[i]
+            end_of_fours = end - m.length[i] % 4
+            w, v, e = W[i], V[i], gathers[r]
+            while e < end_of_fours and cols[e] < stop:
+                w0, w1, w2, w3 = W[cols[e]], W[cols[e + 1]], W[cols[e + 2]], W[cols[e + 3]]
+                a0, a1, a2, a3 = vals[e], vals[e + 1], vals[e + 2], vals[e + 3]
+                for g in range(width):
+                    v[g] += a0 * w0[g] + a1 * w1[g] + a2 * w2[g] + a3 * w3[g]
+                e += 4
+            while end_of_fours <= e < end and cols[e] < stop:
+                w0, a0 = W[cols[e]], vals[e]
+                for g in range(width):
+                    v[g] += a0 * w0[g]
+                e += 1
+            gathers[r] = e
+            if e < end:
+                following[r] = cols[e]
+            e = scatters[r]
+            while e < end and cols[e] < stop:
+                u, a0 = V[cols[e]], vals[e]
+                for g in range(width):
+                    u[g] += a0 * w[g]
+                e += 1
+            scatters[r] = e
+            if e < end:
+                following[r] = min(following[r], np.int64(cols[e]))
+
+
+@njit(fastmath={"contract"})
+def _update(seen, x, s_own, s_opp, how, W, V, inner):
+    """W += how[0] x + how[1] s_opp - how[2] V - how[3] W, and V = 0; inner products of the new W."""
     width = W.shape[1]
     p_own, p_opp, alarm = inner
     for i in range(len(seen)):
         if not seen[i]:
             continue
-        w, v = W[i], V[i]
-        if by_matrix:
-            start, end = m.start[i], m.start[i] + m.length[i]
-            n_fours = m.length[i] - m.length[i] % 4
-            for e in range(start, start + n_fours, 4):
-                w0, w1, w2, w3 = W[cols[e]], W[cols[e + 1]], W[cols[e + 2]], W[cols[e + 3]]
-                a0, a1, a2, a3 = vals[e], vals[e + 1], vals[e + 2], vals[e + 3]
-                for g in range(width):
-                    v[g] += a0 * w0[g] + a1 * w1[g] + a2 * w2[g] + a3 * w3[g]
-            for e in range(start + n_fours, end):
-                w0, a0 = W[cols[e]], vals[e]
-                for g in range(width):
-                    v[g] += a0 * w0[g]
-            start += start < end and cols[start] == i
-            n_fours = (end - start) - (end - start) % 4
-            for e in range(start, start + n_fours, 4):
-                u0, u1, u2, u3 = V[cols[e]], V[cols[e + 1]], V[cols[e + 2]], V[cols[e + 3]]
-                a0, a1, a2, a3 = vals[e], vals[e + 1], vals[e + 2], vals[e + 3]
-                for g in range(width):
-                    w_g = w[g]
-                    u0[g] += a0 * w_g
-                    u1[g] += a1 * w_g
-                    u2[g] += a2 * w_g
-                    u3[g] += a3 * w_g
-            for e in range(start + n_fours, end):
-                u, a0 = V[cols[e]], vals[e]
-                for g in range(width):
-                    u[g] += a0 * w[g]
-        x_i, own_i, opp_i = x[i], s_own[i], s_opp[i]
+        w, v, x_i, own_i, opp_i = W[i], V[i], x[i], s_own[i], s_opp[i]
         for g in range(width):
             w[g] += how[0, g] * x_i + how[1, g] * opp_i - how[2, g] * v[g] - how[3, g] * w[g]
             v[g] = 0.0
@@ -418,7 +458,11 @@ def _sweep(seen, by_matrix, m, cols, vals, x, s_own, s_opp, how, W, V, inner):
 
 @njit(fastmath={"contract"})
 def _sweep_one(seen, by_matrix, m, cols, vals, x, s_own, s_opp, how, w, v):
-    """The same for one setting; returns the two inner products, and 0, or NaN if a weight is not finite."""
+    """W += how[0] x + how[1] s_opp - how[2] (V + G W) - how[3] W, and V = 0, for one setting.
+
+    Returns the inner products of the new W, and 0, or NaN if a weight is not finite. Once row i of the product is
+    complete, nothing later needs row i of W: it is updated in the same sweep.
+    """
     p_own, p_opp, alarm = 0.0, 0.0, 0.0
     for i in range(len(seen)):
         if not seen[i]:
