@@ -682,8 +682,8 @@ def test_find_config(tmp_path, monkeypatch):
         ),
         (
             "mine/manifest.json",
-            "mine/manifest.json: this is the manifest of a results folder; expected an experiment file or the name of a "
-            "bundled one",
+            "mine/manifest.json: this is the manifest of a results folder; expected an experiment file or the name of "
+            "a bundled one",
             "mine",
         ),
     ],

@@ -14,6 +14,8 @@ from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
 from opauc_bench.learners import OPAUCS, DivergenceError
+from opauc_bench.learners.opauc.sparse_matrix_kernels import SymmetricRows, add_outer
+from opauc_bench.learners.opauc.sparse_moments import _parts, _times_matrix
 
 GRID = {"eta": np.array([0.02, 0.05, 0.08]), "lam": np.array([0.01, 0.5, 2.0])}
 RULES = {"paper": keep_largest, "released": keep_above}
@@ -116,6 +118,42 @@ def test_products_that_underflow_are_no_entries():
     _, moments = opauc_s(X, y, 0.001, 2**-8, 2)
     for matrix, label in zip(state.matrices, (1, -1)):
         np.testing.assert_array_equal(dense(matrix), moments[label])
+
+
+@settings(max_examples=40, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 40),
+    width=st.sampled_from([16, 48]),
+    stops=st.sets(st.integers(1, 39)),
+)
+def test_products_by_parts_of_the_columns_have_the_bits_of_one_sweep(seed, d, width, stops):
+    rng = np.random.default_rng(seed)
+    matrix = SymmetricRows(d, selects=False)
+    cols, vals = matrix.cols, matrix.vals
+    for _ in range(rng.integers(0, 8)):
+        there = np.flatnonzero(rng.random(d) < 0.5).astype(np.int32)
+        cols, vals = add_outer(there, rng.standard_normal(len(there)), matrix.index, cols, vals)
+    matrix.cols, matrix.vals = cols, vals
+    W = rng.standard_normal((d, width))
+    found = []
+    for ends in ([d], sorted({*(stop for stop in stops if stop < d), d})):
+        V = np.zeros((d, width))
+        _times_matrix(matrix.index, cols, vals, np.array(ends), np.empty((4, d), dtype=np.int64), W, V)
+        found.append(V)
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], dense(matrix) @ W, rtol=0, atol=1e-12 * d)
+
+
+def test_a_matrix_of_several_parts_equals_algorithm_3():
+    X, y = examples(12, 700, "mixed")
+    grid = {axis: values / 700 if axis == "eta" else values for axis, values in GRID.items()}
+    want = [opauc_s(X, y, eta, lam, 600)[0] for eta, lam in zip(grid["eta"], grid["lam"])]
+    assert_close(OPAUCS(tau=600).fit_grid(X, y, grid), np.column_stack(want))
+    for matrix in state_after(X, y, eta=1e-5, tau=600).matrices:
+        stops = _parts(matrix.index, matrix.cols)
+        assert len(stops) == 2
+        assert stops[-1] == 700
 
 
 @settings(max_examples=40, derandomize=True)
