@@ -133,7 +133,7 @@ def test_products_by_parts_of_the_columns_have_the_bits_of_one_sweep(seed, d, wi
     cols, vals = matrix.cols, matrix.vals
     for _ in range(rng.integers(0, 8)):
         there = np.flatnonzero(rng.random(d) < 0.5).astype(np.int32)
-        cols, vals = add_outer(there, rng.standard_normal(len(there)), matrix.index, cols, vals)
+        cols, vals = add_outer(there, rng.standard_normal(len(there)), 0, matrix.index, cols, vals)
     matrix.cols, matrix.vals = cols, vals
     W = rng.standard_normal((d, width))
     found = []
@@ -151,7 +151,7 @@ def test_a_matrix_of_several_parts_equals_algorithm_3():
     want = [opauc_s(X, y, eta, lam, 600)[0] for eta, lam in zip(grid["eta"], grid["lam"])]
     assert_close(OPAUCS(tau=600).fit_grid(X, y, grid), np.column_stack(want))
     for matrix in state_after(X, y, eta=1e-5, tau=600).matrices:
-        stops = _parts(matrix.index, matrix.cols)
+        stops = _parts(matrix.index, matrix.cols, np.zeros(700, dtype=bool))
         assert len(stops) == 2
         assert stops[-1] == 700
 

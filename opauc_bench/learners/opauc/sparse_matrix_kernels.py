@@ -25,6 +25,7 @@ NNZ, _TOP, _COUNTING, _LOWEST, _LESS, _EQUAL = range(6)
 _SHIFT = 44  # a range is the exponent and eight bits of the mantissa
 _N_RANGES = 1 << 19
 _FINER = 28  # the same with 24 bits
+_SMALLEST = 5e-324  # above 0
 _SPARE = 32  # this part of what is kept may enter, and be dropped again, because a bound is not higher
 _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
@@ -73,14 +74,32 @@ def _count(bits, weight, m):
 
 
 @njit()
-def add_outer(there, x, m, cols, vals):
-    """Add x x' for a row with the values ``x`` at the ascending features ``there``; returns the arena."""
-    k = len(there)
+def add_outer(there, x, size, m, cols, vals):
+    """Add x x' for a row with the values ``x`` at the ascending features ``there``; returns the arena.
+
+    With a ``size`` above 0, `keep_largest` has to follow. Once it has dropped entries, few new ones stay: if ``size``
+    entries reach the smallest value that was kept then, products below it do not enter.
+    """
+    k, threshold = len(there), m.threshold[0]
+    selects = size > 0 and m.counters[_COUNTING] == 1 and threshold > 0.0
     new, before = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
+    cancelled, n_reaching = np.zeros(k, dtype=np.bool_), 0
     for p in range(k):
-        n_new, cancelled = _add_to_there(there, x, p, new, before, m, cols, vals)
-        cols, vals = _insert(there, x, p, n_new, new, before, m, cols, vals)
-        if cancelled:
+        n_new, cancelled[p] = _add_to_there(there, x, p, new, before, m, cols, vals)
+        if selects:
+            for r in range(n_new):
+                if abs(x[p] * x[new[r]]) >= threshold:
+                    n_reaching += 1 if new[r] == p else 2
+        else:
+            cols, vals = _insert(there, x, p, n_new, new, before, m, cols, vals)
+    if selects:
+        n_reaching += m.counters[NNZ] - m.counters[_LESS]
+        none, starts = np.empty(0, dtype=cols.dtype), np.zeros(k + 1, dtype=np.int64)
+        order = np.argsort(-np.abs(x))
+        bound = threshold if n_reaching >= size else _SMALLEST
+        cols, vals = _insert_above(bound, there, x, order, none, starts, m, cols, vals)
+    for p in range(k):
+        if cancelled[p]:
             _drop_zeros(there[p], m, cols, vals)
     return cols, vals
 
@@ -229,16 +248,24 @@ def add_outer_above(there, x, x_dense, size, m, cols, vals):
     gain = np.zeros(_N_RANGES, dtype=np.int64)
     cancelled, starts = _update_all(there, x_dense, gain, m, cols, vals)
     order = np.argsort(-np.abs(x))
-    largest = np.abs(x)[order]
-    bound = _bound(there, x_dense, cancelled, starts, largest, size, gain, m, cols, vals)
+    bound = _bound(there, x_dense, cancelled, starts, np.abs(x)[order], size, gain, m, cols, vals)
+    return _insert_above(bound, there, x, order, cancelled, starts, m, cols, vals)
+
+
+@njit()
+def _insert_above(bound, there, x, order, cancelled, starts, m, cols, vals):
+    """Put in the products from ``bound`` on that have no entry, nor had one that was ``cancelled``; returns the arena.
+
+    ``order`` is that of abs(x), descending.
+    """
     found, new, before = np.empty(len(x), np.int64), np.empty(len(x), np.int64), np.empty(len(x), np.int64)
     for p in range(len(x)):
         i, n_found = there[p], 0
-        for r in range(len(x)):
-            if not abs(x[p]) * largest[r] >= bound:
+        for q in order:
+            if not abs(x[p] * x[q]) >= bound:
                 break
-            if order[r] >= p:
-                found[n_found] = order[r]
+            if q >= p:
+                found[n_found] = q
                 n_found += 1
         if n_found > 0:
             of_row = cancelled[starts[p] : starts[p + 1]]

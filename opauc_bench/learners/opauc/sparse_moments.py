@@ -286,7 +286,8 @@ def _take(there, x, x_dense, rule, matrix, rows, n_rows):
         cols, vals = add_outer_above(there, x, x_dense, rule.size, m, matrix.cols, matrix.vals)
         n_rows[0] = -1
     else:
-        cols, vals = add_outer(there, x, m, matrix.cols, matrix.vals)
+        selects = rule.go_on_counting and not rule.released
+        cols, vals = add_outer(there, x, rule.size if selects else 0, m, matrix.cols, matrix.vals)
     if m.counters[NNZ] > (rule.size if fills else rule.most):
         n_rows[0] = -1
         if rule.released:
@@ -324,8 +325,13 @@ def _step(there, x, x_dense, sign, shared, matrix, rows, models, V):
     own, opp = (0, 1) if sign > 0 else (1, 0)
     by_rows = n_rows[opp] >= 0 and 2 * rows.pointers[n_rows[opp]] < m.counters[NNZ]
     score, how = np.empty(W.shape[2]), np.empty((4, W.shape[2]))
-    stops = np.empty(0, dtype=np.int64) if by_rows or len(score) == 1 else _parts(m, cols)
-    places = np.empty((4, len(seen) if len(stops) > 0 else 0), dtype=np.int64)
+    touched, n = np.zeros(len(seen), dtype=np.bool_), 0
+    stops, places = np.empty(0, dtype=np.int64), np.empty((4, 0), dtype=np.int64)
+    if by_rows:
+        n = rows.pointers[n_rows[opp]]
+        touched[rows.features[:n]] = True
+    elif len(score) > 1:
+        stops, places = _parts(m, cols, touched), np.empty((4, len(seen)), dtype=np.int64)
     for b in range(len(W)):
         score[:] = 0.0
         for k in range(len(x)):
@@ -354,7 +360,7 @@ def _step(there, x, x_dense, sign, shared, matrix, rows, models, V):
         else:
             _times_matrix(m, cols, vals, stops, places, W[b], V)
             inner = (products[b, own], products[b, opp], alarm[b])
-            _update(seen, x_dense, sums[own], sums[opp], how, W[b], V, inner)
+            _update(seen, touched, x_dense, sums[own], sums[opp], how, W[b], V, inner)
 
 
 @njit(fastmath={"contract"})
@@ -374,14 +380,18 @@ def _times_rows(rows, n_rows, W, V):
 
 
 @njit()
-def _parts(m, cols):
-    """Where parts of the columns end, each but the last with `_ENTRIES_OF_A_PART` entries or a few more."""
+def _parts(m, cols, touched):
+    """Where parts of the columns end, each but the last with `_ENTRIES_OF_A_PART` entries or a few more.
+
+    ``touched`` gets which features have entries.
+    """
     n_entries, stops, n = np.zeros(len(m.start), dtype=np.int64), np.empty(len(m.start), dtype=np.int64), 0
     for i in range(len(m.start)):
         for e in range(m.start[i], m.start[i] + m.length[i]):
             n_entries[cols[e]] += 1
     in_part = 0
     for j in range(len(n_entries)):
+        touched[j] = n_entries[j] > 0 or m.length[j] > 0
         in_part += n_entries[j]
         if in_part >= _ENTRIES_OF_A_PART or j == len(n_entries) - 1:
             stops[n], in_part = j + 1, 0
@@ -440,19 +450,27 @@ def _times_matrix(m, cols, vals, stops, places, W, V):
 
 
 @njit(fastmath={"contract"})
-def _update(seen, x, s_own, s_opp, how, W, V, inner):
-    """W += how[0] x + how[1] s_opp - how[2] V - how[3] W, and V = 0; inner products of the new W."""
+def _update(seen, touched, x, s_own, s_opp, how, W, V, inner):
+    """W += how[0] x + how[1] s_opp - how[2] V - how[3] W, and V = 0; inner products of the new W.
+
+    V is 0 but for features that are ``touched``: of the others it is not read.
+    """
     width = W.shape[1]
     p_own, p_opp, alarm = inner
+    zeros = np.zeros(width)
     for i in range(len(seen)):
         if not seen[i]:
             continue
-        w, v, x_i, own_i, opp_i = W[i], V[i], x[i], s_own[i], s_opp[i]
+        w, v, x_i, own_i, opp_i = W[i], V[i] if touched[i] else zeros, x[i], s_own[i], s_opp[i]
+        # One loop would have too many arrays for the compiler to tell apart, and not be vectorized.
         for g in range(width):
             w[g] += how[0, g] * x_i + how[1, g] * opp_i - how[2, g] * v[g] - how[3, g] * w[g]
             v[g] = 0.0
+        for g in range(width):
             p_own[g] += own_i * w[g]
+        for g in range(width):
             p_opp[g] += opp_i * w[g]
+        for g in range(width):
             alarm[g] += 0.0 * w[g]
 
 
