@@ -166,6 +166,22 @@ def test_gaussian_entries_are_distributed_as_scikit_learns():
     assert abs(correlations.mean()) < 0.005
 
 
+def test_a_row_of_the_random_projection_has_a_generator_of_its_own():
+    d, p = 70_000, 33
+    projection = OPAUCRP(n_components=p, random_state=3)._projection(d)
+    features = np.array([0, 1, 2, 69_999, 40, 40])
+    seed = int(np.random.default_rng(3).integers(2**63))
+    generators = [np.random.Generator(np.random.Philox(key=[seed, feature])) for feature in features]
+    expected = np.array([generator.standard_normal(p) for generator in generators]) / np.sqrt(p)
+    np.testing.assert_array_equal(projection.rows(features), expected)
+
+
+def test_components_cost_no_more_than_rows_can_span():
+    most, fewer = OPAUCPCA(n_components=1000), OPAUCPCA(n_components=100)
+    assert most.cost(100, 5000, 5000.0, 10) == fewer.cost(100, 5000, 5000.0, 10)
+    assert most.cost(2000, 5000, 5000.0, 10)[0] > fewer.cost(2000, 5000, 5000.0, 10)[0]
+
+
 def test_random_projection_keeps_lengths_and_ranks_as_scikit_learns():
     X, y = examples(400, 1500)
     P = matrix_of(OPAUCRP, 1500, 200)

@@ -145,7 +145,9 @@ class OPAUCPCA(ProjectedOPAUC):
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
         p = min(int(self.n_components), n_features, n_rows)
-        seconds, memory = super().cost(n_rows, n_features, n_nonzero, n_settings)
+        fewer = copy(self)
+        fewer.n_components = p  # rows span no more
+        seconds, memory = super(OPAUCPCA, fewer).cost(n_rows, n_features, n_nonzero, n_settings)
         if self._inner_products is None or n_features <= self.n_components:
             components = seconds_for_components(n_rows, n_features, n_nonzero, p)
             return seconds + components, memory + 32.0 * n_features * p
@@ -153,7 +155,7 @@ class OPAUCPCA(ProjectedOPAUC):
         return seconds + components, memory + 16.0 * n_features * p + 8.0 * n_rows * (n_rows + 4 * p)
 
     def _seconds_to_project(self, n_features, n_nonzero, n_components):
-        return 1e-9 * n_nonzero * n_components
+        return n_nonzero * n_components * (SECONDS_PER_PRODUCT if n_nonzero > 0.3 * n_features else 1e-9)
 
 
 class OPAUCPCAFromInnerProducts(Learner):
