@@ -115,7 +115,7 @@ class Figure:
 
     def is_drawn(self, point: Point) -> bool:
         """Whether a point is complete, and positive along every logarithmic axis."""
-        return _is_drawn(self.spec, point)
+        return point.complete and not any(_outside_scale(self.spec, point))
 
     @property
     def drawn_panels(self) -> tuple[Panel, ...]:
@@ -172,10 +172,6 @@ def build_figure(
             *_notes_on_points(spec, [line for lines in panels.values() for line in lines.values()], measured),
         ),
     )
-
-
-def _is_drawn(spec: FigureEntry, point: Point) -> bool:
-    return point.complete and not any(_outside_scale(spec, point))
 
 
 def _outside_scale(spec: FigureEntry, point: Point) -> Iterator[str]:

@@ -42,8 +42,9 @@ class _Gaussian(Projection):
     def rows(self, features: np.ndarray) -> np.ndarray:
         """Rows of P, shape (len(features), n_components)."""
         P = np.empty((len(features), self.n_components))
+        # One generator whose key is set anew: to make one takes longer than to draw a row.
         bits = np.random.Philox(key=[self.seed, 0])
-        normal, state = np.random.Generator(bits), bits.state  # a new generator for each row takes twice as long as it
+        normal, state = np.random.Generator(bits), bits.state
         for row, feature in zip(P, features):
             state["state"]["key"][1] = feature
             bits.state = state

@@ -325,13 +325,11 @@ def _step(there, x, x_dense, sign, shared, matrix, rows, models, V):
     own, opp = (0, 1) if sign > 0 else (1, 0)
     by_rows = n_rows[opp] >= 0 and 2 * rows.pointers[n_rows[opp]] < m.counters[NNZ]
     score, how = np.empty(W.shape[2]), np.empty((4, W.shape[2]))
-    touched, n = np.zeros(len(seen), dtype=np.bool_), 0
-    stops, places = np.empty(0, dtype=np.int64), np.empty((4, 0), dtype=np.int64)
+    touched, stops, places = np.zeros(len(seen), dtype=np.bool_), np.empty(0, np.int64), np.empty((4, 0), np.int64)
     if by_rows:
-        n = rows.pointers[n_rows[opp]]
-        touched[rows.features[:n]] = True
+        touched[rows.features[: rows.pointers[n_rows[opp]]]] = True
     elif len(score) > 1:
-        stops, places = _parts(m, cols, touched), np.empty((4, len(seen)), dtype=np.int64)
+        stops, places = _parts(m, cols, touched), np.empty((4, len(seen)), np.int64)
     for b in range(len(W)):
         score[:] = 0.0
         for k in range(len(x)):
