@@ -342,6 +342,13 @@ def test_broken_learners_fail_with_the_reason(learner, check, says, monkeypatch)
     assert re.search(says, result.detail, re.DOTALL), result.detail
 
 
+def test_learner_without_hyper_parameters_says_so():
+    X, y = examples(20, 3)
+    for train in (HasNoAxis().fit, HasNoAxis().partial_fit):
+        with pytest.raises(LearnerError, match="HasNoAxis: grid_axes has to name at least one hyper-parameter"):
+            train(X, y)
+
+
 def test_declared_exceptions_pass_and_are_named():
     result = check_learner(DeclaresAnException)[0]
     assert result.passed

@@ -1,9 +1,11 @@
 """A pass that is stored in the middle and goes on in another process gives the same model, bit for bit."""
 
+import hashlib
 import io
 import json
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -86,6 +88,19 @@ def test_going_on_elsewhere_changes_no_bit(name, parameters, first, second):
     sizes = {"n_features": 9, "n_rows": 400}
     whole = learnt(name, parameters, X, y, [0, 400], (), **sizes)
     require_equal(learnt(name, parameters, X, y, cuts, cuts[1:-1], **sizes), whole)
+
+
+@pytest.mark.parametrize(("name", "parameters"), VARIANTS)
+def test_going_on_from_a_file_that_is_mapped_into_memory(name, parameters, tmp_path):
+    if name == "fsauc":
+        pytest.skip("has no partial_fit")
+    X, y = rows(400)
+    whole = estimator(name, **parameters).partial_fit(X[:150], y[:150], classes=CLASSES)
+    joblib.dump(whole, tmp_path / "model.joblib")
+    mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    before = hashlib.sha256((tmp_path / "model.joblib").read_bytes()).digest()
+    require_equal(mapped.partial_fit(X[150:], y[150:]), whole.partial_fit(X[150:], y[150:]))
+    assert hashlib.sha256((tmp_path / "model.joblib").read_bytes()).digest() == before
 
 
 @pytest.mark.parametrize("name", ONE_PASS)

@@ -266,6 +266,8 @@ class OnePassLearner(StreamPass):
         else:
             self.check_params()
             self._require_same_pass(classes)
+            if not self._state.W.flags.writeable:  # of a file that joblib has mapped into memory, mmap_mode="r"
+                self.restore(self.snapshot())
         if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
             raise ValueError(f"y has the labels {unknown}; the classes are {self.classes_.tolist()}")
         self.learn_rows(X, y == self.classes_[1])

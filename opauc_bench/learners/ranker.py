@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..errors import LearnerError
 from .docs import complete_docstring
 from .parameters import Constraint, Real, require
 from .rows import check_rows
@@ -318,6 +319,11 @@ class LinearRanker(Learner):
         return own | {axis: values.astype(float) for axis, values in given.items()}
 
     def _own_setting(self) -> dict[str, np.ndarray]:
+        if not self.grid_axes:
+            raise LearnerError(
+                f"{type(self).__name__}: grid_axes has to name at least one hyper-parameter; it is empty",
+                "opauc-bench learners check FILE:CLASS",
+            )
         return {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes}
 
     def _set_classes(self, y) -> None:

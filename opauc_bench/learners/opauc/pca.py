@@ -18,7 +18,7 @@ from .principal_components import (
     seconds_for_coefficients,
     seconds_for_components,
 )
-from .projected import BLOCK_BYTES, SECONDS_PER_PRODUCT, ProjectedOPAUC, Projection
+from .projected import BLOCK_BYTES, DENSE_FROM, SECONDS_PER_PRODUCT, ProjectedOPAUC, Projection
 
 __all__ = ["OPAUCPCA"]
 
@@ -155,7 +155,7 @@ class OPAUCPCA(ProjectedOPAUC):
         return seconds + components, memory + 16.0 * n_features * p + 8.0 * n_rows * (n_rows + 4 * p)
 
     def _seconds_to_project(self, n_features, n_nonzero, n_components):
-        return n_nonzero * n_components * (SECONDS_PER_PRODUCT if n_nonzero > 0.3 * n_features else 1e-9)
+        return n_nonzero * n_components * (SECONDS_PER_PRODUCT if n_nonzero > DENSE_FROM * n_features else 1e-9)
 
 
 class OPAUCPCAFromInnerProducts(Learner):

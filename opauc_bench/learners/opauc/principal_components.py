@@ -8,6 +8,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh, lu, qr
 
+from .projected import DENSE_FROM
+
 __all__ = [
     "component_coefficients",
     "principal_components",
@@ -120,7 +122,7 @@ def seconds_for_components(n_rows: int, n_features: int, n_nonzero: float, n_com
     Counted are multiplications: 0.09 ns in dense matrices, 1.5 ns in sparse ones.
     """
     dense, shorter = 9e-11, min(n_rows, n_features)
-    entry = n_rows * n_nonzero * (dense if n_nonzero > 0.3 * n_features else 1.5e-9)
+    entry = n_rows * n_nonzero * (dense if n_nonzero > DENSE_FROM * n_features else 1.5e-9)
     if shorter <= _EXACT:
         wide = n_rows < n_features
         gram = entry * n_nonzero * (n_rows / n_features if wide else 1.0)

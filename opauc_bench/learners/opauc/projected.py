@@ -31,6 +31,7 @@ from .sparse_moments import OPAUCS
 
 __all__ = [
     "BLOCK_BYTES",
+    "DENSE_FROM",
     "SECONDS_PER_PRODUCT",
     "SPARSE_ROWS",
     "OPAUCFeat",
@@ -41,6 +42,7 @@ __all__ = [
 
 SPARSE_ROWS = 4096  # sparse rows that are projected at a time
 BLOCK_BYTES = 1 << 28  # of dense rows that are projected at a time
+DENSE_FROM = 0.3  # share of nonzero features, from which products of rows are counted as dense
 SECONDS_PER_PRODUCT = 8e-11  # a multiplication and addition of dense rows
 _MOST_IN_MEMORY = 1e9  # bytes of projected rows
 _FEW_PRODUCTS = 0.1  # share of the second moments' entries, up to which OPAUC costs less on those that are not zero

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ...kernels import njit
 from ..rows import rows_of
-from .projected import BLOCK_BYTES, SECONDS_PER_PRODUCT, SPARSE_ROWS, ProjectedOPAUC, Projection, Selection
+from .projected import BLOCK_BYTES, DENSE_FROM, SECONDS_PER_PRODUCT, SPARSE_ROWS, ProjectedOPAUC, Projection, Selection
 
 __all__ = ["OPAUCRP"]
 
@@ -18,7 +18,6 @@ _BLOCK = 1024  # features whose rows of P are in memory at a time
 _MOST_STORED = 1e9  # bytes of P
 _STORED: WeakKeyDictionary[Projection, np.ndarray] = WeakKeyDictionary()  # no part of what is pickled
 _IN_CACHE = 64  # features whose rows of P stay in the second-level cache
-_DENSE_FROM = 0.3  # share of nonzero features
 _SECONDS_SPARSE = 4e-10  # of a multiplication and addition
 
 
@@ -92,7 +91,7 @@ class OPAUCRP(ProjectedOPAUC):
         return (
             n_nonzero
             * n_components
-            * (SECONDS_PER_PRODUCT if n_nonzero > _DENSE_FROM * n_features else _SECONDS_SPARSE)
+            * (SECONDS_PER_PRODUCT if n_nonzero > DENSE_FROM * n_features else _SECONDS_SPARSE)
         )
 
     def _seconds_to_draw(self, n_features):
@@ -100,7 +99,7 @@ class OPAUCRP(ProjectedOPAUC):
 
     def _draws(self, n_rows, n_features, n_nonzero):
         size = 8.0 * n_features * self.n_components
-        if n_nonzero <= _DENSE_FROM * n_features:
+        if n_nonzero <= DENSE_FROM * n_features:
             return math.ceil(n_rows / SPARSE_ROWS), 0.0
         return (1, size) if size <= _MOST_STORED else (math.ceil(8.0 * n_rows * n_features / BLOCK_BYTES), 0.0)
 
