@@ -89,9 +89,7 @@ class OPAUCRP(ProjectedOPAUC):
 
     def _seconds_to_project(self, n_features, n_nonzero, n_components):
         return (
-            n_nonzero
-            * n_components
-            * (SECONDS_PER_PRODUCT if n_nonzero > DENSE_FROM * n_features else _SECONDS_SPARSE)
+            n_nonzero * n_components * (SECONDS_PER_PRODUCT if n_nonzero > DENSE_FROM * n_features else _SECONDS_SPARSE)
         )
 
     def _seconds_to_draw(self, n_features):
