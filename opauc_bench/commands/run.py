@@ -156,6 +156,8 @@ def _compute_and_write(
             say(f"note: {line}")
     executor = engine.executor(session.catalogue) if todo else None
     if executor is not None:
+        if engine.scheduler is not None and not quiet:
+            say(f"waiting for the scheduler {engine.scheduler} and its workers, two minutes at most")
         executor.connect()  # before any record is removed
     manifest = _manifest(before, local, plan, todo, memory, test)
     if todo:  # otherwise last: references to other folders without tables would look like a finished run

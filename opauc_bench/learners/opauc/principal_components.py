@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -129,7 +130,7 @@ def seconds_for_components(n_rows: int, n_features: int, n_nonzero: float, n_com
         back = entry * n_components + 1e-8 * n_features * n_components if wide else 0.0
         return gram + 6.0 * dense * shorter**3 + back
     size, n_iterations = n_components + _OVERSAMPLED, _n_iterations(n_components, shorter)
-    factors = n_iterations * (n_rows + n_features) + 4 * n_rows + 2 * n_features
+    factors = n_iterations * shorter + 4 * n_rows + 2 * n_features
     return (2 * n_iterations + 2) * entry * size + dense * factors * size**2
 
 
@@ -141,10 +142,16 @@ def _approximately(rows: _CentredRows, n_components: int, rng) -> np.ndarray:
     shorter = min(rows.shape)
     size = min(n_components + _OVERSAMPLED, shorter)
     Q = rng.standard_normal((rows.shape[1], size))
-    for _ in range(_n_iterations(n_components, shorter)):
+    # The subspace is the same whether rows or features are made well-conditioned: those that are fewer cost less.
+    if rows.shape[0] < rows.shape[1]:
         Q, _ = lu(rows.times(Q), permute_l=True, check_finite=False)
-        Q, _ = lu(rows.transposed_times(Q), permute_l=True, check_finite=False)
-    Q, _ = qr(rows.times(Q), mode="economic", check_finite=False)
+        for _ in range(_n_iterations(n_components, shorter)):
+            Q, _ = lu(rows.times(rows.transposed_times(Q)), permute_l=True, check_finite=False)
+    else:
+        for _ in range(_n_iterations(n_components, shorter)):
+            Q, _ = lu(rows.transposed_times(rows.times(Q)), permute_l=True, check_finite=False)
+        Q = rows.times(Q)
+    Q, _ = qr(Q, mode="economic", check_finite=False)
     B = rows.transposed_times(Q)
     variances, vectors = _leading(B.T @ B, n_components)
     kept = _not_negligible(variances)
@@ -193,9 +200,12 @@ class _CentredRows:
         return product - self.mean @ V
 
     def transposed_times(self, U: np.ndarray) -> np.ndarray:
-        product = np.outer(-self.mean, U.sum(axis=0))
+        product: Any = 0.0
         for here, chunk in self._chunks():
             product += chunk.T @ U[here]
+        sums = U.sum(axis=0)
+        for start in range(0, len(product), _CHUNK):  # without another array of this size
+            product[start : start + _CHUNK] -= np.outer(self.mean[start : start + _CHUNK], sums)
         return product
 
     def covariance(self) -> np.ndarray:
