@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -115,3 +115,18 @@ def test_learners_work_where_estimators_do(rows):
     assert search.best_estimator_[-1].score(model[0].fit_transform(X), y, weights) == accuracy_score(
         y, predicted, sample_weight=weights
     )
+
+
+@pytest.mark.parametrize(("requested", "name"), [(True, "sample_weight"), ("importance", "importance")])
+def test_searches_pass_on_the_weights_of_a_score_that_asks_for_them(rows, requested, name):
+    X, y = rows
+    weights, (train, test) = np.linspace(0, 1, len(y)), np.array_split(np.arange(len(y)), 2)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(OPAUC(), {"eta": [0.1]}, cv=[(train, test)])
+        with pytest.raises(UnsetMetadataPassedError, match="set_score_request"):
+            search.fit(X, y, sample_weight=weights)
+        search.set_params(estimator=OPAUC().set_score_request(sample_weight=requested)).fit(X, y, **{name: weights})
+    predicted = OPAUC(eta=0.1).fit(X[train], y[train]).predict(X[test])
+    expected = accuracy_score(y[test], predicted, sample_weight=weights[test])
+    assert search.cv_results_["mean_test_score"].tolist() == [expected]
+    assert expected != accuracy_score(y[test], predicted)

@@ -7,6 +7,7 @@ whole training set. Everything else in the project only knows what is declared h
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -377,12 +378,31 @@ class LinearRanker(Learner):
         return accuracy_score(y, self.predict(X), sample_weight=sample_weight)
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn's searches may pass on: nothing, where metadata routing is enabled."""
+        """What scikit-learn's searches pass on, where metadata routing is enabled; see `set_score_request`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
-        request = MetadataRequest(owner=self)
-        request.score.add_request(param="sample_weight", alias=None)
-        return request
+        if not hasattr(self, "_metadata_request"):
+            request = MetadataRequest(owner=self)
+            request.score.add_request(param="sample_weight", alias=None)
+            return request
+        return deepcopy(self._metadata_request)
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Say whether scikit-learn's searches pass ``sample_weight`` on to `score`, where metadata routing is enabled.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            A text is the name under which the search is given it. None, as at first: to give it is an error.
+
+        Returns
+        -------
+        self
+        """
+        request = self.get_metadata_routing()
+        request.score.add_request(param="sample_weight", alias=sample_weight)
+        self._metadata_request = request  # the name under which scikit-learn's ``clone`` keeps it
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")  # after a first partial_fit that failed there are classes and features only
