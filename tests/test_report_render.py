@@ -239,6 +239,14 @@ def test_table_2_fits_eighty_columns_in_two_blocks_that_repeat_the_reference():
     assert sum(line.startswith("covtype ") for line in wide) == 1
 
 
+def test_long_names_of_classes_are_not_broken_where_there_is_room():
+    columns = [COLUMNS[0], Column("logreg", "LogisticRegression")]
+    cells = {("german", column.key): four(0.8, 0.9, 1.0, 0.9) for column in columns}
+    table = build_table("t", ["german"], columns, cells, "opauc", "paired", 0.5)
+    assert "  LogisticRegression\n" in to_terminal(table, 80)
+    assert max(map(len, to_terminal(table, MIN_WIDTH).split("\n"))) <= MIN_WIDTH
+
+
 def test_a_table_of_the_reference_alone_has_no_counts():
     table = build_table("t", ["german"], COLUMNS[:1], CELLS, "opauc", "paired", 0.5)
     for render in (to_terminal, to_markdown, to_latex, to_html):

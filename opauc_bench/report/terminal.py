@@ -9,7 +9,7 @@ from .text import GAP, columns_text, paragraph, superscript
 __all__ = ["MIN_WIDTH", "over_datasets_to_terminal", "to_terminal"]
 
 MIN_WIDTH = 40  # room for the datasets and one column
-_LONGEST_HEADING = 15
+_LONGEST_HEADING = 15  # in one line; a word of up to a third of the terminal is not broken
 
 
 def to_terminal(table: ResultTable, width: int = 80) -> str:
@@ -64,7 +64,8 @@ def _one_line(text: str, width: int) -> str:
 
 def _widths(headings: list[str], rows: list[list[str]], width: int) -> list[int]:
     cells = [max(len(row[i]) for row in rows) for i in range(len(headings))]
-    widths = [max(cell, min(len(text), _LONGEST_HEADING)) for cell, text in zip(cells, headings)]
+    words = [min(max(map(len, text.split()), default=0), width // 3) for text in headings]
+    widths = [max(cell, word, min(len(text), _LONGEST_HEADING)) for cell, word, text in zip(cells, words, headings)]
     return [min(widths[0], width // 3), *widths[1:]]
 
 
