@@ -286,6 +286,15 @@ def test_leaderboards_have_80_columns_at_most(name):
     assert max(map(len, shown_leaderboard(board).splitlines())) <= 80
 
 
+def test_leaderboard_has_the_step_size_of_a_single_setting():
+    board = [{"auc": 0.9, "standard_error": None, "n_rows": 9, "outcome": "best"} for _ in range(2)]
+    board[0] |= {"learner": "ada_oam", "parameters": {"delta": 1.0, "eta": 0.25, "lam": 0.5}}
+    board[1] |= {"learner": "ftrl_auc", "parameters": {"beta": 1.0, "gamma": 0.125, "lazy": True}}
+    first, second = shown_leaderboard(board).splitlines()[2:]
+    assert "eta=0.25, lam=0.5 " in first
+    assert "gamma=0.125, beta=1 " in second
+
+
 def test_one_setting_is_not_averaged(noisy):
     X, positive = noisy
     model = TunedModel([Candidate("nag", get_learner("nag")(eta=8.0))], window=100_000)

@@ -366,7 +366,14 @@ OF_LEARNERS = {
         ["-l", "ftrl_auc", "--eta", "small"],
         ["gamma of ftrl_auc: expected a number such as 0.1, 1e-3 or 2^-8, got 'small'"],
     ),
-    "none of auto has it": (["--set", "tau=1"], ["no learner of auto can be made", "nag has no parameter tau"]),
+    "none of auto has it": (
+        ["--set", "tau=1"],
+        [
+            "no learner of auto can be made (nag, ",
+            "nag has no parameter tau",
+            "try: --learner NAME, if it is for another",
+        ],
+    ),
     "infinite": (["--eta", "inf"], ["expected a number such as"]),
     "too large a power": (["--eta", "10^999"], ["expected a number such as"]),
     "no whole number": (["-l", "oam_seq", "--set", "buffer_size=1.5"], ["expected a whole number, got '1.5'"]),
@@ -380,6 +387,18 @@ OF_LEARNERS = {
         ["variant has to be one of paper, released, got 'new'"],
     ),
 }
+
+
+def test_too_few_features_are_told_how_to_count_them(command, desk, tmp_path):
+    message = refused(command, tmp_path, "train", desk / "data.svm", "--out", "m.npz", "--features", "3", code=3)
+    assert "expected indices up to 3, got " in message
+    assert "try: --features with a larger number" in message
+
+
+def test_a_table_without_a_label_is_told_how_to_name_it(command, tmp_path):
+    (tmp_path / "clicks").write_text("age,clicked\n1,0\n2,1\n")
+    message = refused(command, tmp_path, "train", "clicks", "--out", "m.npz", code=3)
+    assert "is this a csv file?\n  try: --label COLUMN reads a table with a header line" in message
 
 
 @pytest.mark.parametrize("what", OF_LEARNERS)

@@ -238,6 +238,31 @@ def test_metrics_of_an_experiment_that_was_not_run_are_an_error(command, tmp_pat
     assert not (tmp_path / "results/e/manifest.json").exists()
 
 
+def test_metrics_of_an_experiment_whose_tasks_all_failed_are_an_error(command, tmp_path):
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % "" + "limits: {seconds: 0.000001}\n")
+    command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=1)
+    manifest = (tmp_path / "results/manifest.json").read_bytes()
+    done = command("metrics", "results", "--add", "brier", cwd=tmp_path, exits=1)
+    assert "results: no records with metrics" in done.stderr
+    assert (tmp_path / "results/manifest.json").read_bytes() == manifest
+
+
+@pytest.mark.parametrize("some", [False, True], ids=["all shards", "some shards"])
+def test_merge_shows_metrics_that_were_added_to_all_shards(some, command, tmp_path):
+    (tmp_path / "e.yaml").write_text(EXPERIMENT % "")
+    for k in (1, 2):
+        command("run", "e.yaml", "--shard", f"{k}/2", cwd=tmp_path, exits=0)
+        if k == 1 or not some:
+            command("metrics", f"results/e.shard-{k}-of-2", "--add", "brier", cwd=tmp_path)
+    for _ in range(2):
+        command("merge", "e.yaml", "results/e.shard-1-of-2", "results/e.shard-2-of-2", cwd=tmp_path, exits=0)
+        assert ("Brier" in (tmp_path / "results/e/table.md").read_text()) == (not some)
+    if some:
+        command("metrics", "results/e", "--add", "brier", cwd=tmp_path, exits=0)
+        command("merge", "e.yaml", "results/e.shard-1-of-2", cwd=tmp_path, exits=0)
+        assert "Brier" in (tmp_path / "results/e/table.md").read_text(), "merging again takes nothing away"
+
+
 def test_kinds_without_a_tested_setting_have_no_metrics_to_add(command, tmp_path):
     done = command("metrics", "prequential", "--add", "brier", cwd=tmp_path, exits=2)
     assert "--add: expected an experiment of kind cv or holdout or predefined, and this is prequential" in done.stderr

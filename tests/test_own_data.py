@@ -731,6 +731,7 @@ def test_data_that_cannot_be_used(here, frame):
             opauc_bench.run(EXPERIMENT, data={"mine": pair}, out="r")
         assert raised.value.message.startswith("data['mine']: ")
         assert "--" not in raised.value.hint
+        assert ("missing: mean" in raised.value.hint) == ("got nothing" in message)
         assert message in raised.value.message
     for source, message in [
         ({"missing": "foo"}, "source: missing: expected"),

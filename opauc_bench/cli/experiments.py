@@ -39,7 +39,9 @@ def run(
     dataset: OnlyData = None,
     learner: OnlyLearner = None,
     jobs: Jobs = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Remove the records, and compute everything again.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Remove the records of these tasks, and compute them again.")
+    ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed tasks again.")] = False,
     mirror: Mirror = None,
     offline: Offline = False,

@@ -26,7 +26,8 @@ Assignments = in_panel(
     list[str] | None,
     "--set",
     metavar="NAME=X",
-    help="Any parameter; repeatable. opauc-bench learners show NAME lists them. 2^-8 is a number.",
+    help="Any parameter; repeatable. opauc-bench learners show NAME lists them. 2^-8 is a number. With --learner auto, "
+    "learners that do not have a given parameter take no part.",
 )
 Files = Annotated[
     list[str],

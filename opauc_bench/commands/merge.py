@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 
 import numpy as np
 
 from ..errors import ResultsError
+from ..protocols.splitting import SplitProtocol
 from ..results.manifest import DatasetFacts, Manifest, write_manifest
 from ..results.record import Record
 from ..results.reuse import join_references
@@ -97,6 +99,7 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
         for id, record in others.records.items():
             if id in by_id:
                 _keep(kept, by_id[id], record, folder)
+    session = _with_added_metrics(session, own.manifest, manifests, [record for record, _ in kept.values()])
     orphaned = [record for record in own.records.own() if record.id not in by_id]
     copied = [record for record, folder in kept.values() if folder != session.folder]
     manifest = compose_manifest(
@@ -120,6 +123,20 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]
     absent = [shard for shard in _absent_shards(manifests) if shard.select(missing, session.experiment)]
     return Merged(recorded, len(copied), len(kept) - len(copied), missing, absent)
+
+
+def _with_added_metrics(
+    session: Session, own: Manifest, manifests: Iterable[Manifest], records: Sequence[Record]
+) -> Session:
+    """The session with metrics that were added later to its folder, or to others if all records have them."""
+    protocol = session.experiment.protocol
+    if not isinstance(protocol, SplitProtocol):
+        return session
+    here, *elsewhere = (manifest.experiment["protocol"].get("metrics", ()) for manifest in (own, *manifests))
+    everywhere = (name for name in chain(*elsewhere) if all(name in each.metrics for each in records if each.ok))
+    shown = tuple(dict.fromkeys([*protocol.metrics, *here, *everywhere]))
+    protocol = protocol.model_copy(update={"metrics": shown})
+    return replace(session, experiment=session.experiment.model_copy(update={"protocol": protocol}))
 
 
 def _joined_data(read: dict[Path, Recorded]) -> dict[str, DatasetFacts]:

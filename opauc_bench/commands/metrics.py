@@ -60,8 +60,8 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
     store = Store(session.folder)
     with store.locked():
         recorded = Recorded.read_intact(session)
-        if next(iter(recorded.pairs), None) is None:
-            raise ResultsError(f"{session.folder}: no records", shell_command(session, "run"))
+        if not any(record.ok for _, record in recorded.pairs):
+            raise ResultsError(f"{session.folder}: no records with metrics", shell_command(session, "run"))
         changed, without = [], []
         for task, record in recorded.pairs:
             missing = [name for name in wanted if name not in record.metrics]

@@ -32,7 +32,7 @@ Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
 _SVMLIGHT_ROW = re.compile(r"\S+(\s+\d+:\S+)+\s*(#.*)?$")
 _ROWS_OF_OFFSETS, _CELLS_OF_OFFSETS = 1000, 1 << 22  # at most
-_Hints = Literal["train", "continue", "score", "none"]
+_Hints = Literal["train", "continue", "score", "frame", "none"]
 # How to skip bad rows, to fill missing values, to take numbers as categories, and to leave a column out.
 _WAYS: dict[_Hints, tuple[str, str, str, str]] = {
     "train": (
@@ -43,6 +43,12 @@ _WAYS: dict[_Hints, tuple[str, str, str, str]] = {
     ),
     "continue": ("--skip-bad-rows leaves such rows out", "", "", ""),
     "score": ("--skip-bad-rows prints nan for such rows", "", "", ""),
+    "frame": (
+        "",
+        "missing: mean or missing: indicator, under source of its entry in catalogue",
+        "categorical: [COLUMN], under source of its entry in catalogue, takes numbers and text as categories",
+        "drop: [{}], under source of its entry in catalogue",
+    ),
     "none": ("", "", "", ""),
 }
 _SUFFIXES: dict[str, Format] = {
@@ -458,6 +464,10 @@ class Source:
     def _hint(self, message: str) -> str:
         if "expected a label first, got '{" in message:
             return "JSON is not read: make a csv, parquet, arrow or svmlight file of it"
+        if self.hints == "train" and "is this a csv file?" in message:
+            return "--label COLUMN reads a table with a header line"
+        if self.hints == "train" and "expected indices up to" in message:
+            return "--features with a larger number, or without it: features are counted as they come"
         skip, fill, as_categories, _ = _WAYS[self.hints]
         never_filled = [self.schema.label if self.schema else None, *self.options.aside]
         ways = [skip]

@@ -1,9 +1,9 @@
 """Which settings are kept at a checkpoint.
 
 At checkpoints after 1024, 2048, 4096, ... rows, settings are compared by their AUC over the window: the latest half of
-the rows, so that windows of two checkpoints have no row in common, but at most as many rows as asked for. Let gap be
-how much less AUC a setting has than the best one of its learner, and error the standard error of this difference. A
-setting is dropped if
+the rows that were scored (all but the first block), so that windows of two checkpoints have no row in common, but at
+most as many rows as asked for. Let gap be how much less AUC a setting has than the best one of its learner, and error
+the standard error of this difference. A setting is dropped if
 
     gap > z error - tolerance        and        gap > 3/4 gap_before - tolerance,
 

@@ -10,6 +10,7 @@ __all__ = ["shown_leaderboard"]
 
 _LINES = 10
 _SHOWN_PARAMETERS = 2
+_SHOWN_FIRST = ("eta", "gamma", "xi", "lam", "l1")
 
 
 def shown_leaderboard(leaderboard: list[dict[str, Any]]) -> str:
@@ -41,13 +42,14 @@ def shown_leaderboard(leaderboard: list[dict[str, Any]]) -> str:
 
 
 def _varied(leaderboard: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Which numbers differ between the settings of a learner; of a single setting, its first ones."""
+    """Which numbers differ between the settings of a learner; of a single setting, step size and regularisation."""
     of_learner: dict[str, list[dict[str, Any]]] = {}
     for one in leaderboard:
         of_learner.setdefault(one["learner"], []).append(one["parameters"])
     varied = {}
     for learner, settings in of_learner.items():
         names = [name for name, value in settings[0].items() if type(value) is float]
+        names.sort(key=lambda name: _SHOWN_FIRST.index(name) if name in _SHOWN_FIRST else len(_SHOWN_FIRST))
         differ = [name for name in names if len({parameters[name] for parameters in settings}) > 1]
         varied[learner] = differ or names[:_SHOWN_PARAMETERS]
     return varied

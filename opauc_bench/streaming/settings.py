@@ -86,7 +86,11 @@ def candidates(name: str, given: dict[str, str | None], assignments: list[str], 
         axes = {axis: values for axis, values in axes.items() if axis not in typed}
         found.append(Candidate(one, learner, _product(axes), _MOST_FEATURES.get(one) if is_auto else None))
     if problem is not None and not found:
-        raise LearnerError(f"no learner of auto can be made; {problem.message}", problem.hint)
+        of_another = "--learner NAME, if it is for another one: opauc-bench learners list"
+        raise LearnerError(
+            f"no learner of auto can be made ({', '.join(_AUTO)}): {problem.message}",
+            of_another if "has no parameter" in problem.message else problem.hint,
+        )
     return found
 
 
