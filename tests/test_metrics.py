@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from opauc_bench.evaluation.metrics import evaluate, metric_columns, metric_name, selecting
 from opauc_bench.evaluation.splits import inner_splits, outer_fold
+from opauc_bench.results.manifest import read_manifest
 
 EXPERIMENT = """
 title: Metrics
@@ -261,6 +262,37 @@ def test_merge_shows_metrics_that_were_added_to_all_shards(some, command, tmp_pa
         command("metrics", "results/e", "--add", "brier", cwd=tmp_path, exits=0)
         command("merge", "e.yaml", "results/e.shard-1-of-2", cwd=tmp_path, exits=0)
         assert "Brier" in (tmp_path / "results/e/table.md").read_text(), "merging again takes nothing away"
+
+
+@pytest.fixture
+def twice(kept, command, tmp_path):
+    """The same records with scores in one folder, and with a metric in another."""
+    shutil.copytree(kept / "results", tmp_path / "results/scored")
+    (tmp_path / "e.yaml").write_text((EXPERIMENT % ", metrics: [brier]").replace("keep_scores: true, ", ""))
+    command("run", "e.yaml", "--out", "results/measured", cwd=tmp_path, exits=0)
+    assert not (tmp_path / "results/measured/scores").exists()
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize(
+    "folders", [("scored", "measured", "new"), ("measured", "scored", "new"), ("scored", "measured")], ids=" ".join
+)
+def test_merge_keeps_scores_whichever_folder_has_them(folders, twice, command):
+    *others, into = folders
+    command("merge", "../e.yaml", *others, "--out", into, cwd=twice, exits=0)
+    merged = records_of(twice / into)
+    assert all(list(record.metrics) == ["auc", "brier"] for record in merged)
+    for record in merged:
+        scores = f"scores/{record.id}.npz"
+        assert (twice / into / scores).read_bytes() == (twice / "scored" / scores).read_bytes()
+
+
+@pytest.mark.parametrize("folders", ["[scored, measured]", "[measured, scored]"])
+def test_records_with_the_metrics_are_reused_whichever_folder_has_them(folders, twice, command):
+    (twice / "again.yaml").write_text((EXPERIMENT % ", metrics: [brier]") + f"reuse: {folders}\n")
+    done = command("run", "again.yaml", "--out", "again", cwd=twice, exits=0)
+    assert "0 of 4 tasks to compute" in done.stderr
+    assert set(read_manifest(twice / "again").reused) == {"measured"}
 
 
 def test_kinds_without_a_tested_setting_have_no_metrics_to_add(command, tmp_path):

@@ -94,7 +94,8 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
             raise ResultsError(
                 f"{folder} has {counted(len(foreign), 'record')} of another experiment than "
                 f"{session.experiment.path}: another grid, protocol, learner or dataset; such as {foreign[0].label}",
-                "merge with the config that the shards were run with; nothing was merged",
+                "merge with the config that the shards were run with, or after a change of it: opauc-bench pack "
+                f"{quote(str(folder))} --prune; nothing was merged",
             )
         for id, record in others.records.items():
             if id in by_id:
@@ -115,9 +116,11 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     write_manifest(session.folder, manifest)
     store = Store(session.folder)
     store.pack(copied)
-    for record in copied:
-        _, folder = kept[record.id]
-        store.copy_scores(read[folder].store_of(record), record.id)
+    referred = own.records.reused.keys() - {record.id for record in copied}
+    for others in read.values():  # a record with the same number may have its scores in another folder
+        for record in others.records.values():
+            if record.ok and record.id in kept and record.id not in referred:
+                store.copy_scores(others.store_of(record), record.id)
     records = Records({id: record for id, (record, _) in kept.items()}, reused=own.records.reused)
     recorded = Recorded(session, manifest, records)
     missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]

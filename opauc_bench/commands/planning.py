@@ -70,7 +70,8 @@ def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
     tasks = [task for task in tasks if session.selects(task)]
     _refuse_sparse(session, shapes, tasks)
     without = {task.id for task in tasks if not _has_number(recorded, task) and task.id is not None}
-    return LocalPlan(tasks, find_reusable(session.reuse, without) if without else Records(), selections)
+    metrics = getattr(session.experiment.protocol, "metrics", ())
+    return LocalPlan(tasks, find_reusable(session.reuse, without, metrics) if without else Records(), selections)
 
 
 def _has_number(recorded: Recorded, task: Task) -> bool:

@@ -36,15 +36,16 @@ def read_results(folder: Path, manifest: Manifest | None, only: Collection[str] 
     return records
 
 
-def find_reusable(folders: Iterable[Path], ids: Collection[str]) -> Records:
+def find_reusable(folders: Iterable[Path], ids: Collection[str], metrics: Collection[str] = ()) -> Records:
     """Find finished records in folders beside each other and in those that they refer to.
 
-    The first record of an id counts; ``reused`` has the folder of each. A folder that does not exist has no records.
+    The first record of an id that has the ``metrics`` counts; ``reused`` has the folder of each. A folder that does not
+    exist has no records.
     """
     found = Records()
     for folder in folders:
         records = read_results(folder, find_manifest(folder), set(ids).difference(found))
-        good = {id: record for id, record in records.items() if record.ok}
+        good = {id: record for id, record in records.items() if record.ok and set(metrics) <= record.metrics.keys()}
         found |= good
         found.reused |= {id: records.reused.get(id, folder.name) for id in good}
     return found
