@@ -11,15 +11,13 @@ def keep_largest(G, size):
     Equal ones are kept in the order of the upper triangle, row by row; an entry beside the diagonal takes two places,
     and as soon as something does not fit, nothing more is kept.
     """
-    places = sorted(
-        ((-abs(G[i, j]), i, j) for i in range(len(G)) for j in range(i, len(G)) if G[i, j] != 0),
-    )
-    kept, free = np.zeros_like(G), size
-    for _, i, j in places:
-        free -= 1 if i == j else 2
-        if free < 0:
-            break
-        kept[i, j] = kept[j, i] = G[i, j]
+    i, j = np.nonzero(np.triu(G))
+    order = np.argsort(-abs(G[i, j]), kind="stable")
+    i, j = i[order], j[order]
+    fits = np.cumsum(np.where(i == j, 1, 2)) <= size
+    i, j = i[fits], j[fits]
+    kept = np.zeros_like(G)
+    kept[i, j] = kept[j, i] = G[i, j]
     return kept
 
 
