@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class ArrowTable(Table):
         pyarrow is not installed, the file cannot be read, or two columns have the same name.
     """
 
-    def __init__(self, stream: BinaryIO, name: str, format: str):
+    def __init__(self, stream: io.BufferedReader, name: str, format: str):
         pyarrow = import_pyarrow("Parquet" if format == "parquet" else "Arrow")
         self.name, self._pyarrow = name, pyarrow
         self._described = "a Parquet file" if format == "parquet" else "an Arrow file or stream"

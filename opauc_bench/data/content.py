@@ -19,7 +19,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,6 +30,7 @@ __all__ = [
     "SUFFIXES",
     "Block",
     "LineProblem",
+    "Readable",
     "chunks",
     "compression_of",
     "decompressed",
@@ -64,6 +65,14 @@ _MAGIC = (
 )
 
 
+class Readable(Protocol):
+    """A binary stream, of which only this is used."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most ``size`` bytes, or all; no bytes mean the end."""
+        ...
+
+
 def compression_of(head: bytes) -> str:
     """Return the suffix of the compression of content that begins with these 16 bytes, or an empty text."""
     return next((suffix for magic, suffix in _MAGIC if magic.match(head)), "")
@@ -75,10 +84,10 @@ def suffix_of(path: Path) -> str:
         return compression_of(stream.read(16))
 
 
-def decompressed(stream: BinaryIO) -> BinaryIO:
+def decompressed(stream: BinaryIO) -> Readable:
     """Return the uncompressed content of a binary stream, for reading; its first bytes decide about the compression."""
     if not hasattr(stream, "peek"):
-        stream = io.BufferedReader(stream)
+        stream = io.BufferedReader(stream)  # type: ignore[type-var]  # BinaryIO has no readinto
     suffix = compression_of(stream.peek(16)[:16])
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=stream)
@@ -141,7 +150,7 @@ class _Members(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def opened(path_or_file: str | Path | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
+def opened(path_or_file: str | Path | BinaryIO) -> Iterator[tuple[Readable, str]]:
     """Open a path, or take an open binary file and leave it open; yield the uncompressed content and a name."""
     if not isinstance(path_or_file, (str, Path)):
         name = str(getattr(path_or_file, "name", "<stream>"))
@@ -175,7 +184,7 @@ def chunks(path: Path, limit: int) -> Iterator[bytes]:
             yield piece
 
 
-def pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
+def pieces(stream: Readable, name: str) -> Iterator[bytes]:
     """Yield the content of a stream in pieces of 1 MiB; DataError if it is damaged or unreadable.
 
     The last piece may be shorter. So are those of a pipe whose writer is slow: they have what came within a fifth of a
@@ -187,14 +196,14 @@ def pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
         try:
             piece, ended = read(stream)
         except (OSError, *DAMAGED) as error:
-            if getattr(error, "errno", None) is None:
+            if not isinstance(error, OSError) or error.errno is None:
                 raise DataError(f"{name}: the compressed file is truncated or damaged ({error})") from None
             raise DataError(f"{name}: cannot be read ({error.strerror or error})") from None
         if piece:
             yield piece
 
 
-def _is_pipe(stream: BinaryIO) -> bool:
+def _is_pipe(stream: Readable) -> bool:
     """Whether a stream has the plain content of a pipe, socket or terminal; compressed content comes in blocks."""
     if not isinstance(stream, io.BufferedReader):
         return False
@@ -205,9 +214,10 @@ def _is_pipe(stream: BinaryIO) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
 
 
-def _read_all(stream: BinaryIO) -> tuple[bytes, bool]:
+def _read_all(stream: Readable) -> tuple[bytes, bool]:
     """The next MiB, and whether that was the end."""
-    parts, held = [], 0
+    parts: list[bytes] = []
+    held = 0
     while held < CHUNK:
         if not (part := stream.read(CHUNK - held)):
             return b"".join(parts), True
@@ -278,7 +288,8 @@ def text_blocks(source: Iterator[bytes], size: int, name: str) -> Iterator[tuple
     DataError
         If the content has a NUL byte, or a line that is longer than any line of data.
     """
-    first_line, pending, held = 1, [], 0
+    pending: list[bytes] = []
+    first_line, held = 1, 0
     for piece in source:
         if b"\0" in piece:
             line = first_line + b"".join([*pending, piece.partition(b"\0")[0]]).count(b"\n")

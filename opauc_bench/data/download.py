@@ -91,7 +91,7 @@ def _failure(error, address: str) -> tuple[Missing, float | None]:
     """What went wrong, and the seconds that the server wants to pass before a further try; None if none may succeed."""
     import requests
 
-    if isinstance(error, requests.HTTPError):
+    if isinstance(error, requests.HTTPError) and error.response is not None:
         status, wait = error.response.status_code, _seconds_to_wait(error.response)
         reason = f"HTTP status {status}" + (f", to be asked again in {wait:,.0f} s" if wait > LONGEST_WAIT else "")
         may_succeed = (status >= 500 or status in (416, 429)) and wait <= LONGEST_WAIT

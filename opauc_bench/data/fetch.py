@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from ..errors import DataError, DataUnavailable
 from .cache import LocalFile, RawFile, local_files, part_file, stamp_of
@@ -239,10 +239,10 @@ def _plain(path: str) -> str:
 
 
 @contextlib.contextmanager
-def _member(part: Path, member: str, limit: int) -> Iterator[BinaryIO]:
+def _member(part: Path, member: str, limit: int) -> Iterator[IO[bytes]]:
     """Open the file at that path in a .zip or .tar archive, or the only one whose path ends with it, else DataError."""
     with contextlib.ExitStack() as opened:
-        found: dict[str, tuple[int, Callable[[], BinaryIO | None]]]
+        found: dict[str, tuple[int, Callable[[], IO[bytes] | None]]]
         if _is_zip(part):
             zipped = opened.enter_context(zipfile.ZipFile(part))
             infos = (info for info in zipped.infolist() if not info.is_dir())
@@ -260,4 +260,6 @@ def _member(part: Path, member: str, limit: int) -> Iterator[BinaryIO]:
         size, open_member = found[names[0]]
         if size > limit:
             raise DataError(f"{part}: expected {member} of at most {limit:,} bytes, got {size:,}")
-        yield opened.enter_context(open_member())
+        stream = open_member()
+        assert stream is not None  # none of them is a folder
+        yield opened.enter_context(stream)
