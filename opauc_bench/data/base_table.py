@@ -37,23 +37,9 @@ class Batch(NamedTuple):
 class Table:
     """Base class of tables, which are read in batches.
 
-    A derived class has methods for columns of the whole table:
-
-    * ``kinds()`` maps their names to "number", "category", or "other" if they are neither.
-    * ``type_of(name)`` is the type of one, for messages.
-    * ``_batches(names, numbers)`` yields a `Batch` after the other with columns of these names, the ``numbers`` among
-      which are to be read as such.
-
-    and for columns of a batch:
-
-    * ``_values(column)`` lists its values, None where one is missing.
-    * ``_numbers(column, name, problems)`` is an array of float64, NaN where a value is missing.
-    * ``_texts(column, name, problems)`` lists its values as text, None where one is missing.
-    * ``_hashes(column, name, bits, problems)`` is an array of their hashes, -1 where a value is missing.
-    * ``_has_fractions(column)``: whether it has values, of a type of numbers with a fraction.
-
-    ``problems`` takes in, by row, values that are not as they should be. A class with its own ``_text_of`` and
-    ``_finite_numbers`` needs no ``_values`` and ``_numbers``.
+    A derived class defines the methods that raise NotImplementedError here; ``type_of`` if it `has_types`, and no
+    ``_values`` and ``_numbers`` if it has its own ``_text_of`` and ``_finite_numbers``. Their ``problems`` take in, by
+    row, values that are not as they should be.
 
     Parameters
     ----------
@@ -67,6 +53,38 @@ class Table:
 
     def __init__(self, header: list[str], name: str):
         self.header, self.name = header, name
+
+    def kinds(self) -> dict[str, str]:
+        """By the name of a column: "number", "category", or "other" if it has neither."""
+        raise NotImplementedError
+
+    def type_of(self, column: str) -> str:
+        """The type of a column, for messages."""
+        raise NotImplementedError
+
+    def _batches(self, names: Sequence[str], numbers: Sequence[str]) -> Iterator[Batch]:
+        """Yield all rows with columns of these names, the ``numbers`` among which are to be read as such."""
+        raise NotImplementedError
+
+    def _values(self, column: Any) -> list[Any]:
+        """Values of a column of a batch, None where one is missing."""
+        raise NotImplementedError
+
+    def _numbers(self, column: Any, name: str, problems: dict[int, str]) -> np.ndarray:
+        """Likewise as float64, NaN where one is missing."""
+        raise NotImplementedError
+
+    def _texts(self, column: Any, name: str, problems: dict[int, str]) -> Sequence[str | None]:
+        """Likewise as text, None where one is missing."""
+        raise NotImplementedError
+
+    def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, str]) -> np.ndarray:
+        """Their hashes, -1 where one is missing."""
+        raise NotImplementedError
+
+    def _has_fractions(self, column: Any) -> bool:
+        """Whether a column of a batch has values, of a type of numbers with a fraction."""
+        raise NotImplementedError
 
     def rows(
         self, schema: Schema, numeric_labels: bool, aside: tuple[str, ...] = (), labels_needed: bool = True
@@ -85,7 +103,7 @@ class Table:
         """
         complete, label = schema.missing == "error", schema.label
         of_label = [] if label is None else [label]
-        are_numbers = numeric_labels and not (of_label and self.has_types and self.kinds()[label] != "number")
+        are_numbers = numeric_labels and not (label is not None and self.has_types and self.kinds()[label] != "number")
         numbers = [*schema.numbers, *(of_label if are_numbers else [])]
         for batch in self._batches([*of_label, *aside, *schema.columns], numbers):
             columns, problems = batch.columns, batch.problems

@@ -69,6 +69,10 @@ class RowChunk(NamedTuple):
     # Of tables: from the position of a row and the name of a column to the text that is there.
     text: Callable[[int, str], str] | None = None
 
+    def texts(self, column: str) -> list[str]:
+        """What all rows of a table have in a column."""
+        return [self.text(row, column) for row in range(self.X.shape[0])] if self.text else []
+
 
 class _Rows(NamedTuple):
     """Rows of a table, which of them are to be used, and, if they are only scored, which of them are bad."""
@@ -232,8 +236,9 @@ class Source:
             if not isinstance(opened, tuple):
                 raise DataError(f"{opened.name}: expected a svmlight file like the first one, got a table")
             stream, name = opened
-            of_indices = {"n_features": self.n_features, "zero_based": self.zero_based}
-            for chunk in stream_svmlight(stream, **of_indices, on_bad_line=self._skip):
+            for chunk in stream_svmlight(
+                stream, n_features=self.n_features, zero_based=self.zero_based, on_bad_line=self._skip
+            ):
                 bad = np.ones(1, dtype=bool) if chunk.text == _BAD_LINE else None
                 yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk), bad=bad)
 
@@ -263,7 +268,7 @@ class Source:
         if not isinstance(file, str):
             return FrameTable(file, name)
         raw = self._open.enter_context(contextlib.closing(_Bytes(file, self._count, name)))
-        buffered = io.BufferedReader(raw, 1 << 16)
+        buffered: io.BufferedReader = io.BufferedReader(raw, 1 << 16)
         try:
             head = buffered.peek(16)[:16]
         except OSError as error:

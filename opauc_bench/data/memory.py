@@ -102,7 +102,7 @@ def _unmasked(values: Any) -> Any:
         return values
     if values.dtype.kind not in "biuf":
         raise ValueError("expected a label for each row, got masked ones")
-    return values.astype(np.float64).filled(np.nan)
+    return np.ma.filled(values.astype(np.float64), np.nan)
 
 
 def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
@@ -122,7 +122,7 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
     known = {*COLUMN_OPTIONS, *ROW_METADATA} - {"label"}
     if further := sorted(set(settings) - known - {"positive"}):
         raise ConfigError(f"source: unknown key {further[0]!r}; allowed: {', '.join(sorted(known))}")
-    given = {
+    given: dict[str, Any] = {
         name: [value] if isinstance(value, str) and name in ("drop", "categorical") else value
         for name, value in settings.items()
         if name in known
@@ -138,10 +138,7 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
 
     chunks = list(table.chunks())
     columns = {name: given[name] for name in ROW_METADATA if given.get(name)}
-    texts = {
-        name: [chunk.text(row, column) for chunk in chunks for row in range(len(chunk.labels))]
-        for name, column in columns.items()
-    }
+    texts = {name: [text for chunk in chunks for text in chunk.texts(column)] for name, column in columns.items()}
     X = vstack([chunk.X for chunk in chunks], format="csr")
     return MemoryRows(Block(X, np.concatenate([chunk.labels for chunk in chunks])), texts)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,8 +52,11 @@ class OwnData:
                 self._table.n_features = max(self._table.n_features, entry.n_features or 0)
             n_rows, n_features = self._table.n_rows, self._table.n_features
         else:
-            readers = {"memory": lambda: entry._arrays, "npz": self._read_npz, "sklearn": partial(_bundled_rows, form)}
-            self._block, self._texts = readers[self._source.kind]()
+            if self._source.sklearn:
+                rows = _bundled_rows(self._source.sklearn, form)
+            else:
+                rows = self._read_npz() if self._source.npz else entry._arrays
+            self._block, self._texts = rows
             n_rows, n_features = self._block.X.shape
         self.entry = _completed(entry, self._source.kind, n_rows, n_features)
 
@@ -68,7 +70,8 @@ class OwnData:
             self._places.append((n_rows, chunk.place))
             n_rows += chunk.X.shape[0]
             for name, texts in self._texts.items():
-                texts += [chunk.text(row, self._columns[name]) for row in range(chunk.X.shape[0])]
+                texts += chunk.texts(self._columns[name])
+            assert chunk.labels is not None  # these rows are learnt
             yield Block(chunk.X, chunk.labels)
 
     def metadata(self) -> dict[str, Encoded]:
@@ -160,11 +163,11 @@ class OwnData:
         return MemoryRows(block, texts)
 
 
-def _bundled_rows(form: Form) -> MemoryRows:
+def _bundled_rows(name: str, form: Form) -> MemoryRows:
     """Those of a dataset that is part of scikit-learn."""
     from sklearn import datasets
 
-    found = getattr(datasets, form.source.sklearn)()
+    found = getattr(datasets, name)()
     labels = found.target.astype(np.float64) if form.numeric_labels else found.target_names.astype(str)[found.target]
     return MemoryRows(Block(np.asarray(found.data, dtype=np.float64), labels), {})
 

@@ -114,7 +114,7 @@ class RowEncoder:
             categories = np.where(categories < 0, np.array(empty), categories)
         n_rows, room = len(numbers), numbers.size + categories.size
         if schema.missing == "indicator":  # a missing number may set two features
-            room += np.count_nonzero(np.isnan(numbers))
+            room += int(np.count_nonzero(np.isnan(numbers)))
         data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
         policy = ("error", "mean", "indicator").index(schema.missing)
         learnt = self._means, self._counts, self._frozen

@@ -288,6 +288,8 @@ class _Scan:
     ``numeric`` is 1 for columns of numbers, 0 for others.
     """
 
+    flags: np.ndarray
+
     def __init__(self, text: bytes, ended: bool, separator: bytes, numeric: np.ndarray, most: int, start: int = 0):
         shape = (min(most, 1 + text.count(b"\n", start)), len(numeric))
         cells = np.empty(shape, np.int64), np.empty(shape, np.int64), np.zeros(shape, np.int8), np.empty(shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class TableData:
     """
 
     def __init__(self, files: Sequence[Any], options: ColumnOptions, format: Any, **more: Any):
-        hints = "train" if all(isinstance(file, str) for file in files) else "frame"
+        hints: Literal["train", "frame"] = "train" if all(isinstance(file, str) for file in files) else "frame"
         self._open = partial(Source, files, options, format, hints=hints, **more)
         self.n_rows = self.n_features = 0
         with contextlib.closing(self._open()) as source:
