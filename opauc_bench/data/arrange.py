@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import DataError
 from .content import Block
-from .entry import WIDE, DatasetEntry, Form
+from .entry import WIDE, DatasetEntry, Form, Fourier
 from .fourier import draw_frequencies
 from .store import DTYPES
 from .transform import binary_labels, scale, unit_rows
@@ -37,7 +37,7 @@ def arrange(
     DataError
         The data do not agree with the catalogue.
     """
-    wide = form.drop_empty or (entry.n_features >= WIDE and entry.scaling != "minmax")
+    wide = form.drop_empty or ((entry.n_features or 0) >= WIDE and entry.scaling != "minmax")
     return (_on_disk if wide else _in_memory)(entry, form, source, folder)
 
 
@@ -53,7 +53,8 @@ def _in_memory(entry, form, source, folder):
     facts = _facts(entry, y, binary, density, low, high)
     if density > DENSE_ABOVE or entry.fourier:
         _write_dense(folder, (len(y), entry.n_features), _drain(blocks))
-        return y, facts | ({"storage": "dense"} if entry.fourier is None else _add_fourier(entry, facts, folder))
+        added = {"storage": "dense"} if entry.fourier is None else _add_fourier(entry, entry.fourier, facts, folder)
+        return y, facts | added
     _write_csr(folder, (Block(block, labels) for block in _drain(blocks)))
     return y, facts | {"storage": "csr"}
 
@@ -115,6 +116,7 @@ def _checked_labels(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Return y, and the manifest's entry on the positive classes."""
     y, binary = binary_labels(labels, form)
+    assert entry.n_features is not None  # given or counted by now
     counts = [] if entry.n_samples is None else [("rows", entry.n_samples, len(y))]
     if not (entry.n_features_at_most and width <= entry.n_features):
         counts.append(("features", entry.n_features, width))
@@ -128,7 +130,7 @@ def _checked_labels(
 
 def _width(block: Any) -> int:
     """Return the largest feature (from 1) that is nonzero in any row."""
-    used = block.any(axis=0).nonzero()[0] if isinstance(block, np.ndarray) else block.indices
+    used = np.flatnonzero(block.any(axis=0)) if isinstance(block, np.ndarray) else block.indices
     return int(used.max(initial=-1)) + 1
 
 
@@ -205,11 +207,11 @@ def _write_header(file: Any, dtype: str, shape: tuple[int, ...]) -> int:
     return file.tell()
 
 
-def _add_fourier(entry: DatasetEntry, facts: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _add_fourier(entry: DatasetEntry, fourier: Fourier, facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Write the frequencies and phases of random features; return the entries of the manifest that change."""
-    n = entry.fourier.n
+    n = fourier.n
     X = np.load(folder / "X.npy", mmap_mode="r")
-    omega, phase, bandwidth = draw_frequencies(X, n, entry.fourier.bandwidth, entry.fourier.seed)
+    omega, phase, bandwidth = draw_frequencies(X, n, fourier.bandwidth, fourier.seed)
     np.save(folder / "omega.npy", omega)
     np.save(folder / "phase.npy", phase)
     largest = float(np.sqrt(2.0 / n))
@@ -219,5 +221,5 @@ def _add_fourier(entry: DatasetEntry, facts: dict[str, Any], folder: Path) -> di
         "density": (facts["density"] * entry.n_features + n) / entry.width,
         "value_range": [min(low, -largest), max(high, largest)],
         "storage": "fourier",
-        "fourier": {"n": n, "bandwidth": bandwidth, "seed": entry.fourier.seed},
+        "fourier": {"n": n, "bandwidth": bandwidth, "seed": fourier.seed},
     }

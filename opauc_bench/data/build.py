@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -146,11 +147,11 @@ def _may_be_outdated(file: FileSpec, copy: RawFile) -> bool:
 
 
 def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sources, notify: Notify) -> Dataset:
-    kind = form.source.kind if form.source else ""
+    bundled, memory = (form.source.sklearn, form.source.memory) if form.source else (None, None)
     names = ", ".join(file.origin.name if file.origin else file.name for file in raw)
-    notify(f"{entry.name}: reading {names or form.source.sklearn or 'arrays'}")
-    files = [{"name": form.source.sklearn, "source": "scikit-learn"}] if kind == "sklearn" else []
-    files += [{"name": "arrays", "sha256": form.source.memory, "source": "memory"}] if kind == "memory" else []
+    notify(f"{entry.name}: reading {names or bundled or 'arrays'}")
+    files: list[dict[str, Any]] = [{"name": bundled, "source": "scikit-learn"}] if bundled else []
+    files += [{"name": "arrays", "sha256": memory, "source": "memory"}] if memory else []
     files += [{"name": f.name, "sha256": f.sha256, "confirmed": f.confirmed, "source": f.source} for f in raw]
 
     def fill(folder: Path) -> Filled:

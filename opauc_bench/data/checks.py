@@ -1,6 +1,7 @@
 """Which datasets are available without the network; whether files and arrays in the cache are unchanged."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..errors import DataError
@@ -52,7 +53,7 @@ def download_size(entry: DatasetEntry, sources: Sources) -> int | None:
     if availability(entry, sources) != "download":
         return 0
     sizes = [file.file.bytes for file in local_files(entry, entry, sources) if not file.current]
-    return None if None in sizes else sum(sizes)
+    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,10 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
     list of Check
         One per file and per set of prepared arrays; empty if nothing is in the cache.
     """
-    files = [file for form in entry.forms for file in local_files(entry, form, sources) if file.cached]
-    items = [(file.file.name, lambda file=file: f"sha256 {_checked_file(file)}") for file in files]
+    files = [file for form in entry.forms for file in local_files(entry, form, sources)]
+    items = [(file.file.name, partial(_checked_file, file, path)) for file in files if (path := file.cached)]
     folders = sorted(prepared_folders(entry, sources, "[!.]*"))
-    items += [("arrays", lambda folder=folder: f"fingerprint {_checked_arrays(folder)}") for folder in folders]
+    items += [("arrays", partial(_checked_arrays, folder)) for folder in folders]
     checks = []
     for item, check in items:
         try:
@@ -86,10 +87,10 @@ def verify(entry: DatasetEntry, sources: Sources) -> list[Check]:
     return checks
 
 
-def _checked_file(file: LocalFile) -> str:
+def _checked_file(file: LocalFile, cached: Path) -> str:
     if outdated := file.outdated:
-        raise DataError(f"{file.cached}: {outdated}")
-    return file.check_cached(file.cached).sha256
+        raise DataError(f"{cached}: {outdated}")
+    return f"sha256 {file.check_cached(cached).sha256}"
 
 
 def _checked_arrays(folder: Path) -> str:
@@ -97,4 +98,4 @@ def _checked_arrays(folder: Path) -> str:
     found = fingerprint_of(folder, dataset.manifest, dataset.X.shape)
     if found != dataset.fingerprint:
         raise DataError(f"{folder}: expected {dataset.fingerprint}, got {found}")
-    return found
+    return f"fingerprint {found}"

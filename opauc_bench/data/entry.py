@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlparse
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from ..sentences import INTERNAL, Problem, Problems
+from ..sentences import INTERNAL, Loc, Problem, Problems
 from .content import SUFFIXES
 from .sources import Sources
 
@@ -243,7 +243,7 @@ class Form(Strict):
                 problems.append(Problem(("split",), f"expected {expected} and {len(self.split)} word(s)"))
             elif absent := [part for part in ("train", "test") if part not in self.split]:
                 problems.append(Problem(("split",), f"expected a file with rows for {' and '.join(absent)}"))
-        places = [("files", position, "name") for position in range(len(self.files))]
+        places: list[Loc] = [("files", position, "name") for position in range(len(self.files))]
         places += [(name,) for name in self.row_metadata if not isinstance(getattr(self, name), tuple)]
         names = [file.name for file in self.all_files]
         return problems + [

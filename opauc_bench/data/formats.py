@@ -65,7 +65,8 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int | None) -> Ite
     ``n_features`` may be None for svmlight files: then a block is as wide as its largest index.
     """
     if form.format == "mnist_idx":
-        yield from _read_idx(*files, form, n_features)
+        images, labels = files
+        yield from _read_idx(images, labels, form, n_features)
         return
     parse = _token_counts_parser() if form.format == "token_counts" else _PARSERS[form.format]
     for position, file in enumerate(files):
@@ -113,12 +114,12 @@ def _cause(line: bytes, form: Form) -> str:
     return ""
 
 
-def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+def _parse_svmlight(text: bytes, first_line: int, form: Form, n_features: int | None) -> Block:
     width, first = None if form.drop_empty else n_features, form.first_index
     return Block(*parse_svmlight(text, first_line, width, first_index=first, largest=_LARGEST_WITH_GAPS - first))
 
 
-def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int | None) -> Block:
     """Whole numbers separated by commas, then features; a row may have no labels, or no features."""
     labels, lines = [], []
     for number, line in enumerate(text.split(b"\n"), first_line):
@@ -137,13 +138,14 @@ def _parse_multilabel(text: bytes, first_line: int, form: Form, n_features: int)
     return Block(_parse_svmlight(b"\n".join(lines), first_line, form, n_features).X, np.array(labels, dtype=np.str_))
 
 
-def _token_counts_parser() -> Callable[[bytes, int, Form, int], Block]:
+def _token_counts_parser() -> Callable[[bytes, int, Form, int | None], Block]:
     """Return a parser of ``word:count ... #label#:class`` that numbers words by their first occurrence in all files."""
     from scipy.sparse import csr_matrix
 
     numbers: dict[bytes, int] = {}
 
-    def parse(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+    def parse(text: bytes, first_line: int, form: Form, n_features: int | None) -> Block:
+        assert n_features is not None
         labels: list[str] = []
         indptr, indices, data = array("i", [0]), array("i"), array("d")
         for line_number, line in enumerate(text.split(b"\n"), first_line):
@@ -179,8 +181,9 @@ def _token_counts_parser() -> Callable[[bytes, int, Form, int], Block]:
 # ------------------------------------------------------------------------------------ tables
 
 
-def _parse_table(text: bytes, first_line: int, form: Form, n_features: int) -> Block:
+def _parse_table(text: bytes, first_line: int, form: Form, n_features: int | None) -> Block:
     """Numbers, or tokens as one-hot features: column j with the k-th token becomes feature j * len(tokens) + k."""
+    assert n_features is not None
     n_tokens = max(1, len(form.tokens))
     aside = set(form.drop_columns)
     label = n_features // n_tokens + len(aside) + 1 if form.label_column == -1 else form.label_column
@@ -240,7 +243,7 @@ def _label(cell: bytes, number: int, form: Form) -> float | str:
         raise LineProblem(number, f"{error.problem}; text labels must be listed under 'positive'") from None
 
 
-_PARSERS: dict[str, Callable[[bytes, int, Form, int], Block]] = {
+_PARSERS: dict[str | None, Callable[[bytes, int, Form, int | None], Block]] = {
     "svmlight": _parse_svmlight,
     "svmlight_multilabel": _parse_multilabel,
     **dict.fromkeys(_TABLES, _parse_table),
@@ -250,8 +253,9 @@ _PARSERS: dict[str, Callable[[bytes, int, Form, int], Block]] = {
 # ------------------------------------------------------------------------------------ MNIST
 
 
-def _read_idx(images: RawFile, labels: RawFile, form: Form, n_features: int) -> Iterator[Block]:
+def _read_idx(images: RawFile, labels: RawFile, form: Form, n_features: int | None) -> Iterator[Block]:
     """Read a pair of idx files (big-endian header; unsigned bytes), as described on the MNIST page."""
+    assert n_features is not None
     n_images, rows, columns, pixels = _idx(images, 3)
     expected = n_features + len(set(form.drop_columns))
     if rows * columns != expected or max(form.drop_columns, default=0) > expected:

@@ -1,7 +1,7 @@
 """Random Fourier features (Rahimi and Recht, 2007), computed when they are read and never stored as a matrix."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -69,7 +69,9 @@ class RandomFourierRows:
         return np.asarray(self[:], dtype=dtype)
 
 
-def draw_frequencies(X: np.ndarray, n: int, bandwidth: float | str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+def draw_frequencies(
+    X: np.ndarray, n: int, bandwidth: float | Literal["median"], seed: int
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Draw omega, phase and bandwidth of `RandomFourierRows`; the same on every machine with the same NumPy.
 
     A bandwidth of ``"median"`` is the median Euclidean distance of 20,000 random pairs of different rows.

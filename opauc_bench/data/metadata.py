@@ -59,8 +59,9 @@ def read_metadata(
     left = iter(files)
     found = {}
     for name in form.row_metadata:
-        if isinstance(getattr(form, name), tuple):
-            found[name] = encode(name, np.repeat(form.split, rows_of_files).tolist())
+        of_files = getattr(form, name)
+        if isinstance(of_files, tuple):
+            found[name] = encode(name, np.repeat(of_files, rows_of_files).tolist())
             continue
         file = next(left)
         try:

@@ -95,7 +95,7 @@ def prepared_folders(entry: DatasetEntry, sources: Sources, pattern: str) -> lis
 def recipe_key(entry: DatasetEntry, form: Form) -> str:
     """Hash those settings of an entry that affect the arrays or their checks."""
     include = set(Form.model_fields) - {*_LATER, *ROW_METADATA} - ({"files"} if form.files else set())
-    recipe = {
+    recipe: dict[str, Any] = {
         "version": PREPARE_VERSION,
         "form": form.model_dump(mode="json", include=include),
         "files": [_content_of(file) for file in form.data_files],
@@ -132,8 +132,8 @@ def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
         files = local_files(entry, form, sources)
         if any(file.outdated for file in files):
             continue
-        hashes = [file.note.get("sha256") for file in files]
-        content = "*" if None in hashes else _content_key(hashes)
+        hashes = [sha256 for file in files if (sha256 := file.note.get("sha256")) is not None]
+        content = _content_key(hashes) if len(hashes) == len(files) else "*"
         for folder in sorted(prepared_folders(entry, sources, f"{recipe_key(entry, form)}-{content}"), key=_age):
             with contextlib.suppress(DataError):
                 return open_prepared(folder)
@@ -174,15 +174,16 @@ def open_prepared(folder: Path, fingerprint: str | None = None) -> Dataset:
             f"{folder}: expected a prepared dataset, {META} cannot be read ({type(error).__name__})", again
         ) from None
     loaded = {array: _map(folder, array, size, again) for array, size in sizes.items()}
+    X: np.memmap | csr_matrix | RandomFourierRows
     if kind == "dense":
         X = loaded["X"]
     elif kind == "fourier":
         X = RandomFourierRows(loaded["X"], loaded["omega"], loaded["phase"])
     else:
-        from scipy.sparse import csr_matrix
+        from scipy import sparse
 
         try:
-            X = csr_matrix((loaded["data"], loaded["indices"], loaded["indptr"]), shape=shape, copy=False)
+            X = sparse.csr_matrix((loaded["data"], loaded["indices"], loaded["indptr"]), shape=shape, copy=False)
         except ValueError as error:
             raise DataError(f"{folder}: expected the arrays of a CSR matrix ({error})", again) from None
     metadata = {name: loaded[name] for name in ROW_METADATA if name in loaded}
@@ -199,7 +200,7 @@ def _arrays_of(manifest: dict[str, Any]) -> tuple[str, ...]:
     return (*ARRAYS[manifest["storage"]], *(name for name in ROW_METADATA if name in found))
 
 
-def _map(folder: Path, array: str, size: int, hint: str) -> np.ndarray:
+def _map(folder: Path, array: str, size: int, hint: str) -> np.memmap:
     path = folder / f"{array}.npy"
     try:
         found = path.stat().st_size
@@ -236,7 +237,7 @@ def fingerprint_of(folder: Path, manifest: dict[str, Any], shape: tuple[int, int
         sha256.update(f"{array} {values.size}\n".encode())
         flat = values.reshape(-1)
         for start in range(0, flat.size, 1 << 20):
-            sha256.update(np.ascontiguousarray(flat[start : start + (1 << 20)]))
+            sha256.update(np.ascontiguousarray(flat[start : start + (1 << 20)]).data)
     return sha256.hexdigest()
 
 

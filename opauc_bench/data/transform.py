@@ -107,7 +107,7 @@ def _listing(labels: Any) -> str:
     return ", ".join(texts if len(texts) <= 12 else [*texts[:12], "..."])
 
 
-def scale(blocks: list[Any], scaling: str) -> None:
+def scale(blocks: list[Any], scaling: str | None) -> None:
     """Apply one of the catalogue's scalings to all rows, in place; see `DatasetEntry.scaling`."""
     if scaling == "minmax":
         minmax(blocks)
