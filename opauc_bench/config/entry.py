@@ -58,7 +58,14 @@ class ColumnEntry(Section):
         name: str
         title: str
         max_train: int | dict[str, int] | None
-        learner: str
+        params: dict[str, Any]
+        grid: dict[str, tuple[float, ...]]
+
+        @property
+        def learner(self) -> str: ...
+
+        @property
+        def axes_from(self) -> str | None: ...
 
     @property
     def heading(self) -> str:
@@ -125,7 +132,7 @@ class LearnerEntry(ColumnEntry):
         learner, params = info.data.get("learner"), info.data.get("params", {})
         grid = by_axis(value, grid_values)
         problems = _fixed_and_tuned([key for key in value if spell_axis(key) in params])
-        if known := learner_names(info, learner):
+        if info.context and (known := learner_names(info, learner)):
             problems += unknown_names(value, known[1], f"{learner} has no grid axis")
             own = {axis: values for axis, values in grid.items() if axis in known[1]}
             problems += info.context.refused_in_grid(learner, own, value)
@@ -201,11 +208,11 @@ class EstimatorEntry(ColumnEntry):
 
     @model_validator(mode="after")
     def _check_estimator(self, info: ValidationInfo) -> "EstimatorEntry":
-        check = info.context.check_estimator if info.context else None
-        if check is None:
+        context = info.context
+        if not context or context.check_estimator is None:
             return self
         try:
-            self._has_probabilities = check(**self.described(info.context.folder), grid=self.grid)
+            self._has_probabilities = context.check_estimator(**self.described(context.folder), grid=self.grid)
         except LearnerError as error:
             message = "; ".join(filter(None, (error.message, error.hint)))
             raise Problems([Problem(getattr(error, "loc", ()), message, getattr(error, "at_key", False))]) from None

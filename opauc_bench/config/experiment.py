@@ -2,7 +2,7 @@
 
 import os.path
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -20,9 +20,9 @@ from pydantic import (
 from ..errors import ConfigError
 from ..figures import FigureEntry, figure_problems
 from ..protocols import PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section, kind_of
-from ..sentences import Problem, problems_of, raise_problems, show, suggest
+from ..sentences import Loc, Problem, problems_of, raise_problems, show, suggest
 from ..values import by_axis, distinct, duration, grid_values, not_empty, repeated, unknown_names
-from .entry import AnyEntry, ColumnEntry, EstimatorEntry, LearnerEntry, Line, Name
+from .entry import AnyEntry, ColumnEntry, EstimatorEntry, Line, Name
 from .known import absolute, learner_names
 
 __all__ = ["Experiment", "LatexTable", "Limits", "Report"]
@@ -64,7 +64,7 @@ class LatexTable(Section):
     marks: bool = Field(True, description="Whether verdicts are marked and counted.")
     label: Annotated[str, AfterValidator(_plain_label)] = Field("", description="Label of the table, for references.")
 
-    def unknown_names(self, **known: Sequence[str]) -> list[Problem]:
+    def unknown_names(self, **known: Collection[str]) -> list[Problem]:
         """Return a problem for each of `columns` and `rows` that is not among the known ones or is named twice."""
         problems = []
         for key, allowed in known.items():
@@ -183,7 +183,7 @@ class Experiment(Section):
         grids = {**self.grids, **entry.grid}
         return {axis: grids[axis] for axis in axes if axis not in entry.params} if self.protocol.trains else {}
 
-    def tuner_of(self, entry: ColumnEntry) -> LearnerEntry | None:
+    def tuner_of(self, entry: ColumnEntry) -> ColumnEntry | None:
         """Return the entry of the column that selects some axes of this one, or None."""
         return next((other for other in self.learners if other.name == entry.axes_from), None)
 
@@ -213,19 +213,19 @@ class Experiment(Section):
         """Return the whole experiment with all defaults, as plain data; as YAML, it loads with the same contents."""
         return self.model_dump(mode="json")
 
-    def _without_values(self, entry: LearnerEntry, axes: Collection[str]) -> list[str]:
+    def _without_values(self, entry: ColumnEntry, axes: Collection[str]) -> list[str]:
         if not self.protocol.trains:
             return []
         return [axis for axis in axes if axis not in {**self.grids, **entry.grid, **entry.params}]
 
     def _axes_from_problems(
-        self, position: int, entry: LearnerEntry, tuner: LearnerEntry | None, axes: Collection[str]
+        self, position: int, entry: ColumnEntry, tuner: ColumnEntry | None, axes: Collection[str]
     ) -> Iterator[Problem]:
         place = ("learners", position, "axes_from")
         if tuner is None or tuner is entry:
             others = [column for column in self.columns if column != entry.name]
             listed = ", ".join(others) or "none"
-            near = suggest(entry.axes_from, others)
+            near = suggest(str(entry.axes_from), others)
             yield Problem(place, f"no other column is called '{entry.axes_from}'{near}; columns: {listed}")
         elif tuner.axes_from is not None:
             yield Problem(place, f"{tuner.name} has axes_from as well")
@@ -250,8 +250,8 @@ class Experiment(Section):
     @classmethod
     def _check_datasets(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         problems = repeated(names)
-        has_catalogue = info.context and "catalogue" in info.data
-        known = info.context.names_of_datasets(info.data["catalogue"]) if has_catalogue else None
+        context = info.context if "catalogue" in info.data else None
+        known = context.names_of_datasets(info.data["catalogue"]) if context else None
         if known is not None:
             listed = ", ".join(sorted(known))
             problems += [
@@ -277,14 +277,14 @@ class Experiment(Section):
         known = [learner_names(info, entry.learner) for entry in entries]
         of_learners = [names for entry, names in zip(entries, known) if not isinstance(entry, EstimatorEntry)]
         if entries and all(of_learners):
-            axes = list(dict.fromkeys(axis for _, learner_axes in of_learners for axis in learner_axes))
+            axes = list(dict.fromkeys(axis for _, learner_axes in filter(None, of_learners) for axis in learner_axes))
             what = "no learner here has the axis"
             if len(of_learners) < len(entries):
                 what = "an estimator takes its values under grid of its own entry, and no learner here has the axis"
             raise_problems(unknown_names(value, axes, what))
-        refused = {}
+        refused: dict[Loc, Problem] = {}
         for entry, names in zip(entries, known):
-            if names:
+            if names and info.context:
                 used = {
                     axis: grids[axis]
                     for axis in names[1]
@@ -299,7 +299,7 @@ class Experiment(Section):
     @classmethod
     def _check_names(cls, report: Report, info: ValidationInfo) -> Report:
         columns = [entry.name for entry in info.data.get("learners", ())]
-        known = {"columns": columns} if columns else {}
+        known: dict[str, Collection[str]] = {"columns": columns} if columns else {}
         if info.data.keys() >= {"datasets", "protocol"}:
             known["rows"] = _rows(info.data["datasets"], info.data["protocol"])
         problems = [found.under("latex") for found in report.latex.unknown_names(**known)]
@@ -363,7 +363,7 @@ def _rows(datasets: Collection[str], protocol: Protocol) -> dict[str, str]:
     return {f"{dataset}{end}": dataset for dataset in datasets for end, _ in cases}
 
 
-def _no_values(entry: LearnerEntry, axes: Collection[str]) -> str:
+def _no_values(entry: ColumnEntry, axes: Collection[str]) -> str:
     return (
         f"no values to try for {' and '.join(axes)} of {entry.name}; "
         "give them under grids or under grid of this learner, or fix them under params"

@@ -19,7 +19,7 @@ def load_experiment(
     path: str | Path,
     *,
     content: Mapping[str, Any] | None = None,
-    change: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    change: Callable[[dict[Any, Any]], dict[Any, Any]] | None = None,
     **known: Any,
 ) -> Experiment:
     """Read and check an experiment file.
