@@ -61,12 +61,14 @@ class Kernel:
         Returns numba's function.
     """
 
+    __qualname__: str  # of the function
+
     def __init__(self, function: Callable, make: Callable[[], Callable]):
         functools.update_wrapper(self, function)
         self._make = make
 
     @functools.cached_property
-    def compiled(self) -> Callable:
+    def compiled(self) -> Any:
         """numba's function; Python's where numba is disabled."""
         _let_kernels_call_kernels()
         return self._make()
@@ -89,7 +91,8 @@ def _let_kernels_call_kernels() -> None:
 def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
     import numba
 
-    if numba.config.DISABLE_JIT:  # set by a user who debugs a kernel
+    config: Any = numba.config  # its attributes are made when it is imported
+    if config.DISABLE_JIT:  # set by a user who debugs a kernel
         return function
     kernel = numba.njit(**options)(function)
     folder = _folder()
@@ -97,13 +100,13 @@ def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
     if folder is None or inspect.getmodule(function) is None:
         return kernel
     with _cache_setting:
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+        before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
             kernel.enable_caching()
         except RuntimeError:  # the folder cannot be written
             return kernel
         finally:
-            numba.config.CACHE_DIR = before
+            config.CACHE_DIR = before
     kernel.compile = _SealedFiles(kernel).compile
     return kernel
 
@@ -120,7 +123,7 @@ class _SealedFiles:
     code for one type is run on another. It also loads a file that a power failure left empty or a bit flip changed.
     """
 
-    def __init__(self, kernel: Callable):
+    def __init__(self, kernel: Any):
         function = kernel.py_func
         self._compile = kernel.compile
         self._folder = Path(kernel.stats.cache_path)
@@ -183,13 +186,14 @@ def _folder() -> Path | None:
     import numba
     import platformdirs
 
+    config: Any = numba.config
     package = Path(__file__).parent
-    depends_on = hashlib.sha256(f"{numba.__version__} {numba.config.CPU_NAME or _processor()}".encode())
+    depends_on = hashlib.sha256(f"{numba.__version__} {config.CPU_NAME or _processor()}".encode())
     for path in sorted(package.rglob("*.py")):
         text = path.read_bytes()
         if b"@njit(" in text:
             depends_on.update(text)
-    kept = Path(numba.config.CACHE_DIR or platformdirs.user_cache_path("opauc-bench", appauthor=False) / "kernels")
+    kept = Path(config.CACHE_DIR or platformdirs.user_cache_path("opauc-bench", appauthor=False) / "kernels")
     folder = kept / depends_on.hexdigest()[:16]
     with contextlib.suppress(OSError, RuntimeError):
         if not folder.exists():
@@ -219,7 +223,8 @@ def _prefetch() -> Callable:
     from numba.core import cgutils
     from numba.extending import intrinsic
 
-    if numba.config.DISABLE_JIT:
+    config: Any = numba.config
+    if config.DISABLE_JIT:
         return lambda array, i, j: None
 
     @intrinsic
@@ -237,7 +242,7 @@ def _prefetch() -> Callable:
 
         return types.void(array, types.intp, types.intp), generate
 
-    return numba.njit(lambda array, i, j: request(array, i, j))
+    return numba.njit(lambda array, i, j: request(array, i, j))  # type: ignore[call-arg]  # without _typing
 
 
 def prefetch(array, i, j) -> None:
