@@ -7,6 +7,7 @@ same rows the weights are those of `opauc_bench.learners.FTRLAUC` and `opauc_ben
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -44,7 +45,7 @@ class _ClassScores:
 class _Ranker(base.Classifier):
     """Base class: a linear score w'x, which gives a probability by the scores that both classes have had.
 
-    A derived class has ``weights``, ``_score(row)`` and ``_learn(row, positive, score)``.
+    A derived class has ``weights``, ``_score`` and ``_learn``.
 
     Notes
     -----
@@ -88,7 +89,9 @@ class _Ranker(base.Classifier):
         (self._positives if y else self._negatives).add(score)
         self._learn(row, bool(y), score)
 
-    def predict_proba_one(self, x: dict[base.typing.FeatureName, Any], **kwargs: Any) -> dict[bool, float]:
+    def predict_proba_one(
+        self, x: dict[base.typing.FeatureName, Any], **kwargs: Any
+    ) -> dict[base.typing.ClfTarget, float]:
         """Probabilities of False and True; higher for rows with higher scores, see the notes.
 
         Raises
@@ -113,6 +116,14 @@ class _Ranker(base.Classifier):
             As `learn_one`.
         """
         return self._finite_score(_row(x))
+
+    @abstractmethod
+    def _score(self, row: Row) -> float:
+        """The score w'x."""
+
+    @abstractmethod
+    def _learn(self, row: Row, positive: bool, score: float) -> None:
+        """Learn a row, which had this score before."""
 
     def _finite_score(self, row: Row) -> float:
         score = self._score(row)
