@@ -4,7 +4,7 @@ To add a kind, add its file, import its class here and put it into `PROTOCOLS`. 
 and everything that the plan, workers, tables and figures know of a kind, follow from the classes.
 """
 
-from typing import Annotated, Union
+from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Field
 
@@ -59,5 +59,9 @@ _SPLITS = union_of([protocol for protocol in PROTOCOLS if issubclass(protocol, S
 for _protocol in PROTOCOLS:
     _protocol.model_rebuild(_types_namespace={"Splits": _SPLITS})
 
-AnyProtocol = union_of(PROTOCOLS, nearest=True)
-AnyOutcome = Annotated[Union[tuple(protocol.outcome for protocol in PROTOCOLS)], Field(discriminator="kind")]  # noqa: UP007
+if TYPE_CHECKING:
+    AnyProtocol = Protocol
+    AnyOutcome = Outcome
+else:
+    AnyProtocol = union_of(PROTOCOLS, nearest=True)
+    AnyOutcome = Annotated[Union[tuple(protocol.outcome for protocol in PROTOCOLS)], Field(discriminator="kind")]  # noqa: UP007

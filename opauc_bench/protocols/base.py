@@ -6,7 +6,7 @@ import difflib
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, Union
 from typing import Protocol as Callback
 
 import numpy as np
@@ -17,6 +17,7 @@ from .outcome import Outcome
 
 if TYPE_CHECKING:
     from ..data import Dataset
+    from ..learners import Learner
     from ..task import Shape, Task
     from .context import TaskContext
 
@@ -86,22 +87,45 @@ class Protocol(Section):
     """
 
     outcome: ClassVar[type[Outcome]]
-    table_metrics: ClassVar[tuple[str, ...]] = ()
-    quantities: ClassVar[tuple[str, ...]] = ()
     runs: ClassVar[str] = "trials"
     same_rows: ClassVar[bool] = False
-    ddof: ClassVar[int] = 1
-    exclusive: ClassVar[bool] = False
     trains: ClassVar[bool] = True
     sweeps: ClassVar[bool] = False
     own_axes: ClassVar[tuple[str, ...]] = ()
     shows_selected: ClassVar[bool] = False
-    supports_axes_from: ClassVar[bool] = False
-    row_metadata: ClassVar[tuple[str, ...]] = ()
     added_later: ClassVar[frozenset[str]] = frozenset()
 
     if TYPE_CHECKING:
+        kind: str
         trials: int
+
+        @property
+        def test_fraction(self) -> float: ...
+
+    # Class variables of some kinds; those of others depend on their settings.
+    @property
+    def table_metrics(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def ddof(self) -> int:
+        return 1
+
+    @property
+    def exclusive(self) -> bool:
+        return False
+
+    @property
+    def supports_axes_from(self) -> bool:
+        return False
+
+    @property
+    def row_metadata(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def n_repetitions(self) -> int:
@@ -112,7 +136,7 @@ class Protocol(Section):
         """Trial and fold of every repetition, in order; here, a trial has one fold."""
         return ((trial, 0) for trial in range(self.trials))
 
-    def cases(self) -> list[tuple[str, Protocol]]:
+    def cases(self) -> list[tuple[str, Self]]:
         """What a dataset is measured under, each a row of the table or a panel: the end of its name, the settings."""
         return [("", self)]
 
@@ -122,7 +146,7 @@ class Protocol(Section):
         left_out = {name for name in self.added_later if getattr(self, name) == fields[name].default}
         return {name: value for name, value in to_plain(self).items() if name not in left_out}
 
-    def on(self, shape: Shape) -> Protocol:
+    def on(self, shape: Shape) -> Self:
         """The protocol with the costs on a dataset: another one where its rows determine the sizes of sets."""
         return self
 
@@ -147,7 +171,7 @@ class Protocol(Section):
         n_positive = data.manifest["n_positive"]
         return self.validation_error(n_positive, data.manifest["n_samples"] - n_positive)
 
-    def learner_error(self, learner: type) -> tuple[str, str] | None:
+    def learner_error(self, learner: type[Learner]) -> tuple[str, str] | None:
         """Why a learner cannot be used, after its name, with a hint; None if it can."""
         return None
 

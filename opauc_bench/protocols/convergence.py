@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -14,6 +14,9 @@ from .base import Cost, KnownKind, TrainingCost, scoring_seconds
 from .context import TaskContext, as_grid
 from .on_splits import ShowsSelected
 from .outcome import CurveOutcome, Setting, to_json
+
+if TYPE_CHECKING:
+    from ..learners import Learner
 
 __all__ = ["Convergence", "ConvergenceOutcome", "checkpoints", "learning_curve"]
 
@@ -27,8 +30,8 @@ class ConvergenceOutcome(CurveOutcome):
 
     @model_validator(mode="after")
     def _check_n_seen(self) -> ConvergenceOutcome:
-        n_seen = self.columns.get("n_seen", ())
-        if len(n_seen) and not (n_seen[0] >= 1 and (np.diff(n_seen) > 0).all()):
+        n_seen = self.columns.get("n_seen")
+        if n_seen is not None and len(n_seen) and not (n_seen[0] >= 1 and (np.diff(n_seen) > 0).all()):
             raise ValueError("expected increasing numbers of rows in columns.n_seen")
         return self
 
@@ -50,7 +53,7 @@ class Convergence(ShowsSelected):
     def exclusive(self) -> bool:
         return self.alone
 
-    def learner_error(self, learner: type) -> tuple[str, str] | None:
+    def learner_error(self, learner: type[Learner]) -> tuple[str, str] | None:
         if learner.supports_stops:
             return None
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
@@ -76,7 +76,7 @@ class CrossValidation(SplitProtocol):
         identity |= {"thinning": _THINNING_VERSION} if isinstance(self.train_positives, float) else {}
         return identity | ({"grouping": _GROUPING_VERSION} if self.groups else {})
 
-    def cases(self) -> list[tuple[str, CrossValidation]]:
+    def cases(self) -> list[tuple[str, Self]]:
         """Each share under ``train_positives``; see `Protocol.cases`."""
         several = isinstance(self.train_positives, tuple)
         shares = self.train_positives if isinstance(self.train_positives, tuple) else (self.train_positives,)
@@ -180,8 +180,16 @@ class CrossValidation(SplitProtocol):
         return replace(split, train=context.capped(split.train, self.inner_folds, latest=self.order == "time"))
 
     def _split(self, data: Dataset, name: str, trial: int, fold: int) -> Split:
-        settings = {key: getattr(self, key) for key in ("folds", "stratified", "seed")}
-        return outer_fold(data.y, trial=trial, fold=fold, dataset=name, **settings, **self._metadata_of(data))
+        return outer_fold(
+            data.y,
+            trial=trial,
+            fold=fold,
+            folds=self.folds,
+            stratified=self.stratified,
+            seed=self.seed,
+            dataset=name,
+            **self._metadata_of(data),
+        )
 
     def _thinned(self, y: np.ndarray, split: Split) -> Split:
         if not isinstance(self.train_positives, float):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
@@ -86,7 +86,7 @@ class Holdout(SplitProtocol):
         """Share of the test rows among those of training and test."""
         return self.shares[2] / (self.shares[0] + self.shares[2])
 
-    def cases(self) -> list[tuple[str, Holdout]]:
+    def cases(self) -> list[tuple[str, Self]]:
         """Each ratio of a list under ``imbalance``; see `Protocol.cases`."""
         if self.imbalance is None:
             return [("", self)]
@@ -98,7 +98,12 @@ class Holdout(SplitProtocol):
         if self.imbalance is None or n_positive is None:
             return n_samples
         n_negative = n_samples - n_positive
-        return n_negative + min(n_positive, int(self.imbalance * n_negative))
+        return n_negative + min(n_positive, self._n_kept(n_negative))
+
+    def _n_kept(self, n_negative: int) -> int:
+        """Positives that ``imbalance`` asks for."""
+        assert isinstance(self.imbalance, float)
+        return int(self.imbalance * n_negative)
 
     def sizes(self, n_samples: int, max_train: int | None) -> tuple[float, float, float]:
         train, validation, test = (n_samples * share / sum(self.shares) for share in self.shares)
@@ -107,7 +112,7 @@ class Holdout(SplitProtocol):
     def validation_error(self, n_positive: int, n_negative: int) -> str | None:
         """Why classes of these sizes cannot be split, or None: every set needs rows of both."""
         if self.imbalance is not None:
-            asked = int(self.imbalance * n_negative)
+            asked = self._n_kept(n_negative)
             if asked > n_positive:
                 return f"imbalance {self.imbalance:g} asks for {asked} positive rows, and it has {n_positive}"
             n_positive = asked
@@ -141,6 +146,7 @@ class Holdout(SplitProtocol):
         if context.tuned_by is None:
             return ""
         other = context.task.tuned_by
+        assert other is not None
         best = ranking(self._validate(context, *context.tuned_by, split, "tuned_by"))
         if len(best) == 0:
             return f"no setting of {other['learner']}, which selects the axes first, stayed finite"
@@ -170,6 +176,7 @@ class Holdout(SplitProtocol):
         """AUC of every setting on the validation rows; finished ones are kept under ``name``."""
         from ..evaluation.selection import fit_and_score
 
+        assert split.validation is not None
         seed_learner(learner, split.seed)
         kept = context.partial.get(name, {})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from .splitting import ALL_DIVERGED
 if TYPE_CHECKING:
     from ..data import Dataset
     from ..task import Shape
+    from .splitting import SplitProtocol as Splits
 
 __all__ = ["OnSplits", "ShowsSelected"]
 
@@ -30,7 +31,7 @@ class OnSplits(Protocol):
 
     kind: str
     # The union of all kinds that split rows, which `protocols` makes of its tuple.
-    splits: "Splits" = Field(  # noqa: F821, UP037
+    splits: Splits = Field(
         CrossValidation(), description="Protocol whose sets are used, and by which a setting is selected."
     )
 
@@ -49,14 +50,14 @@ class OnSplits(Protocol):
     def repetitions(self) -> Iterator[tuple[int, int]]:
         return self.splits.repetitions()
 
-    def cases(self) -> list[tuple[str, Protocol]]:
+    def cases(self) -> list[tuple[str, Self]]:
         return [(end, self.model_copy(update={"splits": case})) for end, case in self.splits.cases()]
 
     @property
     def row_metadata(self) -> tuple[str, ...]:
         return self.splits.row_metadata
 
-    def on(self, shape: Shape) -> Protocol:
+    def on(self, shape: Shape) -> Self:
         return self.model_copy(update={"splits": self.splits.on(shape)})
 
     def n_rows(self, n_samples: int, n_positive: int | None) -> int:
@@ -96,7 +97,8 @@ class ShowsSelected(OnSplits):
 
     def measure_selected(self, context: TaskContext, split: Split, measure: Measure) -> dict[str, Any]:
         """Measure the best setting, the next best one where it overflows; see `Protocol.compute`."""
-        outcome, timing = {"kind": self.kind, **split.counts}, {}
+        outcome: dict[str, Any] = {"kind": self.kind, **split.counts}
+        timing: dict[str, Any] = {}
         content = {"status": "diverged", "message": ALL_DIVERGED, "outcome": outcome, "timing": timing}
         for setting in self._best_settings(context, split, content):
             if (found := measure(split, setting)) is not None:
@@ -119,7 +121,7 @@ class ShowsSelected(OnSplits):
         if message := self.splits.inherit_axes(context, split):
             content["message"] = message
             return
-        best = [0]
+        best: Iterable[int] = [0]
         if context.n_settings > 1:
             best = ranking(self.splits.search(context, split))
             content["timing"]["selection_cpu_seconds"] = time.process_time() - began

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
@@ -28,7 +28,12 @@ Count = Annotated[int, Field(ge=0)]
 Compared = Annotated[float, Field(le=1)]  # minus a loss, where one is selected by it
 Setting = dict[str, float]
 # Lists with nulls in JSON, arrays with NaN in memory, where they need a quarter of the space.
-Numbers = Annotated[list[float | None], AfterValidator(from_json), PlainSerializer(to_json)]
+if TYPE_CHECKING:
+    Numbers = np.ndarray
+    ComparedNumbers = np.ndarray
+else:
+    Numbers = Annotated[list[float | None], AfterValidator(from_json), PlainSerializer(to_json)]
+    ComparedNumbers = Annotated[list[Compared | None], AfterValidator(from_json), PlainSerializer(to_json)]
 
 
 def is_share(name: str) -> bool:
@@ -55,7 +60,7 @@ class Selection(Part):
 
     n_settings: Count
     n_diverged: Count
-    auc: Annotated[list[Compared | None], AfterValidator(from_json), PlainSerializer(to_json)]
+    auc: ComparedNumbers
 
     @staticmethod
     def of(aucs: np.ndarray) -> dict[str, Any]:
@@ -84,9 +89,9 @@ class Outcome(Part):
         field, _, key = name.partition(".")
         if field == "timing":
             return getattr(timing, key) is not None
-        if field == "columns":
-            return key in self.columns or key in timing.columns
         value = getattr(self, field)
+        if field == "columns":
+            return key in value or key in timing.columns
         return key in value if key else value is not None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, PrivateAttr
@@ -58,7 +58,7 @@ class Predefined(SplitProtocol):
     def table_metrics(self) -> tuple[str, ...]:
         return self.metrics
 
-    def on(self, shape: Shape) -> Predefined:
+    def on(self, shape: Shape) -> Self:
         made = self.model_copy()
         made._parts = shape.parts
         return made
@@ -101,9 +101,10 @@ class Predefined(SplitProtocol):
         return Holdout().own_metrics(y, scores, models)
 
     @staticmethod
-    def _parts_of(data: Dataset) -> tuple[Any, Any, Any]:
+    def _parts_of(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Training, validation and test rows, in the order of the file."""
         from ..data.entry import PARTS
 
         split = np.asarray(data.split)
-        return tuple(np.flatnonzero(split == position) for position in range(len(PARTS)))
+        train, validation, test = (np.flatnonzero(split == position) for position in range(len(PARTS)))
+        return train, validation, test

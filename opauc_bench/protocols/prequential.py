@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -17,6 +17,9 @@ from .context import TaskContext, as_grid, seed_learner
 from .convergence import checkpoints
 from .outcome import CurveOutcome, Selection, TestedOutcome, from_json, to_json
 from .splitting import ALL_DIVERGED
+
+if TYPE_CHECKING:
+    from ..learners import Learner
 
 __all__ = ["Prequential", "PrequentialOutcome", "progressive_scores"]
 
@@ -72,7 +75,7 @@ class Prequential(Protocol):
             raise Problems([Problem(("order",), message)])
         return self
 
-    def learner_error(self, learner: type) -> tuple[str, str] | None:
+    def learner_error(self, learner: type[Learner]) -> tuple[str, str] | None:
         if learner.supports_stops:
             return None
         return "does not learn row by row in one pass", "leave it out, or compare it under kind cv"
@@ -108,8 +111,10 @@ class Prequential(Protocol):
                     f"with 'selection: {self.selection:g}' and in this order",
                     "'order: random', or another share of the rows under selection",
                 )
-        outcome = {"kind": self.kind, "n_train": len(order), "n_test": len(order) - n_first, "diverged_in_refit": []}
-        best, timing = [0], {}
+        outcome: dict[str, Any] = {"kind": self.kind, "n_train": len(order), "n_test": len(order) - n_first}
+        outcome["diverged_in_refit"] = diverged = []
+        best: Iterable[int] = [0]
+        timing: dict[str, float] = {}
         if selects:
             aucs = self._select(context, order[:n_first])
             best, timing = ranking(aucs), {"selection_cpu_seconds": context.cpu_seconds}
@@ -127,7 +132,7 @@ class Prequential(Protocol):
                     "columns": self._columns(y[n_first:], scores, n_first),
                 }
                 return {"status": "ok", "outcome": outcome, "timing": timing}
-            outcome["diverged_in_refit"].append(selected)
+            diverged.append(selected)
         return {"status": "diverged", "message": ALL_DIVERGED, "outcome": outcome, "timing": timing}
 
     def _order(self, context: TaskContext) -> np.ndarray:
@@ -197,7 +202,8 @@ def progressive_scores(
     """
     scores = np.full((len(order), len(next(iter(grid.values())))), np.nan)
     scores[0] = 0.0
-    block, first = None, -_ROWS_AT_ONCE
+    block: Any = None
+    first = -_ROWS_AT_ONCE
 
     def score(n_seen: int, weights: Callable[..., np.ndarray]) -> None:
         nonlocal block, first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -12,6 +12,9 @@ from ..task import Task
 from .base import Cost, KnownKind, Protocol, TrainingCost
 from .context import TaskContext, seed_learner
 from .outcome import CurveOutcome, from_json, to_json
+
+if TYPE_CHECKING:
+    from ..learners import Learner
 
 __all__ = ["SketchError", "SketchErrorOutcome"]
 
@@ -42,7 +45,7 @@ class SketchError(Protocol):
     trials: int = Field(5, ge=1, description="Repetitions, each with another order of the rows and other draws.")
     seed: int = Field(0, ge=0, description="Seed of orders and draws.")
 
-    def learner_error(self, learner: type) -> tuple[str, str] | None:
+    def learner_error(self, learner: type[Learner]) -> tuple[str, str] | None:
         if learner.sketches_second_moments:
             return None
         from ..learners import LEARNERS, get_learner

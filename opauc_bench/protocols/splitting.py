@@ -55,10 +55,12 @@ class SplitProtocol(Protocol):
     added_later: ClassVar[frozenset[str]] = frozenset({"metrics", "select", "keep_scores"})
 
     if TYPE_CHECKING:
-        inner_folds: int  # of kinds that may have no validation rows
         metrics: tuple[str, ...]
         select: str
         keep_scores: bool
+
+        @property
+        def inner_folds(self) -> int: ...  # of kinds that may have no validation rows
 
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
         train, validation, _ = self.sizes(n_samples, max_train)
@@ -165,7 +167,7 @@ class SplitProtocol(Protocol):
             )
             fit_cpu = time.process_time() - began
             metrics = self.measure(context, split, models)
-            if np.isfinite(metrics["auc"]):
+            if (auc := metrics["auc"]) is not None and np.isfinite(auc):
                 outcome |= {"metrics": metrics, "selected": selected}
                 if info := context.learner.provenance():
                     outcome["learner_info"] = info
