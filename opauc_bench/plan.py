@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .config import Experiment, LearnerEntry
+from .config import Experiment
+from .config.entry import AnyEntry
 from .errors import ConfigError
 from .evaluation.span import (
     SECONDS_TO_GENERATE,
@@ -57,7 +58,7 @@ class Column:
         return math.prod(len(values) for values in self.grid.values())
 
 
-def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) -> list[Column]:
+def make_columns(experiment: Experiment, find_learner: Callable[[str], type[Any]]) -> list[Column]:
     """Resolve the learners of an experiment with ``find_learner``, from a name to a class.
 
     ConfigError if the protocol cannot use a learner.
@@ -65,12 +66,13 @@ def make_columns(experiment: Experiment, find_learner: Callable[[str], type]) ->
     return [make_column(experiment, entry, find_learner) for entry in experiment.learners]
 
 
-def make_column(experiment: Experiment, entry: LearnerEntry, find_learner: Callable[[str], type]) -> Column:
+def make_column(experiment: Experiment, entry: AnyEntry, find_learner: Callable[[str], type[Any]]) -> Column:
     """Resolve one learner of an experiment; see `make_columns`."""
     learner, params = experiment.learner_of(entry), experiment.params_of(entry)
     class_ = find_learner(learner)
     estimator = class_(**params)
-    tuned_by, inherited = None, ()
+    tuned_by = None
+    inherited: tuple[str, ...] = ()
     if (other := experiment.tuner_of(entry)) is not None:
         tuned_by = make_column(experiment, other, find_learner)
         inherited = tuple(axis for axis in estimator.grid_axes if axis in tuned_by.grid)
@@ -90,7 +92,7 @@ def make_column(experiment: Experiment, entry: LearnerEntry, find_learner: Calla
 
 
 def recorded_column(
-    experiment: Experiment, entry: LearnerEntry, identity: dict[str, Any], estimator: Any, tuned_by: Column | None
+    experiment: Experiment, entry: AnyEntry, identity: dict[str, Any], estimator: Any, tuned_by: Column | None
 ) -> Column:
     """A column of recorded results whose class is not here: its identity is known, and ``estimator`` stands for it."""
     learner, params = experiment.learner_of(entry), experiment.params_of(entry)
@@ -100,7 +102,7 @@ def recorded_column(
     return Column(entry.name, entry.heading, learner, identity, params, grid, estimator, caps, tuned_by, inherited)
 
 
-def _caps(experiment: Experiment, entry: LearnerEntry) -> dict[str, int]:
+def _caps(experiment: Experiment, entry: AnyEntry) -> dict[str, int]:
     return {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
 
 

@@ -77,6 +77,9 @@ class Outcome(Part):
 
     needs: ClassVar[tuple[str, ...]] = ()
 
+    if TYPE_CHECKING:
+        kind: str
+
     n_train: Count | None = None
     n_validation: Count | None = None
     n_test: Count | None = None

@@ -156,8 +156,10 @@ class Store:
         path = self.scores_path(task.id or "")
         path.parent.mkdir(parents=True, exist_ok=True)
         arrays = {"rows": rows, "y": y, "scores": scores}
+        if probabilities is not None:
+            arrays["probabilities"] = probabilities
         with written_at_once(path) as stream:
-            np.savez_compressed(stream, **arrays, **({} if probabilities is None else {"probabilities": probabilities}))
+            np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
     def scores_file(self, id: str) -> bytes | None:
         """The file of a task's test scores; None where they were not kept."""
@@ -204,7 +206,8 @@ class Store:
 
     def remove(self, tasks: Iterable[Task | Record]) -> None:
         """Remove the records of tasks, then their test scores, and their inner folds."""
-        tasks, ids = list(tasks), {}
+        tasks = list(tasks)
+        ids: dict[str, set[str]] = {}
         for task in tasks:
             ids.setdefault(task.dataset, set()).add(str(task.id))
             remove_file(self.loose_path(task))
