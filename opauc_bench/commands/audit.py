@@ -12,6 +12,7 @@ from ..data import find_prepared
 from ..errors import OpaucBenchError, ResultsError
 from ..evaluation.selection import ranking
 from ..protocols import SplitProtocol
+from ..protocols.outcome import TestedOutcome
 from ..results.manifest import find_manifest
 from ..results.record import Record
 from ..results.reuse import beside, find_reusable
@@ -143,15 +144,15 @@ def _selections_elsewhere(recorded: Recorded) -> dict[tuple[str, str, int, int],
 
 def _selection_problem(task: Task, record: Record) -> str:
     """Why the selected setting does not follow from the inner cross-validation, or an empty string."""
-    selection = record.selection
-    if selection is None:
+    outcome = record.outcome
+    if not isinstance(outcome, TestedOutcome) or (selection := outcome.selection) is None:
         return ""
     n_diverged = int(np.isnan(selection.auc).sum())
     if n_diverged != selection.n_diverged:
         return f"{n_diverged} settings have no inner AUC, its n_diverged is {selection.n_diverged}"
     grid = expand_grid(task.grid)
     order = ranking(selection.auc)
-    refused = record.outcome.diverged_in_refit
+    refused = outcome.diverged_in_refit
     expected = [{axis: float(column[i]) for axis, column in grid.items()} for i in order[: len(refused) + 1]]
     given = [*refused, *([record.selected] if record.ok else [])]
     # What another column has selected first is not in the grid.
@@ -175,7 +176,7 @@ def _check_tables(recorded: Recorded, found: Audit) -> None:
     except OpaucBenchError as error:
         found.notes.append(f"there are no tables to compare: {error.message}")
         return
-    texts = {name: text for name, text in files.items() if text is not None}
+    texts = {name: text for name, text in files.items() if isinstance(text, str)}
     present = {name: path.read_bytes() for name in texts if (path := folder / name).is_file()}
     if wrong := [name for name, content in present.items() if content != texts[name].encode()]:
         found.findings.append(

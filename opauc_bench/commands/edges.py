@@ -39,12 +39,17 @@ def edges_of(cells: Mapping[tuple[str, str], Iterable[tuple[Task, Record | None]
     """
     found = {}
     for place, pairs in cells.items():
-        searched = [(task, record) for task, record in pairs if record is not None and record.ok and record.selection]
+        searched = [
+            (task, record.selection, record.selected)
+            for task, record in pairs
+            if record is not None and record.ok and record.selection
+        ]
         if not searched:
             continue
-        settings, counts = expand_grid(searched[0][0].grid), Counter()
-        for _, record in searched:
-            counts.update(edges_cutting(settings, record.selection.auc, record.selected).items())
+        settings = expand_grid(searched[0][0].grid)
+        counts: Counter[tuple[str, float]] = Counter()
+        for _, selection, selected in searched:
+            counts.update(edges_cutting(settings, selection.auc, selected).items())
         edges = [Edge(axis, value, n, len(searched)) for (axis, value), n in sorted(counts.items())]
         if often := tuple(edge for edge in edges if edge.n > _LARGEST_SHARE * edge.of):
             found[place] = often
@@ -93,18 +98,17 @@ def wider_grids(
     for column, grid in grids.items():
         for axis, values in grid.items():
             if (ends := cut.get((column, axis))) and (
-                found := _widened(values, ends, axis in integer_axes(column), partial(accepts, column, axis))
+                text := _widened(values, ends, axis in integer_axes(column), partial(accepts, column, axis))
             ):
-                wider.setdefault(f"{axis}: {found}", []).append(column)
+                wider.setdefault(f"{axis}: {text}", []).append(column)
     return wider
 
 
 def _widened(values: Sequence[float], ends: Collection[float], integers: bool, accepts: Callable[[float], bool]) -> str:
     """A wider axis, or an empty text where nothing lies beyond its ends."""
     ordered = sorted(values)
-    exponents, step = [power_of_two(value) for value in ordered], 0
-    if None not in exponents:
-        step = exponents[1] - exponents[0]
+    exponents = [exponent for value in ordered if (exponent := power_of_two(value)) is not None]
+    step = exponents[1] - exponents[0] if len(exponents) == len(ordered) else 0
     regular = step > 0 and exponents == list(range(exponents[0], exponents[-1] + 1, step))
     n_more = (len(ordered) + 1) // 2
     n_more = n_more if regular else min(n_more, _MOST_LISTED)

@@ -42,9 +42,9 @@ def _samples(pairs: list[tuple[Task, Record]]) -> Iterator[Sample]:
     rows = pairs[0][0].protocol.point_rows([record.columns for _, record in pairs]) if pairs else []
     for (task, record), at in zip(pairs, rows):
         if not record.columns:
-            measured = {"seconds": record.timing.fit_cpu_seconds, **record.metrics}
+            numbers = {"seconds": record.timing.fit_cpu_seconds, **record.metrics}
             # A metric is None where it is not defined for the learner.
-            yield Sample({}, {name: [math.nan if value is None else value] for name, value in measured.items()})
+            yield Sample({}, {name: [math.nan if value is None else value] for name, value in numbers.items()})
         else:
             measured = {name: values[at].tolist() for name, values in record.columns.items()}
             yield Sample(task.protocol.point_axes(task) or {POINT: list(range(len(at)))}, measured)

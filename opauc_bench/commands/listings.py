@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
@@ -120,7 +120,7 @@ def describe_dataset(entry: DatasetEntry, sources: Sources) -> str:
     return "\n".join(f"{name:12s}{text}" for name, text in facts)
 
 
-_ROW_METADATA = {
+_ROW_METADATA: dict[str, Callable[..., str]] = {
     "split": lambda train, validation, test: f"{train:,} train, {validation:,} validation, {test:,} test",
     "group": lambda n_groups: f"{n_groups:,} groups",
     "time": lambda first, last: f"{first} to {last}",
@@ -151,7 +151,8 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
 
 def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
     """What each address would give, as a table; and whether each file has one that answers, or is local."""
-    files, unknown = {}, []
+    files: dict[tuple[str, str], tuple[str, ...]] = {}
+    unknown = []
     for entry in find_entries(names, extra):
         for form in entry.forms:
             for file in form.all_files:
@@ -159,7 +160,7 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
                     files.setdefault((entry.home, file.name), urls)
                 elif not file.urls:
                     unknown.append(f"{entry.home} {file.name}")
-    addresses = {}
+    addresses: dict[str, str] = {}
     for (name, _), urls in files.items():
         for url in urls:
             addresses.setdefault(url, name)
@@ -300,5 +301,5 @@ def _kernel_problem() -> str:
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (50, 4)), np.array([1, -1] * 25)
     one = OPAUC(eta=0.1, lam=0.1).fit(X, y).coef_[0]
-    grid = OPAUC().fit_grid(X, y, {"eta": [0.1, 0.2], "lam": [0.1, 0.1]})[:, 0]
+    grid = OPAUC().fit_grid(X, y, {"eta": np.array([0.1, 0.2]), "lam": np.array([0.1, 0.1])})[:, 0]
     return "" if np.allclose(one, grid, rtol=1e-10, atol=0) else "grid and single fits disagree; please report this"

@@ -162,10 +162,10 @@ def _joined_data(read: dict[Path, Recorded]) -> dict[str, DatasetFacts]:
 
 def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, folder: Path) -> None:
     """Keep a record unless there is one of the same task already; a number replaces a failure."""
-    if task.id not in kept or (not kept[task.id][0].ok and record.ok):
-        kept[task.id] = (record, folder)
+    if record.id not in kept or (not kept[record.id][0].ok and record.ok):
+        kept[record.id] = (record, folder)
     elif record.ok:
-        other, place = kept[task.id]
+        other, place = kept[record.id]
         if not _same_numbers(record, other):
             values = [f"{each.metrics['auc']!r} in " if "auc" in each.metrics else "" for each in (other, record)]
             raise ResultsError(
@@ -173,7 +173,7 @@ def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, fold
                 f"opauc-bench verify {quote(str(place))}  # likewise {folder}; nothing was merged",
             )
         if not record.metrics.keys() <= other.metrics.keys():  # some were added later
-            kept[task.id] = (other.with_metrics({**record.metrics, **other.metrics}), folder)
+            kept[record.id] = (other.with_metrics({**record.metrics, **other.metrics}), folder)
 
 
 def _same_numbers(one: Record, other: Record) -> bool:

@@ -27,7 +27,9 @@ def list_metrics(session: Session) -> str:
     """A table of the metrics of each column's records, and of how many of them have their test scores."""
     recorded = Recorded.read(session)
     recorded.records.raise_if_damaged(shell_command(session, "run"))
-    n_records, n_kept, found = Counter(), Counter(), {}
+    n_records: Counter[str] = Counter()
+    n_kept: Counter[str] = Counter()
+    found: dict[str, Counter[str]] = {}
     for task, record in recorded.pairs:
         if record.ok and record.metrics:
             n_records[task.column] += 1
@@ -55,8 +57,7 @@ def add_metrics(session: Session, names: Sequence[str]) -> int:
         wanted = [metric_name(name) for name in names]
     except ValueError as error:
         raise ConfigError(f"--add: {error}") from None
-    _require_metrics(session, "--add")
-    protocol = session.experiment.protocol
+    protocol = _require_metrics(session, "--add")
     store = Store(session.folder)
     with store.locked():
         recorded = Recorded.read_intact(session)
@@ -112,17 +113,18 @@ def kept_scores(home: Store, record: Record, protocol: SplitProtocol) -> dict[st
         auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
     except (TypeError, ValueError) as error:
         raise home.damaged_scores(record.id, str(error)) from None
-    if not abs(auc - record.metrics["auc"]) <= _SAME_AUC:  # which NaN is not either
-        reason = f"their AUC is {auc:.7f}, the record's {record.metrics['auc']:.7f}"
+    if not abs(auc - record.auc) <= _SAME_AUC:  # which NaN is not either
+        reason = f"their AUC is {auc:.7f}, the record's {record.auc:.7f}"
         raise home.damaged_scores(record.id, reason)
     return kept
 
 
-def _require_metrics(session: Session, place: str) -> None:
+def _require_metrics(session: Session, place: str) -> SplitProtocol:
     protocol = session.experiment.protocol
     if not isinstance(protocol, SplitProtocol):
         kinds = " or ".join(kind_of(each) for each in PROTOCOLS if issubclass(each, SplitProtocol))
         raise ConfigError(f"{place}: expected an experiment of kind {kinds}, and this is {protocol.kind}")
+    return protocol
 
 
 def _more(labels: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from ..report.titles import plain_title
 from ..results.reuse import absent_folders, beside
 from ..runner.engines import workers
 from ..runner.limits import available_memory, exceeds_memory
+from ..task import Task
 from .edges import Edges, edge_notes, wider_grids
 from .local_data import LocalData
 from .planning import fold_problems, kept_notes, left_out_cases, measure_estimators, memory_problems, plan_locally
@@ -41,8 +42,10 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
         plan = plan_locally(recorded, local)
     memory = available_memory(session.experiment.limits.memory_bytes)
-    estimate, todo, too_large = Estimate(), defaultdict(list), []
-    done, failed = Counter(), 0
+    estimate, failed = Estimate(), 0
+    todo: dict[str, list[Task]] = defaultdict(list)
+    too_large: list[Task] = []
+    done: Counter[str] = Counter()
     for task in plan.tasks:
         record = plan.done(task, recorded)
         if record is None:
@@ -78,9 +81,9 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     if failed:
         notes.append(f"{failed} of the done tasks have failed: --retry-failed computes them again.")
     if download or unknown_sizes:
-        sizes = [megabytes(download)] * bool(download)
-        sizes += [f"{', '.join(unknown_sizes)} of unknown size"] * bool(unknown_sizes)
-        notes.append(f"To download: {', and '.join(sizes)}.")
+        parts = [megabytes(download)] * bool(download)
+        parts += [f"{', '.join(unknown_sizes)} of unknown size"] * bool(unknown_sizes)
+        notes.append(f"To download: {', and '.join(parts)}.")
     notes += [line for text in local.absences() for line in text.splitlines()]
     if missing:
         notes.append(f"Unavailable: {', '.join(missing)}.")

@@ -11,7 +11,7 @@ from ..report.page import PageContent, render_page
 from ..report.table import Test
 from ..report.titles import plain_title
 from .recorded import Recorded
-from .tables import build_report
+from .tables import build_report, check_test
 from .terminal import counted
 
 __all__ = ["PAGE", "page_text"]
@@ -32,7 +32,7 @@ def page_text(recorded: Recorded, test: str | None = None) -> str:
     content = PageContent(
         description=session.experiment.description,
         tables=tables,
-        test=test or session.experiment.report.test,
+        test=check_test(test) or session.experiment.report.test,
         comparison=comparisons["paired"],
         records={place: records for place, records in kept.items() if records},
         grids={column.key: column.grid for column in session.columns},

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import ConfigError
 from ..learners import ESTIMATOR
 from ..plan import Column, is_left_out, make_plan
+from ..protocols.on_splits import ShowsSelected
 from ..results.manifest import DatasetFacts, find_manifest
 from ..results.record import Record
 from ..results.reuse import find_reusable
@@ -62,7 +63,7 @@ def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
     shapes = shapes_of(session, {**_reused_facts(session), **recorded.manifest.datasets, **local.facts()})
     selections, selected = Records(), {}
     if selecting := selecting_plan(session, shapes):
-        selections = find_reusable(session.reuse, {task.id for task in selecting})
+        selections = find_reusable(session.reuse, {task.id for task in selecting if task.id is not None})
         selected = {task.place: record.selected for task in selecting if (record := selections.of(task))}
     tasks = make_plan(session.experiment, shapes, session.columns, selected)
     if session.shard:
@@ -88,7 +89,7 @@ def _reused_facts(session: Session) -> dict[str, DatasetFacts]:
 def selecting_plan(session: Session, shapes) -> list[Task]:
     """Tasks of the protocol under ``splits`` that select the settings which are measured; none for other kinds."""
     protocol = session.experiment.protocol
-    if not (protocol.shows_selected and session.experiment.reuse):
+    if not (isinstance(protocol, ShowsSelected) and session.experiment.reuse):
         return []
     selecting = session.experiment.model_copy(update={"protocol": protocol.splits})
     return make_plan(selecting, shapes, [column for column in session.columns if column.n_settings > 1])

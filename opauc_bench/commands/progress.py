@@ -6,12 +6,16 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ..learners import ESTIMATOR
 from ..results.record import Record
 from ..results.store import Store
 from ..task import Task
 from .terminal import has_bars, say
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 __all__ = ["Progress", "duration"]
 
@@ -37,7 +41,7 @@ def duration(seconds: float) -> str:
 class Estimate:
     """CPU seconds of tasks: estimates of the plan, corrected by measured times of the same column."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         # Of finished tasks: by dataset and column, by column, and (None) of all.
         self._planned: dict[Kind | str | None, float] = defaultdict(float)
         self._taken: dict[Kind | str | None, float] = defaultdict(float)
@@ -109,7 +113,7 @@ class Progress:
         self._quiet = quiet
         self._failed = 0
         self._last_line = self._last_done = time.monotonic()
-        self._bar = None
+        self._bar: Bar | None = None
         self._lock = threading.RLock()
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)

@@ -104,7 +104,8 @@ def write_report_files(recorded: Recorded, folder: Path, test: str | None, page:
 
 def report_files(recorded: Recorded, test: str | None, page: bool, draw: bool) -> Files:
     """Render tables, comparison, figures and the list of folds; with `page` the page, with `draw` drawings."""
-    session, files = recorded.session, {}
+    session = recorded.session
+    files: dict[str, str | bytes | None] = {}
     for figure in figures_of(recorded):
         files |= figure_files(figure, draw)
     if session.experiment.protocol.table_metrics:

@@ -80,8 +80,8 @@ def compute_experiment(
             )
         if not (todo or before.records.loose or before.records.damaged or plan.reusable or _is_outdated(before, plan)):
             notify(_nothing_to_compute(plan, before, too_large))
-            if changed := session.change_of_config():
-                notify(f"note: {changed}")
+            if change := session.change_of_config():
+                notify(f"note: {change}")
             recorded = before
         else:
             recorded = _compute_and_write(before, local, plan, todo, engine, memory, test, quiet, fresh)
@@ -115,7 +115,7 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
         )
     if fresh:
         plan.reusable = Records()
-    todo = {}
+    todo: dict[str | None, Task] = {}
     for task in plan.tasks:
         record = None if fresh else plan.done(task, before)
         if record is None or (retry_failed and not record.ok):
@@ -171,7 +171,7 @@ def _compute_and_write(
     if records.damaged:
         store.remove_damaged()
     for task in todo:
-        records.pop(task.id, None)
+        records.pop(task.id or "", None)
     records |= plan.reusable
     records.reused |= plan.reusable.reused
     if executor is not None:

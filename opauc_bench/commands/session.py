@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..config import Experiment, load_experiment
+from ..config import EstimatorEntry, Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
 from ..errors import ConfigError, LearnerError, OpaucBenchError
-from ..learners import ESTIMATOR, get_learner, learner_parameters, refused_parameters, refused_values
+from ..learners import get_learner, learner_parameters, refused_parameters, refused_values
 from ..plan import Column, make_column, make_columns, recorded_column
 from ..report.published import list_published
 from ..results.manifest import Manifest, config_of, find_manifest, read_manifest
@@ -22,7 +22,8 @@ from .shards import Shard, parse_shard
 
 __all__ = ["Session", "shell_command"]
 
-_NOTHING = {"learner": None, "version": None, "params": {}, "grid": {}}  # definition of a column without records
+# Definition of a column without records.
+_NOTHING: dict[str, Any] = {"learner": None, "version": None, "params": {}, "grid": {}}
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Session:
         manifest = read_manifest(folder)
         config = config_of(folder, manifest.config)
         part |= {"out": folder, "shard": _shard_of(manifest)}
+        session: Session | None
         try:
             session = cls.of_experiment(_load(config, manifest.experiment), **part)
         except (ConfigError, LearnerError):
@@ -105,15 +107,15 @@ class Session:
             experiment = experiment.model_copy(update={"catalogue": path})
         for entry in experiment.learners:
             try:
-                if entry.learner == ESTIMATOR:
+                if isinstance(entry, EstimatorEntry):
                     _check_estimator(**entry.described(config.parent), grid=entry.grid)
                 columns[entry.name] = make_column(experiment, entry, get_learner)
             except (LearnerError, TypeError, ValueError) as error:  # the last two where it takes other parameters now
                 last = manifest.definitions.get(manifest.last_run.get(entry.name, ""), _NOTHING)
                 identity, tuned_by = _without(["protocol"], last), columns.get(entry.axes_from or "")
                 columns[entry.name] = recorded_column(experiment, entry, identity, AbsentLearner(), tuned_by)
-                known = isinstance(error, LearnerError)
-                absent[entry.name] = error if known else LearnerError(f"{entry.name}: {error}")
+                named = LearnerError(f"{entry.name}: {error}")
+                absent[entry.name] = error if isinstance(error, LearnerError) else named
         resolved = {"catalogue": catalogue, "columns": list(columns.values()), "absent_columns": absent}
         return cls.of_experiment(experiment, resolved=resolved, **part)
 

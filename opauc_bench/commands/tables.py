@@ -42,9 +42,10 @@ def build_report(
     The test is by default that of the config. `restricted` leaves out datasets and columns that the command line
     excludes, but not the reference. Raises ResultsError if there are no records.
     """
-    check_test(test)
+    chosen = check_test(test)
     session, experiment = recorded.session, recorded.session.experiment
-    datasets, keys = experiment.datasets, experiment.columns
+    datasets = experiment.datasets
+    keys: Collection[str] = experiment.columns
     if restricted:
         datasets, keys = session.datasets, {*session.learners, experiment.reference}
     rows, cells = select_cells(recorded, datasets, keys)
@@ -56,7 +57,7 @@ def build_report(
         columns=[shown_column(column, titles[column.key]) for column in session.columns if column.key in keys],
         cells={place: _cell(recorded, place[0], pairs) for place, pairs in cells.items()},
         reference=experiment.reference,
-        test=test or experiment.report.test,
+        test=chosen or experiment.report.test,
         test_fraction=protocol.test_fraction,
         origins={column: _origins(column, cells) for column in titles},
         edges=edge_notes(recorded.edges, rows, keys, protocol.runs),
@@ -134,7 +135,7 @@ def _cell(recorded: Recorded, row: str, pairs: list[Pair]) -> Cell:
     finished = [record for _, record in pairs if record is not None]
     good = [record for record in finished if record.ok]
     return Cell(
-        aucs=tuple(record.metrics["auc"] for record in good),
+        aucs=tuple(record.auc for record in good),
         others={name: tuple(_value(record, name) for record in good) for name in protocol.table_metrics[1:]},
         folds=tuple((record.trial, record.fold) for record in good),
         expected=protocol.n_repetitions,
@@ -161,6 +162,8 @@ def check_published(experiment: Experiment) -> None:
         raise nothing_in_common(experiment.title, published)
 
 
-def check_test(test: str | None) -> None:
-    if test not in (None, *get_args(Test)):
+def check_test(test: str | None) -> Test | None:
+    known: dict[str | None, Test | None] = {name: name for name in (None, *get_args(Test))}
+    if test not in known:
         raise ConfigError(f"--test {test}: expected paired, corrected or bayes")
+    return known[test]

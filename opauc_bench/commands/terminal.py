@@ -31,8 +31,9 @@ def width() -> int:
 
 def wrapped(text: str, indent: str = "", first: str = "") -> str:
     """Break a text into lines that fit the terminal; paths stay whole. `indent` is that of all lines but the first."""
-    options = {"initial_indent": first, "subsequent_indent": indent}
-    return textwrap.fill(text, width(), **options, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        text, width(), initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def table_text(rows: Iterable[Sequence[Any]], headers: Sequence[str], **options: Any) -> str:

@@ -122,6 +122,13 @@ class Record(Part):
         """Numbers by name, None for what a learner does not have; empty without a number, or for figures only."""
         return getattr(self.outcome, "metrics", {})
 
+    @property
+    def auc(self) -> float:
+        """The AUC of the tested setting, where there is a number."""
+        auc = self.metrics["auc"]
+        assert auc is not None  # `TestedOutcome` refuses it
+        return auc
+
     def with_metrics(self, metrics: dict[str, float | None]) -> Record:
         """Return the record with other metrics."""
         assert self.outcome is not None

@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import resource_tracker
@@ -81,12 +82,12 @@ class LocalExecutor:
                 return
             # Tasks are left: the pool broke. Some may have a record that was written but not reported.
             for task in list(waiting.values()):
-                if (record := store.read_loose(task)) is not None:
+                if (found := store.read_loose(task)) is not None:
                     del waiting[task.id]
-                    yield task, record
+                    yield task, found
             notes = {key: note for key, task in waiting.items() if (note := store.clear_claim(task)) is not None}
             store.sweep()  # what the workers were writing when they ended
-            overdue = {key: record for key in notes if (record := overdue_record(waiting[key], config, notes[key]))}
+            overdue = {key: late for key in notes if (late := overdue_record(waiting[key], config, notes[key]))}
             for key, record in overdue.items():
                 task = waiting.pop(key)
                 store.write(record)
@@ -139,7 +140,8 @@ class LocalExecutor:
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
         pool = self._open(n_jobs)
-        waiting, running = iter(tasks), set()
+        waiting = iter(tasks)
+        running: set[Future[Done]] = set()
         try:
             while True:
                 # A few tasks ahead keep the workers busy; more would be lost together.

@@ -182,11 +182,11 @@ def _seconds_to_end(task: Task, config: WorkerConfig, store: Store) -> float | N
 
 def overdue_record(task: Task, config: WorkerConfig, note: str | None) -> Record | None:
     """The record of a task that was ended together with its process; None if it ended for another reason."""
-    place = overrun_in(note or "", compute.__name__)
-    if place is None:
+    place, limit = overrun_in(note or "", compute.__name__), config.seconds
+    if place is None or limit is None:
         return None
-    message = f"time limit of {config.seconds:g} s reached in {place}; its process had to be ended"
-    return failed_record(task, "timeout", message, config.seconds + OVERTIME)
+    message = f"time limit of {limit:g} s reached in {place}; its process had to be ended"
+    return failed_record(task, "timeout", message, limit + OVERTIME)
 
 
 def lost_record(task: Task) -> Record:
@@ -235,36 +235,36 @@ def _load(learner: str, params: str, setting: str) -> None:
     n_rows = 200  # some kernels are first called when a sketch, or the rows that wait for it, are full
     X, y = rng.uniform(-1, 1, (n_rows, 3)), np.tile(np.array([1, -1], dtype=np.int8), n_rows // 2)
     with contextlib.suppress(Exception, SystemExit):
-        first = {axis: (value,) for axis, value in json.loads(setting).items()}
+        first: dict[str, tuple[float, ...]] = {axis: (value,) for axis, value in json.loads(setting).items()}
         estimator, grid = _searched(learner, json.loads(params), first)
         if learner == ESTIMATOR and not estimator.estimator.startswith("opauc_bench."):
             estimator.check_params()  # imports it; there is nothing to compile, and it may not like rows of our making
             return
         reduced = estimator.reduced_size(n_rows, _VERY_WIDE, 1.0)  # what a search may train instead
-        for learner in [estimator] + ([] if reduced is None else [reduced.learner]):
+        for trained in [estimator] + ([] if reduced is None else [reduced.learner]):
             for n_settings in (1, 2):
                 settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
                 for rows in (X, sparse.csr_matrix(X)):
-                    score_columns(rows, y, np.arange(n_rows), copy.deepcopy(learner).fit_grid(rows, y, settings))
+                    score_columns(rows, y, np.arange(n_rows), copy.deepcopy(trained).fit_grid(rows, y, settings))
 
 
 @functools.lru_cache(maxsize=2)
-def _dataset(folder: str, fingerprint: str) -> Dataset:
+def _dataset(folder: str, fingerprint: str | None) -> Dataset:
     return open_prepared(Path(folder), fingerprint)
 
 
-def _products(folder: str, fingerprint: str, check: Callable[..., None]) -> np.ndarray:
+def _products(folder: str, fingerprint: str | None, check: Callable[..., None]) -> np.ndarray:
     X = _dataset(folder, fingerprint).X
     return _products_of_few(folder, fingerprint) if has_few_rows(len(X)) else stored_products(X, Path(folder), check)
 
 
 @functools.lru_cache(maxsize=1)
-def _products_of_few(folder: str, fingerprint: str) -> np.ndarray:
+def _products_of_few(folder: str, fingerprint: str | None) -> np.ndarray:
     return inner_products(_dataset(folder, fingerprint).X)
 
 
 @functools.lru_cache(maxsize=1)
-def _coordinates(folder: str, fingerprint: str) -> np.ndarray:
+def _coordinates(folder: str, fingerprint: str | None) -> np.ndarray:
     return span_coordinates(_products_of_few(folder, fingerprint))
 
 
