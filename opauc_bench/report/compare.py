@@ -41,12 +41,13 @@ class ComparedCell:
     @property
     def deviation(self) -> float | None:
         """The difference in units of the published std."""
-        if self.difference is None:
+        ours, printed, std = self.ours.mean, self.published.mean, self.published.std
+        if ours is None or printed is None or std is None:
             return None
-        if self.published.std == 0:  # it was rounded to the printed digits
-            equal = self.metric.text(self.ours.mean) == self.metric.text(self.published.mean)
-            return 0.0 if equal else math.copysign(math.inf, self.difference)
-        return self.difference / self.published.std
+        if std == 0:  # it was rounded to the printed digits
+            equal = self.metric.text(ours) == self.metric.text(printed)
+            return 0.0 if equal else math.copysign(math.inf, ours - printed)
+        return (ours - printed) / std
 
     @property
     def agrees(self) -> bool | None:
@@ -62,15 +63,16 @@ class ComparedCell:
         A cell further away is explained only if a note is about values on that side and all such notes have a known
         cause. Run times of two machines are shown and not judged.
         """
+        difference, deviation = self.difference, self.deviation
         if self.published.mean is None:
             return "not published"
-        if self.difference is None:
+        if difference is None or deviation is None:
             return "not computed"
         if not self.metric.elsewhere:
             return "another machine"
-        if abs(self.deviation) <= 1:
+        if abs(deviation) <= 1:
             return "within"
-        kinds = {note.kind for note in self.notes if note.expects(self.difference)}
+        kinds = {note.kind for note in self.notes if note.expects(difference)}
         return "explained" if kinds == {"explained"} else "open"
 
 

@@ -59,7 +59,8 @@ def comparison_to_csv(comparison: Comparison) -> str:
     The fields are `COMPARISON_FIELDS`, and ``metric`` after the column where there are several; the deviation is the
     difference in units of the published std.
     """
-    fields, rows = COMPARISON_FIELDS, [_csv_row(cell) for cell in comparison.cells]
+    fields: Sequence[str] = COMPARISON_FIELDS
+    rows = [_csv_row(cell) for cell in comparison.cells]
     if comparison.has_metrics:
         fields = [*fields[:2], "metric", *fields[2:]]
         rows = [[*row[:2], cell.metric.key, *row[2:]] for cell, row in zip(comparison.cells, rows)]
@@ -110,7 +111,7 @@ def _values(cell: ComparedCell) -> list[str]:
     published, difference, deviation = "N/A", "-", "-"
     if printed.mean is not None:
         published = value_text(printed.mean, printed.std, printed.verdict, _PLAIN, cell.metric)
-    if cell.difference is not None:
+    if cell.difference is not None and cell.deviation is not None:
         difference = cell.metric.signed(cell.difference)
         rounded = round(cell.deviation, 2) + 0.0  # adding zero turns -0.0 into 0.0
         deviation = f"{rounded:+.2f}" if abs(rounded) < 100 else f"{rounded:+.0f}"
@@ -157,7 +158,8 @@ def _sections(comparison: Comparison) -> list[tuple[str, list[str]]]:
 
 
 def _description(comparison: Comparison, cell: ComparedCell) -> str:
-    numbers = [str(comparison.notes.index(note) + 1) for note in cell.notes if note.expects(cell.difference)]
+    expected = [note for note in cell.notes if cell.difference is not None and note.expects(cell.difference)]
+    numbers = [str(comparison.notes.index(note) + 1) for note in expected]
     see = f", see note{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else ""
     metric = f"{cell.metric.heading}, " if comparison.has_metrics else ""
     ours, published, difference, deviation = _values(cell)

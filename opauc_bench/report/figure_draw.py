@@ -70,7 +70,7 @@ _METADATA = {
 
 def render(figure: Figure) -> dict[str, bytes]:
     """Draw a figure, which has at least one panel to draw, in every format, by file ending."""
-    with mpl.rc_context({**mpl.rcParamsDefault, **_RC}):
+    with mpl.rc_context({**mpl.rcParamsDefault, **_RC}):  # type: ignore[dict-item]
         canvas = draw(figure)
         files = {}
         for ending in FORMATS:
@@ -168,7 +168,7 @@ def _draw_datasets(axes, figure: Figure, panel: Panel) -> None:
             elinewidth=0.7,
             **look,
         )
-    axes.set_xticks(range(len(names)), [_text(name) for name in names])
+    axes.set_xticks(range(len(names)), [_text(str(name)) for name in names])
     if len(names) > 7:
         axes.tick_params(axis="x", rotation=35)
         for label in axes.get_xticklabels():

@@ -27,9 +27,10 @@ def figure_to_csv(figure: Figure) -> str:
     for panel in figure.panels:
         for line in panel.lines:
             for point in line.points:
-                xs = [*([point.along] if along else []), *[point.x, point.x_std][: len(x_names)]]
+                xs = [] if isinstance(point.x, str) else [point.x, point.x_std][: len(x_names)]
+                values = [*([point.along] if along else []), *xs, point.y, point.y_std]
                 where = [panel.dataset or point.x, point.column, *(line.setting.get(axis, "") for axis in fixed)]
-                numbers = [None if math.isnan(value) else float(value) for value in (*xs, point.y, point.y_std)]
+                numbers = [None if math.isnan(value) else float(value) for value in values]
                 rows.append([*where, *numbers, point.n, point.expected])
     fields = ["dataset", "column", *fixed, *along, *x_names, f"{spec.y}_mean", f"{spec.y}_std", "n", "expected"]
     return csv_text(fields, rows)
@@ -74,7 +75,7 @@ def _dataset_table(figure: Figure, width: int) -> list[str]:
     (panel,) = figure.panels or (None,)
     if panel is None:
         return []
-    names = list(dict.fromkeys(point.x for line in panel.lines for point in line.points))
+    names = list(dict.fromkeys(str(point.x) for line in panel.lines for point in line.points))
     by_line = [(line.label, {point.x: point for point in line.points}) for line in panel.lines]
     lead = max(map(len, names))
     each = max([9, *(len(label) for label, _ in by_line)])
@@ -102,7 +103,7 @@ def _cell(figure: Figure, point: Point | None) -> str:
     if not point.complete:
         return f"- {point.n}/{point.expected}"
     y = _measured_text(figure.spec.y, point.y)
-    return y if figure.exact_x else f"{y} at {_x_text(figure, point.x)}"
+    return y if figure.exact_x or isinstance(point.x, str) else f"{y} at {_x_text(figure, point.x)}"
 
 
 def _x_text(figure: Figure, x: float) -> str:

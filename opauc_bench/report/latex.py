@@ -54,7 +54,7 @@ def select(
     if not shown:
         raise ResultsError(f"nothing to print: no complete value of {', '.join(keys)} in {', '.join(wanted)}")
     places = [(row, key) for row in shown for key in keys]
-    notes = list(dict.fromkeys(table.entries[place].note for place in places if table.entries[place].note))
+    notes = list(dict.fromkeys(note for place in places if (note := table.entries[place].note)))
     tested = marks and table.reference in keys
 
     def reduced(entry: Entry) -> Entry:

@@ -44,7 +44,7 @@ class Group:
 
 def body_groups(table: ResultTable, style: Style) -> list[Group]:
     """Return the table's body: the dataset, then `.8309 ± .0350 •`, `… 12/25` or `N/A¹` for each column."""
-    groups = []
+    groups: list[Group] = []
     for metric, entries in table.sections:
         heading = style.escape(metric.heading) if table.has_metrics else ""
         rows = []
@@ -71,7 +71,7 @@ def foot_rows(table: ResultTable) -> list[list[str]]:
 
 def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = False) -> str:
     """Write one entry: its value, or the number of its finished folds, or N/A."""
-    if entry.status == "ok":
+    if entry.mean is not None:
         text = value_text(entry.mean, entry.std, entry.verdict, style, metric, is_best)
         if style.percent and entry.posterior:
             text = text + " " + style.percent(percent_text(entry.posterior))
@@ -87,11 +87,11 @@ def value_text(
 ) -> str:
     """Write `.8309 ± .0350 •`, without the parts that are None."""
     text = metric.text(mean).rjust(style.mean_width)
-    if is_best:
+    if is_best and style.best:
         text = style.best(text)
     if std is not None:
         text += f" {style.plus_minus} {metric.text(std)}"
-    return text + " " + style.marks[verdict] if verdict in style.marks else text
+    return text + " " + style.marks[verdict] if verdict and verdict in style.marks else text
 
 
 def percent_text(posterior: Posterior) -> str:

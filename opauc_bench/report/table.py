@@ -244,7 +244,7 @@ def build_table(
     ResultsError
         If two complete cells of a dataset come from different folds.
     """
-    tests = {
+    tests: dict[str, Callable[..., TestResult | Posterior]] = {
         "paired": paired_t_test,
         "corrected": partial(corrected_t_test, test_fraction=test_fraction),
         "bayes": partial(bayesian_t_test, test_fraction=test_fraction, rope=rope),

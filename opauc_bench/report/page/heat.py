@@ -41,7 +41,7 @@ class GridMap:
 
 
 def grid_map(
-    grid: Mapping[str, Sequence[float]], aucs: Sequence[Sequence[float]], selected: Sequence[Mapping[str, float]]
+    grid: Mapping[str, Sequence[float]], aucs: Sequence[np.ndarray], selected: Sequence[Mapping[str, float]]
 ) -> GridMap | None:
     """Average the inner cross-validations of a cell's outer folds, or return None if there is nothing to map.
 

@@ -37,7 +37,7 @@ def rank(table: ResultTable) -> Ranking:
     different sets of learners cannot be averaged. Several rows of one dataset are not ranked at all, since the test
     takes them as independent.
     """
-    complete = {key for key, entry in table.entries.items() if entry.status == "ok"}
+    complete = {key: entry.mean for key, entry in table.entries.items() if entry.mean is not None}
     columns = tuple(c for c in table.columns if any((dataset, c.key) in complete for dataset in table.datasets))
     left_out = [(c.title, "no dataset is complete") for c in table.columns if c not in columns]
     datasets = []
@@ -53,7 +53,7 @@ def rank(table: ResultTable) -> Ranking:
     if len({table.sources.get(name, name) for name in datasets}) < len(datasets):
         refusal = "There is no diagram: some rows are of one dataset, and ranks over them would count it several times."
     if not refusal:
-        means = [[table.entries[dataset, column.key].mean for column in columns] for dataset in datasets]
+        means = [[complete[dataset, column.key] for column in columns] for dataset in datasets]
         test = friedman_nemenyi(means, ALPHA)
     return Ranking(columns, tuple(datasets), tuple(left_out), test, refusal)
 
@@ -73,7 +73,9 @@ def _refusal(columns: tuple[Column, ...], datasets: list[str]) -> str:
 
 def diagram(ranking: Ranking) -> Markup:
     """Draw the mean ranks on an axis, best on the left, and join the learners that do not differ significantly."""
-    ranks, k = ranking.test.ranks, len(ranking.columns)
+    test, k = ranking.test, len(ranking.columns)
+    assert test is not None
+    ranks = test.ranks
     margin = 70 + _LETTER * max(len(column.title) for column in ranking.columns)
     return render_svg(
         "ranks.svg",
@@ -81,7 +83,7 @@ def diagram(ranking: Ranking) -> Markup:
         span=_SPAN,
         margin=margin,
         place=lambda rank: margin + (rank - 1) / (k - 1) * _SPAN,
-        difference=ranking.test.critical_difference,
+        difference=test.critical_difference,
         learners=[(ranking.columns[i].title, ranks[i]) for i in sorted(range(k), key=lambda i: (ranks[i], i))],
-        groups=[(ranks[group[0]], ranks[group[-1]]) for group in ranking.test.groups],
+        groups=[(ranks[group[0]], ranks[group[-1]]) for group in test.groups],
     )

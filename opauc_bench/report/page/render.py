@@ -140,9 +140,9 @@ def _deviation_text(deviation: float) -> str:
 def _maps(content: PageContent) -> dict[str, Any] | None:
     found = {}
     for (dataset, key), records in content.records.items():
-        searched = [record for record in records if record.selection is not None]
-        aucs = [record.selection.auc for record in searched]
-        grid = grid_map(content.grids.get(key, {}), aucs, [record.selected for record in searched if record.ok])
+        aucs = [record.selection.auc for record in records if record.selection is not None]
+        selected = [record.selected for record in records if record.selection is not None and record.ok]
+        grid = grid_map(content.grids.get(key, {}), aucs, selected)
         if grid is not None:
             found[dataset, key] = grid
     if not found:

@@ -52,7 +52,8 @@ def run_times(table: ResultTable, records: Mapping[Key, Sequence[Record]]) -> di
 
 def _looks(columns: Sequence[Column]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each column: its learner's own; further columns of one learner are lighter."""
-    seen, looks = Counter(), {}
+    seen: Counter[str] = Counter()
+    looks = {}
     for column in columns:
         style = style_of(column.learner, seen[column.learner])
         seen[column.learner] += 1
@@ -89,8 +90,8 @@ def _drawing(table: ResultTable, fit: Mapping[Key, Sequence[float]], looks: Mapp
         if marks:
             rows.append((dataset, marks))
     ticks = [((power - low) / (high - low), seconds_text(10.0**power)) for power in range(low, high + 1)]
-    longest = max(len(dataset) for dataset, _ in rows)
-    return render_svg("speed.svg", rows=rows, ticks=ticks, longest=longest, n_learners=len(table.columns))
+    n_letters = max(len(dataset) for dataset, _ in rows)
+    return render_svg("speed.svg", rows=rows, ticks=ticks, longest=n_letters, n_learners=len(table.columns))
 
 
 def _two_digits(value: float) -> str:

@@ -7,7 +7,7 @@ ambiguous or cannot be reproduced.
 import difflib
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 
@@ -114,16 +114,17 @@ def load_published(name: str) -> Published:
         win_tie_loss={key: tuple(counts) for key, counts in raw.get("win_tie_loss", {}).items()},
         not_available=raw.get("not_available", ""),
         remarks=tuple(raw["remarks"]),
-        notes=tuple(
-            Note(**{key: tuple(value) if isinstance(value, list) else value for key, value in note.items()})
-            for note in raw["notes"]
-        ),
+        notes=tuple(Note(**{key: _frozen(value) for key, value in note.items()}) for note in raw["notes"]),
         others={metric: read(table) for metric, table in raw.get("others", {}).items()},
         stand_for=raw.get("stand_for", {}),
     )
 
 
-def _cell(value: list | str, is_unmarked: bool) -> PublishedCell:
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _cell(value: list[Any] | Literal["N/A"], is_unmarked: bool) -> PublishedCell:
     if value == "N/A":
         return PublishedCell()
     mean, std, *mark = value
