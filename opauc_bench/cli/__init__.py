@@ -30,7 +30,7 @@ def main() -> None:
     _replace_closed_streams()
     codecs.register_error("opauc-bench", in_plain_characters)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="opauc-bench")
+        stream.reconfigure(errors="opauc-bench")  # type: ignore[union-attr]
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: temporary files are removed
     try:

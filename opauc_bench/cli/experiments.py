@@ -22,7 +22,6 @@ from .options import (
     Quiet,
     Rope,
     Test,
-    in_panel,
     n_cores,
     n_workers,
     open_recorded,
@@ -96,15 +95,17 @@ def status(config: Place, out: Out = None, dataset: OnlyData = None, learner: On
     return 0 if intact else 1
 
 
-_latex = partial(in_panel, "With --latex")
-Columns = _latex(str | None, "--columns", metavar="NAMES", help="Columns to show, in order, separated by commas.")
-Rows = _latex(str | None, "--rows", metavar="NAMES", help="Rows to show, in order, separated by commas.")
-Digits = _latex(int | None, "--digits", metavar="K", help="Decimals of all numbers.")
-Bold = _latex(str | None, "--bold", metavar="best|none", help="Print the best mean of each dataset in bold.")
-Std = _latex(bool | None, "--std/--no-std", help="Standard deviations.")
-Transpose = _latex(bool | None, "--transpose/--no-transpose", help="Learners as rows, datasets as columns.")
-Marks = _latex(bool | None, "--marks/--no-marks", help="Marks of significance, win/tie/loss.")
-Label = _latex(str | None, "--label", metavar="NAME", help="Label of the table, for references.")
+_latex = partial(typer.Option, rich_help_panel="With --latex")
+Columns = Annotated[
+    str | None, _latex("--columns", metavar="NAMES", help="Columns to show, in order, separated by commas.")
+]
+Rows = Annotated[str | None, _latex("--rows", metavar="NAMES", help="Rows to show, in order, separated by commas.")]
+Digits = Annotated[int | None, _latex("--digits", metavar="K", help="Decimals of all numbers.")]
+Bold = Annotated[str | None, _latex("--bold", metavar="best|none", help="Print the best mean of each dataset in bold.")]
+Std = Annotated[bool | None, _latex("--std/--no-std", help="Standard deviations.")]
+Transpose = Annotated[bool | None, _latex("--transpose/--no-transpose", help="Learners as rows, datasets as columns.")]
+Marks = Annotated[bool | None, _latex("--marks/--no-marks", help="Marks of significance, win/tie/loss.")]
+Label = Annotated[str | None, _latex("--label", metavar="NAME", help="Label of the table, for references.")]
 
 
 @app.command()

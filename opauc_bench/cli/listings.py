@@ -43,8 +43,8 @@ def data_fetch(
             print(f"{entry.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, ready")
     if len(failures) > 1:
         raise DataError("\n".join(map(str, failures)))
-    for error in failures:
-        raise error
+    for failure in failures:
+        raise failure
 
 
 @data_app.command("verify")

@@ -10,25 +10,30 @@ from typing import Annotated, Any, Literal
 import typer
 
 from .app import app, model_app
-from .options import in_panel, path_of
+from .options import path_of
 
-_parameter = partial(in_panel, "Parameters of the learner", str | None, metavar="X")  # the learner checks the value
-Eta = _parameter(
-    "--eta", help="Step size: also the gamma of ftrl_* and the xi of spam_* and solam. Not of rda_l1 and spauc."
-)
-Lam = _parameter("--lam", "--lambda", help="Regularisation of opauc, opauc_* and ada_oam.")
-Gamma = _parameter("--gamma", help="Step size of ftrl_*; divisor of the step of rda_l1.")
-L1 = _parameter("--l1", help="Coefficient of the l1 norm of the weights.")
-L2 = _parameter("--l2", help="Coefficient of half their squared l2 norm.")
+# The learner checks the values.
+_parameter = partial(typer.Option, rich_help_panel="Parameters of the learner", metavar="X")
+Eta = Annotated[
+    str | None,
+    _parameter(
+        "--eta", help="Step size: also the gamma of ftrl_* and the xi of spam_* and solam. Not of rda_l1 and spauc."
+    ),
+]
+Lam = Annotated[str | None, _parameter("--lam", "--lambda", help="Regularisation of opauc, opauc_* and ada_oam.")]
+Gamma = Annotated[str | None, _parameter("--gamma", help="Step size of ftrl_*; divisor of the step of rda_l1.")]
+L1 = Annotated[str | None, _parameter("--l1", help="Coefficient of the l1 norm of the weights.")]
+L2 = Annotated[str | None, _parameter("--l2", help="Coefficient of half their squared l2 norm.")]
 Calibrations = Literal["auto", "isotonic", "platt", "none"]
-Assignments = in_panel(
-    "Parameters of the learner",
+Assignments = Annotated[
     list[str] | None,
-    "--set",
-    metavar="NAME=X",
-    help="Any parameter; repeatable. opauc-bench learners show NAME lists them. 2^-8 is a number. With --learner auto, "
-    "learners that do not have a given parameter take no part.",
-)
+    _parameter(
+        "--set",
+        metavar="NAME=X",
+        help="Any parameter; repeatable. opauc-bench learners show NAME lists them. 2^-8 is a number. With --learner "
+        "auto, learners that do not have a given parameter take no part.",
+    ),
+]
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -41,17 +46,20 @@ FileFormat = Annotated[
 ]
 
 
-_column = partial(in_panel, "Columns of tables")
+_column = partial(typer.Option, rich_help_panel="Columns of tables")
 _NAMES = """Separated by commas; '"a, b"' is one name; repeatable."""
-Label = _column(str | None, "--label", metavar="NAME", help="Column of the labels.")
-Drop = _column(list[str] | None, "--drop", metavar="NAMES", help=f"Columns to leave out. {_NAMES}")
-Categorical = _column(
-    list[str] | None, "--categorical", metavar="NAMES", help=f"Columns of numbers that are categories. {_NAMES}"
-)
-MissingValues = _column(
-    str | None, "--missing", metavar="NAME", help="Missing values: error (default), mean or indicator."
-)
-Bits = _column(int | None, "--bits", min=1, max=30, help="Categories are hashed to 2^BITS features (default: 18).")
+Label = Annotated[str | None, _column("--label", metavar="NAME", help="Column of the labels.")]
+Drop = Annotated[list[str] | None, _column("--drop", metavar="NAMES", help=f"Columns to leave out. {_NAMES}")]
+Categorical = Annotated[
+    list[str] | None,
+    _column("--categorical", metavar="NAMES", help=f"Columns of numbers that are categories. {_NAMES}"),
+]
+MissingValues = Annotated[
+    str | None, _column("--missing", metavar="NAME", help="Missing values: error (default), mean or indicator.")
+]
+Bits = Annotated[
+    int | None, _column("--bits", min=1, max=30, help="Categories are hashed to 2^BITS features (default: 18).")
+]
 
 
 @app.command()

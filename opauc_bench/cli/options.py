@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -58,11 +58,6 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore cached files.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 
 _WORKERS_PER_CORE = 2
-
-
-def in_panel(panel: str, kind: Any, *names: str, **options: Any) -> Any:
-    """An option in a panel of the help."""
-    return Annotated[kind, typer.Option(*names, rich_help_panel=panel, **options)]
 
 
 def open_session(
