@@ -32,7 +32,7 @@ _DAYS_KEPT = 30
 _cache_setting = threading.Lock()
 
 
-def njit(**options) -> Callable[[Callable], Callable]:
+def njit(**options) -> Callable[[Callable], Kernel]:
     """``numba.njit`` that keeps machine code on disk where it can, and in memory only where it cannot.
 
     An assignment of arrays (``A[i] = x``, ``A[:, g] *= c``) can fail, with a message about shapes, and numba compiles

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .config import Experiment
-from .config.entry import AnyEntry
+from .config.entry import ColumnEntry
 from .errors import ConfigError
 from .evaluation.span import (
     SECONDS_TO_GENERATE,
@@ -66,7 +66,7 @@ def make_columns(experiment: Experiment, find_learner: Callable[[str], type[Any]
     return [make_column(experiment, entry, find_learner) for entry in experiment.learners]
 
 
-def make_column(experiment: Experiment, entry: AnyEntry, find_learner: Callable[[str], type[Any]]) -> Column:
+def make_column(experiment: Experiment, entry: ColumnEntry, find_learner: Callable[[str], type[Any]]) -> Column:
     """Resolve one learner of an experiment; see `make_columns`."""
     learner, params = experiment.learner_of(entry), experiment.params_of(entry)
     class_ = find_learner(learner)
@@ -92,7 +92,7 @@ def make_column(experiment: Experiment, entry: AnyEntry, find_learner: Callable[
 
 
 def recorded_column(
-    experiment: Experiment, entry: AnyEntry, identity: dict[str, Any], estimator: Any, tuned_by: Column | None
+    experiment: Experiment, entry: ColumnEntry, identity: dict[str, Any], estimator: Any, tuned_by: Column | None
 ) -> Column:
     """A column of recorded results whose class is not here: its identity is known, and ``estimator`` stands for it."""
     learner, params = experiment.learner_of(entry), experiment.params_of(entry)
@@ -102,7 +102,7 @@ def recorded_column(
     return Column(entry.name, entry.heading, learner, identity, params, grid, estimator, caps, tuned_by, inherited)
 
 
-def _caps(experiment: Experiment, entry: AnyEntry) -> dict[str, int]:
+def _caps(experiment: Experiment, entry: ColumnEntry) -> dict[str, int]:
     return {dataset: cap for dataset in experiment.datasets if (cap := entry.max_train_on(dataset)) is not None}
 
 

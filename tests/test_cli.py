@@ -921,6 +921,8 @@ MISTAKES = {
     "fetch without sources": (["data", "fetch", "german", "--offline"], 3, "german"),
     "verify of no dataset": (["data", "verify", "wyne"], 3, "no dataset is called 'wyne'"),
     "check of no learner": (["learners", "check", "opaac"], 1, "no learner is called 'opaac'"),
+    "check of the internal name": (["learners", "check", ":estimator"], 1, "no learner is called ':estimator'"),
+    "show of the internal name": (["learners", "show", ":estimator"], 1, "no learner is called ':estimator'"),
     "check of no file": (["learners", "check", "nowhere.py:Mine"], 1, "no file"),
     "check of no class": (["learners", "check", "mine.py:Yours"], 1, "defines no 'Yours'"),
     "check of another class": (["learners", "check", "mine.py:Path"], 1, "Path has to be a"),

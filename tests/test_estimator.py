@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 
 from opauc_bench.evaluation.selection import fit_and_score, predict
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
-from opauc_bench.learners import ESTIMATOR, EstimatorLearner, get_learner
+from opauc_bench.learners import ESTIMATOR, EstimatorLearner, class_of_column
 from opauc_bench.learners.estimator import EstimatorError, check_estimator_entry
 
 LOGISTIC = "sklearn.linear_model.LogisticRegression"
@@ -465,7 +465,7 @@ def test_identity_has_versions_and_contents_of_files_but_no_paths(own, tmp_path,
     assert str(own.parent) not in json.dumps([of_file, nested])
     monkeypatch.setattr("opauc_bench.learners.estimator.metadata.version", lambda name: "99.1")
     assert identity(LOGISTIC)["version"] == "scikit-learn 99.1"
-    assert get_learner(ESTIMATOR) is EstimatorLearner
+    assert class_of_column(ESTIMATOR) is EstimatorLearner
 
 
 def test_cost_is_that_of_a_measured_fit(rows):

@@ -244,6 +244,26 @@ def _merged_into_itself(session: Session) -> None:
     merge_folders(session, [session.folder])
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        (("protocol",), "gone", "a title and a protocol"),
+        (("title",), 5, "a title and a protocol"),
+        (("protocol",), {"metrics": "auc"}, "a list of names under metrics"),
+    ],
+)
+def test_manifest_without_what_every_experiment_has_is_refused(folders, place, value, expected):
+    session = folders["cv"]
+    path = session.folder / "manifest.json"
+    before = path.read_text()
+    path.write_text(dumped(replaced(json.loads(before), ("experiment", *place), value)))
+    try:
+        for reader in (_opened_by_manifest, describe_status, _merged_into_itself):
+            assert expected in refusal_of(reader, session)
+    finally:
+        path.write_text(before)
+
+
 @pytest.mark.parametrize("kind", ["definitions", "environments"])
 def test_changed_definition_or_environment_is_reported(folders, kind):
     session = folders["cv"]

@@ -136,6 +136,7 @@ def _with_added_metrics(
     if not isinstance(protocol, SplitProtocol):
         return session
     here, *elsewhere = (manifest.experiment["protocol"].get("metrics", ()) for manifest in (own, *manifests))
+    here = (name for name in here if any(name in each.metrics for each in records))
     everywhere = (name for name in chain(*elsewhere) if all(name in each.metrics for each in records if each.ok))
     shown = tuple(dict.fromkeys([*protocol.metrics, *here, *everywhere]))
     protocol = protocol.model_copy(update={"metrics": shown})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .registry import (
     ESTIMATOR,
     LEARNERS,
+    class_of_column,
     contested_names,
     get_learner,
     learner_names,
@@ -91,6 +92,7 @@ __all__ = [
     "UniLog",
     "UniSqu",
     "check_estimator_entry",
+    "class_of_column",
     "contested_names",
     "get_learner",
     "learner_names",

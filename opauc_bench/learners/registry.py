@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ESTIMATOR",
     "LEARNERS",
+    "class_of_column",
     "contested_names",
     "get_learner",
     "learner_names",
@@ -103,13 +104,22 @@ def _entry_points(search_path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((point.name, point.value) for point in entry_points(group="opauc_bench.learners")))
 
 
-def get_learner(name: str, folder: Path | None = None) -> type[Learner]:
+def class_of_column(name: str) -> type[Learner]:
+    """The class that trains a column: `EstimatorLearner` for `ESTIMATOR`, else `get_learner`."""
+    if name == ESTIMATOR:
+        from .estimator import EstimatorLearner
+
+        return EstimatorLearner
+    return get_learner(name)
+
+
+def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
     """Find a learner's class.
 
     Parameters
     ----------
     name : str
-        A name, or ``path/to/file.py:Class``; `ESTIMATOR` for `EstimatorLearner`.
+        A name, or ``path/to/file.py:Class``.
     folder : Path, optional
         Base of a relative path; by default the working directory.
 
@@ -118,10 +128,6 @@ def get_learner(name: str, folder: Path | None = None) -> type[Learner]:
     LearnerError
         If there is no such learner, or its file cannot be read, or it is not a learner.
     """
-    if name == ESTIMATOR:
-        from .estimator import EstimatorLearner
-
-        return EstimatorLearner
     path, _, class_name = name.rpartition(":")
     if path.endswith(".py"):
         file = ((folder or Path.cwd()) / path).resolve()

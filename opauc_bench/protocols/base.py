@@ -76,8 +76,6 @@ class Protocol(Section):
         Whether each setting of the grid is measured, so that figures may show its axes.
     own_axes : tuple of str
         Axes of figures that the protocol sets, instead of the grid's.
-    shows_selected : bool
-        Whether one setting is measured that the protocol under ``splits`` selects, here or in another folder.
     supports_axes_from : bool
         Whether a column may inherit axes from another one.
     row_metadata : tuple of str
@@ -92,7 +90,6 @@ class Protocol(Section):
     trains: ClassVar[bool] = True
     sweeps: ClassVar[bool] = False
     own_axes: ClassVar[tuple[str, ...]] = ()
-    shows_selected: ClassVar[bool] = False
     added_later: ClassVar[frozenset[str]] = frozenset()
 
     if TYPE_CHECKING:

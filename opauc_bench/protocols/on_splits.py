@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
 
@@ -81,8 +81,6 @@ class OnSplits(Protocol):
 
 class ShowsSelected(OnSplits):
     """A protocol that measures the setting which the protocol under ``splits`` selects."""
-
-    shows_selected: ClassVar[bool] = True
 
     @abstractmethod
     def cost_of_one(self, n_samples: int, max_train: int | None, training: TrainingCost) -> Cost:

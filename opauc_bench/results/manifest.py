@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from ..config import find_config
 from ..errors import ConfigError, ResultsError
@@ -72,10 +72,21 @@ class DatasetFacts(Part, extra="allow"):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
+def _checked(experiment: dict[str, Any]) -> dict[str, Any]:
+    """What is read of an experiment without checking all of it: its title, and the metrics of its protocol."""
+    protocol = experiment.get("protocol")
+    if not (isinstance(experiment.get("title"), str) and isinstance(protocol, dict)):
+        raise ValueError("expected an experiment with a title and a protocol")
+    metrics = protocol.get("metrics", [])
+    if not (isinstance(metrics, list) and all(isinstance(name, str) for name in metrics)):
+        raise ValueError("expected a list of names under metrics of the protocol")
+    return experiment
+
+
 class Manifest(Part):
     """The contents of ``manifest.json``."""
 
-    experiment: dict[str, Any]  # the experiment file with all defaults
+    experiment: Annotated[dict[str, Any], AfterValidator(_checked)]  # the experiment file with all defaults
     config: str  # its file name
     opauc_bench: str  # version of the program that wrote the manifest
     shard: str | None = None  # the shard of the experiment in this folder, such as 2/8

@@ -24,7 +24,7 @@ from ..data import Dataset, open_prepared
 from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import has_few_rows, inner_products, is_narrower, span_coordinates
-from ..learners import ESTIMATOR, get_learner
+from ..learners import ESTIMATOR, class_of_column
 from ..memory import memory_limit
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
@@ -168,7 +168,7 @@ def _cut(text: str) -> str:
 
 def _searched(name: str, params: dict[str, Any], grid: dict[str, tuple[float, ...]]):
     """A learner and all settings to try; where the experiment fixes every axis, that is one."""
-    learner = get_learner(name)(**params)
+    learner = class_of_column(name)(**params)
     return learner, expand_grid(grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
 
 
