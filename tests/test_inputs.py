@@ -278,6 +278,7 @@ def test_categories_that_are_not_utf8_are_bad_rows(tmp_path):
         ("label,b\n1,2\n", "expected a column 'y'; the columns are 'label', 'b'"),
         ('"a,e\nb";c\n1;2\n', "expected a column 'y'; the columns are 'a,e\\nb', 'c'"),
         ("a,y\n1,\0\n", "expected text, got a NUL byte"),
+        ("PK\x03\x04\x14\0\0\0", "expected text, Parquet or Arrow, got an archive (.zip, .npz"),
         ("a,y\r1,0\r2,1\r", ":1: expected lines that end with LF or CR LF, got lines that end with CR"),
         ('"a","y"\r"1","0"\r2,1\n', ":1: expected lines that end with LF or CR LF, got lines that end with CR"),
         pytest.param("a,y\r" * 5_000_000, "got lines that end with CR", id="CR in an endless line"),

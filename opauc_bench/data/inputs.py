@@ -273,6 +273,12 @@ class Source:
             head = buffered.peek(16)[:16]
         except OSError as error:
             raise DataError(f"{name}: cannot be read ({error.strerror or error})") from None
+        given = "FILE" if file == "-" else shlex.quote(file)
+        if head.startswith(b"PK\x03\x04"):
+            raise DataError(
+                f"{name}: expected text, Parquet or Arrow, got an archive (.zip, .npz or a workbook of Excel)",
+                f"unzip -p {given} > NEW.csv, or save the table as CSV",
+            )
         format = self.format or format_of(file, head)
         if format == "svmlight" and self.format is None and self.model is None:
             format = "csv" if self.options.label is not None or self.schema is not None else format
@@ -281,7 +287,7 @@ class Source:
                 raise DataError(
                     f"{name}: expected {format.capitalize()}, got a compressed file ({compression[1:]}): only text is "
                     "read compressed",
-                    f"{_COMPRESSED[compression]} < {'FILE' if file == '-' else shlex.quote(file)} > NEW.{format}",
+                    f"{_COMPRESSED[compression]} < {given} > NEW.{format}",
                 )
             if (format == "parquet" or head.startswith(b"ARROW1")) and not raw.seekable():
                 raise DataError(f"{name}: a {format.capitalize()} file cannot be read from a pipe", "name the file")
