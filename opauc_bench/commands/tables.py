@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import get_args
+from typing import cast, get_args
 
 from ..config import Experiment
 from ..errors import ConfigError, ResultsError
@@ -163,7 +163,6 @@ def check_published(experiment: Experiment) -> None:
 
 
 def check_test(test: str | None) -> Test | None:
-    known: dict[str | None, Test | None] = {name: name for name in (None, *get_args(Test))}
-    if test not in known:
+    if test not in (None, *get_args(Test)):
         raise ConfigError(f"--test {test}: expected paired, corrected or bayes")
-    return known[test]
+    return cast("Test | None", test)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -34,12 +35,12 @@ class Batch(NamedTuple):
     problems: dict[int, str]  # likewise
 
 
-class Table:
+class Table(ABC):
     """Base class of tables, which are read in batches.
 
-    A derived class defines the methods that raise NotImplementedError here; ``type_of`` if it `has_types`, and no
-    ``_values`` and ``_numbers`` if it has its own ``_text_of`` and ``_finite_numbers``. Their ``problems`` take in, by
-    row, values that are not as they should be.
+    A derived class defines the abstract methods; ``type_of`` too if it `has_types`, and ``_values`` and ``_numbers``
+    unless it has its own ``_text_of`` and ``_finite_numbers``. Their ``problems`` take in, by row, values that are not
+    as they should be.
 
     Parameters
     ----------
@@ -54,17 +55,17 @@ class Table:
     def __init__(self, header: list[str], name: str):
         self.header, self.name = header, name
 
+    @abstractmethod
     def kinds(self) -> dict[str, str]:
         """By the name of a column: "number", "category", or "other" if it has neither."""
-        raise NotImplementedError
 
     def type_of(self, column: str) -> str:
         """The type of a column, for messages."""
         raise NotImplementedError
 
+    @abstractmethod
     def _batches(self, names: Sequence[str], numbers: Sequence[str]) -> Iterator[Batch]:
         """Yield all rows with columns of these names, the ``numbers`` among which are to be read as such."""
-        raise NotImplementedError
 
     def _values(self, column: Any) -> list[Any]:
         """Values of a column of a batch, None where one is missing."""
@@ -74,17 +75,17 @@ class Table:
         """Likewise as float64, NaN where one is missing."""
         raise NotImplementedError
 
+    @abstractmethod
     def _texts(self, column: Any, name: str, problems: dict[int, str]) -> Sequence[str | None]:
         """Likewise as text, None where one is missing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, str]) -> np.ndarray:
         """Their hashes, -1 where one is missing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _has_fractions(self, column: Any) -> bool:
         """Whether a column of a batch has values, of a type of numbers with a fraction."""
-        raise NotImplementedError
 
     def rows(
         self, schema: Schema, numeric_labels: bool, aside: tuple[str, ...] = (), labels_needed: bool = True

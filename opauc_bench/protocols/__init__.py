@@ -59,7 +59,7 @@ _SPLITS = union_of([protocol for protocol in PROTOCOLS if issubclass(protocol, S
 for _protocol in PROTOCOLS:
     _protocol.model_rebuild(_types_namespace={"Splits": _SPLITS})
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # which does not know unions that are made at run time
     AnyProtocol = Protocol
     AnyOutcome = Outcome
 else:

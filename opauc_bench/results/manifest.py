@@ -72,7 +72,7 @@ class DatasetFacts(Part, extra="allow"):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-def _checked(experiment: dict[str, Any]) -> dict[str, Any]:
+def _check_experiment(experiment: dict[str, Any]) -> dict[str, Any]:
     """What is read of an experiment without checking all of it: its title, and the metrics of its protocol."""
     protocol = experiment.get("protocol")
     if not (isinstance(experiment.get("title"), str) and isinstance(protocol, dict)):
@@ -86,7 +86,7 @@ def _checked(experiment: dict[str, Any]) -> dict[str, Any]:
 class Manifest(Part):
     """The contents of ``manifest.json``."""
 
-    experiment: Annotated[dict[str, Any], AfterValidator(_checked)]  # the experiment file with all defaults
+    experiment: Annotated[dict[str, Any], AfterValidator(_check_experiment)]  # the experiment file with all defaults
     config: str  # its file name
     opauc_bench: str  # version of the program that wrote the manifest
     shard: str | None = None  # the shard of the experiment in this folder, such as 2/8
