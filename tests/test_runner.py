@@ -1490,6 +1490,21 @@ def test_estimate_is_corrected_by_finished_tasks_of_the_same_kind():
     assert estimate.seconds([other]) == pytest.approx(0.5)
 
 
+def test_plan_and_run_estimate_a_dataset_alike_alone_and_with_others(desk, command):
+    text = QUICK.replace("[wine]", "[wine, breast_cancer]")
+    (desk / "quick.yaml").write_text(text)
+    command("run", "quick.yaml", "--offline", "--dataset", "wine", cwd=desk, exits=0)
+    folder = desk / "results/quick"
+    for record in Store(folder).read().values():
+        forge(folder, record, {"timing.fit_cpu_seconds": 4000.0})
+    planned = re.compile(r"breast_cancer .* 4 +([\d.]+ .+?)  ")
+    (alone,) = planned.findall(command("plan", "quick.yaml", "--offline", "-d", "breast_cancer", cwd=desk).stdout)
+    assert planned.findall(command("plan", "quick.yaml", "--offline", cwd=desk).stdout) == [alone]
+    assert alone.split()[1] in ("h", "d"), "a fold of the other dataset took an hour"
+    done = command("run", "quick.yaml", "--offline", "--jobs", 1, "-d", "breast_cancer", cwd=desk, exits=0)
+    assert f"4 of 4 tasks to compute, up to {alone} on 1 worker" in done.stderr
+
+
 def test_without_a_terminal_there_is_a_line_every_few_seconds(capsys, monkeypatch):
     tasks = [planned("a", "x", fold, 10.0) for fold in range(3)]
     now = [100.0]

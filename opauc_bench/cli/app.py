@@ -17,7 +17,7 @@ class _Group(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         for parameter in command.params if command else ():
             if isinstance(parameter, TyperArgument):
-                parameter.display_type_rich = lambda ctx: None
+                parameter.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
         return command
 
 

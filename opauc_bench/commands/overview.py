@@ -15,7 +15,7 @@ from ..task import Task
 from .edges import Edges, edge_notes, wider_grids
 from .local_data import LocalData
 from .planning import fold_problems, kept_notes, left_out_cases, measure_estimators, memory_problems, plan_locally
-from .progress import Estimate, duration
+from .progress import duration
 from .recorded import Recorded
 from .session import Session, shell_command
 from .terminal import counted, folded_table, megabytes, say, table_text, wrapped
@@ -42,7 +42,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
         plan = plan_locally(recorded, local)
     memory = available_memory(session.experiment.limits.memory_bytes)
-    estimate, failed = Estimate(), 0
+    estimate, failed = plan.estimate(recorded), 0
     todo: dict[str, list[Task]] = defaultdict(list)
     too_large: list[Task] = []
     done: Counter[str] = Counter()
@@ -53,7 +53,6 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         else:
             done[task.dataset] += 1
             failed += not record.ok
-            estimate.learn(task, record)
     entries = {task.dataset: session.catalogue[task.dataset] for task in plan.tasks}
     where = {name: availability(entry, session.sources) for name, entry in entries.items()}
     missing = [name for name, found in where.items() if found == "unavailable"]

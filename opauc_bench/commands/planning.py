@@ -26,6 +26,7 @@ from ..sentences import Problem
 from ..task import Shape, Task, expand_grid
 from ..yamlio import read_yaml
 from .local_data import LocalData
+from .progress import Estimate
 from .recorded import Recorded, shapes_of
 from .session import Session
 
@@ -55,6 +56,16 @@ class LocalPlan:
         """The record that a task has, here or in another folder; None also if it lacks a metric of the protocol."""
         found = self.reusable.of(task) or recorded.records.of(task)
         return None if found is not None and found.ok and task.protocol.lacks(found.metrics) else found
+
+    def estimate(self, recorded: Recorded) -> Estimate:
+        """CPU times, corrected by every finished task of the experiment, whatever part of it is planned."""
+        estimate, planned = Estimate(), {task.id for task in self.tasks}
+        for task in self.tasks:
+            estimate.learn(task, self.done(task, recorded))
+        for task in recorded.tasks:
+            if task.id not in planned:
+                estimate.learn(task, recorded.records.of(task))
+        return estimate
 
 
 def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:

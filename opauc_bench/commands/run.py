@@ -145,9 +145,7 @@ def _compute_and_write(
             )
     engine = engine.for_tasks(len(todo))
     todo = engine.ordered(todo)
-    estimate = Estimate()
-    for task in () if fresh else plan.tasks:
-        estimate.learn(task, plan.done(task, before))
+    estimate = Estimate() if fresh else plan.estimate(before)
     if not quiet:
         for line in absent_folders(session.reuse) if todo else ():
             say(f"note: {line}")

@@ -29,7 +29,7 @@ def decimal(text, at):
         if 48 <= code <= 57:
             seen = True
             if digits < 18:
-                mantissa = mantissa * 10 + (np.int64(code) - 48)
+                mantissa = mantissa * 10 + (np.int64(code) - 48)  # type: ignore[assignment]
             if digits or code != 48:
                 digits += 1
             if point:
@@ -49,7 +49,7 @@ def decimal(text, at):
             at += 1
         power, start = 0, at
         while at < end and 48 <= text[at] <= 57:
-            power = min(10 * power + (np.int64(text[at]) - 48), 100_000)
+            power = min(10 * power + (np.int64(text[at]) - 48), 100_000)  # type: ignore[assignment]
             at += 1
         if at == start:
             return 0.0, at, INVALID

@@ -142,7 +142,7 @@ def _scan(text, first_index, last_index, labels, indptr, indices, data, hard):
                 break
             start, index = at, 0
             while at < end and 48 <= text[at] <= 57 and index <= last_index:
-                index = index * 10 + (np.int64(text[at]) - 48)
+                index = index * 10 + (np.int64(text[at]) - 48)  # type: ignore[assignment]
                 at += 1
             if at in (start, end) or text[at] != 58 or index <= previous or index > last_index:
                 return row, entry, n_hard, width, False

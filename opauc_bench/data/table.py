@@ -415,7 +415,7 @@ def _is_missing(text, start, end):
     found = 0
     for at in range(start, end):
         code = np.int64(text[at])
-        found = found * 256 + (code + 32 if 65 <= code <= 90 else code)
+        found = found * 256 + (code + 32 if 65 <= code <= 90 else code)  # type: ignore[assignment]
     known = False
     for word in _WORDS:
         known = known or found == word

@@ -77,6 +77,7 @@ class _UnivariateLearner(OnePassLearner):
     _moves_own_features = True
     takes_blocks = True
     _loss: int
+    _state: _Univariate
 
     def __init__(self, eta: float = 2**-6, weights: str = "none", intercept: bool = False):
         self.eta = eta

@@ -241,7 +241,7 @@ class _Problem:
 
     def __init__(self, X, y):
         self.X, self.y = X, y
-        n_positive = np.count_nonzero(y > 0)
+        n_positive = int(np.count_nonzero(y > 0))
         self.per_pair = 2.0 / (n_positive * (len(y) - n_positive))
         squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
         self.longest_row = np.sqrt(np.max(squares))

@@ -66,6 +66,7 @@ class SVMPerf(BatchLearner):
     }
     not_identity = (*BatchLearner.not_identity, "program")
     path_tolerance = 1e-5
+    _provenance: dict[str, Any]
     exact_params: ClassVar[dict[str, Any]] = {"engine": "native", "gap": 1e-12}
 
     def __init__(

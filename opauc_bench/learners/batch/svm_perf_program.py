@@ -32,13 +32,13 @@ _LARGEST = 1e30  # features are float32 inside the program
 _SHOWN = 300  # characters of the program's output in a message
 
 
-def find_program(named: str | None = None) -> Path | None:
+def find_program(named: str | os.PathLike | None = None) -> Path | None:
     """Find the program: the one that is named, or that of the environment, or the one on PATH, or None."""
     for where, text in (("program", named), (ENVIRONMENT, os.environ.get(ENVIRONMENT))):
         if text:
             path = shutil.which(os.path.expanduser(text))
             if path is None:
-                raise LearnerError(f"{where} is {text!r}, which is not a program that can be run", _HOW_TO)
+                raise LearnerError(f"{where} is {os.fspath(text)!r}, which is not a program that can be run", _HOW_TO)
             return Path(path).resolve()
     path = shutil.which(PROGRAM)
     return Path(path).resolve() if path else None

@@ -157,7 +157,7 @@ class _OAM(OnePassLearner):
         buffers = (state.sizes, state.rows, state.places)
         consume_in_blocks(X, *self._steps(state, y), state.counts, *buffers, state.W)
 
-    def _steps(self, state, y):
+    def _steps(self, state, y) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
         slots = _reservoir(y, state.counts, int(self.buffer_size), state.rng.random(len(y)))
         return y, slots, state.settings["eta"] * _STEPS[self.step], self._sequential
 

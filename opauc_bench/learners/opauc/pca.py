@@ -67,6 +67,7 @@ class OPAUCPCA(ProjectedOPAUC):
     streams = False
     supports_stops = False
     _inner_products = None  # of all rows of a dataset, where they are at hand
+    _random_combinations: _RandomCombinations
 
     @property
     def partial_fit(self):
@@ -76,7 +77,7 @@ class OPAUCPCA(ProjectedOPAUC):
     def _projection(self, n_features):
         return _Components(self._basis)
 
-    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):  # type: ignore[override]
         self._settings(grid)
         X, learner = by_rows(X), copy(self)
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)

@@ -169,6 +169,7 @@ class _SketchedOPAUC(SketchLearner):
 
     parameter_constraints: ClassVar = SketchLearner.parameter_constraints | {"random_state": Seed()}
     _draws: type[_Gaussian]
+    _nu: float
     _keeps_dense_rows = True
 
     def __init__(

@@ -94,6 +94,9 @@ class _DualAveraging(OnePassLearner):
     _sparse_chunks = True
     _moves_own_features = True
     _adaptive: bool
+    eps: float
+    variant: str
+    _state: _Sums
 
     def _begin(self, n_features, settings):
         n_settings = len(settings["l1"])

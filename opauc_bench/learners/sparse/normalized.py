@@ -99,6 +99,7 @@ class NAG(OnePassLearner):
     parameter_constraints: ClassVar = {"eta": POSITIVE}
     _sparse_chunks = True
     _moves_own_features = True
+    _state: _Normalized
 
     def __init__(self, eta: float = 0.5):
         self.eta = eta
