@@ -1490,6 +1490,42 @@ def test_estimate_is_corrected_by_finished_tasks_of_the_same_kind():
     assert estimate.seconds([other]) == pytest.approx(0.5)
 
 
+def test_tables_are_written_again_after_a_learner_was_changed_and_changed_back(desk, command):
+    (desk / "quick.yaml").write_text(QUICK.replace("uni_squ", '"mine.py:Hebb"'))
+    learner = desk / "mine.py"
+    first = learner.read_text()
+    run = ("run", "quick.yaml", "--offline")
+    command(*run, cwd=desk, exits=0)
+    expected = tables(desk / "results/quick")
+    learner.write_text(first.replace("(1 - eta)", "(1 - eta) * 2").replace("+= ", "-= "))
+    assert learner.read_text() != first
+    command(*run, cwd=desk, exits=0)
+    assert tables(desk / "results/quick") != expected
+    learner.write_text(first)
+    done = command(*run, cwd=desk, exits=0)
+    assert "0 of 4 tasks to compute" in done.stderr
+    assert "written to results/quick/" in done.stdout
+    assert tables(desk / "results/quick") == expected
+    command("verify", "results/quick", "--sample", 0, cwd=desk, exits=0)
+    assert "written to" not in command(*run, cwd=desk, exits=0).stdout
+
+
+def test_plan_and_status_name_a_dataset_whose_size_is_not_known(desk, command):
+    catalogue = '\ncatalogue: {far: {source: {svmlight: "http://127.0.0.1:9/x.svm"}}}\n'
+    (desk / "quick.yaml").write_text(catalogue + QUICK.replace("[wine]", "[wine, far]"))
+    said = "rows and features are known after the download only: far."
+    done = command("plan", "quick.yaml", cwd=desk, exits=0)
+    assert re.search(r"^far +download +0( +\?){3}$", done.stdout, re.MULTILINE)
+    assert said in " ".join(done.stdout.split())
+    assert "To download: far of unknown size." in done.stdout
+    command("run", "quick.yaml", "--offline", cwd=desk, exits=3)
+    assert said in " ".join(command("plan", "quick.yaml", cwd=desk, exits=0).stdout.split())
+    assert "far" not in command("plan", "quick.yaml", "-d", "wine", cwd=desk, exits=0).stdout
+    status = command("status", "quick.yaml", cwd=desk, exits=0).stdout
+    assert re.search(r"^far +0/2 +0/2$", status, re.MULTILINE)
+    assert "unavailable in the last run: far; opauc-bench run quick.yaml tries again" in status
+
+
 def test_plan_and_run_estimate_a_dataset_alike_alone_and_with_others(desk, command):
     text = QUICK.replace("[wine]", "[wine, breast_cancer]")
     (desk / "quick.yaml").write_text(text)

@@ -146,7 +146,8 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
             lines.append(f"{'ok  ' if check.ok else 'BAD '} {entry.name} {check.item}: {check.detail}")
             lines += [] if check.ok else [f"     try: {check.hint}"]
         good = good and all(check.ok for check in checks)
-    return lines or ["nothing of the catalogue is in the cache; --catalogue FILE adds your datasets"], good
+    more = "" if extra else "; --catalogue FILE adds your datasets"
+    return lines or [f"nothing of the catalogue is in the cache{more}"], good
 
 
 def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:

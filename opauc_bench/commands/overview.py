@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from shlex import quote
+from typing import Any
 
 from ..data import availability, download_size, has_changed_files
 from ..learners import ESTIMATOR, get_learner
@@ -30,14 +31,18 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     recorded = Recorded.read(session)
     local = LocalData(session.catalogue, session.sources)
     local.find(session.experiment.datasets)
+    without_size = []
     for dataset in session.experiment.datasets:
         entry = session.catalogue[dataset]
-        known = dataset in local.prepared or dataset in recorded.manifest.datasets
+        facts = recorded.manifest.datasets.get(dataset)
+        known = dataset in local.prepared or (facts is not None and not facts.unavailable)
         unknown = not known and not (entry.n_samples and entry.width)
         if has_changed_files(entry, session.sources) or (
             unknown and availability(entry, session.sources) != "download"
         ):
             local.prepare(dataset, say)  # rows and features of own files are counted
+        elif unknown and dataset in session.datasets:
+            without_size.append(dataset)
     plan = plan_locally(recorded, local)
     if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
         plan = plan_locally(recorded, local)
@@ -53,7 +58,9 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         else:
             done[task.dataset] += 1
             failed += not record.ok
-    entries = {task.dataset: session.catalogue[task.dataset] for task in plan.tasks}
+    planned = dict.fromkeys(task.dataset for task in plan.tasks)
+    without_size = [name for name in without_size if name not in planned]  # folders under reuse may know it
+    entries = {name: session.catalogue[name] for name in (*planned, *without_size)}
     where = {name: availability(entry, session.sources) for name, entry in entries.items()}
     missing = [name for name, found in where.items() if found == "unavailable"]
     sizes = {name: download_size(entries[name], session.sources) for name in entries if where[name] == "download"}
@@ -62,11 +69,13 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     rows = []
     for name, found in where.items():
         data = f"{found} {megabytes(size)}" if (size := sizes.get(name)) else found
-        cost = ["-", "-"]
-        if left := todo[name]:
+        cost: list[Any] = [done[name], 0, "-", "-"]
+        if name in without_size:
+            cost = [0, "?", "?", "?"]
+        elif left := todo[name]:
             memory_per_task = max(task.memory_bytes for task in left)
-            cost = [duration(estimate.seconds(left)), f"{memory_per_task / 1e6:.0f} MB"]
-        rows.append([name, data, done[name], len(left), *cost])
+            cost = [done[name], len(left), duration(estimate.seconds(left)), f"{memory_per_task / 1e6:.0f} MB"]
+        rows.append([name, data, *cost])
     left = [task for tasks_left in todo.values() for task in tasks_left if task.dataset not in missing]
     headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
     cpu = estimate.seconds(left)
@@ -84,6 +93,11 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         parts += [f"{', '.join(unknown_sizes)} of unknown size"] * bool(unknown_sizes)
         notes.append(f"To download: {', and '.join(parts)}.")
     notes += [line for text in local.absences() for line in text.splitlines()]
+    if without_size:
+        notes.append(
+            f"Not counted, since rows and features are known after the download only: {', '.join(without_size)}. "
+            "n_samples and n_features in the catalogue tell them before it."
+        )
     if missing:
         notes.append(f"Unavailable: {', '.join(missing)}.")
     notes += [f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged]
@@ -129,6 +143,8 @@ def describe_status(session: Session) -> tuple[str, bool]:
     rows = []
     experiment, learners = session.experiment, session.learners
     n_repetitions = experiment.protocol.n_repetitions
+    datasets = recorded.manifest.datasets
+    known = {name for name, facts in datasets.items() if not facts.unavailable}
     for row, dataset in experiment.rows.items():
         if dataset not in session.datasets:
             continue
@@ -137,7 +153,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
             pairs = recorded.cells[row, learner]
             finished = sum(record is not None and record.ok for _, record in pairs)
             failed = sum(record is not None and not record.ok for _, record in pairs)
-            expected = len(pairs) if dataset in recorded.manifest.datasets else n_repetitions
+            expected = len(pairs) if dataset in known else n_repetitions
             cells.append(f"{finished}/{expected}" + (f" !{failed}" if failed else ""))
         rows.append(cells)
     table = folded_table(rows, ["dataset", *learners])
@@ -153,6 +169,8 @@ def describe_status(session: Session) -> tuple[str, bool]:
     at_edges = edge_notes(_selected_edges(recorded), experiment.rows, learners, experiment.protocol.runs)
     notes += [f"{column}: {note}" for column, found in at_edges.items() for note in found]
     run, folder = shell_command(session, "run"), quote(str(session.folder))
+    if unavailable := [name for name in session.datasets if name in datasets and name not in known]:
+        notes.append(f"unavailable in the last run: {', '.join(unavailable)}; {run} tries again")
     if recorded.lacks_manifest:
         notes.append(
             f"{counted(len(recorded.records), 'record')}, but no manifest.json, which says what they belong to: {run} "

@@ -28,7 +28,17 @@ from .session import Session, shell_command
 from .tables import build_report, check_test, plain_titles
 from .terminal import say, width, wrapped
 
-__all__ = ["print_comparison", "print_report", "report", "report_files", "write_latex", "write_report_files"]
+__all__ = [
+    "has_written_folds",
+    "print_comparison",
+    "print_report",
+    "report",
+    "report_files",
+    "write_latex",
+    "write_report_files",
+]
+
+_FOLDS = "folds.csv"
 
 
 def report(session: Session, test: str | None, *, write: bool, to: Path | None, page: bool) -> None:
@@ -112,7 +122,21 @@ def report_files(recorded: Recorded, test: str | None, page: bool, draw: bool) -
         files |= table_files(*build_report(recorded, test))
         if page:
             files[PAGE] = page_text(recorded, test)
-    return {**files, "folds.csv": folds_text(recorded.pairs, plain_titles(session.columns))}
+    return {**files, _FOLDS: _folds_of(recorded)}
+
+
+def has_written_folds(recorded: Recorded) -> bool:
+    """Whether the list of folds in the results folder is that of the records.
+
+    It is not after a learner or data have changed and changed back: records of both are there, and those that were
+    computed last are in the tables.
+    """
+    path = recorded.session.folder / _FOLDS
+    return path.is_file() and path.read_bytes() == _folds_of(recorded).encode()
+
+
+def _folds_of(recorded: Recorded) -> str:
+    return folds_text(recorded.pairs, plain_titles(recorded.session.columns))
 
 
 def print_report(recorded: Recorded, test: str | None) -> None:

@@ -27,7 +27,7 @@ from .manifests import compose_manifest
 from .planning import LocalPlan, fold_problems, kept_notes, left_out_cases, memory_problems, plan_locally
 from .progress import Estimate, Progress, duration
 from .recorded import Recorded
-from .reports import print_report, write_report_files
+from .reports import has_written_folds, print_report, write_report_files
 from .session import Session, shell_command
 from .tables import check_published, check_test
 from .terminal import counted, say
@@ -197,9 +197,14 @@ def _time_needed(session: Session, todo: list[Task], estimate: Estimate, engine:
 
 
 def _is_outdated(before: Recorded, plan: LocalPlan) -> bool:
-    """Whether the manifest has other data than the records, or is lost."""
+    """Whether the manifest has other data than the records, or is lost, or the tables are those of other records.
+
+    Tables of another config are not written again here: `Session.change_of_config` says what to do.
+    """
     have = {task.dataset: task.fingerprint for task in plan.tasks if before.records.of(task) is not None}
-    return any(before.known_fingerprint(dataset) != fingerprint for dataset, fingerprint in have.items())
+    if any(before.known_fingerprint(dataset) != fingerprint for dataset, fingerprint in have.items()):
+        return True
+    return not before.session.change_of_config() and not has_written_folds(before)
 
 
 def _announce(before: Recorded, quiet: bool) -> None:

@@ -236,7 +236,7 @@ class Form(Strict):
             problems.append(Problem(("label_column",), "expected a column from 1, or -1 for the last one"))
         if not self.numeric_labels and self.format in ("svmlight", "mnist_idx"):
             problems.append(Problem(("positive",), "the labels of this format are numbers"))
-        if isinstance(self.split, tuple):
+        if isinstance(self.split, tuple) and "split" not in own:
             n_files = len(self.files)
             if self.format == "mnist_idx" or len(self.split) != n_files:
                 expected = f"one word per file, or a text file with one per row; {n_files} file(s)"
