@@ -374,6 +374,10 @@ OF_LEARNERS = {
             "try: --learner NAME, if it is for another",
         ],
     ),
+    "no number, for one of auto": (
+        ["--l1", "0,01"],
+        ["l1 of adagrad: expected a number such as 0.1, 1e-3 or 2^-8, got"],
+    ),
     "infinite": (["--eta", "inf"], ["expected a number such as"]),
     "too large a power": (["--eta", "10^999"], ["expected a number such as"]),
     "no whole number": (["-l", "oam_seq", "--set", "buffer_size=1.5"], ["expected a whole number, got '1.5'"]),

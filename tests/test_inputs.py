@@ -476,6 +476,11 @@ def test_headers_of_other_programs(tmp_path):
     source = Source(str(path), ColumnOptions(label="y"))
     assert source.schema.numbers == ("größe",)
     assert source.remarks() == [f"note: column 1 of {path} has no name and is left out"]
+    several = tmp_path / "s.csv"
+    several.write_text(",a,,y\n1,2,3,0\n")
+    assert Source(str(several), ColumnOptions(label="y")).remarks() == [
+        f"note: columns 1, 3 of {several} have no name and are left out"
+    ]
     frame = pd.DataFrame({"größe": [2.5, 3.0], "y": [0, 1]}, index=[1, 0])
     frame.to_parquet(tmp_path / "t.parquet")  # the index is a column
     typed = Source(str(tmp_path / "t.parquet"), ColumnOptions(label="y"))

@@ -163,6 +163,52 @@ def test_learners_of_dense_rows_leave_when_there_are_many_features():
     assert not {"opauc", "ada_oam"} & {one["learner"] for one in model.leaderboard}
 
 
+def widened(X, row):
+    """The rows with 400 more features, of which this row has the last one."""
+    wide = sparse.hstack([X, sparse.csr_matrix((X.shape[0], 400))]).tolil()
+    wide[row, -1] = 1.0
+    return wide.tocsr()
+
+
+@pytest.mark.parametrize("n_features", [None, 412])
+def test_learners_of_dense_rows_stay_where_there_is_no_other(n_features):
+    X, positive = rows(2000)
+    model, _ = tuned(widened(X, 1500), positive, given={"lam": "2^-8"}, n_features=n_features)
+    assert {one["learner"] for one in model.leaderboard} == {"opauc", "ada_oam"}
+    assert model.n_features == 412
+    assert max(one["n_rows"] for one in model.leaderboard if one["learner"] == "opauc") == 2000
+
+
+def test_learner_of_dense_rows_stays_after_all_others_were_dropped():
+    X, positive = rows(2000)
+    wide = widened(X, 1999)
+    entered = [Candidate("nag", get_learner("nag")()), Candidate("opauc", get_learner("opauc")(), most_features=100)]
+    model = TunedModel(entered, window=100_000)
+    model.learn(wide[:1900], positive[:1900])
+    model._drop(np.array([False, True]), "dropped")
+    model.learn(wide[1900:], positive[1900:])
+    learner = model.finish(CLASSES)
+    assert [(one["learner"], one["outcome"]) for one in model.leaderboard] == [("opauc", "best"), ("nag", "dropped")]
+    alone = get_learner("opauc")().fit(wide, np.where(positive, 1, -1))
+    np.testing.assert_allclose(learner.coef_, alone.coef_, rtol=1e-9, atol=1e-15)
+    assert model.retired_leader == ""
+
+
+def test_leader_that_takes_too_few_features_is_named():
+    X, positive = rows(2000)
+    wide = widened(X, 1999)
+    worse = Candidate("nag", get_learner("nag")(eta=1e-9))
+    entered = [worse, Candidate("opauc", get_learner("opauc")(), most_features=100)]
+    model = TunedModel(entered, window=100_000)
+    model.learn(wide[:1900], positive[:1900])
+    model._compare()
+    leads = model.leader
+    model.learn(wide[1900:], positive[1900:])
+    model.finish(CLASSES)
+    assert (leads, model.leader) == ("opauc", "nag")
+    assert model.retired_leader == "opauc"
+
+
 def test_overflow_is_no_error_while_one_setting_is_left():
     X, positive = rows(1000, scale=1e160)
     model, learner = tuned(X, positive)

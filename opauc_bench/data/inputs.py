@@ -341,8 +341,11 @@ class Source:
                 raise DataError(f"{table.name}: column {label!r}: expected labels that are numbers or text")
             if self.numeric_labels is None:
                 self.numeric_labels = kind == "number" and label not in self.options.categorical
-        if "" in table.header:
-            self.notes.append(f"column {table.header.index('') + 1} of {table.name} has no name and is left out")
+        if unnamed := [str(place) for place, name in enumerate(table.header, 1) if not name]:
+            columns, verb = (
+                ("columns", "have no name and are") if len(unnamed) > 1 else ("column", "has no name and is")
+            )
+            self.notes.append(f"{columns} {', '.join(unnamed)} of {table.name} {verb} left out")
         self.n_features = self.schema.n_features
         self._encoder = self._new_encoder(self.schema)
 
@@ -478,6 +481,8 @@ class Source:
         if self.hints == "train" and "is this a csv file?" in message:
             return "--label COLUMN reads a table with a header line"
         if self.hints == "train" and "expected indices up to" in message:
+            if self.n_features is None:
+                return "number the features anew, from 1 and without large gaps"
             return "--features with a larger number, or without it: features are counted as they come"
         skip, fill, as_categories, _ = _WAYS[self.hints]
         never_filled = [self.schema.label if self.schema else None, *self.options.aside]

@@ -175,7 +175,7 @@ class _Tally:
         """Sentences for the user."""
         negative, positive = map(shown_label, self._model.classes)
         n_scored = self.n_rows - self._n_bad
-        lines = [f"{n_scored:,} rows of {name} scored"]
+        lines = [f"{n_scored:,} row{'s' if n_scored != 1 else ''} of {name} scored"]
         if not self._model.complete:
             lines.append(f"note: the training of this model was interrupted after {self._model.n_rows:,} rows")
         if self._n_unknown:

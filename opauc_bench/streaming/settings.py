@@ -79,7 +79,8 @@ def candidates(name: str, given: dict[str, str | None], assignments: list[str], 
         except LearnerError as error:
             if not is_auto:
                 raise
-            problem = problem or error
+            if problem is None or (_lacks_parameter(problem) and not _lacks_parameter(error)):
+                problem = error
             continue
         learner.set_params(**{key: value for key, value in fixed.items() if key not in typed})
         axes = (grid or _around_default(learner)) if tune else {}
@@ -89,9 +90,14 @@ def candidates(name: str, given: dict[str, str | None], assignments: list[str], 
         of_another = "--learner NAME, if it is for another one: opauc-bench learners list"
         raise LearnerError(
             f"no learner of auto can be made ({', '.join(_AUTO)}): {problem.message}",
-            of_another if "has no parameter" in problem.message else problem.hint,
+            of_another if _lacks_parameter(problem) else problem.hint,
         )
     return found
+
+
+def _lacks_parameter(error: LearnerError) -> bool:
+    """Whether the learner does not have the parameter, so that its value is meant for another one."""
+    return "has no parameter" in error.message
 
 
 def _around_default(learner: OnePassLearner) -> dict[str, list[float]]:

@@ -297,6 +297,13 @@ def _about_blocks(model: TunedModel) -> list[str]:
     return [f"{note}; a larger --window has more" if 2 * model.n_in_window < model.n_rows else note]
 
 
+def _about_width(model: TunedModel) -> list[str]:
+    """A note if the number of features has cost the learner that led."""
+    if not (name := model.retired_leader):
+        return []
+    return [f"note: {name} led until there were too many features for it in {AUTO}; --learner {name} takes them"]
+
+
 def _print_summary(what, result, trained, model, meter, n_before, source) -> None:
     """Print what has been trained and how well it ranks."""
     if not result.complete:
@@ -307,7 +314,7 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
         return
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
-    for line in [*source.remarks(), *_about_blocks(model)]:
+    for line in [*source.remarks(), *_about_blocks(model), *_about_width(model)]:
         print(line, file=sys.stderr)
     negative, positive = map(shown_label, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows

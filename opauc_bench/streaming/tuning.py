@@ -42,7 +42,7 @@ class Candidate:
     name: str
     learner: OnePassLearner
     grid: dict[str, np.ndarray] | None = None  # settings to compare, by axis; None is the learner's own
-    most_features: int | None = None  # takes part while there are no more features than this
+    most_features: int | None = None  # beyond these it takes part only if no learner takes as many as there are
 
 
 @dataclass(eq=False)
@@ -105,6 +105,8 @@ class TunedModel:
         Number of rows, and AUC of the window by the setting that led then; at most 60 of them.
     lacks_blocks : bool
         Whether no setting was dropped at the latest checkpoint, because too few blocks of the window had both classes.
+    retired_leader : str
+        The learner that led when it was dropped because of the number of features; empty if there is none.
 
     Raises
     ------
@@ -121,8 +123,8 @@ class TunedModel:
         n_rows: int | None = None,
     ):
         self._entrants = []
-        for one in candidates:
-            if n_features and n_features > (one.most_features or n_features):
+        for one, takes in zip(candidates, _which_take(candidates, n_features or 0)):
+            if not takes:
                 continue
             model = OnlineModel(one.learner, n_features=n_features, n_rows=n_rows, grid=one.grid)
             values = model.learner.live_settings
@@ -140,6 +142,7 @@ class TunedModel:
         self.n_features = n_features or 0
         self.progress: list[list] = []
         self.lacks_blocks = False
+        self.retired_leader = ""
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -315,6 +318,7 @@ class TunedModel:
         self._blocks = Blocks(self._n_learnt, (X, positive))
         self.progress = list(saved["progress"])
         self.lacks_blocks = False
+        self.retired_leader = ""
         n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in self._entrants]
         if n_live != [len(one.settings) for one in self._entrants] or self._leader not in self.live:
             raise ValueError("the settings of the state are not those of its learners")
@@ -434,11 +438,14 @@ class TunedModel:
 
     def _retire_by_width(self) -> None:
         """Drop learners that do not take so many features; before the first row, as if they had not been there."""
-        narrow = [self.n_features <= (one.candidate.most_features or self.n_features) for one in self._entrants]
-        kept = np.repeat(narrow, [len(one.settings) for one in self._entrants])
+        takes = _which_take(self.candidates, self.n_features)
+        kept = np.repeat(takes, [len(one.settings) for one in self._entrants])
         if not self._n_learnt:
             self._settings = [setting for setting, stays in zip(self.live, kept) if stays]
+        led = self._leader
         self._drop(kept, "dropped")
+        if led.auc is not None and led is not self._leader:
+            self.retired_leader = led.learner
 
     def _drop(self, kept: np.ndarray, outcome: str) -> None:
         """Go on with the settings ``kept``, a boolean array over the live ones; the others have this outcome."""
@@ -467,3 +474,9 @@ class TunedModel:
         if len(self._settings) == 1:
             return self._entrants[0].model.learner.overflowed()
         return DivergenceError(f"all {len(self._settings)} settings overflowed within {self._n_learnt:,} rows")
+
+
+def _which_take(candidates: Sequence[Candidate], n_features: int) -> list[bool]:
+    """Which learners take so many features; all, if none does: they are slow then, but there is no other."""
+    takes = [n_features <= (one.most_features or n_features) for one in candidates]
+    return takes if any(takes) else [True] * len(takes)
