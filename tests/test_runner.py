@@ -1508,6 +1508,8 @@ def test_tables_are_written_again_after_a_learner_was_changed_and_changed_back(d
     assert tables(desk / "results/quick") == expected
     command("verify", "results/quick", "--sample", 0, cwd=desk, exits=0)
     assert "written to" not in command(*run, cwd=desk, exits=0).stdout
+    (desk / "results/quick/folds.csv").unlink()  # as in a clone: it is not committed
+    assert "written to" not in command(*run, cwd=desk, exits=0).stdout
 
 
 def test_plan_and_status_name_a_dataset_whose_size_is_not_known(desk, command):

@@ -29,7 +29,7 @@ from .tables import build_report, check_test, plain_titles
 from .terminal import say, width, wrapped
 
 __all__ = [
-    "has_written_folds",
+    "has_other_folds",
     "print_comparison",
     "print_report",
     "report",
@@ -125,14 +125,14 @@ def report_files(recorded: Recorded, test: str | None, page: bool, draw: bool) -
     return {**files, _FOLDS: _folds_of(recorded)}
 
 
-def has_written_folds(recorded: Recorded) -> bool:
-    """Whether the list of folds in the results folder is that of the records.
+def has_other_folds(recorded: Recorded) -> bool:
+    """Whether the results folder has a list of folds, and it is not that of the records.
 
-    It is not after a learner or data have changed and changed back: records of both are there, and those that were
+    So it is after a learner or data have changed and changed back: records of both are there, and those that were
     computed last are in the tables.
     """
     path = recorded.session.folder / _FOLDS
-    return path.is_file() and path.read_bytes() == _folds_of(recorded).encode()
+    return path.is_file() and path.read_bytes() != _folds_of(recorded).encode()
 
 
 def _folds_of(recorded: Recorded) -> str:

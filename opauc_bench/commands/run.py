@@ -27,7 +27,7 @@ from .manifests import compose_manifest
 from .planning import LocalPlan, fold_problems, kept_notes, left_out_cases, memory_problems, plan_locally
 from .progress import Estimate, Progress, duration
 from .recorded import Recorded
-from .reports import has_written_folds, print_report, write_report_files
+from .reports import has_other_folds, print_report, write_report_files
 from .session import Session, shell_command
 from .tables import check_published, check_test
 from .terminal import counted, say
@@ -204,7 +204,7 @@ def _is_outdated(before: Recorded, plan: LocalPlan) -> bool:
     have = {task.dataset: task.fingerprint for task in plan.tasks if before.records.of(task) is not None}
     if any(before.known_fingerprint(dataset) != fingerprint for dataset, fingerprint in have.items()):
         return True
-    return not before.session.change_of_config() and not has_written_folds(before)
+    return not before.session.change_of_config() and has_other_folds(before)
 
 
 def _announce(before: Recorded, quiet: bool) -> None:
