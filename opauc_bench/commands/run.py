@@ -40,7 +40,8 @@ def run_experiment(
 ) -> int:
     """Compute tasks without a record, write and print the report; returns the exit code.
 
-    If there is nothing to compute, or the run fails before it computes, nothing is written.
+    If there is nothing to compute and the tables are those of the records, or the run fails before it computes, nothing
+    is written.
     """
     recorded, plan, local, written = compute_experiment(
         session, engine, fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet
