@@ -32,4 +32,5 @@ def nag(X, y, eta):
 
 def step(margin, h):
     """How far the margin goes while the loss is followed for the time h: delta + e^m (e^delta - 1) = h."""
-    return brentq(lambda delta: delta + np.exp(margin) * np.expm1(delta) - h, 0.0, h, xtol=1e-15, rtol=1e-14)
+    with np.errstate(over="ignore"):  # at the end of a long interval the excess is infinite, and above 0
+        return brentq(lambda delta: delta + np.exp(margin) * np.expm1(delta) - h, 0.0, h, xtol=1e-15, rtol=1e-14)
