@@ -298,10 +298,12 @@ def _about_blocks(model: TunedModel) -> list[str]:
 
 
 def _about_width(model: TunedModel) -> list[str]:
-    """A note if the number of features has cost the learner that led."""
-    if not (name := model.retired_leader):
+    """A note if the number of features has cost the best learner."""
+    if not (name := model.retired_best):
         return []
-    return [f"note: {name} led until there were too many features for it in {AUTO}; --learner {name} takes them"]
+    return [
+        f"note: {name} was the best until there were too many features for it in {AUTO}; --learner {name} takes them"
+    ]
 
 
 def _print_summary(what, result, trained, model, meter, n_before, source) -> None:

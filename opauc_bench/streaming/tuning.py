@@ -105,8 +105,8 @@ class TunedModel:
         Number of rows, and AUC of the window by the setting that led then; at most 60 of them.
     lacks_blocks : bool
         Whether no setting was dropped at the latest checkpoint, because too few blocks of the window had both classes.
-    retired_leader : str
-        The learner that led when it was dropped because of the number of features; empty if there is none.
+    retired_best : str
+        The learner that was the best when it was dropped because of the number of features; empty if there is none.
 
     Raises
     ------
@@ -142,7 +142,7 @@ class TunedModel:
         self.n_features = n_features or 0
         self.progress: list[list] = []
         self.lacks_blocks = False
-        self.retired_leader = ""
+        self.retired_best = ""
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -318,7 +318,7 @@ class TunedModel:
         self._blocks = Blocks(self._n_learnt, (X, positive))
         self.progress = list(saved["progress"])
         self.lacks_blocks = False
-        self.retired_leader = ""
+        self.retired_best = ""
         n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in self._entrants]
         if n_live != [len(one.settings) for one in self._entrants] or self._leader not in self.live:
             raise ValueError("the settings of the state are not those of its learners")
@@ -406,12 +406,25 @@ class TunedModel:
         if self._entrants[0].averages is None or not len(self._recent) or not self._aucs.n_blocks:
             return
         found = self._recent.aucs(slice(len(live), None))
-        sparse_weights = np.array([one.parameters.get("l1", 0.0) > 0.0 for one in live])
-        best = int(np.argmax(np.where(sparse_weights, -1.0, found.aucs)))
-        if not sparse_weights[best] and found.aucs[best] > self._leader.auc:
+        without = self._keeps_last_weights()
+        best = int(np.argmax(np.where(without, -1.0, found.aucs)))
+        if not without[best] and found.aucs[best] > self._leader.auc:
             self._leader = live[best]
             self._leader.auc, self._leader.averaged = float(found.aucs[best]), True
             self._leader.standard_error = self._standard_errors(found)[best]
+
+    def _best(self) -> _Setting | None:
+        """The live setting with the largest AUC by its last weights or its average; None if there is no AUC yet."""
+        live = self.live
+        found = self._recent.aucs(slice(None)) if len(self._recent) else None
+        if found is None or not found.n_blocks:
+            return None
+        without = np.append(np.zeros(len(live), dtype=bool), self._keeps_last_weights())[: len(found.aucs)]
+        return live[int(np.argmax(np.where(without, -1.0, found.aucs))) % len(live)]
+
+    def _keeps_last_weights(self) -> np.ndarray:
+        """Which live settings never have the average, because it has more weights that are not 0."""
+        return np.array([one.parameters.get("l1", 0.0) > 0.0 for one in self.live])
 
     @staticmethod
     def _standard_errors(found: BlockedAUC) -> list[float | None]:
@@ -442,10 +455,10 @@ class TunedModel:
         kept = np.repeat(takes, [len(one.settings) for one in self._entrants])
         if not self._n_learnt:
             self._settings = [setting for setting, stays in zip(self.live, kept) if stays]
-        led = self._leader
+        best = None if kept.all() else self._best()
         self._drop(kept, "dropped")
-        if led.auc is not None and led is not self._leader:
-            self.retired_leader = led.learner
+        if best is not None and best not in self.live:
+            self.retired_best = best.learner
 
     def _drop(self, kept: np.ndarray, outcome: str) -> None:
         """Go on with the settings ``kept``, a boolean array over the live ones; the others have this outcome."""
