@@ -34,8 +34,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     without_size = []
     for dataset in session.experiment.datasets:
         entry = session.catalogue[dataset]
-        facts = recorded.manifest.datasets.get(dataset)
-        known = dataset in local.prepared or (facts is not None and not facts.unavailable)
+        known = dataset in local.prepared or dataset in recorded.known_datasets
         unknown = not known and not (entry.n_samples and entry.width)
         if has_changed_files(entry, session.sources) or (
             unknown and availability(entry, session.sources) != "download"
@@ -143,8 +142,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
     rows = []
     experiment, learners = session.experiment, session.learners
     n_repetitions = experiment.protocol.n_repetitions
-    datasets = recorded.manifest.datasets
-    known = {name for name, facts in datasets.items() if not facts.unavailable}
+    known = recorded.known_datasets
     for row, dataset in experiment.rows.items():
         if dataset not in session.datasets:
             continue
@@ -169,7 +167,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
     at_edges = edge_notes(_selected_edges(recorded), experiment.rows, learners, experiment.protocol.runs)
     notes += [f"{column}: {note}" for column, found in at_edges.items() for note in found]
     run, folder = shell_command(session, "run"), quote(str(session.folder))
-    if unavailable := [name for name in session.datasets if name in datasets and name not in known]:
+    if unavailable := sorted(set(recorded.manifest.datasets).intersection(session.datasets) - known):
         notes.append(f"unavailable in the last run: {', '.join(unavailable)}; {run} tries again")
     if recorded.lacks_manifest:
         notes.append(

@@ -171,6 +171,11 @@ class Recorded:
         """Software and machine of a record; empty if the manifest has lost it."""
         return self.manifest.environments.get(record.environment, {})
 
+    @property
+    def known_datasets(self) -> set[str]:
+        """Datasets of the manifest that were available, so that their size is known."""
+        return {name for name, facts in self.manifest.datasets.items() if not facts.unavailable}
+
     def known_fingerprint(self, dataset: str) -> str | None:
         """Fingerprint of the data of the results."""
         return self.manifest.datasets.get(dataset, DatasetFacts()).fingerprint
