@@ -12,6 +12,7 @@ from opauc_bench.evaluation import selection
 from opauc_bench.evaluation.selection import cross_validate, ranking, score_columns
 from opauc_bench.evaluation.splits import stratified_folds
 from opauc_bench.learners import OPAUC, DivergenceError, UniLog
+from opauc_bench.learners.estimator import FittedEstimators
 from opauc_bench.learners.oam.oam import OAMSeq
 
 SEED = 11
@@ -185,6 +186,25 @@ def test_score_columns_equals_scikit_learn_for_all_block_lengths(data, storage, 
     expected = [roc_auc_score(y[rows], X[rows] @ coef[:, g]) for g in (0, 2)]
     np.testing.assert_allclose(aucs[[0, 2]], expected, rtol=0, atol=1e-12)
     assert np.isnan(aucs[1])
+
+
+@pytest.mark.parametrize(("dense", "n", "longest"), [(False, 2100, 1024), (True, 20, 8)])
+def test_rows_of_a_million_features_are_scored_many_at_once_unless_they_are_made_dense(dense, n, longest):
+    class FirstFeature:
+        def __init__(self):
+            self.lengths = []
+
+        def decision_function(self, X):
+            self.lengths.append(X.shape[0])
+            return X[:, [0]] @ np.ones(1)
+
+    rng = np.random.default_rng(0)
+    first, y, rows = rng.integers(1, 9, size=n), np.where(np.arange(n) % 3, 1, -1), np.arange(n)
+    X = sparse.csr_matrix((first, (rows, np.zeros(n, dtype=int))), shape=(n, 1_000_001), dtype=float)
+    estimator = FirstFeature()
+    [auc] = score_columns(X, y, rows, FittedEstimators([estimator], dense))
+    assert (sum(estimator.lengths), max(estimator.lengths)) == (n, longest)
+    assert auc == pytest.approx(roc_auc_score(y, first))
 
 
 @pytest.mark.parametrize("n_settings", [1, 5, 23])

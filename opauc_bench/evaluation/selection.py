@@ -29,11 +29,14 @@ __all__ = [
 
 _BLOCK_BYTES = 64e6
 _ROWS_AT_ONCE = 8  # a multiple of what the kernels of OpenBLAS take at once
+_SPARSE_ROWS = 1024  # enough that calls of an estimator take little time beside its work
 _AUCS_AT_ONCE = 16  # columns of a million rows take about a second
 
 
 class Models(Protocol):
     """The models of a grid, where they are not the columns of a matrix of weights."""
+
+    dense: bool  # whether sparse rows are made dense before they are scored
 
     def finite(self) -> np.ndarray:
         """Which settings have not diverged, shape (n_settings,)."""
@@ -217,7 +220,7 @@ def score_columns(
     if getattr(metric, "of_probabilities", False):
         scores = None
         if not isinstance(models, np.ndarray):
-            scores = _in_blocks(X, rows, models.probabilities, len(finite), on_chunk)
+            scores = _in_blocks(X, rows, models.probabilities, len(finite), on_chunk, models.dense)
         if scores is None:
             raise LearnerError(
                 "this learner has no probabilities, by whose loss settings are to be selected", "select: auc"
@@ -244,7 +247,7 @@ def predict(
     scores = _scores(X, rows, models, np.array([0]), on_chunk)[:, 0]
     if not probabilities or isinstance(models, np.ndarray):
         return scores, None
-    found = _in_blocks(X, rows, models.probabilities, 1, on_chunk)
+    found = _in_blocks(X, rows, models.probabilities, 1, on_chunk, models.dense)
     return scores, None if found is None else found[:, 0]
 
 
@@ -263,7 +266,7 @@ def _scores(
 ) -> Any:
     """Scores of some rows, shape (len(rows), len(finite)); ``finite`` are the positions of finite models."""
     if not isinstance(models, np.ndarray):
-        return _in_blocks(X, rows, models.scores, len(finite), on_chunk)
+        return _in_blocks(X, rows, models.scores, len(finite), on_chunk, models.dense)
     weights = np.ascontiguousarray(models[:, finite])
 
     def product(block: Any) -> np.ndarray:
@@ -298,10 +301,16 @@ def _in_blocks(
     values: Callable[[Any], np.ndarray | None],
     n_columns: int,
     on_chunk: Callable[[int], None],
+    makes_dense: bool = False,
 ) -> np.ndarray | None:
-    """Columns of values for some rows, read in blocks; None as soon as a block has None."""
+    """Columns of values for some rows, read in blocks; None as soon as a block has None.
+
+    ``makes_dense`` says whether ``values`` needs memory for the zeros of sparse rows.
+    """
     found = None if len(rows) else np.empty((0, n_columns))
-    step = max(1, int(_BLOCK_BYTES / (8 * X.shape[1] * _ROWS_AT_ONCE))) * _ROWS_AT_ONCE
+    step = _rows_of_a_block(X.shape[1])
+    if sparse.issparse(X) and not makes_dense:
+        step = max(step, min(_SPARSE_ROWS, _rows_of_a_block(X.nnz / max(1, X.shape[0]))))
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(rows), step):
             block = values(X[rows[start : start + step]])
@@ -313,6 +322,11 @@ def _in_blocks(
             found[start : start + step] = block
             on_chunk(min(start + step, len(rows)))
     return found
+
+
+def _rows_of_a_block(n_numbers: float) -> int:
+    """How many rows of so many numbers fit into a block."""
+    return max(1, int(_BLOCK_BYTES / (8 * max(1.0, n_numbers) * _ROWS_AT_ONCE))) * _ROWS_AT_ONCE
 
 
 def ranking(mean_auc: np.ndarray) -> np.ndarray:

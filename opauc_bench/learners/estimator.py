@@ -69,7 +69,7 @@ class FittedEstimators:
     """
 
     def __init__(self, estimators: Sequence[Any], dense: bool = False):
-        self._estimators, self._dense = list(estimators), dense
+        self._estimators, self.dense = list(estimators), dense
 
     def finite(self) -> np.ndarray:
         """Which settings have not diverged, shape (n_settings,)."""
@@ -98,7 +98,7 @@ class FittedEstimators:
         return np.array([np.nan if coef is None else _share_of_nonzero(coef) for coef in weights])
 
     def _columns(self, X: Any, values: Callable[[Any, Any], np.ndarray], dtype: Any = float) -> np.ndarray:
-        rows = X.toarray() if self._dense and sparse.issparse(X) else X
+        rows = X.toarray() if self.dense and sparse.issparse(X) else X
         alive = [estimator for estimator in self._estimators if estimator is not None]
         if sparse.issparse(rows) and hasattr(rows, "sort_indices"):
             rows.sort_indices()
