@@ -108,6 +108,8 @@ def recipe_key(entry: DatasetEntry, form: Form) -> str:
         recipe["form"]["source"] = form.source.model_dump(mode="json", exclude_defaults=True, exclude=places)
         if form.source.files:
             recipe["form"]["source"]["kind"] = form.source.kind
+        if form.source.missing == "indicator":  # arrays that were prepared with 0 there are out of date
+            recipe["form"]["source"]["filled"] = "mean"
     for name in form.row_metadata:
         value = getattr(form, name)
         if value is None:  # a column of the source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from .entry import COLUMN_OPTIONS, ROW_METADATA, DataSource
 from .inputs import RowChunk, Source
-from .schema import ColumnOptions
+from .schema import ColumnOptions, Schema
 
 __all__ = ["TableData", "column_options"]
 
@@ -19,8 +20,8 @@ __all__ = ["TableData", "column_options"]
 class TableData:
     """Tables whose rows are read twice: to count rows and features, and to yield the rows.
 
-    Features of categories that no row has are left out; a missing value becomes the mean of all rows. The arguments are
-    those of `inputs.Source`.
+    Features of categories that no row has are left out; a missing value becomes the mean of all rows, with ``missing:
+    indicator`` as well. The arguments are those of `inputs.Source`.
 
     Attributes
     ----------
@@ -44,12 +45,17 @@ class TableData:
         self.n_rows = self.n_features = 0
         with contextlib.closing(self._open()) as source:
             used = np.zeros(source.n_features or 0, dtype=bool)
+            means = _IndicatedMeans(source.schema) if source.is_table and options.missing == "indicator" else None
             for chunk in source.chunks():
                 self.n_rows += chunk.X.shape[0]
                 self.n_features = max(self.n_features, chunk.X.shape[1])
                 if source.is_table:
                     used[chunk.X.indices] = True
+                if means is not None:
+                    means.add(chunk.X)
             self.schema = source.schema_at(source.statistics_so_far())
+            if self.schema is not None and means is not None:
+                self.schema = replace(self.schema, offsets=means.offsets())
             self.n_skipped, self.remarks = source.n_skipped, source.remarks()
         self._numbers: np.ndarray | None = None  # those of the features of a table
         if self.schema is not None:
@@ -67,6 +73,26 @@ class TableData:
                 indices = X.indices if self._numbers is None else self._numbers[X.indices]
                 arrays = (X.data, indices, X.indptr)
                 yield chunk._replace(X=csr_matrix(arrays, shape=(X.shape[0], self.n_features)))
+
+
+class _IndicatedMeans:
+    """Means of the columns of numbers over rows in which a missing number is 0 and its indicator 1."""
+
+    def __init__(self, schema: Schema | None):
+        assert schema is not None
+        self._n = len(schema.numbers)
+        self._means, self._counts = np.zeros(self._n), np.zeros(self._n)
+
+    def add(self, X: Any) -> None:
+        present = X.shape[0] - np.asarray(X[:, self._n : 2 * self._n].sum(axis=0)).ravel()
+        self._counts += present
+        weights = 1.0 / np.maximum(self._counts, 1.0)
+        # Each term is divided first, so that means of very large values do not overflow.
+        shares = X[:, : self._n].multiply(weights).sum(axis=0)
+        self._means += np.asarray(shares).ravel() - self._means * (present * weights)
+
+    def offsets(self) -> tuple[float, ...]:
+        return tuple(self._means.tolist())
 
 
 def column_options(source: DataSource) -> ColumnOptions:
