@@ -102,6 +102,11 @@ def test_rows_that_came_before_anything_was_learnt_have_no_auc(command, desk, tm
     options = ("-l", "ftrl_auc", "--no-tune", "--out")
     done = command("train", "short.svm", *options, "m.npz", cwd=tmp_path)
     assert "\nAUC       -, with 64 rows or fewer, none is scored before it is learnt\n" in done.stdout
+    assert done.stderr == ""
+    done = command("train", "short.svm", "--out", "tuned.npz", cwd=tmp_path)
+    assert "note: settings could not be compared, the rows are too few; " in done.stderr
+    assert "nearest to the defaults of nag\n" in done.stderr
+    assert re.search(r"^nag +eta=0\.5 +- +64 +chosen$", done.stdout, re.M)
     (tmp_path / "longer.svm").write_text("".join(lines[:4000]))
     done = command("train", "longer.svm", *options, "n.npz", cwd=tmp_path)
     said = re.search(
@@ -109,6 +114,16 @@ def test_rows_that_came_before_anything_was_learnt_have_no_auc(command, desk, tm
     )
     X, y = load_svmlight_file(str(tmp_path / "longer.svm"))
     assert float(said[1]) == pytest.approx(progressive_auc(X[:4000], y[:4000], 2016), abs=6e-5)
+
+
+def test_a_note_on_rows_sorted_by_label(command, desk, tmp_path):
+    lines = sorted((desk / "data.svm").read_text().splitlines(keepends=True), key=lambda line: line.split()[0])
+    (tmp_path / "sorted.svm").write_text("".join([*lines, *lines[-500:] * 20]))
+    done = command("train", "sorted.svm", "--out", "m.npz", cwd=tmp_path, exits=0)
+    assert "has rows of both classes, so that settings could not be compared at the end; shuf FILE" in done.stderr
+    assert "\nAUC       -, of the last " in done.stdout
+    shown = command("model", "show", "m.npz", cwd=tmp_path, exits=0).stdout
+    assert "\nAUC       -, of the latest rows" in shown
 
 
 def test_a_learner_from_a_file_that_raises_is_told_with_its_line(command, desk, tmp_path):

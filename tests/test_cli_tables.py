@@ -157,10 +157,32 @@ def test_columns_that_begin_late_are_centred_by_their_first_value(command, frame
         assert roc_auc_score(frame["clicked"][1:], np.array(scores, dtype=float)[1:]) > 0.88
 
 
+def test_a_header_without_rows(command, tmp_path):
+    (tmp_path / "t.csv").write_text("age,clicked\n")
+    for positive in ([], ["--positive", "yes"]):
+        done = command("train", "t.csv", "--label", "clicked", *positive, "--out", "m.npz", cwd=tmp_path, exits=3)
+        assert "error: t.csv: expected rows of two labels, got no rows\n" in done.stderr
+
+
 def test_a_note_on_values_far_from_the_others(command, frame, tmp_path):
     frame.assign(age=frame["age"].where(frame.index % 100 != 7, 9999)).to_csv(tmp_path / "t.csv", index=False)
     done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path, exits=0)
     assert "note: values far from the others in 'age': 9999, where the median is " in done.stderr
+    assert "(first t.csv:9); " in done.stderr
+    late = frame.assign(age=frame["age"].where(frame.index != len(frame) - 1, -1e9))
+    late.to_csv(tmp_path / "t.csv", index=False)
+    done = command("train", "t.csv", "--label", "clicked", "--out", "late.npz", cwd=tmp_path, exits=0)
+    assert "note: values far from the others in 'age': -1e+09, where the median is " in done.stderr
+    assert f"(first t.csv:{len(frame) + 1}); " in done.stderr
+
+
+def test_a_note_on_scores_that_drift(command, frame, tmp_path):
+    frame.assign(time=1.7e9 + 7 * np.arange(len(frame))).to_csv(tmp_path / "t.csv", index=False)
+    options = ("--label", "clicked", "--drop", "city", "--out")
+    drifts = command("train", "t.csv", *options, "m.npz", "-l", "ada_oam", cwd=tmp_path, exits=0).stderr
+    assert re.search(r"^note: the AUC is \.\d{4} among rows of the same time, and \.\d{4} among all of the", drifts, re.M)
+    good = command("train", "t.csv", *options, "n.npz", "-l", "ada_oam", "--drop", "time", cwd=tmp_path, exits=0).stderr
+    assert "drift" not in good
 
 
 def test_every_way_to_the_same_rows_gives_the_same_model(command, desk, model, frame, tmp_path):

@@ -22,8 +22,8 @@ from pyarrow import feather, parquet
 from scipy.sparse import vstack
 
 from opauc_bench.data.content import SUFFIXES
-from opauc_bench.data.inputs import Source, format_of
-from opauc_bench.data.row_encoder import columns_with_far_values, offsets_of
+from opauc_bench.data.inputs import Source, format_of, matrix_of
+from opauc_bench.data.row_encoder import FarValues, offsets_of
 from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, category_name, hash_texts
 from opauc_bench.data.table import TextTable
 from opauc_bench.errors import DataError
@@ -532,8 +532,16 @@ def test_values_far_from_the_others_are_found():
     columns = [years, np.where(years == 2001, 9999, years), np.where(years == 2001, np.nan, years), years * 0]
     columns += [np.where(years == 2001, -1e308, years * 1e300), np.where(years == 2001, 1.0, 0.0)]
     numbers = np.array(columns).T
-    assert columns_with_far_values(numbers, offsets_of(numbers)) == {1: 9999.0, 4: -1e308}
-    assert columns_with_far_values(numbers[:0], offsets_of(numbers[:0])) == {}
+    far = FarValues(numbers)
+    far.add(numbers, "row {}".format)
+    assert far.found == {1: (9999.0, "row 11"), 4: (-1e308, "row 11")}
+    later = FarValues(numbers[:11])
+    for value in (2e4, -1e6, 3e4):
+        later.add(np.where(numbers == 9999, value, numbers), "{}".format)
+    assert later.found == {1: (-1e6, "11"), 4: (-1e308, "11")}
+    nothing = FarValues(numbers[:0])
+    nothing.add(numbers, str)
+    assert nothing.found == {}
 
 
 @pytest.mark.parametrize("kind", ["svmlight", "csv"])
@@ -604,6 +612,19 @@ def test_several_files_are_one_stream_with_columns_by_name(tmp_path):
     options = ColumnOptions(label="y")
     with pytest.raises(DataError, match=r"d.svm: expected"):
         read(Source([a, str(tmp_path / "d.svm")], options))
+
+
+def test_categories_of_pandas_are_the_same_in_a_frame_and_in_its_arrow_file(tmp_path):
+    frame = pd.DataFrame({"shop": [40, 7, 40, 7], "open": [True, False, False, True], "y": [0, 1, 1, 0]})
+    frame[["shop", "open"]] = frame[["shop", "open"]].astype("category")
+    frame.to_feather(tmp_path / "t.feather")
+    options = ColumnOptions(label="y", bits=BITS)
+    file, memory = Source(str(tmp_path / "t.feather"), options), Source([frame], options)
+    X, labels = read(file)
+    assert file.schema.categories == ("shop", "open")
+    np.testing.assert_array_equal(X.toarray(), read(memory)[0].toarray())
+    np.testing.assert_array_equal(X.toarray(), matrix_of(frame, file.schema).toarray())
+    assert labels.tolist() == [0, 1, 1, 0]
 
 
 @pytest.fixture

@@ -718,6 +718,7 @@ def test_data_that_cannot_be_used(here, frame):
         ((with_index(5), y), "must be < 5"),
         ((with_index(-1), y), "must be >= 0"),
         ((frame, 5), "expected a label for each of"),
+        ((frame.drop(columns="clicked"), frame["clicked"][::-1]), "expected y with the index of X"),
         ((frame, "klicked"), "expected a column 'klicked'"),
         ((frame, "clicked"), "column 'age': expected a value, got nothing"),
         ((frame.drop(columns="age").rename(columns={"size": ""}), "clicked"), "of the DataFrame has no name"),

@@ -219,6 +219,36 @@ def test_all_settings_overflow():
         tuned(X, positive, name="uni_squ")
 
 
+@pytest.mark.parametrize(
+    ("name", "near"), [("auto", {"eta": 0.5}), ("adagrad", {"eta": 0.125, "l1": 1e-4}), ("uni_log", {"eta": 2.0**-6})]
+)
+def test_with_too_few_rows_to_compare_settings_the_one_nearest_to_the_defaults_is_chosen(name, near):
+    X, positive = rows(64)
+    model, learner = tuned(X, positive, name=name)
+    first = model.leaderboard[0]
+    assert (first["outcome"], first["auc"]) == ("chosen", None)
+    assert {axis: first["parameters"][axis] for axis in near} == near
+    assert learner.get_params() == first["parameters"]
+
+
+def test_rows_sorted_by_label_have_no_auc_in_the_end():
+    X, positive = rows(3000)
+    order = np.argsort(~positive, kind="stable")
+    order = np.concatenate([order[:1000], order[-2000:]])
+    model, _ = tuned(X[order], positive[order])
+    assert model.progress, "there was one before"
+    assert model.auc() is model.auc_across_blocks() is None
+    assert {one["auc"] for one in model.leaderboard if one["outcome"] != "dropped"} == {None}
+    assert model.leaderboard[0]["outcome"] == "chosen"
+
+
+def test_auc_across_blocks_is_that_of_all_recent_scores():
+    model, _ = tuned(*rows())
+    scores, positive = model.recent()
+    assert model.auc_across_blocks() == pytest.approx(roc_auc_score(positive, scores), abs=1e-12)
+    assert model.auc_across_blocks() != model.auc()
+
+
 def test_one_class_is_no_obstacle():
     X, _ = rows(1500)
     model, _ = tuned(X, np.zeros(1500, dtype=bool))

@@ -23,8 +23,9 @@ _ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an inde
 class ArrowTable(Table):
     """A file as a table.
 
-    Columns of integers, floats, decimals and booleans (0 and 1) hold numbers, those of text and dictionaries of text
-    hold categories; nulls and NaN are missing values. Columns of other types, such as times, can only be dropped.
+    Columns of integers, floats, decimals and booleans (0 and 1) hold numbers. Those of text hold categories, as do
+    dictionaries, which the categories of pandas become. Nulls and NaN are missing values. Columns of other types, such
+    as times, can only be dropped.
 
     Parameters
     ----------
@@ -74,13 +75,12 @@ class ArrowTable(Table):
 
     def _kind_of(self, kind: Any) -> str:
         types = self._pyarrow.types
-        if types.is_dictionary(kind):
-            kind = kind.value_type
+        values = kind.value_type if types.is_dictionary(kind) else kind
         is_number = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
-        if any(check(kind) for check in is_number):
-            return "number"
+        if any(check(values) for check in is_number):
+            return "category" if types.is_dictionary(kind) else "number"
         is_text = (types.is_string, types.is_large_string, types.is_string_view)
-        return "category" if any(check(kind) for check in is_text) else "other"
+        return "category" if any(check(values) for check in is_text) else "other"
 
     def _batches(self, names: Sequence[str], numbers: Sequence[str]) -> Iterator[Batch]:
         n_before, fields = 0, {name: self._fields[name] for name in names}

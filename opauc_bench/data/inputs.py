@@ -21,7 +21,7 @@ from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
 from .frames import FrameTable
-from .row_encoder import RowEncoder, Statistics, columns_with_far_values, offsets_of
+from .row_encoder import FarValues, RowEncoder, Statistics, offsets_of
 from .schema import ColumnOptions, Schema, absent_column, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
@@ -177,6 +177,7 @@ class Source:
         self.position = 0
         self._open = contextlib.ExitStack()
         self._encoder: RowEncoder | None = None
+        self._far: FarValues | None = None
         self._first: Any = None
         if sum(isinstance(file, str) and file == "-" for file in self.files) > 1:
             raise DataError("standard input is listed twice: it can be read only once")
@@ -214,12 +215,23 @@ class Source:
     def remarks(self) -> list[str]:
         """What the user should know after the pass."""
         unknown = [] if self._encoder is None else self._encoder.unknown_categories()
-        lines = [f"note: {note}" for note in [*self.notes, *unknown]]
+        lines = [f"note: {note}" for note in [*self.notes, *self._about_far_values(), *unknown]]
         if self.n_skipped:
             rows = "1 bad row" if self.n_skipped == 1 else f"{self.n_skipped:,} bad rows"
             what = "left out" if self.learnt else "without a score (nan)"
             lines.append(f"note: {rows} {what}; the first: {self.first_skipped}")
         return lines
+
+    def _about_far_values(self) -> list[str]:
+        if self._far is None or not self._far.found or self.schema is None:
+            return []
+        columns = listing(self.schema.numbers[column] for column in sorted(self._far.found))
+        k, (value, place) = min(self._far.found.items())
+        return [
+            f"values far from the others in {columns}: {value:g}, where the median is {self._far.medians[k]:g} "
+            f"(first {place}); if that stands for a missing value, leave the cell empty and use --missing, "
+            "else try its logarithm"
+        ]
 
     def chunks(self) -> Iterator[RowChunk]:
         """Yield the rows of all files, in their order; once.
@@ -442,13 +454,7 @@ class Source:
         assert self.schema is not None
         numbers = np.concatenate([held.rows.numbers[held.keep] for held in first])[:n_rows]
         self.schema = replace(self.schema, offsets=offsets_of(numbers))
-        if far := columns_with_far_values(numbers, self.schema.offsets):
-            k, value = next(iter(far.items()))
-            columns = listing(self.schema.numbers[column] for column in far)
-            self.notes.append(
-                f"values far from the others in {columns}: {value:g}, where the median is {self.schema.offsets[k]:g}; "
-                "if that stands for a missing value, leave the cell empty and use --missing, else try its logarithm"
-            )
+        self._far = FarValues(numbers)
         self._encoder, self._lacks_offsets = self._new_encoder(self.schema), False
 
     def _chunk_of(self, held: _Rows) -> RowChunk:
@@ -460,12 +466,16 @@ class Source:
         def text(row: int, column: str) -> str:
             return rows.text(int(keep[row]), column)
 
+        def place(row: int) -> str:
+            return table.place.format(table.name, int(places[row]))
+
         if self.learnt:
             self._encoder.learn_names(categories, text)
         else:
             self._encoder.count_unknown(categories, text)
-        X, place = self._encoder.features(numbers, categories), table.place
-        return RowChunk(X, labels, lambda row: place.format(table.name, int(places[row])), bad, text)
+        if self._far is not None:
+            self._far.add(numbers, place)
+        return RowChunk(self._encoder.features(numbers, categories), labels, place, bad, text)
 
     def _skip(self, message: str) -> bytes | None:
         """Count a row that cannot be used, or raise the error; return the line in its place, if it is to be marked."""

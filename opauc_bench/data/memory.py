@@ -115,6 +115,11 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
     if not isinstance(y, str):
         if np.shape(y) != (len(frame),):
             raise DataError(f"expected a label for each of {len(frame):,} rows, got the shape {np.shape(y)}")
+        if hasattr(y, "iloc") and not frame.index.equals(y.index):
+            raise DataError(
+                "expected y with the index of X, got another one: labels would go to other rows",
+                "y.loc[X.index], or y.to_numpy() if the order of the rows is the same",
+            )
         if _LABEL in frame.columns:
             raise DataError(f"the DataFrame has a column {_LABEL!r}", f"rename it, or give y={_LABEL!r}")
         frame = frame.assign(**{_LABEL: np.asarray(y)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels import njit
 from .schema import Schema, category_name, folded, seed_of
 
-__all__ = ["RowEncoder", "Statistics", "columns_with_far_values", "offsets_of"]
+__all__ = ["FarValues", "RowEncoder", "Statistics", "offsets_of"]
 
 _LARGEST_OFFSET = 1e100  # no difference or product with it overflows
 _MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
@@ -44,22 +44,44 @@ def offsets_of(numbers: np.ndarray) -> tuple[float | None, ...]:
     return tuple(found)
 
 
-def columns_with_far_values(numbers: np.ndarray, offsets: Sequence[float | None]) -> dict[int, float]:
-    """Columns with values far from the others, and the farthest value: it may stand for a missing one.
+class FarValues:
+    """Values far from the others of their columns: they spoil a linear model, and may stand for missing ones.
 
-    Far is more than 100 times the distance of the quartiles from the median, which is the offset.
+    Far is more than 100 times the distance of the quartiles from the median, both of the first rows.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n, n_columns)
+        The first rows; NaN where a value is missing.
+
+    Attributes
+    ----------
+    found : dict of int to (float, str)
+        By column, the farthest value, and the place of the first row with one.
+    medians : ndarray of shape (n_columns,)
+        0 for a column without values in the first rows, none of whose values is far.
     """
-    found = {}
-    for k, (column, median) in enumerate(zip(numbers.T, offsets)):
-        values = column[~np.isnan(column)]
-        if median is None:
-            continue
-        with np.errstate(over="ignore"):
-            low, high = np.percentile(values, [25, 75])
-            farthest = float(values[np.argmax(np.abs(values - median))])
-            if 0.0 < 100.0 * (high - low) < abs(farthest - median):
-                found[k] = farthest
-    return found
+
+    def __init__(self, first: np.ndarray):
+        self.medians, self._limits = np.zeros(first.shape[1]), np.full(first.shape[1], np.inf)
+        self.found: dict[int, tuple[float, str]] = {}
+        for k, column in enumerate(first.T):
+            if len(values := column[~np.isnan(column)]):
+                with np.errstate(over="ignore"):
+                    low, self.medians[k], high = np.percentile(values, [25, 50, 75])
+                    self._limits[k] = 100.0 * (high - low) or np.inf
+
+    def add(self, numbers: np.ndarray, place: Callable[[int], str]) -> None:
+        """Look at some rows, whose places are given by their positions."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances = np.abs(numbers - self.medians)
+            far = distances > self._limits
+        for k in np.flatnonzero(far.any(axis=0)).tolist():
+            value = float(numbers[np.nanargmax(distances[:, k]), k])
+            farthest, first = self.found.get(k, (value, place(int(np.argmax(far[:, k])))))
+            if abs(value - self.medians[k]) < abs(farthest - self.medians[k]):
+                value = farthest
+            self.found[k] = value, first
 
 
 class Statistics(NamedTuple):

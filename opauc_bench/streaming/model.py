@@ -52,9 +52,7 @@ class LinearModel:
     zero_based : bool
         Whether feature 0 of a file is the first one.
     leaderboard : list of dict
-        Of each setting that was compared: ``learner``, ``parameters``, ``auc``, ``standard_error``, ``n_rows`` (when it
-        was dropped, or at the end), ``outcome``, "best", "kept", "dropped" or "diverged", and ``averaged``, whether the
-        model has averages of its weights. The best is the first.
+        As `TunedModel.leaderboard`. That of the model is the first.
     progress : list of [int, float]
         Numbers of rows, and the AUC of the scores that recent ones had before they were learnt; at most 60.
     schema : Schema or None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -59,8 +60,14 @@ class LabelledRows:
     def __init__(self, source: Source, unit_length: bool = False, positive: Label | None = None):
         self._source = source
         self._unit_length = unit_length
-        self._positive = positive if positive is None else _label_like(positive, source)
+        self._given_positive = positive
         self.labels: list[Label] = []  # in the order in which they came
+
+    @cached_property
+    def _positive(self) -> Label | None:
+        """As a label of the source; asked for once there are rows, because their labels tell whether it can be one."""
+        given = self._given_positive
+        return given if given is None else _label_like(given, self._source)
 
     @property
     def classes(self) -> np.ndarray:

@@ -37,6 +37,7 @@ __all__ = ["train_model"]
 _WINDOW = 100_000
 _ROWS_WITHOUT_DROPPING = 1 << 13  # from here on settings should be dropped
 _MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memory is free
+_DRIFT = 0.02  # of the AUC, by which it is less over the whole window than within blocks; large steps cost up to .007
 
 
 def train_model(what: Training) -> int:
@@ -289,12 +290,37 @@ def _taken_over(model: TunedModel) -> str:
 
 def _about_blocks(model: TunedModel) -> list[str]:
     """A note if the pass has taken longer than it had to."""
-    if not model.lacks_blocks or model.n_rows < _ROWS_WITHOUT_DROPPING:
+    if not model.lacks_blocks or model.n_rows < _ROWS_WITHOUT_DROPPING or model.auc() is None:
         return []
     note = (
         f"note: {len(model.live)} settings were trained to the end: few blocks of the window have rows of both classes"
     )
     return [f"{note}; a larger --window has more" if 2 * model.n_in_window < model.n_rows else note]
+
+
+def _about_comparison(model: TunedModel) -> list[str]:
+    """A note if there was nothing that settings could be compared by."""
+    if len(model.leaderboard) == 1 or model.auc() is not None:
+        return []
+    if not model.n_in_window:
+        nearest = f"the model has the one nearest to the defaults of {model.leader}"
+        return [f"note: settings could not be compared, the rows are too few; {nearest}"]
+    return [
+        f"note: no block of the last {model.n_in_window:,} rows has rows of both classes, so that settings could not be "
+        "compared at the end; shuf FILE, if it is sorted by label"
+    ]
+
+
+def _about_drift(model: TunedModel) -> list[str]:
+    """A note if scores of early and late rows cannot be compared."""
+    within, across, error = model.auc(), model.auc_across_blocks(), model.leaderboard[0]["standard_error"]
+    if within is None or across is None or error is None or within - across <= max(_DRIFT, 2.0 * error):
+        return []
+    return [
+        f"note: the AUC is {shown_auc(within)} among rows of the same time, and {shown_auc(across)} among all of the "
+        "window: scores drift, because of a column that grows along the file, such as a date or an id (--drop), of "
+        "large steps (a smaller --eta), or of rows that change"
+    ]
 
 
 def _about_width(model: TunedModel) -> list[str]:
@@ -316,7 +342,8 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
         return
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
-    for line in [*source.remarks(), *_about_blocks(model), *_about_width(model)]:
+    about_model = (_about_comparison, _about_drift, _about_blocks, _about_width)
+    for line in [*source.remarks(), *(note for about in about_model for note in about(model))]:
         print(line, file=sys.stderr)
     negative, positive = map(shown_label, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..evaluation.auc import auc_score
 from ..evaluation.blocked_auc import BlockedAUC
 from ..learners import DivergenceError, OnePassLearner, get_learner
 from ..learners.online import OnlineModel, require_memory
@@ -134,7 +135,7 @@ class TunedModel:
             ]
             self._entrants.append(_Entrant(one, model, settings))
         self._settings = self.live
-        self._leader = self._settings[0]
+        self._leader = self._default_setting()
         self._recent = RecentScores(window)
         self._blocks = Blocks()
         self._n_learnt = self.n_rows = 0
@@ -168,12 +169,12 @@ class TunedModel:
     def leaderboard(self) -> list[dict[str, Any]]:
         """All settings, the best first and then by how long they were kept.
 
-        Each has ``learner``, ``parameters``, ``auc`` and ``standard_error`` (None if there was no window with both
-        classes) at ``n_rows`` rows, when it was dropped or at the end, ``outcome``: "best", "kept", "dropped" or
-        "diverged", and ``averaged``: whether it is the best one by the average of its weights; ``auc`` is that of the
-        average then.
+        Each has ``learner``, ``parameters``, ``auc`` and ``standard_error`` (None if no block of the window had rows of
+        both classes) at ``n_rows`` rows, when it was dropped or at the end, ``outcome``: "best", "chosen" (the one of
+        the model where there is no AUC), "kept", "dropped" or "diverged", and ``averaged``: whether it is the best one
+        by the average of its weights; ``auc`` is that of the average then.
         """
-        order = ["best", "kept", "dropped", "diverged"]
+        order = ["best", "chosen", "kept", "dropped", "diverged"]
         ranked = sorted(self._settings, key=lambda one: (order.index(one.outcome), -one.n_rows, -(one.auc or 0.0)))
         return [one.line() for one in ranked]
 
@@ -196,6 +197,10 @@ class TunedModel:
         column = self._column_of_leader
         found = self._recent.aucs(slice(column, column + 1))
         return float(found.aucs[0]) if found.n_blocks else None
+
+    def auc_across_blocks(self) -> float | None:
+        """AUC of all pairs of the window by the leader, with the intercepts of the time; None if there is no `auc`."""
+        return None if self.auc() is None else auc_score(*reversed(self.recent()))
 
     @property
     def _column_of_leader(self) -> int:
@@ -232,7 +237,7 @@ class TunedModel:
         self._drop(np.concatenate([one.model.finite() for one in self._entrants]), "diverged")
         self._compare()
         self._compare_averages()
-        self._leader.outcome = "best"
+        self._leader.outcome = "chosen" if self._leader.auc is None else "best"
         entrant = next(one for one in self._entrants if self._leader in one.settings)
         column, average = entrant.settings.index(self._leader), None
         if entrant.averages is not None and self._leader.averaged:
@@ -389,14 +394,14 @@ class TunedModel:
         """Take AUCs and standard errors over the window, and find the leader."""
         live = self.live
         for setting in live:
-            setting.n_rows = self._n_learnt
+            setting.n_rows, setting.auc_before = self._n_learnt, setting.auc
+            setting.auc = setting.standard_error = None
         if not len(self._recent):
             return
         self._aucs = self._recent.aucs(slice(len(live)))
         if not self._aucs.n_blocks:
             return
         for setting, auc, error in zip(live, self._aucs.aucs, self._standard_errors(self._aucs)):
-            setting.auc_before = setting.auc
             setting.auc, setting.standard_error = float(auc), error
         self._leader = live[int(np.argmax(self._aucs.aucs))]
 
@@ -412,6 +417,17 @@ class TunedModel:
             self._leader = live[best]
             self._leader.auc, self._leader.averaged = float(found.aucs[best]), True
             self._leader.standard_error = self._standard_errors(found)[best]
+
+    def _default_setting(self) -> _Setting:
+        """Of the first learner's settings, the one nearest to its defaults, which is chosen where there is no AUC."""
+        first = self._entrants[0]
+        defaults = first.candidate.learner.get_params()
+
+        def distance(setting: _Setting) -> float:
+            changed = [axis for axis in first.candidate.grid or {} if setting.parameters[axis] != defaults[axis]]
+            return sum(abs(setting.parameters[axis] - defaults[axis]) / (defaults[axis] or 1.0) for axis in changed)
+
+        return min(first.settings, key=distance)
 
     def _best(self) -> _Setting | None:
         """The live setting with the largest AUC by its last weights or its average; None if there is no AUC yet."""
@@ -481,7 +497,8 @@ class TunedModel:
             entrant.settings = [setting for setting, one in zip(entrant.settings, stays) if one]
         self._entrants = [entrant for entrant in self._entrants if entrant.settings]
         if self._leader not in self.live:
-            self._leader = max(self.live, key=lambda one: one.auc or 0.0)
+            best = max(self.live, key=lambda one: one.auc or 0.0)
+            self._leader = self._default_setting() if best.auc is None else best
 
     def _all_diverged(self) -> DivergenceError:
         if len(self._settings) == 1:
