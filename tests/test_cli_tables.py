@@ -157,6 +157,17 @@ def test_columns_that_begin_late_are_centred_by_their_first_value(command, frame
         assert roc_auc_score(frame["clicked"][1:], np.array(scores, dtype=float)[1:]) > 0.88
 
 
+def test_a_note_on_memory(command, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("opauc_bench.streaming.train._MUCH_MEMORY", 1e8)
+    frame[:200].to_csv(tmp_path / "t.csv", index=False)
+    options = ("--label", "clicked", "--bits", 16, "--out")
+    done = command("train", "t.csv", *options, "m.npz", cwd=tmp_path, exits=0)
+    assert re.search(r"^note: 34 settings of 65,5\d\d features take up to \d+ GB of memory; ", done.stderr, re.M)
+    assert "less with fewer --bits, --small, --no-tune\n" in done.stderr
+    done = command("train", "t.csv", *options, "n.npz", "--no-tune", cwd=tmp_path, exits=0)
+    assert "memory" not in done.stderr
+
+
 def test_a_header_without_rows(command, tmp_path):
     (tmp_path / "t.csv").write_text("age,clicked\n")
     for positive in ([], ["--positive", "yes"]):
@@ -180,7 +191,7 @@ def test_a_note_on_scores_that_drift(command, frame, tmp_path):
     frame.assign(time=1.7e9 + 7 * np.arange(len(frame))).to_csv(tmp_path / "t.csv", index=False)
     options = ("--label", "clicked", "--drop", "city", "--out")
     drifts = command("train", "t.csv", *options, "m.npz", "-l", "ada_oam", cwd=tmp_path, exits=0).stderr
-    assert re.search(r"^note: the AUC is \.\d{4} among rows of the same time, and \.\d{4} among all of the", drifts, re.M)
+    assert re.search(r"^note: the AUC is \.\d{4} among rows of the same time, and \.\d{4} among all", drifts, re.M)
     good = command("train", "t.csv", *options, "n.npz", "-l", "ada_oam", "--drop", "time", cwd=tmp_path, exits=0).stderr
     assert "drift" not in good
 

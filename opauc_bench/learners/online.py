@@ -14,7 +14,7 @@ from .base import OnePassLearner
 from .rows import MOST_FEATURES, csr_rows
 from .state import n_settings_of
 
-__all__ = ["OnlineModel", "require_memory"]
+__all__ = ["OnlineModel", "memory_of", "require_memory"]
 
 # Overflow shows in the scores of the next rows, unless they have none of the features concerned.
 _PIECES_BETWEEN_CHECKS = 64
@@ -259,13 +259,18 @@ def require_memory(models: Sequence[OnlineModel], n_features: int) -> None:
     LearnerError
         If it has not.
     """
-    needed = [_bytes(model.learner, n_features) for model in models]
-    if len(models) > 1 and sum(needed) > _memory():
+    needed = memory_of(models, n_features)
+    if len(models) > 1 and needed > _memory():
         raise LearnerError(
-            f"{len(models)} learners would need {sum(needed) / 2**30:,.1f} GB for {n_features:,} features; "
+            f"{len(models)} learners would need {needed / 2**30:,.1f} GB for {n_features:,} features; "
             f"this machine has {_memory() / 2**30:,.1f} GB",
             "number the features without gaps (of a table: fewer --bits), or train one setting anew: --no-tune",
         )
+
+
+def memory_of(models: Sequence[OnlineModel], n_features: int) -> float:
+    """Estimate of the bytes that several models take for so many features."""
+    return sum(_bytes(model.learner, n_features) for model in models)
 
 
 def _bytes(learner: OnePassLearner, width: int) -> float:
@@ -279,8 +284,10 @@ def _memory() -> float:
 
 
 def _exceeds_memory(learner: OnePassLearner, width: int) -> LearnerError:
+    needed = _bytes(learner, width)
+    refused = "the system does not give this process so much: is there a limit (ulimit -a)?"
+    has = f"this machine has {_memory() / 2**30:,.1f} GB" if needed > _memory() else refused
     return LearnerError(
-        f"{type(learner).__name__} would need {_bytes(learner, width) / 2**30:,.1f} GB for {width:,} features; "
-        f"this machine has {_memory() / 2**30:,.1f} GB",
+        f"{type(learner).__name__} would need {needed / 2**30:,.1f} GB for {width:,} features; {has}",
         "number the features without gaps (of a table: fewer --bits), or use a learner with less memory per feature",
     )

@@ -37,6 +37,7 @@ __all__ = ["train_model"]
 _WINDOW = 100_000
 _ROWS_WITHOUT_DROPPING = 1 << 13  # from here on settings should be dropped
 _MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memory is free
+_MUCH_MEMORY = 2e9
 _DRIFT = 0.02  # of the AUC, by which it is less over the whole window than within blocks; large steps cost up to .007
 
 
@@ -137,6 +138,14 @@ def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
     entered = candidates(learner, what.given, what.assignments, tune)
     n_features, n_rows = _required_sizes(what, learner, entered, source)
     model = TunedModel(entered, window=window, n_features=n_features, n_rows=n_rows)
+    memory = model.memory_bytes * (1 if what.small else 2)  # the state that is kept for --continue is a copy
+    if memory > _MUCH_MEMORY and not what.quiet:
+        ways = ["fewer --bits"] * source.is_table + ["--small"] * (not what.small) + ["--no-tune"]
+        print(
+            f"note: {len(model.live)} settings of {model.n_features:,} features take up to {memory / 1e9:.0f} GB of "
+            f"memory; less with {', '.join(ways)}",
+            file=sys.stderr,
+        )
     return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
 
 
@@ -306,8 +315,8 @@ def _about_comparison(model: TunedModel) -> list[str]:
         nearest = f"the model has the one nearest to the defaults of {model.leader}"
         return [f"note: settings could not be compared, the rows are too few; {nearest}"]
     return [
-        f"note: no block of the last {model.n_in_window:,} rows has rows of both classes, so that settings could not be "
-        "compared at the end; shuf FILE, if it is sorted by label"
+        f"note: no block of the last {model.n_in_window:,} rows has rows of both classes, so that settings could not "
+        "be compared at the end; shuf FILE, if it is sorted by label"
     ]
 
 

@@ -23,7 +23,7 @@ from scipy import sparse
 from ..evaluation.auc import auc_score
 from ..evaluation.blocked_auc import BlockedAUC
 from ..learners import DivergenceError, OnePassLearner, get_learner
-from ..learners.online import OnlineModel, require_memory
+from ..learners.online import OnlineModel, memory_of, require_memory
 from ..learners.rows import csr_rows, narrowed
 from .averages import AveragedWeights, is_due
 from .blocks import Blocks
@@ -159,6 +159,11 @@ class TunedModel:
     def leader(self) -> str:
         """The learner of the setting that was best at the latest checkpoint."""
         return self._leader.learner
+
+    @property
+    def memory_bytes(self) -> float:
+        """Estimate of what the settings that are left take, for the features so far."""
+        return memory_of([one.model for one in self._entrants], self.n_features)
 
     @property
     def n_in_window(self) -> int:
