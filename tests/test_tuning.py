@@ -243,10 +243,11 @@ def test_rows_sorted_by_label_have_no_auc_in_the_end():
 
 
 def test_auc_across_blocks_is_that_of_all_recent_scores():
-    model, _ = tuned(*rows())
+    model, _ = tuned(*rows(), name="ada_oam")
     scores, positive = model.recent()
     assert model.auc_across_blocks() == pytest.approx(roc_auc_score(positive, scores), abs=1e-12)
     assert model.auc_across_blocks() != model.auc()
+    assert tuned(*rows(), name="nag")[0].auc_across_blocks() is None
 
 
 def test_one_class_is_no_obstacle():

@@ -204,8 +204,18 @@ class TunedModel:
         return float(found.aucs[0]) if found.n_blocks else None
 
     def auc_across_blocks(self) -> float | None:
-        """AUC of all pairs of the window by the leader, with the intercepts of the time; None if there is no `auc`."""
-        return None if self.auc() is None else auc_score(*reversed(self.recent()))
+        """AUC of all pairs of the window by the leader, with the intercepts of their time.
+
+        None if there is no `auc`, or if the intercept is trained: it moves with every step, which no ranking notices.
+        """
+        trains = self._entrant_of_leader.model.learner.trained_intercepts() is not None
+        if trains or self.auc() is None:
+            return None
+        return auc_score(*reversed(self.recent()))
+
+    @property
+    def _entrant_of_leader(self) -> _Entrant:
+        return next(one for one in self._entrants if self._leader in one.settings)
 
     @property
     def _column_of_leader(self) -> int:
@@ -243,7 +253,7 @@ class TunedModel:
         self._compare()
         self._compare_averages()
         self._leader.outcome = "chosen" if self._leader.auc is None else "best"
-        entrant = next(one for one in self._entrants if self._leader in one.settings)
+        entrant = self._entrant_of_leader
         column, average = entrant.settings.index(self._leader), None
         if entrant.averages is not None and self._leader.averaged:
             weights = entrant.averages.at(None, entrant.model.n_features)[:, column]
