@@ -68,6 +68,17 @@ def test_a_state_that_does_not_fit_is_refused(change):
         AveragedWeights.restored(averages.snapshot() | change, 3)
 
 
+# After how many rows weights are added to averages: at most 32 times while rows double, after whole blocks.
+ENDS = [
+    *range(1024, 4096, 64),
+    *range(4096, 8192, 128),
+    *range(8192, 16384, 256),
+    *range(16384, 32768, 512),
+    *range(32768, 65536, 1024),
+    *range(65536, N, 2048),
+]
+
+
 @pytest.fixture(scope="module")
 def noisy():
     """Rows whose labels are mostly noise, and settings with so large steps that the last weights are, too."""
@@ -118,7 +129,6 @@ def test_noisy_weights_are_averaged(noisy, name):
     assert [one["averaged"] for one in model.leaderboard] == [True, False]
 
     alone, taken, intercepts, scores = get_learner(name)(**best["parameters"]), [], [], []
-    ends = [*range(32768, N, 2048)]
     blocks = [
         0,
         *range(64, 8192, 64),
@@ -134,7 +144,7 @@ def test_noisy_weights_are_averaged(noisy, name):
         if start:
             trains = alone.trained_intercepts() is not None
             w, b = (
-                (average(taken, ends[: len(taken)]), average(intercepts, ends[: len(taken)]))
+                (average(taken, ENDS[: len(taken)]), average(intercepts, ENDS[: len(taken)]))
                 if taken
                 else (alone.coef_[0], alone.intercept_[0])
             )
@@ -143,18 +153,18 @@ def test_noisy_weights_are_averaged(noisy, name):
                 n = of.sum() * (~of).sum()
                 pairs, ordered = pairs + n, ordered + n * roc_auc_score(of, scores[-1])
         alone.partial_fit(block, np.where(of, 1.0, -1.0), classes=CLASSES)
-        if stop in ends:
+        if stop in ENDS:
             taken.append(alone.coef_[0].copy())
             intercepts.append(alone.intercept_[0])
     assert best["auc"] == pytest.approx(ordered / pairs, abs=1e-9)
-    np.testing.assert_allclose(learner.coef_[0], average(taken, ends), rtol=1e-9)
+    np.testing.assert_allclose(learner.coef_[0], average(taken, ENDS), rtol=1e-9)
     recent, _ = model.recent()
     np.testing.assert_allclose(recent, np.concatenate(scores)[-len(recent) :], rtol=1e-8, atol=1e-9)
     if alone.trained_intercepts() is None:
         means = [X[members].mean(axis=0) @ learner.coef_[0] for members in (positive, ~positive)]
         assert learner.intercept_[0] == pytest.approx(-np.mean(means))
     else:
-        assert learner.intercept_[0] == pytest.approx(average(intercepts, ends)[0])
+        assert learner.intercept_[0] == pytest.approx(average(intercepts, ENDS)[0])
 
 
 @pytest.mark.parametrize("names", list(permutations(STEEP)), ids="-".join)
@@ -195,19 +205,18 @@ def test_the_average_is_that_of_the_best_setting(noisy, steep):
     X, positive = noisy
     (model, _), learner = steep
     best = model.leaderboard[0]
-    alone, taken, ends = get_learner(best["learner"])(**best["parameters"]), [], range(32768, N, 2048)
-    for start, stop in pairwise([0, *ends]):
+    alone, taken = get_learner(best["learner"])(**best["parameters"]), []
+    for start, stop in pairwise([0, *ENDS]):
         alone.partial_fit(X[start:stop], np.where(positive[start:stop], 1.0, -1.0), classes=CLASSES)
         taken.append(alone.coef_[0].copy())
-    np.testing.assert_allclose(learner.coef_[0], average(taken, ends), rtol=1e-9)
+    np.testing.assert_allclose(learner.coef_[0], average(taken, ENDS), rtol=1e-9)
 
 
 def test_averages_come_less_often_as_rows_double_and_where_features_are_many():
-    due = [n for n in range(0, 1 << 20, 1024) if is_due(n, n_weights=20, n_values=10**9)]
-    assert due[0] == 32768
-    assert (np.diff(due) <= np.maximum(2048, np.array(due[:-1]) / 16)).all()
-    for power in range(15, 20):
-        assert sum(1 << power <= n < 2 << power for n in due) == min(32, (1 << power) // 2048)
+    due = [n for n in range(0, 1 << 20, 64) if is_due(n, n_weights=20, n_values=10**9)]
+    assert due[: len(ENDS)] == ENDS
+    for power in range(11, 20):
+        assert sum(1 << power <= n < 2 << power for n in due) == 32
     assert not is_due(65536, n_weights=2 * 10**6 + 2, n_values=10**6)
     assert is_due(65536, n_weights=2 * 10**6 + 2, n_values=10**6 + 1)
 

@@ -177,13 +177,13 @@ def test_learners_of_dense_rows_stay_where_there_is_no_other(n_features):
 
 
 def test_learner_of_dense_rows_stays_after_all_others_were_dropped():
-    X, positive = rows(2000)
-    wide = widened(X, 1999)
+    X, positive = rows(1000)
+    wide = widened(X, 999)
     entered = [Candidate("nag", get_learner("nag")()), Candidate("opauc", get_learner("opauc")(), most_features=100)]
     model = TunedModel(entered, window=100_000)
-    model.learn(wide[:1900], positive[:1900])
+    model.learn(wide[:900], positive[:900])
     model._drop(np.array([False, True]), "dropped")
-    model.learn(wide[1900:], positive[1900:])
+    model.learn(wide[900:], positive[900:])
     learner = model.finish(CLASSES)
     assert [(one["learner"], one["outcome"]) for one in model.leaderboard] == [("opauc", "best"), ("nag", "dropped")]
     alone = get_learner("opauc")().fit(wide, np.where(positive, 1, -1))

@@ -14,9 +14,8 @@ from ..learners.snapshot import as_tree, from_tree
 __all__ = ["AveragedWeights", "is_due"]
 
 _DECAY = 8
-_FROM = 32768  # rows
-_EVERY = 2048  # rows; but at most 32 times while rows double,
-_MOST_TIMES = 32
+_FROM = 1024  # rows
+_MOST_TIMES = 32  # while rows double,
 _WEIGHTS_PER_VALUE = 2  # and where that is no more than two weights for each value that was learnt
 
 
@@ -28,7 +27,7 @@ def is_due(n_rows: int, n_weights: int, n_values: int) -> bool:
     if n_rows < _FROM:
         return False
     doubled = 1 << n_rows.bit_length() - 1
-    return n_rows % max(_EVERY, doubled // _MOST_TIMES) == 0 and n_weights <= _WEIGHTS_PER_VALUE * n_values
+    return n_rows % (doubled // _MOST_TIMES) == 0 and n_weights <= _WEIGHTS_PER_VALUE * n_values
 
 
 class AveragedWeights:
