@@ -23,6 +23,7 @@ __all__ = [
     "line",
     "not_empty",
     "parameter",
+    "percent",
     "plain_name",
     "power",
     "ratios",
@@ -172,7 +173,9 @@ def _powers_of_two(value: Mapping[str, Any]) -> tuple[float, ...]:
 def ratios(value: Any) -> float | tuple[float, ...] | None:
     """Return a positive number, several different ones, or None."""
     if isinstance(value, list | tuple) and value:
-        return _different_numbers(value, "a positive finite number", _is_positive)
+        found = _different_numbers(value, "a positive finite number", _is_positive)
+        raise_problems(_printed_alike(found, "{:g}".format))
+        return found
     return _positive_or_none(value, "a positive number or a list of them,")
 
 
@@ -183,8 +186,26 @@ def shares_or_all(value: Any) -> float | tuple[float | None, ...] | None:
     if not value:
         raise ValueError("expected at least one share, got an empty list")
     shares = convert_each(enumerate(value), lambda _, item: _share_or_all(item, "'all' or a share between 0 and 1"))
-    raise_problems(repeated(["all" if share is None else share for share in shares]))
+    raise_problems(
+        repeated(["all" if share is None else share for share in shares])
+        or _printed_alike(shares, lambda share: "all" if share is None else percent(share))
+    )
     return tuple(shares)
+
+
+def percent(share: float) -> str:
+    """A share as the rows of tables have it."""
+    return f"{100 * share:g}%"
+
+
+def _printed_alike(values: Collection[Any], text_of: Callable[[Any], str]) -> list[Problem]:
+    """A problem for each value whose row would have the name of an earlier one."""
+    first: dict[str, Any] = {}
+    return [
+        Problem((position,), f"{show(value)} and {show(other)} would both be the row '@ {text}'; keep one of them")
+        for position, value in enumerate(values)
+        if (other := first.setdefault(text := text_of(value), value)) != value
+    ]
 
 
 def _share_or_all(value: Any, expected: str) -> float | None:

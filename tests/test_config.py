@@ -777,6 +777,14 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
                 "x.yaml:9:54: protocol.imbalance: expected a positive number or a list of them, got 0",
             ],
         ),
+        (
+            "kind: holdout",
+            "kind: holdout, imbalance: [0.3333333, 0.33333333]",
+            [
+                "x.yaml:9:50: protocol.imbalance[1]: 0.33333333 and 0.3333333 would both be the row '@ 0.333333'; keep "
+                "one of them",
+            ],
+        ),
         ("{kind: holdout}", "holdout", ["x.yaml:9:11: protocol: expected 'key: value' lines, got 'holdout'"]),
         (
             "kind: holdout",

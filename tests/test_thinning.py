@@ -114,6 +114,7 @@ def test_the_inner_folds_and_the_refit_see_the_thinned_set(command, tmp_path):
         ("1.5", "expected 'all', a share between 0 and 1, or a list of them, got 1.5"),
         ("[all, 2]", "train_positives[1]: expected 'all' or a share between 0 and 1"),
         ("[0.1, 0.1]", "train_positives[1]: 0.1 is listed twice"),
+        ("[0.1, all, 0.1000001]", "train_positives[2]: 0.1000001 and 0.1 would both be the row '@ 10%'; keep one"),
         ("[]", "expected at least one share"),
     ],
 )

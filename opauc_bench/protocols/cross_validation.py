@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ..evaluation.splits import Split, inner_splits, n_kept, outer_fold, thinned
 from ..sentences import Problem, Problems
-from ..values import shares_or_all
+from ..values import percent, shares_or_all
 from .base import KnownKind
 from .context import TaskContext, seed_learner
 from .outcome import TestedOutcome, from_json, to_json
@@ -82,7 +82,7 @@ class CrossValidation(SplitProtocol):
         shares = self.train_positives if isinstance(self.train_positives, tuple) else (self.train_positives,)
         return [
             (
-                "" if share is None or not several else f" @ {100 * share:g}%",
+                "" if share is None or not several else f" @ {percent(share)}",
                 self.model_copy(update={"train_positives": share}),
             )
             for share in shares
@@ -92,7 +92,7 @@ class CrossValidation(SplitProtocol):
         if not isinstance(self.train_positives, float):
             return ""
         kept = self._n_kept(n_samples - n_positive)
-        share = f"{100 * self.train_positives:g}%"
+        share = percent(self.train_positives)
         if kept >= int(n_positive * (self.folds - 1) / self.folds):
             return f"no more than {share} of its rows are positive"
         if kept < self.least_positives:
