@@ -803,6 +803,19 @@ def test_reasons_for_datasets_of_an_experiment_are_given(tmp_path, monkeypatch, 
     assert "under 'source' of the entry in the experiment; the same" in raised.value.message
 
 
+def test_each_reason_has_its_own_hint(here, command):
+    (here / "one.csv").write_text("a,label\n1,x\n2,x\n")
+    names = ["one", "none"]
+    entries = {name: {"source": {"csv": f"{name}.csv", "label": "label"}} for name in names}
+    (here / "mine.yaml").write_text(json.dumps(EXPERIMENT | {"datasets": names, "catalogue": entries}))
+    lines = command("run", "mine.yaml", cwd=here, exits=3).stderr.splitlines()
+    first, hint, second, other = lines[lines.index("unavailable: one, none") + 1 :]
+    assert first.startswith("one: expected two labels")
+    assert hint.startswith("  hint: 'positive: [LABEL]' under 'source'")
+    assert second.startswith("none: none.csv: unavailable")
+    assert other == "  hint: put the file there, or correct its address in mine.yaml"
+
+
 def test_the_positive_class_of_an_entry_and_of_its_base(tmp_path):
     (tmp_path / "d.csv").write_text("a,y\n" + "1,yes\n2,yes\n3,no\n" * 20)
     source = "source: {csv: d.csv, label: y"

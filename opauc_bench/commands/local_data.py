@@ -52,13 +52,15 @@ class LocalData:
         return changed
 
     def absences(self) -> list[str]:
-        """Sentences on the unavailable datasets, with the reasons and a hint; a single one has more lines."""
-        if len(self.unavailable) <= 1:
-            return [f"unavailable: {error}" for error in self.unavailable.values()]
-        lines = (error.message.splitlines() for error in self.unavailable.values())
-        reasons = ["; ".join(line.strip(" -") for line in found) for found in lines]
-        hint = next(iter(self.unavailable.values())).hint
-        return [f"unavailable: {', '.join(self.unavailable)}", *reasons, *([f"  hint: {hint}"] if hint else [])]
+        """Sentences on the unavailable datasets, each reason with its hint; a single one has more lines."""
+        errors = list(self.unavailable.values())
+        if len(errors) <= 1:
+            return [f"unavailable: {error}" for error in errors]
+        lines = [f"unavailable: {', '.join(self.unavailable)}"]
+        for error in errors:
+            reason = "; ".join(line.strip(" -") for line in error.message.splitlines())
+            lines += [reason, *([f"  hint: {error.hint}"] if error.hint else [])]
+        return lines
 
     def facts(self) -> dict[str, DatasetFacts]:
         """Facts about the ready datasets, for a manifest."""
