@@ -826,6 +826,21 @@ def test_plan_reports_folds_that_are_impossible(command, tmp_path):
     command("run", "x.yaml", "--offline", cwd=tmp_path, exits=2)
 
 
+def test_impossible_folds_are_reported_before_their_tasks_are_listed(command, monkeypatch, tmp_path):
+    monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(tmp_path / "cache"))
+    made = []
+    monkeypatch.setattr("opauc_bench.plan._task", lambda *arguments: made.append(arguments))
+    text = "datasets: [wine]\nlearners: [uni_log]\ngrids: {eta: [0.1]}\ntitle: t\nprotocol: {folds: 300000}\n"
+    (tmp_path / "x.yaml").write_text(text)
+    told = "wine: its rarer class has 59 rows, too few for 300000 folds"
+    for state in ("cached", "prepared"):
+        plan = command("plan", "x.yaml", cwd=tmp_path, exits=0)
+        assert re.search(rf"^wine +{state} +0 +[?] ", plan.stdout, re.M)
+        assert f"It would not start: {told}" in squeezed(plan.stdout)
+        assert told in squeezed(command("run", "x.yaml", cwd=tmp_path, exits=2).stderr)
+    assert not made
+
+
 # ---------------------------------------------------------------------- mistakes
 
 

@@ -42,9 +42,11 @@ def describe_plan(session: Session, n_jobs: int) -> str:
             local.prepare(dataset, say)  # rows and features of own files are counted
         elif unknown and dataset in session.datasets:
             without_size.append(dataset)
-    plan = plan_locally(recorded, local)
+    checked = {name: fold_problems(session, local, [name]) for name in session.datasets}
+    impossible = {name: problems for name, problems in checked.items() if problems}
+    plan = plan_locally(recorded, local, impossible)
     if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
-        plan = plan_locally(recorded, local)
+        plan = plan_locally(recorded, local, impossible)
     memory = available_memory(session.experiment.limits.memory_bytes)
     estimate, failed = plan.estimate(recorded), 0
     todo: dict[str, list[Task]] = defaultdict(list)
@@ -59,7 +61,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
             failed += not record.ok
     planned = dict.fromkeys(task.dataset for task in plan.tasks)
     without_size = [name for name in without_size if name not in planned]  # folders under reuse may know it
-    entries = {name: session.catalogue[name] for name in (*planned, *without_size)}
+    entries = {name: session.catalogue[name] for name in (*planned, *without_size, *impossible)}
     where = {name: availability(entry, session.sources) for name, entry in entries.items()}
     missing = [name for name, found in where.items() if found == "unavailable"]
     sizes = {name: download_size(entries[name], session.sources) for name in entries if where[name] == "download"}
@@ -69,7 +71,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     for name, found in where.items():
         data = f"{found} {megabytes(size)}" if (size := sizes.get(name)) else found
         cost: list[Any] = [done[name], 0, "-", "-"]
-        if name in without_size:
+        if name in without_size or name in impossible:
             cost = [0, "?", "?", "?"]
         elif left := todo[name]:
             memory_per_task = max(task.memory_bytes for task in left)
@@ -102,7 +104,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes += [f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged]
     notes += [f"{line}." for line in kept_notes(local, left)]
     notes += left_out_cases(recorded, local)
-    notes += [f"It would not start: {line}." for line in fold_problems(session, local, todo)]
+    notes += [f"It would not start: {line}." for problems in impossible.values() for line in problems]
     notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
     grids = {column.key: column.grid for column in session.columns}
     estimators = {column.key: column.estimator for column in session.columns if column.learner == ESTIMATOR}

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,16 +62,20 @@ class LocalPlan:
         estimate, planned = Estimate(), {task.id for task in self.tasks}
         for task in self.tasks:
             estimate.learn(task, self.done(task, recorded))
-        for task in recorded.tasks:
+        for task in recorded.tasks if recorded.records else ():
             if task.id not in planned:
                 estimate.learn(task, recorded.records.of(task))
         return estimate
 
 
-def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
-    """Plan an experiment on the data of this machine; for datasets that are not prepared, on known or stated sizes."""
+def plan_locally(recorded: Recorded, local: LocalData, without: Collection[str] = ()) -> LocalPlan:
+    """Plan an experiment on the data of this machine; for datasets that are not prepared, on known or stated sizes.
+
+    Datasets in `without` have no tasks.
+    """
     session = recorded.session
     shapes = shapes_of(session, {**_reused_facts(session), **recorded.manifest.datasets, **local.facts()})
+    shapes = {name: shape for name, shape in shapes.items() if name not in without}
     selections, selected = Records(), {}
     if selecting := selecting_plan(session, shapes):
         selections = find_reusable(session.reuse, {task.id for task in selecting if task.id is not None})
@@ -81,9 +85,9 @@ def plan_locally(recorded: Recorded, local: LocalData) -> LocalPlan:
         tasks = session.shard.select(tasks, session.experiment)
     tasks = [task for task in tasks if session.selects(task)]
     _refuse_sparse(session, shapes, tasks)
-    without = {task.id for task in tasks if not _has_number(recorded, task) and task.id is not None}
+    missing = {task.id for task in tasks if not _has_number(recorded, task) and task.id is not None}
     metrics = getattr(session.experiment.protocol, "metrics", ())
-    return LocalPlan(tasks, find_reusable(session.reuse, without, metrics) if without else Records(), selections)
+    return LocalPlan(tasks, find_reusable(session.reuse, missing, metrics) if missing else Records(), selections)
 
 
 def _has_number(recorded: Recorded, task: Task) -> bool:
@@ -173,15 +177,20 @@ def _refuse_sparse(session: Session, shapes: Mapping[str, Shape], tasks: Sequenc
 
 
 def fold_problems(session: Session, local: LocalData, names: Iterable[str]) -> list[str]:
-    """Which datasets the protocol cannot use, such as those too small for rows of both classes in every set."""
-    problems = []
-    for name in dict.fromkeys(names):
-        if name not in local.prepared:
+    """Which datasets the protocol cannot use, such as those too small for rows of both classes in every set.
+
+    Of datasets that are not prepared, what the catalogue says is checked. It needs no tasks: there may be a million.
+    """
+    problems, shapes = [], shapes_of(session, local.facts())
+    for name in names:
+        data, shape = local.prepared.get(name), shapes.get(name)
+        if shape is None or shape.n_positive is None:
             continue
-        data = local.prepared[name]
         for _, protocol in session.experiment.protocol.cases():
-            left_out = protocol.left_out(data.manifest["n_samples"], data.manifest["n_positive"])
-            if not left_out and (error := protocol.data_error(data)):
+            if is_left_out(protocol, shape):
+                continue
+            sizes = shape.n_positive, shape.n_samples - shape.n_positive
+            if error := protocol.data_error(data) if data else protocol.validation_error(*sizes):
                 problems.append(f"{name}: {error}")
     return problems
 

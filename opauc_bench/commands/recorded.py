@@ -83,7 +83,7 @@ class Recorded:
         return recorded
 
     def __post_init__(self):
-        for task in self.tasks:
+        for task in self.tasks if self.records else ():
             record = self.records.of(task)
             if record is not None and (problem := record.mismatch(task)):
                 del self.records[record.id]
@@ -112,7 +112,7 @@ class Recorded:
     @cached_property
     def edges(self) -> Edges:
         """Edges of the grid at which settings were selected, by row and column."""
-        return edges_of(self.cells)
+        return edges_of(self.cells if self.records else {})
 
     @property
     def pairs(self) -> Iterable[tuple[Task, Record]]:

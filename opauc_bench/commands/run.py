@@ -95,9 +95,15 @@ def compute_experiment(
 
 def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) -> tuple[LocalPlan, list[Task]]:
     """The plan on the data of this machine, and its tasks to compute, each once."""
+    session = before.session
+    if problems := fold_problems(session, local, (name for name in session.datasets if name in local.prepared)):
+        raise ConfigError(
+            "\n".join(problems),
+            f"use fewer folds, or other shares, under protocol of {session.experiment.path}, correct the parts or "
+            "groups that the data name, or leave these datasets out",
+        )
     plan = plan_locally(before, local)
     plan.tasks = [task for task in plan.tasks if task.dataset in local.prepared]
-    session = before.session
     if not plan.tasks and (left_out := left_out_cases(before, local)):
         raise ConfigError(
             "\n".join(["no dataset is measured", *left_out]),
@@ -108,12 +114,6 @@ def _due(before: Recorded, local: LocalData, fresh: bool, retry_failed: bool) ->
         raise ConfigError(f"{what} has no tasks", "use fewer shards, or other datasets and learners")
     if not plan.tasks:
         raise DataError("\n".join(["none of the datasets is available", *local.absences()]))
-    if problems := fold_problems(session, local, (task.dataset for task in plan.tasks)):
-        raise ConfigError(
-            "\n".join(problems),
-            f"use fewer folds, or other shares, under protocol of {session.experiment.path}, correct the parts or "
-            "groups that the data name, or leave these datasets out",
-        )
     if fresh:
         plan.reusable = Records()
     todo: dict[str | None, Task] = {}
