@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import errno
 import fcntl
 import io
 import json
@@ -20,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import Command, children, claims, parent_of, wait_until
-from folders import HEBB, contents, forge, forged, key_of, rows_of
+from filelock import FileLock
+from folders import HEBB, contents, forge, forged, key_of, rows_of, unpack
 from reference import records
 from sklearn.metrics import roc_auc_score
 
@@ -643,6 +645,23 @@ def test_run_with_nothing_to_compute_says_so_and_writes_nothing(desk, folder, co
         said,
     )
     assert "written to" not in done.stdout
+    assert snapshot(folder) == before
+
+
+def test_run_with_nothing_to_compute_needs_no_folder_that_can_be_written(desk, folder, command, idle, monkeypatch):
+    class ReadOnly(FileLock):
+        def acquire(self, *arguments, **options):
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    before = snapshot(folder)
+    table = command("report", "quick.yaml", cwd=desk).stdout
+    idle()
+    monkeypatch.setattr("opauc_bench.results.store.FileLock", ReadOnly)
+    done = command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
+    assert done.stdout == table
+    refused = command("run", "quick.yaml", "--offline", "--fresh", cwd=desk, exits=1).stderr
+    assert "results/quick cannot be written: Permission denied" in refused
+    assert "select another folder (run --out, report --to)" in refused
     assert snapshot(folder) == before
 
 
@@ -1281,6 +1300,13 @@ def test_second_run_in_the_same_folder_at_the_same_time_is_refused(desk, folder,
         assert "another run (process 4242) is at work in this folder" in second.stderr
         assert "--out" in second.stderr
         assert command("report", "quick.yaml", cwd=desk).returncode == 0, "reading is allowed"
+        told = "a run (process 4242) is at work in this folder: 0 records not packed yet"
+        assert told in " ".join(command("status", "quick.yaml", cwd=desk, exits=0).stdout.split())
+        unpack(folder)
+        status = " ".join(command("status", "quick.yaml", cwd=desk, exits=0).stdout.split())
+        assert told.replace("0 records", "4 records") in status
+        assert "interrupted" not in status
+    assert "4 records of an interrupted run" in " ".join(command("status", "quick.yaml", cwd=desk).stdout.split())
     command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
     assert (folder / ".lock").read_text() == str(os.getpid())
 

@@ -10,6 +10,7 @@ from ..data import availability, download_size, has_changed_files
 from ..learners import ESTIMATOR, get_learner
 from ..report.titles import plain_title
 from ..results.reuse import absent_folders, beside
+from ..results.store import Store
 from ..runner.engines import workers
 from ..runner.limits import available_memory, exceeds_memory
 from ..task import Task
@@ -182,11 +183,11 @@ def describe_status(session: Session) -> tuple[str, bool]:
             f"has changed: such as {orphaned[0].label}; after {run}, or {shell_command(session, 'report', '--write')} "
             f"where nothing is left to compute, opauc-bench pack {folder} --prune removes them"
         )
-    if loose := recorded.records.loose:
-        notes.append(
-            f"{counted(len(loose), 'record')} of an interrupted run not packed: {run} continues it, or "
-            f"opauc-bench pack {folder}"
-        )
+    loose = counted(len(recorded.records.loose), "record")
+    if owner := Store(session.folder).at_work():
+        notes.append(f"a run (process {owner}) is at work in this folder: {loose} not packed yet")
+    elif recorded.records.loose:
+        notes.append(f"{loose} of an interrupted run not packed: {run} continues it, or opauc-bench pack {folder}")
     for name, count in recorded.missing_references().items():
         other = beside(session.folder, name)
         records = counted(count, "record")

@@ -61,7 +61,7 @@ def compute_experiment(
     notify = (lambda text: None) if quiet else say
     store = Store(session.folder)
     local = LocalData(session.catalogue, session.sources)
-    with store.locked():
+    with store.locked(readable=True) as refused:
         before = Recorded.read(session)
         for name in session.datasets:
             local.prepare(name, notify)
@@ -84,6 +84,8 @@ def compute_experiment(
             if change := session.change_of_config():
                 notify(f"note: {change}")
             recorded = before
+        elif refused:
+            raise refused
         else:
             recorded = _compute_and_write(before, local, plan, todo, engine, memory, test, quiet, fresh)
         for line in local.absences():

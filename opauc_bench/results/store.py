@@ -13,6 +13,7 @@ So whenever a process is killed, each record is in one of the two places or, as 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import hashlib
 import json
@@ -38,6 +39,7 @@ __all__ = ["Records", "Store"]
 RUNNING, PACKED, SCORES = "running", "records", "scores"
 _BEGIN = b'{"id":"'
 _CHECKSUM_LENGTH = len('"checksum":"0123456789abcdef"}')
+_LONGEST_LOOK = 0.2  # seconds: `Store.at_work` has the lock for some microseconds
 
 
 class Records(dict[str, Record]):
@@ -329,35 +331,39 @@ class Store:
                 remove_file(path)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, readable: bool = False) -> Iterator[ResultsError | None]:
         """Keep other runs out of the folder; raises ResultsError if there is one. The lock ends with the process.
 
-        A folder that did not exist and in which nothing was written is removed again.
+        A folder that did not exist and in which nothing was written is removed again. With `readable`, the error for a
+        folder that exists and cannot be written is yielded, for the caller to raise before it writes.
         """
         made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
-        path = self.folder / ".lock"
-        lock = FileLock(path, timeout=0)
+        path = self._lock_path
+        lock = FileLock(path, timeout=_LONGEST_LOOK)
+        refused = None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # Before the attempt, since old versions of filelock empty the file.
-            owner = path.read_text("ascii", "replace").strip() if path.exists() else ""
+            owner = self._owner()  # before the attempt, since old versions of filelock empty the file
             lock.acquire()
             path.write_text(str(os.getpid()), encoding="ascii")
         except Timeout:
             raise ResultsError(
-                f"{self.folder}: another run (process {owner or '?'}) is at work in this folder",
+                f"{self.folder}: another run (process {owner}) is at work in this folder",
                 "wait for it, or select another folder for this one with --out",
             ) from None
         except (FileExistsError, NotADirectoryError) as error:
             reason = "it is a file" if isinstance(error, FileExistsError) else "it is in a file"
             raise ResultsError(f"{self.folder} cannot be written: {reason}, expected a folder", "--out DIR") from None
         except OSError as error:
-            raise ResultsError(
+            refused = ResultsError(
                 f"{self.folder} cannot be written: {error.strerror}", "select another folder (run --out, report --to)"
-            ) from error
+            )
+            if made or not readable:
+                raise refused from error
         try:
-            self.sweep()
-            yield
+            if not refused:
+                self.sweep()
+            yield refused
         finally:
             if made and not any(entry != path for entry in self.folder.iterdir()):
                 path.unlink()
@@ -365,6 +371,25 @@ class Store:
                     with contextlib.suppress(OSError):
                         empty.rmdir()
             lock.release()
+
+    def at_work(self) -> str | None:
+        """The process id of the run that has locked the folder, "?" if it is not known; None if there is none."""
+        try:
+            with self._lock_path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self._owner()
+        except OSError:
+            pass
+        return None
+
+    @property
+    def _lock_path(self) -> Path:
+        return self.folder / ".lock"
+
+    def _owner(self) -> str:
+        """The process that was the last one to lock the folder."""
+        return (self._lock_path.read_text("ascii", "replace").strip() if self._lock_path.exists() else "") or "?"
 
 
 @contextmanager
