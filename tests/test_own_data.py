@@ -348,6 +348,11 @@ def test_data_commands_take_the_entries_of_an_experiment(command, here, frame):
         assert "rows        200" in command("data", "info", "mine", "--catalogue", "x.yaml", cwd=here, exits=0).stdout
         listed = command("data", "list", "--catalogue", "x.yaml", cwd=here, exits=0).stdout
         assert re.search(r"^mine +200 +\d+ +[\d.]+ %  prepared$", listed, re.M)
+    checked = command("data", "verify", "--catalogue", "x.yaml", cwd=here, exits=0).stdout
+    assert "ok   mine arrays: fingerprint " in checked
+    assert "mine; --catalogue" not in checked
+    last = command("data", "verify", cwd=here, exits=0).stdout.splitlines()[-1]
+    assert re.match("not checked, of no entry here: (.*, )?mine(, .*)?; --catalogue FILE adds an experiment's", last)
     (here / "x.yaml").write_text("catalogue:\n  german: {}\n  a9: {base: a9}\n")
     done = command("data", "list", "--catalogue", "x.yaml", cwd=here, exits=2)
     assert "x.yaml:2:3: catalogue.german: the packaged catalogue has a dataset of this name" in done.stderr

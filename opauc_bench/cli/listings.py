@@ -53,7 +53,10 @@ def data_verify(
     catalogue: Catalogue = None,
     mirror: Mirror = None,
 ) -> int:
-    """Hash cached files and prepared arrays again and compare with the catalogue."""
+    """Hash cached files and prepared arrays again and compare with the catalogue.
+
+    Datasets of an experiment are checked with --catalogue EXPERIMENT.
+    """
     from ..commands.listings import verify_datasets
 
     lines, good = verify_datasets(names or [], catalogue, find_sources(mirror, True))

@@ -137,8 +137,8 @@ def _positive_classes(entry: DatasetEntry) -> str:
 
 def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> tuple[list[str], bool]:
     """Verify the cached files; returns lines to print and whether all are good."""
-    lines, good = [], True
-    for entry in find_entries(names, extra):
+    lines, good, entries = [], True, find_entries(names, extra)
+    for entry in entries:
         checks = verify(entry, sources)
         if names and not checks:
             lines.append(f"{entry.name}: nothing in the cache; {entry.fetch_command(sources)}")
@@ -146,8 +146,12 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
             lines.append(f"{'ok  ' if check.ok else 'BAD '} {entry.name} {check.item}: {check.detail}")
             lines += [] if check.ok else [f"     try: {check.hint}"]
         good = good and all(check.ok for check in checks)
-    more = "" if extra else "; --catalogue FILE adds your datasets"
-    return lines or [f"nothing of the catalogue is in the cache{more}"], good
+    lines = lines or ["nothing of the catalogue is in the cache"]
+    known = {name for entry in entries for name in (entry.name, entry.home)}
+    found = {path.parent.name for kept in ("raw", "prepared") for path in sources.cache.glob(f"*/{kept}")}
+    if not names and (others := sorted(found - known)):
+        lines.append(f"not checked, of no entry here: {', '.join(others)}; --catalogue FILE adds an experiment's")
+    return lines, good
 
 
 def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
