@@ -1,8 +1,10 @@
 """The user's own data in experiments: files named in the experiment, and arrays from Python."""
 
 import json
+import os
 import re
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,12 +15,13 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import minmax_scale
 
 import opauc_bench
-from opauc_bench.config import load_experiment
+from opauc_bench.config import find_config, load_experiment
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.data.inputs import Source, matrix_of
 from opauc_bench.data.memory import rows_in_memory
 from opauc_bench.data.schema import ColumnOptions
 from opauc_bench.errors import ConfigError, DataError, DataUnavailable
+from opauc_bench.results.manifest import config_of, place_of_config, read_manifest
 
 EXPERIMENT = {
     "title": "Mine",
@@ -819,6 +822,65 @@ def test_each_reason_has_its_own_hint(here, command):
     assert hint.startswith("  hint: 'positive: [LABEL]' under 'source'")
     assert second.startswith("none: none.csv: unavailable")
     assert other == "  hint: put the file there, or correct its address in mine.yaml"
+
+
+@pytest.fixture
+def apart(here, command, frame, monkeypatch):
+    """A folder with the results of ``A/exp.yaml``, whose data are beside it; other data of the same name are above."""
+    monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(here / "cache"))
+    (here / "A").mkdir()
+    frame.to_csv("A/mine.csv", index=False)
+    frame.iloc[:150].to_csv("mine.csv", index=False)
+    entry = {"source": {"csv": "mine.csv", "label": "clicked", "missing": "mean"}}
+    (here / "A/exp.yaml").write_text(json.dumps(EXPERIMENT | {"catalogue": {"mine": entry}}))
+    command("run", "A/exp.yaml", cwd=here, exits=0)
+    return here / "results/exp"
+
+
+def test_results_know_where_their_config_is(apart, command, here, monkeypatch):
+    assert read_manifest(apart).config == "../../A/exp.yaml"
+    report = command("report", "A/exp.yaml", cwd=here, exits=0).stdout
+    moved = here / "moved"
+    for lost in (False, True):
+        if lost:
+            moved.mkdir()
+            for name in ("A", "results", "cache"):
+                (here / name).rename(moved / name)
+            (moved / "A/exp.yaml").unlink()
+        base = moved if lost else here
+        monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(base / "cache"))
+        for cwd in (base, base / "A", here):
+            folder = os.path.relpath(base / "results/exp", cwd)
+            done = command("report", folder, cwd=cwd, exits=0)
+            assert (done.stdout, done.stderr) == (report, "")
+            assert "changed" not in command("status", folder, cwd=cwd, exits=0).stdout
+            assert "2 tasks done, 0 to do" in command("plan", folder, cwd=cwd, exits=0).stdout
+            assert "2 of 2 agree" in command("verify", folder, "--all", cwd=cwd, exits=0).stdout
+            command("report", folder, "--write", cwd=cwd, exits=0)
+            assert read_manifest(base / "results/exp").config == "../../A/exp.yaml"
+    (moved / "exp.yaml").write_text("moved near the folder")
+    assert config_of(moved / "results/exp", "../../A/exp.yaml").resolve() == moved / "exp.yaml"
+
+
+@pytest.mark.parametrize(
+    ("config", "there", "place"),
+    [
+        ("exp.yaml", [], "exp.yaml"),
+        ("configs/exp.yaml", [], "exp.yaml"),
+        ("results/exp.yaml", [], "exp.yaml"),
+        ("configs/exp.yaml", ["exp.yaml"], "../../configs/exp.yaml"),
+        ("A/exp.yaml", ["exp.yaml"], "../../A/exp.yaml"),
+        (find_config("table2").resolve(), [], "table2.yaml"),
+    ],
+)
+def test_the_name_of_a_config_is_its_place_where_that_is_enough_to_find_it(here, config, there, place):
+    folder = here / "results/exp"
+    for name in (config, *there):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        if not (here / name).exists():
+            (here / name).write_text("")
+    assert place_of_config(folder, Path(config)) == place
+    assert config_of(folder, place).resolve() == here / config
 
 
 def test_the_positive_class_of_an_entry_and_of_its_base(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 from .. import __version__
 from ..learners import LEARNERS
 from ..results.environment import environment, environment_id
-from ..results.manifest import DatasetFacts, Manifest
+from ..results.manifest import DatasetFacts, Manifest, place_of_config
 from ..results.record import Record
 from ..task import Task, task_id
 from .session import Session
@@ -47,7 +47,7 @@ def compose_manifest(
     definitions = {name: definitions[name] for name in sorted(needed & definitions.keys())}
     return Manifest(
         experiment=session.experiment.plain(),
-        config=session.experiment.path.name,
+        config=place_of_config(session.folder, session.experiment.path),
         opauc_bench=__version__,
         shard=str(session.shard) if session.shard else None,
         datasets={name: datasets[name] for name in session.experiment.datasets if name in datasets},

@@ -53,7 +53,7 @@ def _provenance(recorded: Recorded) -> dict[str, Any]:
         "facts": [
             ("protocol", _pairs(protocol)),
             ("limits", _pairs(limits) or "none"),
-            ("config", manifest.config),
+            ("config", manifest.config_name),
             ("opauc-bench", manifest.opauc_bench),
         ],
         "datasets": [{"name": name, **known.get(name, {})} for name in experiment.datasets],

@@ -17,7 +17,7 @@ from ..report.terminal import over_datasets_to_terminal, to_terminal
 from ..report.titles import plain_title
 from ..report.write import Files, figure_files, table_files, write_files
 from ..results.frame import folds_text
-from ..results.manifest import find_manifest, write_manifest
+from ..results.manifest import config_of, find_manifest, place_of_config, write_manifest
 from ..results.store import Store
 from .edges import edge_notes
 from .figures import figures_of
@@ -68,9 +68,11 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
         write_report_files(recorded, folder, test, page)
     elif write or to:
         with Store(session.folder).locked():
-            experiment = session.experiment
-            changes = {"experiment": experiment.plain(), "config": experiment.path.name}
-            manifest = recorded.manifest.model_copy(update={**changes, "test": rendered_test(session, test)})
+            experiment, place = session.experiment, recorded.manifest.config
+            if config_of(session.folder, place) != experiment.path:
+                place = place_of_config(session.folder, experiment.path)
+            changes = {"experiment": experiment.plain(), "config": place, "test": rendered_test(session, test)}
+            manifest = recorded.manifest.model_copy(update=changes)
             write_report_files(recorded, session.folder, test, page)
             if manifest != find_manifest(session.folder):
                 write_manifest(session.folder, manifest)

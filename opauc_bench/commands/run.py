@@ -212,11 +212,11 @@ def _is_outdated(before: Recorded, plan: LocalPlan) -> bool:
 
 def _announce(before: Recorded, quiet: bool) -> None:
     """Print notes about the folder before it is written to."""
-    session = before.session
-    if before.manifest.config != session.experiment.path.name:
+    session, of = before.session, before.manifest.config_name
+    if of != session.experiment.path.name:
         say(
-            f"note: {session.folder}/ has the results of {before.manifest.config}: its records stay, but the manifest "
-            f"and the tables become those of {session.experiment.path.name}"
+            f"note: {session.folder}/ has the results of {of}: its records stay, but the manifest and the tables "
+            f"become those of {session.experiment.path.name}"
         )
     elif (orphaned := before.orphaned) and len(orphaned) == sum(1 for _ in before.records.own()):
         say(

@@ -64,8 +64,8 @@ class Session:
     def of_folder(cls, folder: Path, **part: Any) -> Session:
         """Open a results folder by its manifest, which has the whole experiment; no config is read.
 
-        Paths in the experiment (learners, a catalogue) are relative to its config, in one of the usual folders. Where
-        a learner, an estimator or the catalogue is not on this machine, the records can be read all the same. For
+        Paths in the experiment (learners, data, a catalogue) are relative to its config, see `config_of`. Where a
+        learner, an estimator or the catalogue is not on this machine, the records can be read all the same. For
         ``part`` see `of_experiment`.
 
         Raises

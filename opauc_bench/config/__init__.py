@@ -6,7 +6,7 @@ that mistakes in names are reported together with all others.
 
 from .entry import EstimatorEntry, LearnerEntry
 from .experiment import Experiment, LatexTable, Limits, Report
-from .load import find_config, load_experiment
+from .load import find_config, is_bundled, load_experiment
 
 __all__ = [
     "EstimatorEntry",
@@ -16,5 +16,6 @@ __all__ = [
     "Limits",
     "Report",
     "find_config",
+    "is_bundled",
     "load_experiment",
 ]

@@ -12,7 +12,7 @@ from ..yamlio import check_model, read_yaml
 from .experiment import Experiment
 from .known import KnownNames
 
-__all__ = ["find_config", "load_experiment"]
+__all__ = ["find_config", "is_bundled", "load_experiment"]
 
 
 def load_experiment(
@@ -65,6 +65,11 @@ def find_config(text: str, wanted: str = "an experiment file") -> Path:
     near = suggest(path.stem, names)
     hint = "" if near or path.name != text else f"one of {', '.join(names)}"
     raise ConfigError(f"{text or repr(text)}: {what}; expected {wanted} or the name of a bundled one{near}", hint)
+
+
+def is_bundled(path: Path) -> bool:
+    """Whether a file is one of the configs of the package."""
+    return os.path.isfile(path) and path.resolve().parent == _packaged_configs().resolve()
 
 
 def _packaged_configs() -> Path:

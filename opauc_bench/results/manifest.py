@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from ..config import find_config
+from ..config import find_config, is_bundled
 from ..errors import ConfigError, ResultsError
 from ..files import read_json, write_text
 from ..protocols.outcome import Count, Part
@@ -26,6 +26,7 @@ __all__ = [
     "add_environment",
     "config_of",
     "find_manifest",
+    "place_of_config",
     "read_manifest",
     "write_manifest",
 ]
@@ -87,7 +88,7 @@ class Manifest(Part):
     """The contents of ``manifest.json``."""
 
     experiment: Annotated[dict[str, Any], AfterValidator(_check_experiment)]  # the experiment file with all defaults
-    config: str  # its file name
+    config: str  # its file name, or its path from this folder: see `place_of_config`
     opauc_bench: str  # version of the program that wrote the manifest
     shard: str | None = None  # the shard of the experiment in this folder, such as 2/8
     datasets: dict[str, DatasetFacts]
@@ -102,20 +103,46 @@ class Manifest(Part):
     # By folder, ids of records there whose selected setting was used here.
     selected_in: dict[str, tuple[Hash, ...]] = Field(default_factory=dict)
 
+    @property
+    def config_name(self) -> str:
+        """The file name of the config."""
+        return Path(self.config).name
 
-def config_of(folder: Path, name: str) -> Path:
-    """The path of a folder's config: beside it, one folder up, in the package, or in the working directory.
 
-    The last is for an experiment from Python, which is not a file: paths of its data are relative to that directory.
+def config_of(folder: Path, place: str) -> Path:
+    """The path of a folder's config, which need not be there any more; ``place`` is what the manifest says.
+
+    A name alone is looked for beside the folder, one folder up, in the package, and in the working directory, to which
+    the paths of an experiment from Python were relative. A path counts if there is a file, or else if there is none of
+    its name near the folder: paths of data stay relative to it.
     """
-    for parent in folder.resolve().parents[:2]:
-        for path in (parent / name, parent / "configs" / name):
-            if path.is_file():
-                return Path(os.path.relpath(path))
+    path, name = Path(os.path.relpath(folder.resolve() / place)), Path(place).name
+    if name != place and os.path.isfile(path):
+        return path
+    if near := _config_near(folder, name):
+        return Path(os.path.relpath(near))
+    if name != place:
+        return path
     try:
         return find_config(name)
     except ConfigError:
         return Path(name)
+
+
+def place_of_config(folder: Path, path: Path) -> str:
+    """What a manifest says of its config: the name, where that is enough to find it, or the path from the folder.
+
+    The folder and its config may be moved together, so that no path is absolute.
+    """
+    found = _config_near(folder, path.name)
+    if is_bundled(path) if found is None else os.path.isfile(path) and found.samefile(path):
+        return path.name
+    return Path(os.path.relpath(path, folder.resolve())).as_posix()
+
+
+def _config_near(folder: Path, name: str) -> Path | None:
+    places = (path for parent in folder.resolve().parents[:2] for path in (parent / name, parent / "configs" / name))
+    return next(filter(os.path.isfile, places), None)
 
 
 def read_manifest(folder: Path) -> Manifest:
