@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import textwrap
 from pathlib import Path
 
@@ -427,12 +428,14 @@ def test_data_that_the_experiment_does_not_name_are_an_error(here, counting):
     assert len(opauc_bench.run(experiment, data={"mine": (X, y)}, out="b")) == 2
 
 
-def test_a_file_of_an_experiment_from_python_is_found_from_the_same_directory(here, counting, frame, command):
+def test_a_file_of_an_experiment_from_python_is_found_from_anywhere(here, counting, frame, command, monkeypatch):
+    monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(here / "cache"))
     frame.drop(columns="age").to_csv("t.csv", index=False)
     entry = {"source": {"csv": "t.csv", "label": "clicked"}}
     opauc_bench.run(EXPERIMENT | {"catalogue": {"mine": entry}}, out="results/r")
     assert "have changed" not in command("report", "results/r", cwd=here).stdout
-    assert "2 of 2 agree" in command("verify", "results/r", "--sample", "2", cwd=here).stdout
+    shutil.rmtree("cache")
+    assert "2 of 2 agree" in command("verify", "r", "--sample", "2", cwd=here / "results").stdout
 
 
 def test_sparse_matrices_frames_and_text_labels(here, counting, frame):
@@ -837,6 +840,10 @@ def apart(here, command, frame, monkeypatch):
     return here / "results/exp"
 
 
+def contents_of(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_results_know_where_their_config_is(apart, command, here, monkeypatch):
     assert read_manifest(apart).config == "../../A/exp.yaml"
     report = command("report", "A/exp.yaml", cwd=here, exits=0).stdout
@@ -860,6 +867,34 @@ def test_results_know_where_their_config_is(apart, command, here, monkeypatch):
             assert read_manifest(base / "results/exp").config == "../../A/exp.yaml"
     (moved / "exp.yaml").write_text("moved near the folder")
     assert config_of(moved / "results/exp", "../../A/exp.yaml").resolve() == moved / "exp.yaml"
+
+
+def test_a_check_does_not_replace_data_of_another_address(apart, command, here):
+    """The config of an older folder may be anywhere: other data of the name are in the working directory."""
+    text = (apart / "manifest.json").read_text()
+    (apart / "manifest.json").write_text(text.replace('"../../A/exp.yaml"', '"exp.yaml"'))
+    before = contents_of(here / "cache")
+    told = f"mine.csv: the cache has a file of this name, but from another address ({here}/A/mine.csv)"
+
+    def said(*arguments, exits=0):
+        done = command(*arguments, cwd=here, exits=exits)
+        assert contents_of(here / "cache") == before
+        return " ".join((done.stdout + done.stderr).split())
+
+    for name in ("report", "status"):
+        assert f"mine: {told}; whether the data have changed is not known" in said(name, apart)
+    planned = said("plan", apart)
+    assert "2 tasks done, 0 to do" in planned
+    assert f"mine: {told}. run reads the file of this experiment." in planned
+    assert "2 of 2 agree" in said("verify", apart, "--all"), "the arrays of the results are in the cache"
+    shutil.rmtree(here / "cache/mine/prepared")
+    before = contents_of(here / "cache")
+    assert f"{told}, and only 'run' and 'data fetch' replace it" in said("verify", apart, "--all", exits=3)
+    shutil.copy(here / "A/exp.yaml", here)
+    assert "try: opauc-bench data fetch mine --fresh --catalogue exp.yaml " in said("verify", apart, exits=3)
+    assert told in said("plan", "exp.yaml", "--out", "other")
+    (here / "cache/mine").rename(here / "kept")
+    assert "2 to do" in command("plan", "exp.yaml", "--out", "other", cwd=here).stdout, "nothing is replaced"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from ..data import Dataset, DatasetEntry, Sources, find_prepared, prepare
-from ..errors import DataError
+from ..data import Dataset, DatasetEntry, Sources, find_prepared, is_intact, prepare, prepared_as
+from ..errors import DataError, DataUnavailable
 from ..results.manifest import DatasetFacts
 
 __all__ = ["LocalData", "Notify"]
@@ -16,10 +16,14 @@ Notify = Callable[[str], None]
 
 @dataclass
 class LocalData:
-    """Datasets on this machine: the catalogue, those that are ready, and why others are unavailable."""
+    """Datasets on this machine: the catalogue, those that are ready, and why others are unavailable.
+
+    Where a dataset is unavailable, the arrays with its fingerprint among `recorded`, if the cache has them, are used.
+    """
 
     entries: Mapping[str, DatasetEntry]
     sources: Sources
+    recorded: Mapping[str, str | None] = field(default_factory=dict)
     prepared: dict[str, Dataset] = field(default_factory=dict)
     unavailable: dict[str, DataError] = field(default_factory=dict)
     _hashed: set[str] = field(default_factory=set, init=False)
@@ -78,4 +82,10 @@ class LocalData:
         try:
             self.prepared[name] = prepare(self.entries[name], self.sources, notify, hashed=True)
         except DataError as error:
-            self.unavailable[name] = error
+            found, known = None, self.recorded.get(name)
+            if known and isinstance(error, DataUnavailable):
+                found = prepared_as(self.entries[name], self.sources, known)
+            if found is not None and is_intact(found, notify):
+                self.prepared[name] = found
+            else:
+                self.unavailable[name] = error

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from shlex import quote
 from typing import Any
 
-from ..data import availability, download_size, has_changed_files
+from ..data import availability, download_size, foreign_files, has_changed_files
 from ..learners import ESTIMATOR, get_learner
 from ..report.titles import plain_title
 from ..results.reuse import absent_folders, beside
@@ -30,7 +31,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     session.require_all()
     n_jobs = 1 if session.experiment.protocol.exclusive else n_jobs
     recorded = Recorded.read(session)
-    local = LocalData(session.catalogue, session.sources)
+    local = LocalData(session.catalogue, replace(session.sources, keeps=True))
     local.find(session.experiment.datasets)
     without_size = []
     for dataset in session.experiment.datasets:
@@ -95,6 +96,12 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         parts += [f"{', '.join(unknown_sizes)} of unknown size"] * bool(unknown_sizes)
         notes.append(f"To download: {', and '.join(parts)}.")
     notes += [line for text in local.absences() for line in text.splitlines()]
+    notes += [
+        f"{name}: {line}. run reads the file of this experiment."
+        for name, entry in entries.items()
+        if name not in local.prepared
+        for line in foreign_files(entry, session.sources)
+    ]
     if without_size:
         notes.append(
             f"Not counted, since rows and features are known after the download only: {', '.join(without_size)}. "

@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any
 
 from .. import __version__
-from ..data import find_prepared, has_changed_files
+from ..data import find_prepared, foreign_files, has_changed_files
 from ..errors import ResultsError
 from ..plan import make_plan
 from ..results.manifest import DatasetFacts, Manifest, find_manifest
@@ -151,14 +151,16 @@ class Recorded:
         return Store(beside(self.session.folder, other) if other else self.session.folder)
 
     def changed_data(self) -> list[str]:
-        """Sentences on datasets that have changed on this machine since the results were computed."""
+        """Sentences on datasets that have changed on this machine since the results were computed, or may have."""
         sources, sentences = self.session.sources, []
         for name in self.session.experiment.datasets:
             known, entry = self.known_fingerprint(name), self.session.catalogue.get(name)
             if known is None or entry is None:
                 continue
             data = find_prepared(entry, sources)
-            if has_changed_files(entry, sources) or (data is not None and data.fingerprint != known):
+            if data is None and (foreign := foreign_files(entry, sources)):
+                sentences += [f"{name}: {line}; whether the data have changed is not known" for line in foreign]
+            elif has_changed_files(entry, sources) or (data is not None and data.fingerprint != known):
                 sentences.append(f"{name}: the data on this machine have changed since these results were computed")
         return sentences
 

@@ -8,12 +8,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..data import foreign_files
 from ..errors import DataError, ResultsError
 from ..learners import ESTIMATOR
 from ..report.text import auc_text, columns_text
@@ -96,7 +97,8 @@ def verify_results(
         return 1 if found.findings else 0
     seed = secrets.randbelow(2**31) if seed is None else seed
     notify = (lambda text: None) if quiet else say
-    local = LocalData(session.catalogue, session.sources)
+    known = {name: recorded.known_fingerprint(name) for name in session.datasets}
+    local = LocalData(session.catalogue, replace(session.sources, keeps=True), known)
     candidates, notes = _candidates(session, found.pairs, max_seconds)
 
     def is_available(task: Task) -> bool:
@@ -118,9 +120,14 @@ def verify_results(
             hint = shell_command(session, "run", *(["--retry-failed"] if notes else []))
         else:
             hint = "opauc-bench verify with another --max-seconds"
-        entries = (session.catalogue.get(name) for name in (*missing, *changed))
-        if any(entry.has_own_data for entry in entries if entry is not None):
-            hint = f"{shell_command(session, 'run')}  # computes on the data as they are now"
+        for name in (*missing, *changed):
+            entry = session.catalogue.get(name)
+            if entry is None or not entry.has_own_data:
+                continue
+            if name in local.unavailable and foreign_files(entry, local.sources):
+                hint = local.unavailable[name].hint
+            else:
+                hint = f"{shell_command(session, 'run')}  # computes on the data as they are now"
         raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), hint)
     n_jobs = min(n_jobs, len(pairs))
     wall = sum(record.timing.wall_seconds for _, record in pairs)

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _LARGEST_FILE = 1 << 36
+_ELSEWHERE = "a file of this name, but from another address"
 
 
 @dataclass(frozen=True)
@@ -113,19 +114,25 @@ class LocalFile:
         source = note.get("source")
         if source is None:  # put into the cache by hand, or removed with its note
             return f"{origin} has not been read" if origin and not self.cached else ""
-        elsewhere = f"a file of this name, but from another address ({note.get('origin', source)})"
+        elsewhere = f"{_ELSEWHERE} ({note.get('origin', source)})"
         if source != "file":
             is_known = self.file.sha256 is not None and self.file.sha256 == note.get("sha256")
             from_mirror = source == "mirror" and (origin is None or note.get("origin") in self.sources.mirrors)
             return "" if is_known or from_mirror or source in self.file.urls else elsewhere
+        is_same = note.get("origin") in (None, *map(str, self._addresses))
         if origin is None:
-            return "" if note.get("origin") in (None, *map(str, self._addresses)) else elsewhere
+            return "" if is_same else elsewhere
         if note.get("stamp") == stamp_of(origin) and note.get("origin", str(origin)) == str(origin):
             return ""
         with contextlib.suppress(DataError):  # reported when the file is fetched
             if digest(origin, self.limit)[0] == note.get("sha256"):
                 return ""
-        return f"{origin} has changed since it was read"
+        return f"{origin} has changed since it was read" if is_same else elsewhere
+
+    @property
+    def foreign(self) -> str:
+        """What the cache's copy is, if it is not of this entry, but of another one with the same names; else empty."""
+        return outdated if (outdated := self.outdated).startswith(_ELSEWHERE) else ""
 
     @property
     def lost(self) -> str:

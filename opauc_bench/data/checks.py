@@ -10,7 +10,7 @@ from .entry import DatasetEntry
 from .sources import Sources, is_remote
 from .store import find_prepared, fingerprint_of, open_prepared, prepared_folders
 
-__all__ = ["Check", "availability", "download_size", "has_changed_files", "verify"]
+__all__ = ["Check", "availability", "download_size", "foreign_files", "has_changed_files", "verify"]
 
 
 def availability(entry: DatasetEntry, sources: Sources) -> str:
@@ -44,8 +44,14 @@ def availability(entry: DatasetEntry, sources: Sources) -> str:
 
 def has_changed_files(entry: DatasetEntry, sources: Sources) -> bool:
     """Whether one of the user's own files has changed since it was copied into the cache."""
+    files = [file for form in entry.forms for file in local_files(entry, form, sources)]
+    return any(file.note.get("source") == "file" and file.outdated and not file.foreign for file in files)
+
+
+def foreign_files(entry: DatasetEntry, sources: Sources) -> list[str]:
+    """What the cache has in place of files of a dataset: those of another entry with the same names."""
     files = (file for form in entry.forms for file in local_files(entry, form, sources))
-    return any(file.note.get("source") == "file" and file.outdated for file in files)
+    return [f"{file.file.name}: the cache has {foreign}" for file in files if (foreign := file.foreign)]
 
 
 def download_size(entry: DatasetEntry, sources: Sources) -> int | None:

@@ -62,6 +62,10 @@ class _Fetch(LocalFile):
     kept: dict[str, Path]
 
     def fetch(self, fresh: bool) -> RawFile:
+        if self.sources.keeps and (foreign := self.foreign):
+            what = f"{self.entry.name}: {self.file.name}: the cache has {foreign}"
+            hint = f"{self.entry.fetch_command(self.sources)}  # or another name for one of the two datasets"
+            raise DataUnavailable(f"{what}, and only 'run' and 'data fetch' replace it", hint)
         attempts: list[str] = []
         found_wrong = False
         for place, step in self._steps(fresh):

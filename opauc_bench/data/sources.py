@@ -31,11 +31,14 @@ class Sources:
         Folders, ``file://`` or ``http(s)://`` addresses, tried in this order; files are ``<mirror>/<dataset>/<file>``.
     offline : bool
         If True, no http request is made.
+    keeps : bool
+        If True, files of the cache are not replaced by those of other addresses: for commands that only check.
     """
 
     cache: Path
     mirrors: tuple[str, ...] = ()
     offline: bool = False
+    keeps: bool = False
 
     @classmethod
     def from_environment(cls, mirrors: tuple[str, ...] = (), offline: bool = False) -> "Sources":

@@ -23,7 +23,7 @@ from .sources import Notify, Sources
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["Dataset", "find_prepared", "is_intact", "open_prepared", "write_prepared"]
+__all__ = ["Dataset", "find_prepared", "is_intact", "open_prepared", "prepared_as", "write_prepared"]
 
 PREPARE_VERSION = 1  # to be raised when the same files and entry give other arrays
 META = "meta.json"
@@ -139,6 +139,14 @@ def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
         for folder in sorted(prepared_folders(entry, sources, f"{recipe_key(entry, form)}-{content}"), key=_age):
             with contextlib.suppress(DataError):
                 return open_prepared(folder)
+    return None
+
+
+def prepared_as(entry: DatasetEntry, sources: Sources, fingerprint: str) -> Dataset | None:
+    """Return the arrays of the cache with this fingerprint, whatever files they are of, or None."""
+    for folder in prepared_folders(entry, sources, "[!.]*"):
+        with contextlib.suppress(DataError):
+            return open_prepared(folder, fingerprint)
     return None
 
 
