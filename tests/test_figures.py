@@ -413,6 +413,18 @@ def test_bands_of_auc_end_at_0_and_1(spec):
             assert np.nanmax(heights) <= 1
 
 
+@pytest.mark.parametrize("x", ["dataset", "n_seen"])
+def test_a_line_of_one_point_has_a_bar_that_ends_at_0_and_1(x):
+    samples = (Sample({"point": [0]}, {"n_seen": [10], "auc": [auc]}) for auc in (0.8, 0.98, 1.0))
+    figure = build_figure(FigureEntry(name="f", x=x, y="auc"), ["d"], [OPAUC], {("d", "opauc"): cell(*samples)})
+    ((point,),) = [line.points for line in figure.panels[0].lines]
+    assert point.y + point.y_std > 1
+    (axes,) = [axes for axes in draw(figure).axes if axes.get_visible()]
+    ends = [segment[:, 1] for bars in axes.collections for segment in bars.get_segments()]
+    bar = max(ends, key=np.ptp)
+    assert bar.tolist() == pytest.approx([point.y - point.y_std, 1.0])
+
+
 def test_panels_share_labels_and_legend(pass_figure):
     canvas = draw(pass_figure)
     shown = [axes for axes in canvas.axes if axes.get_visible()]

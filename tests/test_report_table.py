@@ -2,6 +2,7 @@
 
 import re
 import statistics
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from opauc_bench.evaluation.bayes import bayesian_t_test
 from opauc_bench.evaluation.significance import corrected_t_test, paired_t_test
 from opauc_bench.report.published import load_published
 from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.terminal import to_terminal
 
 FOLDS = tuple((trial, fold) for trial in range(5) for fold in range(5))
 COLUMNS = [Column("uni_exp", "online Uni-Exp"), Column("opauc", "OPAUC"), Column("oam_seq", "OAM_seq")]
@@ -49,6 +51,18 @@ def test_verdicts_are_from_the_side_of_the_reference_which_comes_first():
     assert [column.key for column in table.columns] == ["opauc", "uni_exp", "oam_seq"]
     verdicts = {key: entry.verdict for (_, key), entry in table.entries.items()}
     assert verdicts == {"opauc": None, "oam_seq": "win", "uni_exp": "loss"}
+
+
+def test_values_of_other_test_rows_are_not_tested():
+    opauc, other = (replace(complete(auc, seed=seed), n_test=(n,) * 25) for auc, seed, n in ((0.8, 1, 40), (0.7, 2, 57)))
+    same = replace(complete(0.7, seed=3), n_test=(40,) * 25)
+    table = table_of(row(opauc, other, same))
+    assert table.entries["german", "uni_exp"].verdict == "win"
+    entry = table.entries["german", "oam_seq"]
+    assert (entry.verdict, entry.p_value) == (None, None)
+    assert table.tallies["oam_seq"].counted == 0
+    assert table.cell_notes[entry.note - 1] == "not tested: 57 test rows, those of the reference are 40"
+    assert f"{entry.mean:.4f} ± {entry.std:.4f}".replace("0.", ".") + "¹" in to_terminal(table)
 
 
 def test_the_test_can_be_chosen():

@@ -141,6 +141,7 @@ def _cell(recorded: Recorded, row: str, pairs: list[Pair]) -> Cell:
         expected=protocol.n_repetitions,
         statuses=count_statuses(recorded, row, pairs),
         messages=tuple(sorted({record.message for record in finished if record.message})),
+        n_test=tuple(getattr(record.outcome, "n_test", None) for record in good),
     )
 
 

@@ -130,7 +130,7 @@ def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
         every = 1 if spec.along else max(1, -(-len(x) // _MARKERS_ON_A_LINE))
         axes.plot(x, y, markevery=every, **look)
         y_band = _band(spec.y, y, y_std)
-        if spec.along:
+        if spec.along or np.count_nonzero(np.isfinite(y)) == 1:  # one point has no band
             bars = {"xerr": abs(_band(spec.x, x, x_std) - x), "yerr": abs(y_band - y)}
             axes.errorbar(x, y, **bars, fmt="none", ecolor=look["color"], elinewidth=0.6, alpha=0.45)
         else:
@@ -160,14 +160,11 @@ def _draw_datasets(axes, figure: Figure, panel: Panel) -> None:
     for line, offset in zip(panel.lines, offsets):
         points = [point for point in line.points if figure.is_drawn(point)]
         look = {**_look(line), "linestyle": "none", "markersize": 4.5}
-        axes.errorbar(
-            [names.index(point.x) + offset for point in points],
-            [point.y for point in points],
-            # The lower end stays above zero where the scale is logarithmic.
-            [[min(point.y_std, 0.9 * point.y) for point in points], [point.y_std for point in points]],
-            elinewidth=0.7,
-            **look,
-        )
+        y, y_std = (np.array([getattr(point, name) for point in points], dtype=float) for name in ("y", "y_std"))
+        bars = np.abs(_band(figure.spec.y, y, y_std) - y)
+        if figure.spec.y_scale != "linear":
+            bars[0] = np.minimum(bars[0], 0.9 * y)  # the lower end stays above zero
+        axes.errorbar([names.index(point.x) + offset for point in points], y, bars, elinewidth=0.7, **look)
     axes.set_xticks(range(len(names)), [_text(str(name)) for name in names])
     if len(names) > 7:
         axes.tick_params(axis="x", rotation=35)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .text import rope_text
@@ -34,6 +34,12 @@ def failure_note(
     distinct = sorted({_one_line(message) for message in messages})
     text += f": {distinct[0]}" if distinct else ""
     return text + (f" (and {len(distinct) - 1} more)" if len(distinct) > 1 else "")
+
+
+def other_rows_note(n_test: Sequence[int | None], of_reference: Sequence[int | None]) -> str:
+    """State that a cell has not been tested, because its values are of other rows than those of the reference."""
+    own, other = (" to ".join(sorted({f"{n:,}" for n in found if n}, key=len)) for found in (n_test, of_reference))
+    return f"not tested: {own} test rows, those of the reference are {other}"
 
 
 def origin_notes(notes: Iterable[str]) -> list[str]:

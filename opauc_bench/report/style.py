@@ -75,7 +75,7 @@ def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = 
         text = value_text(entry.mean, entry.std, entry.verdict, style, metric, is_best)
         if style.percent and entry.posterior:
             text = text + " " + style.percent(percent_text(entry.posterior))
-        return text
+        return text + (style.note(entry.note) if entry.note else "")
     if entry.status == "undefined":
         return "–"
     text = f"{style.pending} {entry.n}/{entry.expected}" if entry.status == "pending" else "N/A"

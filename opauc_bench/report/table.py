@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from ..errors import ResultsError
 from ..evaluation.bayes import ROPE, Posterior, bayesian_t_test
 from ..evaluation.significance import TestResult, Verdict, corrected_t_test, paired_t_test
-from .footnotes import failure_note, reading_note, significance_note
+from .footnotes import failure_note, other_rows_note, reading_note, significance_note
 from .metrics import AUC, Metric, metric_of
 from .titles import plain_title
 
@@ -64,6 +64,7 @@ class Cell:
     messages: tuple[str, ...] = ()  # of the failed folds
     # Further metrics of the finished folds: None where it was not computed, NaN where it is not defined.
     others: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    n_test: tuple[int | None, ...] = ()  # test rows of the finished folds, where they are known
 
     def __post_init__(self):
         for name, values in {"AUC": self.aucs, **self.others}.items():
@@ -263,12 +264,14 @@ def build_table(
     entries = {}
     for dataset in datasets:
         for column in columns:
-            cell = cells[dataset, column.key]
-            if column.key == reference:
-                result = None
-            else:
-                result = _tested(dataset, reference, cells[dataset, reference], column.key, cell, tests[test])
+            cell, compared_to = cells[dataset, column.key], cells[dataset, reference]
+            result = None
+            if column.key != reference:
+                result = _tested(dataset, reference, compared_to, column.key, cell, tests[test])
             entries[dataset, column.key] = _entry(cell, cell.aucs, ddof, result, notes, runs)
+            if cell.status == compared_to.status == "ok" and cell.n_test != compared_to.n_test:
+                note = _numbered(other_rows_note(cell.n_test, compared_to.n_test), notes)
+                entries[dataset, column.key] = replace(entries[dataset, column.key], note=note)
     sections = [Section(metric_of("auc") if len(metrics) > 1 else AUC, entries)]
     for key in metrics[1:]:
         others = {place: _entry(c, c.others.get(key, ()), ddof, None, notes, runs) for place, c in cells.items()}
@@ -301,7 +304,14 @@ def _tested(dataset: str, reference: str, a: Cell, key: str, b: Cell, test: Call
             "not the same (trial, fold) pairs: such columns cannot be compared",
             "run both again with one protocol: opauc-bench run CONFIG --fresh",
         )
-    return test(a.aucs, b.aucs) if a.expected > 1 else None
+    return test(a.aucs, b.aucs) if a.expected > 1 and a.n_test == b.n_test else None
+
+
+def _numbered(text: str, notes: list[str]) -> int:
+    """The number of a footnote, which is added if it is new."""
+    if text not in notes:
+        notes.append(text)
+    return notes.index(text) + 1
 
 
 def _entry(
@@ -315,9 +325,7 @@ def _entry(
     n, note = len(cell.folds), None
     if cell.failed:
         text = failure_note(cell.statuses, n, cell.expected, cell.messages, runs)
-        if text not in notes:
-            notes.append(text)
-        note = notes.index(text) + 1
+        note = _numbered(text, notes)
     if cell.status != "ok":
         return Entry(cell.status, n, cell.expected, note=note)
     values = tuple(value for value in found if value is not None)
