@@ -54,7 +54,8 @@ def test_verdicts_are_from_the_side_of_the_reference_which_comes_first():
 
 
 def test_values_of_other_test_rows_are_not_tested():
-    opauc, other = (replace(complete(auc, seed=seed), n_test=(n,) * 25) for auc, seed, n in ((0.8, 1, 40), (0.7, 2, 57)))
+    opauc = replace(complete(0.8, seed=1), n_test=(40,) * 25)
+    other = replace(complete(0.7, seed=2), n_test=(57,) * 25)
     same = replace(complete(0.7, seed=3), n_test=(40,) * 25)
     table = table_of(row(opauc, other, same))
     assert table.entries["german", "uni_exp"].verdict == "win"
