@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from opauc_bench.evaluation.metrics import evaluate, metric_columns, metric_name, selecting
 from opauc_bench.evaluation.splits import inner_splits, outer_fold
+from opauc_bench.report.metrics import metric_of
 from opauc_bench.results.manifest import read_manifest
 
 EXPERIMENT = """
@@ -96,6 +97,8 @@ def test_a_setting_is_selected_by_a_loss(command, tmp_path, name, loss):
                 losses[k] += loss(y[held_out], model.predict_proba(X[held_out])[:, 1]) / 2
         np.testing.assert_allclose(record.selection.auc, -losses, rtol=1e-9)
         assert record.selected["var_smoothing"] == values[np.argmin(losses)]
+    command("report", "results", "--to", "page", "--html", cwd=tmp_path, exits=0)
+    assert f"<p>Minus the {metric_of(name).meaning} of each setting" in (tmp_path / "page" / "report.html").read_text()
 
 
 @pytest.mark.parametrize("name", ["auc", "average_precision", "partial_auc@0.5", "log_loss", "brier"])

@@ -28,6 +28,7 @@ def page_text(recorded: Recorded, test: str | None = None) -> str:
     tables, comparisons = {}, {}
     for name in get_args(Test):
         tables[name], comparisons[name] = build_report(recorded, name)
+    selecting = metric_of(getattr(session.experiment.protocol, "select", "auc"))
     kept = {place: [record for _, record in pairs if record is not None] for place, pairs in recorded.cells.items()}
     content = PageContent(
         description=session.experiment.description,
@@ -36,7 +37,7 @@ def page_text(recorded: Recorded, test: str | None = None) -> str:
         comparison=comparisons["paired"],
         records={place: records for place, records in kept.items() if records},
         grids={column.key: column.grid for column in session.columns},
-        selected_by=metric_of(getattr(session.experiment.protocol, "select", "auc")).heading,
+        selected_by=f"Minus the {selecting.meaning}" if selecting.lower_is_better else selecting.heading,
         provenance=_provenance(recorded),
     )
     return render_page(content)

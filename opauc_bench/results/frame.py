@@ -46,7 +46,10 @@ def folds_text(pairs: Pairs, titles: Mapping[str, str]) -> str:
 
 
 def grid_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
-    """One row per setting that was tried, with the AUC that it was selected by, NaN where it diverged."""
+    """One row per setting that was tried, with the AUC that it was selected by, NaN where it diverged.
+
+    With another metric under ``select``, ``inner_auc`` is that metric, or minus a loss.
+    """
     import pandas as pd
 
     frames, pairs = [], list(pairs)
