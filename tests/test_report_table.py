@@ -63,6 +63,8 @@ def test_values_of_other_test_rows_are_not_tested():
     assert (entry.verdict, entry.p_value) == (None, None)
     assert table.tallies["oam_seq"].counted == 0
     assert table.cell_notes[entry.note - 1] == "not tested: 57 test rows, those of the reference are 40"
+    several = replace(other, n_test=(*(57,) * 12, *(1058,) * 13))
+    assert table_of(row(opauc, several, same)).cell_notes[0].startswith("not tested: 57 to 1,058 test rows, ")
     assert f"{entry.mean:.4f} ± {entry.std:.4f}".replace("0.", ".") + "¹" in to_terminal(table)
 
 

@@ -38,8 +38,12 @@ def failure_note(
 
 def other_rows_note(n_test: Sequence[int | None], of_reference: Sequence[int | None]) -> str:
     """State that a cell has not been tested, because its values are of other rows than those of the reference."""
-    own, other = (" to ".join(sorted({f"{n:,}" for n in found if n}, key=len)) for found in (n_test, of_reference))
-    return f"not tested: {own} test rows, those of the reference are {other}"
+    own, other = (sorted({n or 0 for n in found}) for found in (n_test, of_reference))
+    return f"not tested: {_span(own)} test rows, those of the reference are {_span(other)}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
 
 
 def origin_notes(notes: Iterable[str]) -> list[str]:
