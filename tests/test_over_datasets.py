@@ -1,5 +1,7 @@
 """Tests over datasets of the reference against each column: which datasets enter, and what is printed."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,8 +9,9 @@ from hypothesis import strategies as st
 from opauc_bench.evaluation.bayes import bayesian_signed_rank_test
 from opauc_bench.evaluation.ranks import holm, wilcoxon_test
 from opauc_bench.report.over_datasets import MIN_DATASETS, all_pairs, cases_of, over_datasets
+from opauc_bench.report.page.ranks import rank
 from opauc_bench.report.render import to_markdown
-from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.table import Cell, Column, Section, build_table
 from opauc_bench.report.terminal import MIN_WIDTH, over_datasets_to_terminal
 
 FOLDS = ((0, 0), (0, 1))
@@ -49,6 +52,32 @@ def test_each_column_is_tested_on_the_datasets_it_has_in_common_with_the_referen
     assert [contest.posterior.verdict() for contest in found.contests] == ["win", "equivalent"]
     assert found.rows()[0] == ["Worse", "7", ".0156", ".0312", "• 100/0/0"]
     assert found.sentences[1] == "Not tested over datasets, with fewer than 5 in common: Few (4)."
+
+
+def test_datasets_with_other_test_rows_do_not_count():
+    table = table_of()
+    entries = {
+        (row, key): replace(entry, n_test=(40, 40) if key == "close" and row == "d0" else (50, 50))
+        for (row, key), entry in table.entries.items()
+    }
+    table = replace(table, sections=(Section(table.metric, entries),))
+    assert [(contest.column.key, contest.n_datasets) for contest in over_datasets(table).contests] == [
+        ("worse", 7),
+        ("close", 6),
+    ]
+    ranking = rank(replace(table, columns=table.columns[:3]))
+    assert ranking.left_out == (("d0", "not all columns have the same test rows"),)
+    assert ranking.datasets == tuple(DATASETS[1:])
+
+
+def test_single_trials_are_tested_over_datasets_only():
+    columns = [Column(key, key.capitalize()) for key in ("ref", "worse")]
+    means = {"ref": REFERENCE, "worse": OTHERS["worse"]}
+    cells = {(row, key): Cell((means[key][i],), ((0, 0),), 1) for i, row in enumerate(DATASETS) for key in means}
+    table = build_table("t", DATASETS, columns, cells, "ref", "bayes", 0.5)
+    assert table.tallies == {}
+    assert not any("posterior probability above" in note for note in table.footnotes)
+    assert "Ref over the datasets" in to_markdown(table)
 
 
 def test_the_rope_is_that_of_the_table():

@@ -44,6 +44,7 @@ PUBLISHED = Published(
     title="A published table",
     source="Author: Journal. 2000",
     table="Table 9",
+    runs=25,
     reference="opauc",
     columns=COLUMNS,
     datasets=("german", "letter", "splice", "usps"),
@@ -179,6 +180,15 @@ def test_verdicts_from_another_reference_are_not_compared():
 def test_verdicts_of_another_test_have_a_note():
     assert compare(table_of(MEANS), PUBLISHED).remarks == ("A remark.",)
     assert "uncorrected" in compare(table_of(MEANS, "corrected"), PUBLISHED).remarks[-1]
+
+
+def test_another_number_of_folds_has_a_note():
+    cells = {key: Cell((mean,), ((0, 0),), 1) for key, mean in MEANS.items() if key[0] == "german"}
+    table = build_table("Our table", ["german"], list(COLUMNS), cells, "opauc", "paired", 0.2)
+    assert compare(table, PUBLISHED).remarks == (
+        "A remark.",
+        "Our values are over 1 fold, the printed ones over 25 folds.",
+    )
 
 
 def test_verdicts_of_the_bayesian_test_are_not_compared_with_printed_ones():

@@ -159,7 +159,7 @@ def _print_table(recorded: Recorded, test: str | None) -> None:
     if session.is_part:
         table, _ = build_report(recorded, test, restricted=True)
     print(to_terminal(table, width()).rstrip("\n"))
-    if table.test == "bayes" and table.tallies:
+    if table.test == "bayes" and table.compares:
         for end, rows in cases_of(table).items():
             print(f"\nOver the datasets, rows {end}:\n" if end else "")
             print(over_datasets_to_terminal(over_datasets(rows), width()).rstrip("\n"))

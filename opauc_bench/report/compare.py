@@ -189,6 +189,9 @@ def nothing_in_common(title: str, published: Published) -> ConfigError:
 
 def _remarks(table: ResultTable, published: Published) -> Iterator[str]:
     yield from published.remarks
+    if table.expected != published.runs:
+        runs = table.runs if table.expected > 1 else table.runs.removesuffix("s")
+        yield f"Our values are over {table.expected} {runs}, the printed ones over {published.runs} {table.runs}."
     if published.reference and table.test == "bayes":
         yield (
             "Our verdicts come from the Bayesian test and are not compared with the printed ones: with --test paired "

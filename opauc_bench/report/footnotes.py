@@ -113,8 +113,7 @@ def significance_note(table: ResultTable) -> str:
 
 def _has_five_by_five_folds(table: ResultTable) -> bool:
     """Whether the protocol is that of the paper, for which error rates of the tests are known."""
-    n_folds = next(iter(table.sections[0].entries.values())).expected
-    return table.runs == "folds" and n_folds == 25 and table.test_fraction == 1 / 5
+    return table.runs == "folds" and table.expected == 25 and table.test_fraction == 1 / 5
 
 
 def brief_notes(table: ResultTable) -> list[str]:
@@ -147,10 +146,9 @@ def verdict_text(table: ResultTable, verdict: str) -> str:
 
 def _about_values(table: ResultTable) -> str:
     entries = [entry for section in table.sections for entry in section.entries.values()]
-    expected = entries[0].expected
     std = f" ± std ({'n - 1' if table.ddof else 'n'})" if any(entry.std is not None for entry in entries) else ""
     runs = "outer folds" if table.runs == "folds" else table.runs
-    over = f"{expected} {runs if expected > 1 else runs.removesuffix('s')}"
+    over = f"{table.expected} {runs if table.expected > 1 else runs.removesuffix('s')}"
     pending = next((entry for entry in entries if entry.status == "pending"), None)
     waiting = f"; … {pending.n}/{pending.expected}: {pending.n} are done" if pending else ""
     undefined = any(entry.status == "undefined" for entry in entries)

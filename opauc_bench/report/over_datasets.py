@@ -53,7 +53,8 @@ class OverDatasets:
 
 
 def over_datasets(table: ResultTable) -> OverDatasets:
-    """Test the reference against each other column, on the mean AUC of each dataset where both are complete.
+    """Test the reference against each other column, on the mean AUC of each dataset where both are complete
+    and tested on the same rows.
 
     Several rows of one dataset are not tested, since the tests take them as independent.
     """
@@ -123,8 +124,8 @@ def _marked(posterior: Posterior, level: float) -> str:
 
 
 def _differences(table: ResultTable, reference: Column, column: Column) -> list[float]:
-    means = [(table.entries[row, reference.key].mean, table.entries[row, column.key].mean) for row in table.datasets]
-    return [ours - other for ours, other in means if ours is not None and other is not None]
+    pairs = [(table.entries[row, reference.key], table.entries[row, column.key]) for row in table.datasets]
+    return [a.mean - b.mean for a, b in pairs if a.mean is not None and b.mean is not None and a.n_test == b.n_test]
 
 
 def _p_text(p_value: float) -> str:

@@ -30,7 +30,7 @@ def to_markdown(table: ResultTable) -> str:
     notes = [f"- {superscript(i)} {escape_markdown(note)}" for i, note in enumerate(table.cell_notes, 1)]
     notes += [f"- {escape_markdown(note)}" for note in table.footnotes]
     title = f"**{escape_markdown(table.title)}**"
-    cases = cases_of(table) if table.test == "bayes" and table.tallies else {}
+    cases = cases_of(table) if table.test == "bayes" and table.compares else {}
     over = [line for end, rows in cases.items() for line in _over_datasets(rows, end)]
     return "\n".join([title, "", markdown_table(headers, rows), "", *notes, "", *over])
 

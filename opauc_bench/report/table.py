@@ -108,6 +108,7 @@ class Entry:
     p_value: float | None = None  # of a t-test
     posterior: Posterior | None = None  # of the Bayesian test
     note: int | None = None  # number of a footnote, from 1
+    n_test: tuple[int | None, ...] = ()  # test rows of the finished folds, where they are known
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,16 @@ class ResultTable:
         return self.sections[0].entries
 
     @property
+    def compares(self) -> bool:
+        """Whether the reference and another column are shown."""
+        return self.reference is not None and len(self.columns) > 1
+
+    @property
+    def expected(self) -> int:
+        """Number of folds of the whole experiment."""
+        return next(iter(self.entries.values())).expected
+
+    @property
     def has_metrics(self) -> bool:
         """Whether there are other metrics than the AUC."""
         return len(self.sections) > 1
@@ -180,7 +191,7 @@ class ResultTable:
     def tallies(self) -> dict[str, Tally]:
         """Counts of the verdicts of each column but the reference; empty if nothing is tested."""
         counted = {}
-        for column in self.columns if self.reference else ():
+        for column in self.columns if self.compares and self.expected > 1 else ():
             if column.key != self.reference:
                 verdicts = [self.entries[dataset, column.key].verdict for dataset in self.datasets]
                 counted[column.key] = Tally(*map(verdicts.count, get_args(Verdict)))
@@ -268,10 +279,10 @@ def build_table(
             result = None
             if column.key != reference:
                 result = _tested(dataset, reference, compared_to, column.key, cell, tests[test])
-            entries[dataset, column.key] = _entry(cell, cell.aucs, ddof, result, notes, runs)
+            entry = replace(_entry(cell, cell.aucs, ddof, result, notes, runs), n_test=cell.n_test)
             if cell.status == compared_to.status == "ok" and cell.n_test != compared_to.n_test:
-                note = _numbered(other_rows_note(cell.n_test, compared_to.n_test), notes)
-                entries[dataset, column.key] = replace(entries[dataset, column.key], note=note)
+                entry = replace(entry, note=_numbered(other_rows_note(cell.n_test, compared_to.n_test), notes))
+            entries[dataset, column.key] = entry
     sections = [Section(metric_of("auc") if len(metrics) > 1 else AUC, entries)]
     for key in metrics[1:]:
         others = {place: _entry(c, c.others.get(key, ()), ddof, None, notes, runs) for place, c in cells.items()}

@@ -34,8 +34,8 @@ def rank(table: ResultTable) -> Ranking:
     """Rank the columns of a table by their mean AUC on each dataset where all of them have one.
 
     A mean over fewer folds than the others have is excluded, and so is a dataset with a missing cell: ranks of
-    different sets of learners cannot be averaged. Several rows of one dataset are not ranked at all, since the test
-    takes them as independent.
+    different sets of learners cannot be averaged. So is a dataset whose columns have different test rows. Several rows
+    of one dataset are not ranked at all, since the test takes them as independent.
     """
     complete = {key: entry.mean for key, entry in table.entries.items() if entry.mean is not None}
     columns = tuple(c for c in table.columns if any((dataset, c.key) in complete for dataset in table.datasets))
@@ -43,7 +43,9 @@ def rank(table: ResultTable) -> Ranking:
     datasets = []
     for dataset in table.datasets:
         incomplete = [column.title for column in columns if (dataset, column.key) not in complete]
-        if not incomplete:
+        if not incomplete and len({table.entries[dataset, column.key].n_test for column in columns}) > 1:
+            left_out.append((dataset, "not all columns have the same test rows"))
+        elif not incomplete:
             datasets.append(dataset)
         elif len(incomplete) == len(columns):
             left_out.append((dataset, "no results"))

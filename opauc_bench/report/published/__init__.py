@@ -59,6 +59,7 @@ class Published:
     title: str
     source: str  # the publication
     table: str  # the number of the table there
+    runs: int  # number of folds or trials that a mean is over
     reference: str  # key of the column from whose side the marks are given; empty where the paper has no marks
     columns: tuple[Column, ...]  # learner registry names with the printed headings, reference first
     datasets: tuple[str, ...]
@@ -105,7 +106,7 @@ def load_published(name: str) -> Published:
         }
 
     return Published(
-        **{key: raw[key] for key in ("title", "source", "table")},
+        **{key: raw[key] for key in ("title", "source", "table", "runs")},
         name=name,
         reference=reference,
         columns=tuple(Column(key, title) for key, title in raw["columns"].items()),
