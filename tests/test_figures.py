@@ -188,6 +188,28 @@ def test_columns_with_the_same_x_are_points_of_a_line_for_each_value_of_the_othe
     assert [line.label for line in build_figure(spec, ["d"], twice, cells).panels[0].lines] == ["plain 10", "again"]
 
 
+def test_lines_of_columns_with_the_same_title_have_different_labels():
+    columns = [Column(f"c{delta}", "OPAUC_r", "opauc_r", {"delta": delta, "tau": 10}) for delta in (1, 2)]
+    columns.append(replace(columns[1], key="again"))
+    cells = {("d", column.key): cell(Sample({"eta": [1.0]}, {"auc": [0.5]})) for column in columns}
+
+    def labels(columns, x="eta"):
+        lines = build_figure(FigureEntry(name="f", x=x, y="auc"), ["d"], columns, cells).panels[0].lines
+        return [line.label for line in lines]
+
+    assert labels(columns[:1]) == ["OPAUC_r"]
+    assert labels(columns[:2]) == ["OPAUC_r (delta 1)", "OPAUC_r (delta 2)"]
+    assert labels(columns) == ["OPAUC_r (c1)", "OPAUC_r (c2)", "OPAUC_r (again)"]
+    cells |= {place: cell(Sample({}, {"auc": [0.5]})) for place in cells}
+    several = [
+        replace(columns[0], key=f"{delta}_{tau}", params={"delta": delta, "tau": tau})
+        for delta in (1, 2)
+        for tau in (3, 4)
+    ]
+    cells |= {("d", column.key): cells["d", "c1"] for column in several}
+    assert labels(several, "tau") == ["opauc_r, delta 1", "opauc_r, delta 2"]
+
+
 def test_columns_are_no_points_of_a_line_where_a_column_tunes_the_parameter():
     fixed = Column("fixed", "OPAUC fixed", "opauc", {"eta": 2.0})
     single = Sample({"lam": [4.0]}, {"auc": [0.5]})

@@ -15,7 +15,7 @@ from ..report.compare import Comparison, compare, nothing_in_common
 from ..report.footnotes import origin_notes
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, Test, build_table
-from ..report.titles import differing_names, plain_title
+from ..report.titles import distinct_titles, plain_title
 from ..results.manifest import DatasetFacts
 from ..results.record import Record
 from ..runner.limits import exceeds_memory
@@ -88,20 +88,8 @@ def shown_column(column: PlannedColumn, title: str) -> Column:
 
 
 def column_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
-    """A title for each column's key: where several share one, with the parameters that differ, or else with the key."""
-    sharing: dict[str, list[PlannedColumn]] = {}
-    for column in columns:
-        sharing.setdefault(column.title, []).append(column)
-    titles = {}
-    for title, group in sharing.items():
-        params = [column.identity["params"] for column in group]
-        differing = differing_names(params)
-        texts = [", ".join(f"{name} {one[name]}" for name in differing if name in one) for one in params]
-        if len(set(texts)) < len(group):
-            texts = [column.key for column in group]
-        for column, text in zip(group, texts):
-            titles[column.key] = f"{title} ({text})" if len(group) > 1 and text else title
-    return {column.key: titles[column.key] for column in columns}
+    """A title for each column's key, which no other column has."""
+    return distinct_titles({column.key: (column.title, column.identity["params"]) for column in columns})
 
 
 def plain_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:

@@ -7,6 +7,7 @@ where every expected repetition has a finite value. `figure_draw` draws.
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from ..figures import FigureEntry
 from .table import Column
 from .text import value_label
-from .titles import differing_names
+from .titles import differing_names, distinct_titles
 
 __all__ = [
     "DATASET",
@@ -145,6 +146,7 @@ def build_figure(
     undrawn = {column.key: reason for column in columns if (reason := _undrawn(spec, column, samples[column.key]))}
     drawn = [column for column in columns if column.key not in undrawn]
     owners = _owners(spec, drawn, [sample for found in samples.values() for sample in found])
+    titles = _titles(drawn, owners)
     numbers: dict[tuple[str, tuple, tuple], int] = {}
     panels: dict[str, dict[tuple, Line]] = {}
     for dataset in datasets:
@@ -155,9 +157,7 @@ def build_figure(
                 key = (owner, tuple(setting.items()))
                 n_lines = sum(learner == column.learner for learner, *_ in numbers)
                 variant = numbers.setdefault((column.learner, *key), n_lines)
-                titles = {other.title for other in drawn if owners[other.key] == owner}
-                title = column.title if len(titles) == 1 else ", ".join(owner[1:])
-                label = _label(title, setting, len(set(owners.values())) > 1)
+                label = _label(titles[owner], setting, len(titles) > 1)
                 lines = panels.setdefault("" if spec.x == DATASET else dataset, {})
                 before = lines[key].points if key in lines else ()
                 lines[key] = Line(column.key, column.learner, label, setting, variant, (*before, *points))
@@ -203,6 +203,20 @@ def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Samp
                 owners |= {column.key: ("learner", learner, *line) for line, column in zip(lines, of_learner)}
                 break
     return owners
+
+
+def _titles(columns: Sequence[Column], owners: Mapping[str, tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """A title for each owner of lines, which no other owner has."""
+    distinct = distinct_titles({column.key: (column.title, column.params) for column in columns})
+    titles = {}
+    for owner in owners.values():
+        found = {column.title for column in columns if owners[column.key] == owner}
+        titles[owner] = found.pop() if len(found) == 1 else ", ".join(owner[1:])
+    shared = {title for title, count in Counter(titles.values()).items() if count > 1}
+    return {
+        owner: title if title not in shared else distinct[owner[1]] if owner[0] == "column" else ", ".join(owner[1:])
+        for owner, title in titles.items()
+    }
 
 
 def _undrawn(spec: FigureEntry, column: Column, samples: Sequence[Sample]) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["differing_names", "escape_latex", "latex_title", "plain_title"]
+__all__ = ["differing_names", "distinct_titles", "escape_latex", "latex_title", "plain_title"]
 
 _MATHEMATICS = re.compile(r"\$(?!\s)((?:\\[^\\]|[^\\$%#&])+)(?<!\s)\$(?!\d)")
 _COMMAND = re.compile(r"\\([A-Za-z]+)|\\(.)|[{}~]")
@@ -56,6 +56,25 @@ def differing_names(params: Sequence[Mapping[str, Any]]) -> list[str]:
     """Names of parameters whose values, or presence, tell columns of one title or learner apart."""
     names = dict.fromkeys(name for one in params for name in one)
     return [name for name in names if any(one.get(name) != params[0].get(name) for one in params)]
+
+
+def distinct_titles(columns: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+    """Titles of columns, given by key with title and parameters.
+
+    Where several share one, it is followed by the parameters that differ, or else by the key.
+    """
+    sharing: dict[str, list[str]] = {}
+    for key, (title, _) in columns.items():
+        sharing.setdefault(title, []).append(key)
+    titles: dict[str, str] = {}
+    for title, keys in sharing.items():
+        params = [columns[key][1] for key in keys]
+        differing = differing_names(params)
+        texts = [", ".join(f"{name} {one[name]}" for name in differing if name in one) for one in params]
+        if len(set(texts)) < len(keys):
+            texts = keys
+        titles |= {key: f"{title} ({text})" if len(keys) > 1 and text else title for key, text in zip(keys, texts)}
+    return {key: titles[key] for key in columns}
 
 
 def _by_parts(title: str, text: Callable[[str], str], mathematics: Callable[[str], str]) -> str:
