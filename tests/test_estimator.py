@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from opauc_bench.evaluation.selection import fit_and_score, predict
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
 from opauc_bench.learners import ESTIMATOR, EstimatorLearner, class_of_column
-from opauc_bench.learners.estimator import EstimatorError, check_estimator_entry
+from opauc_bench.learners.estimator_entry import EstimatorError, check_estimator_entry
 
 LOGISTIC = "sklearn.linear_model.LogisticRegression"
 BOOSTING = "sklearn.ensemble.HistGradientBoostingClassifier"
@@ -463,7 +463,7 @@ def test_identity_has_versions_and_contents_of_files_but_no_paths(own, tmp_path,
     nested = identity("sklearn.ensemble.BaggingClassifier", {"estimator": {"estimator": address}})
     assert nested["source"] == of_file["source"]
     assert str(own.parent) not in json.dumps([of_file, nested])
-    monkeypatch.setattr("opauc_bench.learners.estimator.metadata.version", lambda name: "99.1")
+    monkeypatch.setattr("opauc_bench.learners.estimator_entry.metadata.version", lambda name: "99.1")
     assert identity(LOGISTIC)["version"] == "scikit-learn 99.1"
     assert class_of_column(ESTIMATOR) is EstimatorLearner
 

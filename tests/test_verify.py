@@ -570,7 +570,9 @@ def versions(monkeypatch):
 
     def set_version(number):
         monkeypatch.setattr(UniLog, "version", number)
-        monkeypatch.setattr("opauc_bench.learners.estimator._package_of", lambda address: f"scikit-learn {number}.0")
+        monkeypatch.setattr(
+            "opauc_bench.learners.estimator_entry._package_of", lambda address: f"scikit-learn {number}.0"
+        )
 
     return set_version
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from .batch.rank_svm import RankSVML2
     from .batch.svm import SVMOR
     from .batch.svm_perf import SVMPerf
-    from .estimator import EstimatorLearner, check_estimator_entry
+    from .estimator import EstimatorLearner
+    from .estimator_entry import check_estimator_entry
     from .oam.oam import OAMGra, OAMSeq
     from .opauc.ada_oam import AdaOAM
     from .opauc.frequent_directions import OPAUCFD
@@ -105,7 +106,7 @@ _HOMES = {
     "BatchLearner": "batch.base",
     "DivergenceError": "ranker",
     "EstimatorLearner": "estimator",
-    "check_estimator_entry": "estimator",
+    "check_estimator_entry": "estimator_entry",
     "Learner": "ranker",
     "LinearRanker": "ranker",
     "OnePassLearner": "base",
