@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from .errors import ResultsError
 
-__all__ = ["read_json", "remove_file", "write_bytes", "write_text", "written_at_once"]
+__all__ = ["named_errors", "read_json", "remove_file", "write_bytes", "write_text", "written_at_once"]
 
 
 def read_json(path: Path) -> Any:
@@ -45,7 +45,7 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 
     `durable` waits until the file would survive a power failure.
     """
-    with _named_errors(path):
+    with named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     with written_at_once(path, durable) as file:
         file.write(content)
@@ -54,7 +54,7 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 @contextlib.contextmanager
 def written_at_once(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a temporary file that is renamed to `path` on success and removed otherwise; see `write_bytes`."""
-    with _named_errors(path):
+    with named_errors(path):
         start = path.name[:60]  # a name may have 255 bytes
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{start}.", suffix=".tmp")
         try:
@@ -72,7 +72,8 @@ def written_at_once(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
+def named_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError into a ResultsError that names the file."""
     try:
         yield
     except (FileExistsError, NotADirectoryError) as error:

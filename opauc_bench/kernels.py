@@ -113,7 +113,8 @@ def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
 
 def kept_on_disk(kernel: Kernel) -> bool:
     """Whether the machine code of a kernel outlives this process."""
-    return kernel.compiled.stats.cache_path is not None
+    stats = getattr(kernel.compiled, "stats", None)  # None where numba is disabled
+    return stats is not None and stats.cache_path is not None
 
 
 class _SealedFiles:
@@ -136,9 +137,11 @@ class _SealedFiles:
     @without_memory_limit()
     def compile(self, signature):
         from filelock import FileLock
+        from numba.core.compiler_lock import global_compiler_lock
 
         try:
-            with FileLock(self._folder / f"{self._name}.lock", timeout=_LONGEST_COMPILATION):
+            # numba's lock first: a thread that compiles a caller has it when it comes here for the functions called.
+            with global_compiler_lock, FileLock(self._folder / f"{self._name}.lock", timeout=_LONGEST_COMPILATION):
                 self._remove_damaged()
                 before = self._stamps()
                 compiled = self._compile(signature)
@@ -193,7 +196,7 @@ def _folder() -> Path | None:
         text = path.read_bytes()
         if b"@njit(" in text:
             depends_on.update(text)
-    kept = Path(config.CACHE_DIR or platformdirs.user_cache_path("opauc-bench", appauthor=False) / "kernels")
+    kept = Path(config.CACHE_DIR or platformdirs.user_cache_path("opauc-bench") / "kernels")
     folder = kept / depends_on.hexdigest()[:16]
     with contextlib.suppress(OSError, RuntimeError):
         if not folder.exists():

@@ -1,14 +1,21 @@
-"""The limit of the private memory of this process."""
+"""The memory of this process: its peak, and a limit for what is private."""
 
 from __future__ import annotations
 
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["memory_limit", "without_memory_limit"]
+__all__ = ["memory_limit", "peak_memory", "without_memory_limit"]
 
 _MOST_BYTES = 2.0**62  # that the system accepts
+
+
+def peak_memory() -> int:
+    """Largest resident memory of this process so far, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 @contextmanager
@@ -59,4 +66,4 @@ def _private_bytes() -> int:
                     return int(line.split()[1]) * 1024
     except OSError:
         pass
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return peak_memory()

@@ -9,7 +9,18 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["INTERNAL", "Loc", "Problem", "Problems", "convert_each", "problems_of", "raise_problems", "show", "suggest"]
+__all__ = [
+    "INTERNAL",
+    "Loc",
+    "Problem",
+    "Problems",
+    "convert_each",
+    "label_text",
+    "problems_of",
+    "raise_problems",
+    "show",
+    "suggest",
+]
 
 Loc = tuple[str | int, ...]
 INTERNAL: dict[str, Any] = {"internal": True}  # ``json_schema_extra`` of a field that users do not write
@@ -85,6 +96,13 @@ def show(value: Any) -> str:
     text = str(value)
     text = text if len(text) <= 60 else text[:57] + "..."
     return repr(text) if isinstance(value, str) else text
+
+
+def label_text(label: Any) -> str:
+    """A label as it is written: 3, not 3.0."""
+    if not isinstance(label, float):
+        return str(label)
+    return str(int(label)) if label.is_integer() else repr(float(label))
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], data: Any) -> list[Problem]:

@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = ["DENSE_ABOVE", "Shape", "Task", "expand_grid", "identity_of", "task_id"]
 
-DENSE_ABOVE = 0.2  # density from which rows are stored dense
+DENSE_ABOVE = 0.2  # density above which rows are stored dense
 
 
 @dataclass(frozen=True)

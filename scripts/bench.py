@@ -484,7 +484,7 @@ def other_learners():
     d, draws, n = SPARSE_SHAPES["rcv1-like"]
     X, y = sparse_rows(d, draws, n)
     few = {"rows": X[:DENSE_ROWS], "y": y[:DENSE_ROWS]}
-    print(f"\n{'us a row, d = 47,000':<24}{'one setting':>12}{'O(d) loop':>12}{'dearer':>9}{'target':>8}")
+    print(f"\n{'us a row, d = 47,000':<24}{'one setting':>12}{'O(d) loop':>12}{'slower':>9}{'target':>8}")
     steep = {"xi": 100.0, "radius": 0.1}  # so that w is projected at every other row, and falls by hundreds
     cases = [(name, {}) for name in ("rda_l1", "adagrad", "spam_l1", "spam_elastic", "spauc", "fsauc")]
     for name, params in [("spam_l2", {}), ("solam", {}), ("solam", steep), *cases]:
@@ -530,7 +530,7 @@ def sparse_learners() -> None:
 
     Then microseconds per row of the other learners for one setting at d = 47,000. SPAM-l2 and SOLAM touch nonzero
     features only; beside them, the same steps taken on every coordinate in compiled loops, and how many times that
-    is dearer.
+    is slower.
     """
     print_missed(ftrl_table() + other_learners())
 

@@ -24,12 +24,12 @@ import itertools
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.stats import rankdata
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from opauc_bench.data import Sources, load_catalogue, read_original
 from opauc_bench.errors import OpaucBenchError
+from opauc_bench.evaluation.auc import auc_columns
 
 PUBLISHED = {"usps": 0.9634, "mnist": 0.9336}  # AIJ 2016, Table 3, batch LS-SVM
 LAMBDAS = 2.0 ** np.arange(-10, 11)
@@ -61,13 +61,6 @@ def directions(statistics: Moments, positive: np.ndarray) -> np.ndarray:
     values, vectors = eigh(scatter, overwrite_a=True, driver="evd")
     coordinates = vectors.T @ (means[0] - means[1])
     return vectors @ (coordinates[:, None] / (np.maximum(values, 0.0)[:, None] + LAMBDAS))
-
-
-def aucs(is_positive: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return the AUC (ties count 1/2) of each column of ``scores``."""
-    n_positive = is_positive.sum()
-    ranks = rankdata(scores, axis=0)[is_positive].sum(axis=0)
-    return (ranks - n_positive * (n_positive + 1) / 2) / (n_positive * (len(scores) - n_positive))
 
 
 def partition_aucs(X: np.ndarray, digits: np.ndarray, n_trials: int, seed: int) -> dict[tuple[int, ...], float]:
@@ -103,7 +96,7 @@ def partition_aucs(X: np.ndarray, digits: np.ndarray, n_trials: int, seed: int) 
             for row, half in enumerate(halves):
                 positive = np.isin(np.arange(len(classes)), half)
                 scores = X_test @ directions(statistics, positive)
-                totals[row] += aucs(np.isin(digits[test], classes[positive]), scores)
+                totals[row] += auc_columns(np.isin(digits[test], classes[positive]), scores)
     best = totals.max(axis=1) / (n_trials * FOLDS)
     return {tuple(int(classes[k]) for k in half): float(auc) for half, auc in zip(halves, best)}
 

@@ -50,7 +50,7 @@ from threadpoolctl import threadpool_limits
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from choose_partition import directions, moments  # noqa: E402
+from choose_partition import LAMBDAS, MAX_TRAIN, directions, moments  # noqa: E402
 
 from opauc_bench import load_results  # noqa: E402
 from opauc_bench.data import Sources, load_catalogue, read_original  # noqa: E402
@@ -65,8 +65,6 @@ from opauc_bench.report.published import PublishedCell, load_published  # noqa: 
 FOLDER = ROOT / "results" / "digit_partitions"
 FOLDS = INNER_FOLDS = 5
 SEED = 0
-MAX_TRAIN = 8000
-LAMBDAS = 2.0 ** np.arange(-10, 11)
 LOSSES = {"uni_exp": 0, "uni_log": 1, "uni_squ": 2}
 TITLES = {
     "opauc": "OPAUC",

@@ -1,5 +1,5 @@
 #!/bin/bash
-# One experiment as a Slurm job array, eight shares of two cores each:
+# One experiment as a Slurm job array, eight shards of two cores each:
 #
 #   sbatch --array=1-8 scripts/slurm_array.sh configs/table2.yaml
 #   opauc-bench merge configs/table2.yaml results/table2.shard-*-of-8      (when all have ended)
@@ -15,7 +15,7 @@
 set -euo pipefail
 config=${1:?usage: sbatch --array=1-N scripts/slurm_array.sh CONFIG}
 
-# The polite signal two minutes before the end lets the run save what it has.
+# SIGTERM, sent two minutes before the time limit, lets the run save what it has.
 exec opauc-bench run "$config" \
     --shard "${SLURM_ARRAY_TASK_ID}/${SLURM_ARRAY_TASK_MAX}" \
     --jobs "${SLURM_CPUS_PER_TASK}" \

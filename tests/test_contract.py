@@ -418,6 +418,15 @@ def test_partial_fit_refuses_unknown_labels():
         UniLog().partial_fit(X[:3], [1, 1, 1])
 
 
+def test_a_first_partial_fit_that_fails_begins_no_pass():
+    X, y = examples(100, 3)
+    learner = UniLog()
+    with pytest.raises(ValueError, match=r"y has the labels \[1\]; the classes are \[-1, 0\]"):
+        learner.partial_fit(X, y, classes=[-1, 0])
+    learner.partial_fit(X, y, classes=[-1, 1])
+    np.testing.assert_array_equal(learner.coef_, UniLog().partial_fit(X, y).coef_)
+
+
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_memory_of_a_pass_does_not_grow_with_rows(name):
     """O(d^2 + d n_settings), beside a chunk of rows and their order."""

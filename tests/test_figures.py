@@ -270,9 +270,9 @@ def test_one_repetition_has_no_standard_deviation():
 
 
 def test_notes_name_what_is_not_drawn(time_figure):
-    assert time_figure.notes == ("1 of 2 done: two (opauc)", "not available: three")
+    assert time_figure.notes == ("1 of 2 done: two (opauc)", "data unavailable: three")
     failed = build_figure(TIME, ["d"], [OPAUC], {("d", "opauc"): cell(timed(1.0), timeout=1)})
-    assert failed.notes == ("timeout in 1 of 2: d",)
+    assert failed.notes == ("time limit reached in 1 of 2: d",)
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=2, max_size=6))
@@ -329,7 +329,7 @@ def test_terminal_text_names_the_points(sweep_figure, pass_figure, time_figure):
     assert re.search(r"λ = 4 +\.5750 +\.6000 +- 0/2", text)
     assert re.search(r"OPAUC +\.5500 at 10 +\.6500 at 20 +\.7000 at 30", figure_to_terminal(pass_figure))
     assert re.search(r"two +- 1/2 +20\b", figure_to_terminal(time_figure))
-    assert "not available: three" in figure_to_terminal(time_figure)
+    assert "data unavailable: three" in figure_to_terminal(time_figure)
 
 
 def test_terminal_text_has_each_value_below_its_x():

@@ -72,6 +72,24 @@ def test_kernel_of_a_module_that_cannot_be_imported_is_not_kept(tmp_path):
     assert kept_on_disk(auc.auc_of_sorted)
 
 
+def test_the_lock_of_the_compiler_is_taken_before_that_of_the_files(monkeypatch):
+    """A thread that compiles a caller has the compiler's lock when it waits for the files of the kernels called."""
+    import filelock
+    from numba.core.compiler_lock import global_compiler_lock
+
+    held = []
+
+    class Recording(filelock.FileLock):
+        def acquire(self, *args, **kwargs):
+            held.append(global_compiler_lock.is_locked())
+            return super().acquire(*args, **kwargs)
+
+    monkeypatch.setattr(filelock, "FileLock", Recording)
+    scores = np.zeros(2, dtype=np.int16)
+    assert auc.auc_of_sorted(scores, scores) == 0.5
+    assert held == [True] * kept_on_disk(auc.auc_of_sorted)
+
+
 def test_kernel_is_pickled_by_its_name():
     kernel = auc.auc_of_sorted
     assert pickle.loads(pickle.dumps(kernel)) is kernel

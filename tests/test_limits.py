@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from opauc_bench import kernels
 from opauc_bench.data import Sources, load_catalogue, prepare
+from opauc_bench.data.store import _seal
 from opauc_bench.evaluation.selection import score_columns
 from opauc_bench.kernels import Kernel
 from opauc_bench.learners import get_learner, registry
@@ -411,7 +412,7 @@ def test_a_fingerprint_that_is_wrong_leads_to_another_plan_once_it_is_right(own)
     meta = json.loads(path.read_text())
     known = (folder / "records/wine.jsonl").read_bytes()
     meta["fingerprint"] = meta["fingerprint"][::-1]
-    del meta["seal"]
+    meta["seal"] = _seal(meta)
     path.write_text(json.dumps(meta))
     done = command("run", "quick.yaml", "--offline", "--jobs", 1, cwd=desk, exits=0)
     assert "preparing them again" in done.stderr

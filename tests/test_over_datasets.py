@@ -39,17 +39,17 @@ def table_of(others=OTHERS, test="bayes", **options):
 def test_each_column_is_tested_on_the_datasets_it_has_in_common_with_the_reference():
     table = table_of()
     found = over_datasets(table)
-    assert [(contest.column.key, contest.n_datasets) for contest in found.contests] == [("worse", 7), ("close", 7)]
+    assert [(test.column.key, test.n_datasets) for test in found.tests] == [("worse", 7), ("close", 7)]
     p_values = []
-    for contest in found.contests:
-        means = [[table.entries[row, key].mean for row in DATASETS] for key in ("ref", contest.column.key)]
+    for test in found.tests:
+        means = [[table.entries[row, key].mean for row in DATASETS] for key in ("ref", test.column.key)]
         differences = [a - b for a, b in zip(*means)]
         p_values.append(wilcoxon_test(differences)[1])
-        assert contest.posterior == bayesian_signed_rank_test(differences)
-    assert [contest.p_value for contest in found.contests] == p_values
-    assert [contest.adjusted for contest in found.contests] == list(holm(p_values))
+        assert test.posterior == bayesian_signed_rank_test(differences)
+    assert [test.p_value for test in found.tests] == p_values
+    assert [test.adjusted for test in found.tests] == list(holm(p_values))
     assert p_values[0] == pytest.approx(2 / 2**7)
-    assert [contest.posterior.verdict() for contest in found.contests] == ["win", "equivalent"]
+    assert [test.posterior.verdict() for test in found.tests] == ["win", "equivalent"]
     assert found.rows()[0] == ["Worse", "7", ".0156", ".0312", "• 100/0/0"]
     assert found.sentences[1] == "Not tested over datasets, with fewer than 5 in common: Few (4)."
 
@@ -61,7 +61,7 @@ def test_datasets_with_other_test_rows_do_not_count():
         for (row, key), entry in table.entries.items()
     }
     table = replace(table, sections=(Section(table.metric, entries),))
-    assert [(contest.column.key, contest.n_datasets) for contest in over_datasets(table).contests] == [
+    assert [(test.column.key, test.n_datasets) for test in over_datasets(table).tests] == [
         ("worse", 7),
         ("close", 6),
     ]
@@ -82,13 +82,13 @@ def test_single_trials_are_tested_over_datasets_only():
 
 def test_the_rope_is_that_of_the_table():
     found = over_datasets(table_of(rope=0.2))
-    assert [contest.posterior.equivalent for contest in found.contests] == [1.0, 1.0]
+    assert [test.posterior.equivalent for test in found.tests] == [1.0, 1.0]
     assert "(±.2 AUC)" in found.sentences[0]
 
 
 def test_rows_of_one_dataset_are_not_tested():
     found = over_datasets(table_of(sources=dict.fromkeys(DATASETS[:2], "d0")))
-    assert found.contests == ()
+    assert found.tests == ()
     assert "some rows are of one dataset" in found.sentences[0]
     assert "some rows are of one dataset" in over_datasets_to_terminal(found)
 
@@ -141,7 +141,7 @@ def test_rows_of_several_kinds_are_tested_apart():
     )
     cases = cases_of(table)
     assert list(cases) == ["", "@ 1%"]
-    (plain,), (thin,) = (over_datasets(case).contests for case in cases.values())
+    (plain,), (thin,) = (over_datasets(case).tests for case in cases.values())
     assert plain.n_datasets == thin.n_datasets == 6
     assert plain.posterior.equivalent > 0.9
     assert thin.posterior.better > 0.9

@@ -179,7 +179,7 @@ def test_a_std_that_prints_as_zero_takes_no_other_value(table):
 def test_counts_of_the_summary(comparison):
     summary = comparison.summary()
     assert (summary.published, summary.pairs, summary.compared) == (3 * 6 * 7, 12, 10)
-    assert (summary.elsewhere, summary.not_computed) == (5, 2)
+    assert (summary.not_judged, summary.not_computed) == (5, 2)
     assert summary.absent == 3 * 6 * 7 - 3 * 2 * 2
     assert summary.within_one + summary.explained + summary.open == summary.compared
     text = " ".join(summary.sentences())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from opauc_bench.evaluation.significance import corrected_t_test, paired_t_test, verdict
+from opauc_bench.evaluation.significance import corrected_t_test, paired_t_test
 
 FIFTH = partial(corrected_t_test, test_fraction=0.2)
 
@@ -46,10 +46,10 @@ def test_critical_size_of_the_mean_in_units_of_the_std(test, critical):
     noise = np.linspace(-1, 1, 25)
     noise /= noise.std(ddof=1)
     zero = np.zeros(25)
-    assert verdict(noise + critical - 0.001, zero, test) == "tie"
-    assert verdict(noise + critical + 0.001, zero, test) == "win"
-    assert verdict(noise - critical - 0.001, zero, test) == "loss"
-    assert verdict(noise + critical + 0.001, zero, test, alpha=0.01) == "tie"
+    assert test(noise + critical - 0.001, zero).verdict() == "tie"
+    assert test(noise + critical + 0.001, zero).verdict() == "win"
+    assert test(noise - critical - 0.001, zero).verdict() == "loss"
+    assert test(noise + critical + 0.001, zero).verdict(alpha=0.01) == "tie"
 
 
 def test_only_the_corrected_test_keeps_its_level_when_folds_are_correlated():
@@ -107,8 +107,8 @@ def test_differences_without_variance(test):
     assert test([0.5] * 25, [0.75] * 25).statistic == -math.inf
     # The mean of 25 times 0.2 is not quite 0.2: equal differences must not get a tiny variance from rounding.
     assert test([0.2] * 25, [0.0] * 25).statistic == math.inf
-    assert verdict([0.2] * 25, [0.0] * 25, test) == "win"
-    assert verdict([0.2] * 25, [0.2] * 25, test) == "tie"
+    assert test([0.2] * 25, [0.0] * 25).verdict() == "win"
+    assert test([0.2] * 25, [0.2] * 25).verdict() == "tie"
 
 
 @given(pairs)

@@ -134,6 +134,18 @@ def test_going_on_after_the_model_was_finished():
     require_equal(model.finish(CLASSES), estimator("ftrl_auc").fit(X, y))
 
 
+def test_going_on_with_the_finished_model_itself():
+    """There is room for features beyond those that the model was finished with."""
+    X, y = rows(5000, late=True)
+    model = OnlineModel(estimator("ftrl_auc"))
+    model.learn(X[:1600, :4], y[:1600] > 0)
+    model.learn(X[1600:2100, :5], y[1600:2100] > 0)  # room for 8
+    model.finish(CLASSES)
+    model.learn(X[2100:3000, :7], y[2100:3000] > 0)
+    model.learn(X[3000:], y[3000:] > 0)
+    require_equal(model.finish(CLASSES), estimator("ftrl_auc").fit(X, y))
+
+
 @pytest.mark.parametrize("wide", [100, 5000])
 @pytest.mark.parametrize("name", ["oam_seq", "oam_gra", "opauc_fd", "opauc_r", "ftrl_auc"])
 def test_wide_rows(name, wide):

@@ -82,7 +82,7 @@ def plan(
     """Show what a run would do: tasks, finished tasks, CPU time, memory, downloads. Starts nothing."""
     from ..commands.overview import describe_plan
 
-    print(describe_plan(open_recorded(config, out, dataset, learner, mirror, offline, present=True), jobs or n_cores()))
+    print(describe_plan(open_recorded(config, out, dataset, learner, mirror, offline, present=True), n_workers(jobs)))
 
 
 @app.command()

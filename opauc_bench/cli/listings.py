@@ -126,7 +126,7 @@ def learners_check(name: Annotated[str, typer.Argument(help="Name, or path/to/fi
 
 @app.command()
 def doctor() -> int:
-    """Check this installation: versions, cache, mirrors, compilers, cores."""
+    """Check this installation: versions, cores, cache, compiled kernels, mirrors."""
     from ..commands.listings import examine
 
     lines, good = examine(find_sources(None, False))

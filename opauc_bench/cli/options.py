@@ -121,4 +121,7 @@ def n_workers(jobs: int | None) -> int:
 
 
 def n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores that this process may use, by its affinity and the limits of its container."""
+    from joblib import cpu_count
+
+    return cpu_count()

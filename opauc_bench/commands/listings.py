@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import groupby
 from pathlib import Path
 
@@ -41,8 +41,6 @@ __all__ = [
     "list_learners",
     "verify_datasets",
 ]
-
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "joblib", "pydantic", "typer", "requests")
 
 _ASKED_AT_ONCE = 8  # addresses
 
@@ -251,7 +249,8 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
 
     lines, good = [f"opauc-bench {__version__}"], True
     lines.append(f"python {sys.version.split()[0]} on {sys.platform}, {os.cpu_count()} cores")
-    for package in _PACKAGES:
+    needed = [line for line in requires("opauc-bench") or () if "extra ==" not in line]
+    for package in (re.split(r"[^\w.-]", line)[0] for line in needed):
         try:
             lines.append(f"{package} {version(package)}")
         except PackageNotFoundError:

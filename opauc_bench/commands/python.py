@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from joblib import cpu_count
+
 from ..config import Experiment, find_config
 from ..data import Sources
 from ..data.entry import ROW_METADATA
@@ -115,7 +117,7 @@ def run(
             )
         for entry in entries:
             entry._arrays = found
-    engine = Engine(n_jobs=jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 1)
+    engine = Engine(n_jobs=jobs or cpu_count())
     _, _, local, _ = compute_experiment(
         session, engine, fresh=fresh, retry_failed=retry_failed, test=None, quiet=not verbose
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..task import DENSE_ABOVE
 from .content import Block
 from .entry import WIDE, DatasetEntry, Form, Fourier
 from .fourier import draw_frequencies
@@ -15,7 +16,6 @@ from .transform import binary_labels, scale, unit_rows
 
 __all__ = ["arrange", "collect"]
 
-DENSE_ABOVE = 0.2  # density above which rows are stored dense
 _ROWS = 4096  # rows that are made dense at a time
 _PIECE = 1 << 22  # values on disk that are processed at a time
 _MOST_VALUES = 2**31 - 1  # positions are stored in 32 bits
@@ -55,7 +55,7 @@ def _in_memory(entry, form, source, folder):
         _write_dense(folder, (len(y), entry.n_features), _drain(blocks))
         added = {"storage": "dense"} if entry.fourier is None else _add_fourier(entry, entry.fourier, facts, folder)
         return y, facts | added
-    _write_csr(folder, (Block(block, labels) for block in _drain(blocks)))
+    _write_csr(folder, (Block(block, labels[:0]) for block in _drain(blocks)))
     return y, facts | {"storage": "csr"}
 
 

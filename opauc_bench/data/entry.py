@@ -76,14 +76,14 @@ class Strict(BaseModel):
 class FileSpec(Strict):
     """One file of a dataset."""
 
-    name: str  # without a compression suffix; sources may have it as it is or as .xz, .bz2 or .gz
+    name: str  # without a compression suffix; sources may have it as it is or as .xz, .bz2, .gz or .zst
     sha256: Sha256 | None = None  # of the uncompressed content, if known
     # Whether sha256 is that of the official file. Then a file with another hash is an error; else it is read with a
     # notice, and its hash goes into the manifest.
     confirmed: bool = False
     bytes: Count | None = None  # size of the uncompressed content
     urls: tuple[str, ...] = ()  # official addresses, tried in order, or paths relative to the catalogue's folder
-    member: str | None = None  # path inside the .tar archive at the addresses; a mirror may have the file there too
+    member: str | None = None  # path inside the .tar or .zip archive at the addresses; also that of a mirror
 
     def _problems(self) -> list[Problem]:
         problems = []

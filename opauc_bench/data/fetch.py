@@ -189,7 +189,7 @@ class _Fetch(LocalFile):
             hint = f"put the file there, or correct its address in {entry.catalogue}"
         else:
             place = f"<folder>/{entry.home}/{file.name}"
-            hint = f"put the file at {place} (or .xz, .bz2, .gz) and pass --mirror <folder>"
+            hint = f"put the file at {place} (or {', '.join(SUFFIXES[1:])}) and pass --mirror <folder>"
             hint = f"run without --offline, or {hint}" if self.sources.offline else hint
         return DataUnavailable(f"{entry.name}: {file.name}: unavailable{asked}", hint)
 

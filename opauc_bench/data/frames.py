@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -94,10 +95,10 @@ class FrameTable(Table):
         return column.astype(object).where(column.notna(), None).tolist()
 
     def _numbers(self, column: Any, name: str, problems: dict[int, str]) -> np.ndarray:
-        try:
-            return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
-        except (ValueError, TypeError, OverflowError):
-            values = np.full(len(column), np.nan)
+        if column.dtype != object:  # NumPy would read text among objects as numbers, if all of a batch can be read
+            with contextlib.suppress(ValueError, TypeError, OverflowError):
+                return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
+        values = np.full(len(column), np.nan)
         for row, value in enumerate(self._values(column)):
             if _is_number(value):
                 try:

@@ -47,7 +47,7 @@ def offsets_of(numbers: np.ndarray) -> tuple[float | None, ...]:
 class FarValues:
     """Values far from the others of their columns: they spoil a linear model, and may stand for missing ones.
 
-    Far is more than 100 times the distance of the quartiles from the median, both of the first rows.
+    Far is more than 100 times the interquartile range from the median, both of the first rows.
 
     Parameters
     ----------

@@ -176,8 +176,7 @@ def open_prepared(folder: Path, fingerprint: str | None = None) -> Dataset:
         name, kind, shape = meta["name"], meta["kind"], tuple(meta["shape"])
         found, manifest = meta["fingerprint"], meta["manifest"]
         sizes = {array: int(meta["files"][f"{array}.npy"]) for array in _arrays_of(manifest)}
-        # Earlier versions wrote no seal.
-        if manifest["storage"] != kind or meta.get("seal", _seal(meta)) != _seal(meta):
+        if manifest["storage"] != kind or meta["seal"] != _seal(meta):
             raise ValueError("it was changed")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(

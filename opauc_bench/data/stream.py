@@ -51,7 +51,7 @@ def stream_svmlight(
     Parameters
     ----------
     path_or_file : str, Path or binary file
-        Plain, xz, bzip2 or gzip: the first bytes decide, whatever the name; for example ``sys.stdin.buffer``.
+        Plain, xz, bzip2, gzip or zstd: the first bytes decide, whatever the name; for example ``sys.stdin.buffer``.
     chunk_rows : int
         Largest number of rows of a chunk; fewer if lines are long or a pipe is slow, since about 1 MiB of text is
         read at a time at most.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..sentences import suggest
+from ..sentences import label_text, suggest
 from .entry import Form
 
 __all__ = ["binary_labels", "minmax", "scale", "unit_rows"]
@@ -46,7 +46,7 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
     if hit.all() or not hit.any():
         found = f"labels {_listing(list(counts))}, positive {_listing(positive)}"
         raise DataError(f"expected two classes, got one: {found}")
-    binary: dict[str, Any] = {"positive": [_spelled(label) for label in positive]}
+    binary: dict[str, Any] = {"positive": [label_text(label) for label in positive]}
     if form.random_half is not None:
         binary["random_half_seed"] = form.random_half.seed
     if form.largest_class:
@@ -74,14 +74,14 @@ def _positive(counts: dict[Any, int], form: Form) -> list[Any]:
             raise DataError(f"expected two labels, or the positive ones under 'positive'; the labels are {found}")
         return [max(counts)]
     seed = form.random_half.seed
-    ordered = sorted(counts, key=lambda label: hashlib.sha256(f"{seed}:{_spelled(label)}".encode()).digest())
+    ordered = sorted(counts, key=lambda label: hashlib.sha256(f"{seed}:{label_text(label)}".encode()).digest())
     return sorted(ordered[: len(counts) // 2])
 
 
 def _as_label(label: Any, numeric: bool) -> Any:
     """A label of an entry as those of the data are; one that is not a number where they are does not occur."""
     if not numeric:
-        return _spelled(float(label)) if isinstance(label, float) else str(label)
+        return label_text(label)
     try:
         return float(label)
     except ValueError:
@@ -97,13 +97,8 @@ def _counts(labels: np.ndarray, form: Form) -> dict[Any, int]:
     return dict(sorted(found.items()))
 
 
-def _spelled(label: Any) -> str:
-    """Format a label: 3, not 3.0."""
-    return f"{label:g}" if isinstance(label, float) else str(label)
-
-
 def _listing(labels: Any) -> str:
-    texts = [_spelled(label) for label in np.asarray(labels).tolist()]
+    texts = [label_text(label) for label in np.asarray(labels).tolist()]
     return ", ".join(texts if len(texts) <= 12 else [*texts[:12], "..."])
 
 

@@ -8,7 +8,7 @@ from .holdout import holdout_split
 from .metrics import evaluate, metric_columns, metric_name
 from .ranks import friedman_nemenyi, holm, wilcoxon_test
 from .selection import cross_validate, ranking
-from .significance import corrected_t_test, paired_t_test, verdict
+from .significance import corrected_t_test, paired_t_test
 from .sketch_error import second_moment_error, second_moment_norm, sketch_errors
 from .splits import Split, inner_splits, outer_fold, outer_folds, stratified_folds
 
@@ -39,6 +39,5 @@ __all__ = [
     "second_moment_norm",
     "sketch_errors",
     "stratified_folds",
-    "verdict",
     "wilcoxon_test",
 ]

@@ -82,11 +82,11 @@ def friedman_nemenyi(scores: ArrayLike, alpha: float = 0.05) -> RankTest:
     # Equal means of other folds may differ in the last bit.
     by_dataset = rankdata(-np.round(scores, 12), axis=1)
     ranks = by_dataset.mean(axis=0)
-    # Ranks are halves of whole numbers, so the sums below are exact and an equality is one.
     spread = ((by_dataset - (k + 1) / 2) ** 2).sum()
     between = n * ((ranks - (k + 1) / 2) ** 2).sum()
     chi2 = float(n * (k - 1) * between / spread) if spread else 0.0
     rest = n * (k - 1) - chi2
+    # The same order on all datasets leaves no rest but that of rounding.
     f = (n - 1) * chi2 / rest if rest > 1e-9 * n * k else math.inf
     difference = critical_difference(n, k, alpha)
     return RankTest(

@@ -13,7 +13,6 @@ Both tests compare ``t = m / (s sqrt(v))`` with Student's t with ``J - 1`` degre
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,7 +26,6 @@ __all__ = [
     "corrected_variance_factor",
     "mean_and_spread",
     "paired_t_test",
-    "verdict",
 ]
 
 # A t-test ends with win, tie or loss, a Bayesian test with win, equivalent, loss or undecided.
@@ -98,13 +96,6 @@ def corrected_variance_factor(n: int, test_fraction: float) -> float:
     if not 0 < test_fraction < 1:
         raise ValueError(f"test_fraction must lie between 0 and 1, got {test_fraction}")
     return 1 / n + test_fraction / (1 - test_fraction)
-
-
-def verdict(
-    a: ArrayLike, b: ArrayLike, test: Callable[[ArrayLike, ArrayLike], TestResult], alpha: float = 0.05
-) -> Verdict:
-    """Whether ``a`` wins, ties or loses against ``b`` in a test, such as `paired_t_test`, at the level ``alpha``."""
-    return test(a, b).verdict(alpha)
 
 
 def mean_and_spread(a: ArrayLike, b: ArrayLike) -> tuple[int, float, float]:

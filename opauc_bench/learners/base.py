@@ -262,7 +262,6 @@ class OnePassLearner(StreamPass):
         check_rows(X)
         if first:
             self._set_classes(y if classes is None else np.atleast_1d(classes))
-            self.start_pass(X.shape[1])
         else:
             self.check_params()
             self._require_same_pass(classes)
@@ -270,6 +269,8 @@ class OnePassLearner(StreamPass):
                 self.restore(self.snapshot())
         if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
             raise ValueError(f"y has the labels {unknown}; the classes are {self.classes_.tolist()}")
+        if first:
+            self.start_pass(X.shape[1])
         self.learn_rows(X, y == self.classes_[1])
         return self.finish_pass()
 

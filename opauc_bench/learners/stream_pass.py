@@ -340,9 +340,7 @@ class StreamPass(LinearRanker):
             self._begin_pass(n_features, n_rows, self._settings(settings), several)
             if several and self._state.n_live == 1:
                 self.set_params(**{axis: float(values[0]) for axis, values in settings.items()})
-            # The sums have been cut to the features in use, if the pass was finished.
-            sums = saved["class_sums"]
-            self._class_sums[:, : sums.shape[1]] = sums
+            self._class_sums = from_tree(self._class_sums, saved["class_sums"], name="class_sums")
             self.class_counts_ = from_tree(self.class_counts_, saved["class_counts"], name="class_counts")
             self.n_samples_seen_ = from_tree(self.n_samples_seen_, saved["n_rows"], name="n_rows")
             self._state.restore(saved["state"])
@@ -366,14 +364,14 @@ class StreamPass(LinearRanker):
             If a weight or the intercept is not finite.
         """
         n_features = n_features or self._width
-        self._class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
+        class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
         weights = self.current_weights()[:n_features] if average is None else average[0]
         if not np.isfinite(weights).all():
             raise self.overflowed()
         with np.errstate(over="ignore", invalid="ignore"):
             trained = self.trained_intercepts()
             if trained is None:
-                intercept = float(self._threshold(weights, self._class_sums, self.class_counts_))
+                intercept = float(self._threshold(weights, class_sums, self.class_counts_))
             else:
                 intercept = float(trained[0]) if average is None else average[1]
         if not np.isfinite(intercept):

@@ -24,7 +24,6 @@ __all__ = ["CrossValidation", "CrossValidationOutcome"]
 
 _THINNING_VERSION = 2  # 1 kept the first positives in visiting order
 _MANY_GROUPS = 1000  # in which a class is: enough for all folds, and too many to try every one
-_GROUPING_VERSION = 2  # 1 had the same folds in all trials, unless groups were of equal size
 
 
 class CrossValidationOutcome(TestedOutcome):
@@ -73,8 +72,7 @@ class CrossValidation(SplitProtocol):
     def identity(self) -> dict[str, Any]:
         """As `Protocol.identity`; which shares are left out changes no number."""
         identity = {key: value for key, value in super().identity().items() if key != "least_positives"}
-        identity |= {"thinning": _THINNING_VERSION} if isinstance(self.train_positives, float) else {}
-        return identity | ({"grouping": _GROUPING_VERSION} if self.groups else {})
+        return identity | ({"thinning": _THINNING_VERSION} if isinstance(self.train_positives, float) else {})
 
     def cases(self) -> list[tuple[str, Self]]:
         """Each share under ``train_positives``; see `Protocol.cases`."""

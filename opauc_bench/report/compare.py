@@ -68,7 +68,7 @@ class ComparedCell:
             return "not published"
         if difference is None or deviation is None:
             return "not computed"
-        if not self.metric.elsewhere:
+        if not self.metric.machine_independent:
             return "another machine"
         if abs(deviation) <= 1:
             return "within"
@@ -109,7 +109,7 @@ class Summary:
 
     def __init__(self, comparison: Comparison):
         cells, published = comparison.cells, comparison.published
-        judged = [cell for cell in cells if cell.metric.elsewhere]
+        judged = [cell for cell in cells if cell.metric.machine_independent]
         deviations = [abs(cell.deviation) for cell in judged if cell.deviation is not None]
         standings = Counter(cell.standing for cell in cells)
         verdicts = [cell.agrees for cell in cells if cell.agrees is not None]
@@ -131,7 +131,7 @@ class Summary:
         self.agreeing = sum(verdicts)  # cells with the same verdict on both sides
         self.known = len(comparison.notes)  # notes on the published cells of our experiment
         self.pairs = len(judged)  # our cells beside published ones, several for variants of a learner
-        self.elsewhere = standings["another machine"]  # those of them that depend on the machine and are not judged
+        self.not_judged = standings["another machine"]  # those of them that depend on the machine and are not judged
         self.marked = bool(published.reference)  # whether the published table has marks
         self.comparable = self.marked and all(
             cell.comparable for cell in cells
@@ -147,7 +147,7 @@ class Summary:
             f"{compared} ({self.not_computed} not computed, {self.not_published} printed as N/A, {self.absent} not in "
             "this experiment).",
             f"Within one published std: {self.within_one} of {self.compared}; within two: {self.within_two}.",
-            *([f"Run times, which are not judged: {self.elsewhere}."] if self.elsewhere else []),
+            *([f"Run times, which are not judged: {self.not_judged}."] if self.not_judged else []),
             *([f"Verdicts agreeing: {self.agreeing} of {self.verdicts}."] if self.comparable else []),
             f"Further than one published std: {self.explained + self.open}, of which {self.explained} have a known "
             f"cause and {self.open} are open.",

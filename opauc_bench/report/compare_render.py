@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from .compare import ComparedCell, Comparison
+from .footnotes import NOT_STARTED, STATUS_WORDS
 from .render import csv_text, escape_markdown, markdown_table
 from .style import Style, cell_text, value_text
 from .text import GAP, columns_text, paragraph
@@ -23,12 +24,7 @@ COMPARISON_FIELDS = (
 COMPARISON_WIDTH = 80  # the narrowest terminal that the columns are made for
 
 # Statuses of cells without records, as headings for their datasets.
-_WITHOUT_RECORDS = {
-    "pending": "Not computed yet",
-    "unavailable": "Data unavailable",
-    "left_out": "Left out",
-    "too_large": "Not started (too little memory)",
-}
+_WITHOUT_RECORDS = {"pending": "not computed yet", **{status: STATUS_WORDS[status] for status in NOT_STARTED}}
 _PLAIN = Style(str, note=lambda number: "")
 _AGREES = {True: "yes", False: "no", None: "-"}
 _NOTES_WIDTH = 5
@@ -80,7 +76,7 @@ def comparison_to_terminal(comparison: Comparison, width: int = 80) -> str:
         parts.append("\n".join(_cell_lines(comparison, cells, width)))
     for status, words in _WITHOUT_RECORDS.items():
         if datasets := [dataset for dataset, why in without.items() if why == status]:
-            parts.append(paragraph(f"{words}: {', '.join(datasets)}", width))
+            parts.append(paragraph(f"{words.capitalize()}: {', '.join(datasets)}", width))
     for heading, items in _sections(comparison):
         parts.append("\n".join([f"{heading}:", *(paragraph(item, width, "- ") for item in items)]))
     shown = {number for cell in cells for number in comparison.numbers(cell)}

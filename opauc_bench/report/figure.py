@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..figures import FigureEntry
+from .footnotes import NOT_STARTED, STATUS_WORDS
 from .table import Column
 from .text import value_label
 from .titles import differing_names, distinct_titles
@@ -30,11 +31,6 @@ __all__ = [
 ]
 
 DATASET, POINT = "dataset", "point"
-_ABSENT = {
-    "unavailable": "not available",
-    "left_out": "left out",
-    "too_large": "too large for the memory of this machine",
-}
 
 
 @dataclass(frozen=True)
@@ -301,7 +297,8 @@ def _notes(datasets: Sequence[str], columns: Sequence[Column], cells: Mapping[tu
         for column in columns:
             cell = cells[dataset, column.key]
             for status, count in cell.statuses.items():
-                reason = _ABSENT.get(status, f"{status} in {count} of {cell.expected}")
+                reason = STATUS_WORDS.get(status, status)
+                reason += "" if status in NOT_STARTED else f" in {count} of {cell.expected}"
                 by_reason.setdefault(reason, []).append(column.key)
             if cell.pending:
                 by_reason.setdefault(f"{len(cell.samples)} of {cell.expected} done", []).append(column.key)

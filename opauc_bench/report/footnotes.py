@@ -11,9 +11,20 @@ from .text import rope_text
 if TYPE_CHECKING:
     from .table import ResultTable
 
-__all__ = ["brief_notes", "failure_note", "origin_notes", "reading_note", "significance_note", "verdict_text"]
+__all__ = [
+    "NOT_STARTED",
+    "STATUS_WORDS",
+    "brief_notes",
+    "failure_note",
+    "origin_notes",
+    "reading_note",
+    "significance_note",
+    "verdict_text",
+]
 
-_STATUS_WORDS = {
+# Of cells whose tasks were not started.
+NOT_STARTED = ("unavailable", "left_out", "too_large")
+STATUS_WORDS = {
     "timeout": "time limit reached",
     "out_of_memory": "memory limit reached",
     "unavailable": "data unavailable",
@@ -29,7 +40,7 @@ def failure_note(
 ) -> str:
     """State how many folds of a cell failed and how, with the first message in alphabetical order."""
     counts = [(name, count) for name, count in sorted(statuses.items()) if count]
-    failures = " and ".join(f"{_STATUS_WORDS.get(name, name)} in {count}" for name, count in counts)
+    failures = " and ".join(f"{STATUS_WORDS.get(name, name)} in {count}" for name, count in counts)
     text = f"{failures} of {expected} {runs}, {finished} finished"
     distinct = sorted({_one_line(message) for message in messages})
     text += f": {distinct[0]}" if distinct else ""

@@ -16,7 +16,7 @@ class Metric:
     heading: str  # of its section, where a table has several
     digits: int  # decimals that are printed
     leading_zero: bool = False  # whether numbers below 1 begin with a zero
-    elsewhere: bool = True  # whether the number can be compared with one from another machine
+    machine_independent: bool = True  # whether the number can be compared with one from another machine
     lower_is_better: bool = False
     meaning: str = ""  # what is measured, for the footnotes of a table that has several
 
@@ -46,7 +46,7 @@ METRICS = {
             "Run time in seconds",
             3,
             leading_zero=True,
-            elsewhere=False,
+            machine_independent=False,
             lower_is_better=True,
             meaning="CPU time of one pass over the training rows with one setting",
         ),

@@ -13,14 +13,14 @@ from .style import MARKS, percent_text
 from .table import Column, ResultTable
 from .text import auc_text, rope_text
 
-__all__ = ["HEADINGS", "MIN_DATASETS", "Contest", "OverDatasets", "all_pairs", "cases_of", "over_datasets"]
+__all__ = ["HEADINGS", "MIN_DATASETS", "ColumnTest", "OverDatasets", "all_pairs", "cases_of", "over_datasets"]
 
 MIN_DATASETS = 5
 HEADINGS = ("against", "n", "p", "Holm", "better / equivalent / worse")
 
 
 @dataclass(frozen=True)
-class Contest:
+class ColumnTest:
     """The reference against one column, on the datasets where both are complete."""
 
     column: Column
@@ -34,7 +34,7 @@ class Contest:
 class OverDatasets:
     """The tests of all columns that have enough datasets, and the sentences that explain them."""
 
-    contests: tuple[Contest, ...]
+    tests: tuple[ColumnTest, ...]
     sentences: tuple[str, ...]
     level: float
 
@@ -42,13 +42,13 @@ class OverDatasets:
         """Return the cells of a table with the headings `HEADINGS`."""
         return [
             [
-                contest.column.title,
-                str(contest.n_datasets),
-                _p_text(contest.p_value),
-                _p_text(contest.adjusted),
-                _marked(contest.posterior, self.level),
+                test.column.title,
+                str(test.n_datasets),
+                _p_text(test.p_value),
+                _p_text(test.adjusted),
+                _marked(test.posterior, self.level),
             ]
-            for contest in self.contests
+            for test in self.tests
         ]
 
 
@@ -65,8 +65,8 @@ def over_datasets(table: ResultTable) -> OverDatasets:
     differences = {column: _differences(table, reference, column) for column in others}
     tested = [column for column in others if len(differences[column]) >= MIN_DATASETS]
     p_values = [wilcoxon_test(differences[column])[1] for column in tested]
-    contests = tuple(
-        Contest(
+    tests = tuple(
+        ColumnTest(
             column,
             len(differences[column]),
             p_value,
@@ -76,8 +76,8 @@ def over_datasets(table: ResultTable) -> OverDatasets:
         for column, p_value, adjusted in zip(tested, p_values, holm(p_values))
     )
     sentences = []
-    if contests:
-        n_tests = f"{len(contests)} test{'s' * (len(contests) != 1)}"
+    if tests:
+        n_tests = f"{len(tests)} test{'s' * (len(tests) != 1)}"
         sentences.append(
             "n: datasets on which both are complete. p: Wilcoxon's signed-rank test of their mean AUC, two-sided; "
             f"Holm: corrected for {n_tests}. Probabilities in percent, by the Bayesian signed-rank test: "
@@ -86,7 +86,7 @@ def over_datasets(table: ResultTable) -> OverDatasets:
         )
     if too_few := [f"{column.title} ({len(differences[column])})" for column in others if column not in tested]:
         sentences.append(f"Not tested over datasets, with fewer than {MIN_DATASETS} in common: {', '.join(too_few)}.")
-    return OverDatasets(contests, tuple(sentences), table.level)
+    return OverDatasets(tests, tuple(sentences), table.level)
 
 
 def cases_of(table: ResultTable) -> dict[str, ResultTable]:
@@ -105,7 +105,7 @@ def cases_of(table: ResultTable) -> dict[str, ResultTable]:
 def all_pairs(table: ResultTable) -> list[tuple[str, list[str]]]:
     """Return, for each column, its title and its Bayesian signed-rank test against each column, as mark and percent.
 
-    A text is empty where a column meets itself or where fewer than `MIN_DATASETS` datasets are common. The list is
+    A text is empty on the diagonal, and where fewer than `MIN_DATASETS` datasets are common. The list is
     empty for fewer than three columns and where several rows are of one dataset.
     """
     if len(table.columns) < 3 or table.has_repeated_datasets:

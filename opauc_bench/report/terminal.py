@@ -46,7 +46,7 @@ def over_datasets_to_terminal(found: OverDatasets, width: int = 80) -> str:
     """Render the tests over datasets as plain text in lines of at most `width` characters."""
     width = max(width, MIN_WIDTH)
     notes = [paragraph(sentence, width) for sentence in found.sentences]
-    if not found.contests:
+    if not found.tests:
         return "\n".join([*notes, ""])
     rows = found.rows()
     gaps = GAP * (len(HEADINGS) - 1)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -22,7 +22,8 @@ from ..task import Task, task_id
 
 __all__ = ["STATUSES", "Record", "Timing", "make_record", "record_of_line", "record_to_line"]
 
-STATUSES = ("ok", "diverged", "timeout", "out_of_memory", "error")
+Status = Literal["ok", "diverged", "timeout", "out_of_memory", "error"]
+STATUSES = get_args(Status)
 _CHECKSUM = b',"checksum":"'
 _DIGITS = 16
 
@@ -100,7 +101,7 @@ class Record(Part):
     max_train: Count | None = None
     definition: Hash
     environment: Hash
-    status: Literal["ok", "diverged", "timeout", "out_of_memory", "error"]
+    status: Status
     message: str = ""
     traceback: str | None = None
     outcome: AnyOutcome | None = None

@@ -30,7 +30,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from ..errors import ResultsError
-from ..files import read_json, remove_file, write_bytes, write_text, written_at_once
+from ..files import named_errors, read_json, remove_file, write_bytes, write_text, written_at_once
 from ..task import Task
 from .record import Record, record_of_line, record_to_line
 
@@ -156,7 +156,8 @@ class Store:
     ) -> None:
         """Keep the test scores of a task, compressed; the same scores give the same bytes."""
         path = self.scores_path(task.id or "")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with named_errors(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
         arrays = {"rows": rows, "y": y, "scores": scores}
         if probabilities is not None:
             arrays["probabilities"] = probabilities

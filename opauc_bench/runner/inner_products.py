@@ -65,13 +65,16 @@ def _write(X: Any, path: Path, check: Callable[..., None]) -> None:
     products = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float64, shape=(X.shape[0], X.shape[0]))
     size = products.offset + products.nbytes
     try:
-        if hasattr(os, "posix_fallocate"):  # macOS has none
-            with unfinished.open("r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, size)  # a page without room on the disk would end the process
-    except OSError as error:
+        try:
+            if hasattr(os, "posix_fallocate"):  # macOS has none
+                with unfinished.open("r+b") as file:
+                    os.posix_fallocate(file.fileno(), 0, size)  # a page without room on the disk would end the process
+        except OSError as error:
+            raise DataError(f"{path}: inner products of rows need {size / 1e9:.2g} GB: {error.strerror}") from None
+        inner_products(X, products, check)
+    except BaseException:
         unfinished.unlink()
-        raise DataError(f"{path}: inner products of rows need {size / 1e9:.2g} GB: {error.strerror}") from None
-    inner_products(X, products, check)
+        raise
     products.flush()
     status = unfinished.stat()
     path.with_suffix(_HASH).write_text(_hash_of(unfinished, status.st_size, status.st_mtime_ns), "ascii")

@@ -7,7 +7,6 @@ import copy
 import functools
 import json
 import os
-import resource
 import time
 import traceback
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import has_few_rows, inner_products, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, class_of_column
-from ..memory import memory_limit
+from ..memory import memory_limit, peak_memory
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
 from ..results.record import Record, make_record
@@ -273,7 +272,7 @@ def _record(task: Task, content: dict[str, Any], seconds: float) -> Record:
         **content.get("timing", {}),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "wall_seconds": seconds,
-        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_rss_bytes": peak_memory(),
     }
     try:
         return make_record(task, {**content, "timing": timing}, environment_id())

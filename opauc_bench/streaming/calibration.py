@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["METHODS", "Calibration", "Reliability", "calibrate", "check", "load_ahead"]
+__all__ = ["Calibration", "Reliability", "calibrate", "check", "load_ahead"]
 
-METHODS = ("auto", "isotonic", "platt", "none")
 FEWEST_FOR_ISOTONIC = 1000  # rows of each class
 FEWEST = 10
 # Of the scores; the last ones are narrow because probabilities of a rare class are large there.

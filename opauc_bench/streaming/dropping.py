@@ -64,18 +64,18 @@ def settings_to_keep(
     ndarray of shape (n_live,), bool
     """
     n_live = len(aucs)
-    worse, best = np.zeros(n_live, dtype=bool), np.zeros(n_live, dtype=bool)
+    worse, is_best = np.zeros(n_live, dtype=bool), np.zeros(n_live, dtype=bool)
     start = 0
     for size in sizes if n_rows < _ACROSS_FROM else [n_live]:
         own = slice(start, start := start + size)
-        champion = own.start + int(np.argmax(aucs[own]))
-        gap, gap_before = aucs[champion] - aucs[own], aucs_before[champion] - aucs_before[own]
-        error = standard_errors(champion)[own]
+        best = own.start + int(np.argmax(aucs[own]))
+        gap, gap_before = aucs[best] - aucs[own], aucs_before[best] - aucs_before[own]
+        error = standard_errors(best)[own]
         worse[own] = (gap > _Z * error - _TOLERANCE) & (gap > _NOT_CATCHING_UP * gap_before - _TOLERANCE)
-        best[champion] = True
-    worse &= ~best
-    room = max(1, -(-n_at_first * _ALL_UNTIL // n_rows), np.count_nonzero(best))
-    ranked = np.lexsort((-aucs, ~best, worse))
+        is_best[best] = True
+    worse &= ~is_best
+    room = max(1, -(-n_at_first * _ALL_UNTIL // n_rows), np.count_nonzero(is_best))
+    ranked = np.lexsort((-aucs, ~is_best, worse))
     kept = np.zeros(n_live, dtype=bool)
     kept[ranked[:room]] = True
     return kept & ~worse

@@ -19,7 +19,7 @@ from scipy import sparse
 from .. import __version__
 from ..data.schema import Schema
 from ..errors import DataError, ResultsError
-from ..files import written_at_once
+from ..files import named_errors, written_at_once
 from .calibration import Calibration
 from .rows import unit_length
 
@@ -359,5 +359,5 @@ def opened_for_writing(path: Path) -> Iterator[BinaryIO]:
         with written_at_once(path.resolve()) as file:  # a link stays a link
             yield file
     else:
-        with open(path, "wb") as file:
+        with named_errors(path), open(path, "wb") as file:
             yield file

@@ -12,8 +12,9 @@ from scipy import sparse
 
 from ..data.inputs import RowChunk, Source
 from ..errors import DataError, ZeroIndexError
+from ..sentences import label_text
 
-__all__ = ["Label", "LabelledRows", "Source", "shown_label", "unit_length"]
+__all__ = ["Label", "LabelledRows", "Source", "unit_length"]
 
 # Rows of a single label that may wait for the other one, and the features in them: some 50 MB.
 _WAITING_ROWS, _WAITING_VALUES = 1 << 16, 1 << 22
@@ -21,13 +22,6 @@ _WAITING_ROWS, _WAITING_VALUES = 1 << 16, 1 << 22
 _SMALLEST_LENGTH = 1e-146  # of a row whose squares have all their digits
 
 Label = float | str
-
-
-def shown_label(label: Label) -> str:
-    """A label as a person would write it."""
-    if isinstance(label, str):
-        return label
-    return str(int(label)) if float(label).is_integer() else repr(float(label))
 
 
 def unit_length(X: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -73,7 +67,7 @@ class LabelledRows:
     def classes(self) -> np.ndarray:
         """Both labels, the positive one last; DataError if there are not both."""
         if len(self.labels) < 2:
-            came = f"only {shown_label(self.labels[0])}" if self.labels else "no rows"
+            came = f"only {label_text(self.labels[0])}" if self.labels else "no rows"
             if self._source.n_skipped:
                 came += f", and {self._source.n_skipped:,} bad rows, the first {self._source.first_skipped}"
             raise DataError(f"{self._source.name}: expected rows of two labels, got {came}", "AUC needs both classes")
@@ -119,20 +113,20 @@ class LabelledRows:
                 continue
             place = chunk.place(row)
             if len(self.labels) == 2:
-                both = " and ".join(map(shown_label, self.labels))
+                both = " and ".join(map(label_text, self.labels))
                 raise DataError(
-                    f"{place}: expected the labels {both}, got a third one, {shown_label(label)}",
+                    f"{place}: expected the labels {both}, got a third one, {label_text(label)}",
                     "a ranking has two classes: write 1 for the labels of one and -1 for the others",
                 )
             self.labels.append(label)
             if len(self.labels) == 2 and self._positive is not None and self._positive not in self.labels:
                 raise DataError(
-                    f"{place}: expected {shown_label(self._positive)} to be one of the labels (--positive); "
-                    f"they are {' and '.join(map(shown_label, self.labels))}"
+                    f"{place}: expected {label_text(self._positive)} to be one of the labels (--positive); "
+                    f"they are {' and '.join(map(label_text, self.labels))}"
                 )
 
     def _too_late(self, n_rows: int) -> DataError:
-        only = shown_label(self.labels[0])
+        only = label_text(self.labels[0])
         return DataError(
             f"{self._source.name}: the first {n_rows:,} rows all have the label {only}, so that it is not known yet "
             "which of two labels is the greater one, and thus positive",

@@ -14,11 +14,12 @@ import numpy as np
 
 from ..data.inputs import Format, RowChunk
 from ..errors import DataError, ResultsError
+from ..sentences import label_text
 from .allocator import keep_freed_memory
 from .calibration import Calibration, Reliability
 from .model import LinearModel, opened_for_writing, require_free
 from .progress import Meter, shown_auc
-from .rows import Source, shown_label
+from .rows import Source
 from .samples import ClassSamples
 from .show import reliability_lines
 
@@ -169,11 +170,11 @@ class _Tally:
         if isinstance(label, float) and not math.isfinite(label):
             schema = self._model.schema
             label = chunk.text(row, schema.label) if chunk.text and schema and schema.label else ""
-        return "none" if label == "" else shown_label(label)
+        return "none" if label == "" else label_text(label)
 
     def lines(self, name: str) -> list[str]:
         """Sentences for the user."""
-        negative, positive = map(shown_label, self._model.classes)
+        negative, positive = map(label_text, self._model.classes)
         n_scored = self.n_rows - self._n_bad
         lines = [f"{n_scored:,} row{'s' if n_scored != 1 else ''} of {name} scored"]
         if not self._model.complete:

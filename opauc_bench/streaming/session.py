@@ -11,8 +11,9 @@ from typing import Any
 
 from ..data.schema import ColumnOptions, written_names
 from ..errors import ConfigError, DataError, LearnerError
+from ..sentences import label_text
 from .model import LinearModel
-from .rows import Label, shown_label
+from .rows import Label
 from .training import Training
 from .tuning import TunedModel
 
@@ -154,7 +155,7 @@ def _as_typed(option: str, value: Any) -> str:
         return f"no {option}"
     if value is True:
         return option
-    return f"{option} {shown_label(value) if isinstance(value, float) else value}"
+    return f"{option} {label_text(value) if isinstance(value, float) else value}"
 
 
 def _contradiction(file: Path, typed: str, of_model: str) -> ConfigError:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..sentences import label_text
 from .leaderboard import shown_leaderboard
 from .model import LinearModel
 from .progress import shown_auc
-from .rows import shown_label
 
 __all__ = ["calibration_line", "calibration_lines", "model_as_json", "model_lines", "reliability_lines", "wrapped"]
 
@@ -80,7 +80,7 @@ def wrapped(start: str, parameters: dict[str, Any], end: str = "") -> list[str]:
 
 
 def _facts(model: LinearModel, file: Path) -> list[str]:
-    negative, positive = map(shown_label, model.classes)
+    negative, positive = map(label_text, model.classes)
     rows = f"{model.n_rows:,}" + ("" if model.complete else ", then interrupted")
     auc = model.leaderboard[0]["auc"] if model.leaderboard else None
     error = model.leaderboard[0]["standard_error"] if model.leaderboard else None

@@ -18,6 +18,7 @@ from ..data.schema import Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
+from ..sentences import label_text
 from .ahead import ahead
 from .allocator import keep_freed_memory
 from .blocks import SHORT_BLOCK
@@ -25,7 +26,7 @@ from .calibration import calibrate, check, load_ahead
 from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .progress import Meter, shown_auc
-from .rows import LabelledRows, Source, shown_label
+from .rows import LabelledRows, Source
 from .session import resumed, state_of
 from .settings import AUTO, candidates, step_option
 from .show import calibration_line, wrapped
@@ -119,14 +120,14 @@ def _save(result: LinearModel, path: Path) -> None:
     try:
         result.save(path)
     except ResultsError as error:
-        rescued = Path(tempfile.mkdtemp(prefix="opauc-bench-train-")) / path.name
+        fallback = Path(tempfile.mkdtemp(prefix="opauc-bench-train-")) / path.name
         try:
-            result.save(rescued)
+            result.save(fallback)
         except ResultsError:
-            rescued.parent.rmdir()
+            fallback.parent.rmdir()
             raise error from None
         raise ResultsError(
-            f"{error.message}; the model is in {rescued}", shlex.join(["mv", str(rescued), str(path)])
+            f"{error.message}; the model is in {fallback}", shlex.join(["mv", str(fallback), str(path)])
         ) from None
 
 
@@ -354,7 +355,7 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
     about_model = (_about_comparison, _about_drift, _about_blocks, _about_width)
     for line in [*source.remarks(), *(note for about in about_model for note in about(model))]:
         print(line, file=sys.stderr)
-    negative, positive = map(shown_label, trained.classes_.tolist())
+    negative, positive = map(label_text, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows
     print(*wrapped(f"{model.leader} (", trained.get_params(), end=")"), sep="\n")
     n_new = model.n_rows - n_before

@@ -30,7 +30,7 @@ class Training:
     unit_length: bool  # whether rows are divided by their length
     zero_based: bool  # whether feature 0 of the files is the first one
     window: int | None  # how many rows the AUC is taken over, by default 100,000
-    calibration: str  # one of `opauc_bench.streaming.calibration.METHODS`
+    calibration: str  # auto, isotonic, platt or none
     small: bool  # whether to leave out of the model what is needed to go on
     quiet: bool
     format: Format | None = None  # of the files

@@ -125,7 +125,7 @@ def require_same_verdict(trial: Trial, setting: Mapping[str, float], diverged: b
         require(not diverged, f"fit_grid says that {setting} overflows, but fit gave finite weights")
 
 
-# ---------------------------------------------------------------------- rows and passes that are not what they seem
+# ---------------------------------------------------------------------- rows that count reads, passes in other pieces
 
 
 class CountingRows(sparse.csr_matrix):

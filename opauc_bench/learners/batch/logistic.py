@@ -59,7 +59,8 @@ def logistic_path(X, y, weights, lam, penalised, tick: Tick) -> np.ndarray:
     """Minimise the logistic loss with the ``weights`` W_i for every lambda; shape (n_features, n_lam).
 
     Lambda acts on the features that are ``penalised`` (1, the others 0). At each lambda the gradient's norm is below
-    1e-10 of what it is at w = 0; NaN where that one has overflowed. ``tick`` is called after each step.
+    1e-10 of what it is at w = 0, or rounding hides any further decrease of the loss; NaN where that one has overflowed,
+    or after 200 steps without either. ``tick`` is called after each step.
     """
     problem = _Problem(X, y, weights, penalised)
     if not np.isfinite(problem.largest):
@@ -158,6 +159,8 @@ def _minimise(problem: _Problem, w: np.ndarray, lam: float, tick: Tick) -> np.nd
         gradient, size = new_gradient, new_size
         fresh = False
         tick()
+    else:
+        return np.full_like(w, np.nan)
     return w
 
 

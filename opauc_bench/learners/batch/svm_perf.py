@@ -110,11 +110,14 @@ class SVMPerf(BatchLearner):
             )
         return program
 
-    def _excess(self, X, y, coef, lam, lower) -> float:
-        """How far the objectives of the program's weights lie above certified lower bounds, at most."""
+    def _excess(self, X, y, coef, lam, lower) -> float | None:
+        """How far the objectives of the program's weights lie above certified bounds, at most; None without a bound."""
         risk = np.array([pairwise_hinge(np.asarray(X @ w), y)[0] for w in coef.T])
         excess = 0.5 * lam * (coef**2).sum(axis=0) + risk - lower
-        worst = int(np.argmax(excess))
+        certified = np.isfinite(lower)  # not for lambdas below anything useful
+        if not certified.any():
+            return None
+        worst = int(np.argmax(np.where(certified, excess, -np.inf)))
         if blank := [f"{value:g}" for value, w, least in zip(lam, coef.T, lower) if not w.any() and least < 1.0 - 1e-9]:
             raise LearnerError(
                 f"svm_perf_learn's weights are all zero for lam={', '.join(blank)}, which is not a minimum"

@@ -1,4 +1,4 @@
-"""Running the user's own ``svm_perf_learn``, a program that needs to be watched.
+"""Running the user's own ``svm_perf_learn``, and checking what it returns.
 
 SVM-perf (T. Joachims) may not be redistributed; docs/svm_perf.md says where to download it. It fails in ways that look
 like success: usage errors end with exit code 0 after waiting for a key, without ``-l 10`` another loss is trained, bad

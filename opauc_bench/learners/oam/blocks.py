@@ -43,7 +43,7 @@ def consume_in_blocks(
         here = slice(start, start + length)
         at_hand = _with_buffered(X[here], sizes, rows, places)
         first = len(at_hand) - len(y[here])
-        buffered = np.zeros((2, rows.shape[1] - 1), dtype=np.int64)  # places among those at hand
+        buffered = np.full((2, rows.shape[1] - 1), -1)  # places among those at hand; -1 where there is none
         buffered[0, : sizes[0]], buffered[1, : sizes[1]] = np.arange(sizes[0]), sizes[0] + np.arange(sizes[1])
         products, scores = at_hand.inner_products(), W @ at_hand.values.T
         coefficients = np.zeros_like(scores)

@@ -182,7 +182,10 @@ class _CentredRows:
         self.mean, self.used = np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
         for _, chunk in self._chunks():
             self.mean += np.asarray(chunk.sum(axis=0)).ravel() / len(order)
-            self.used[chunk.nonzero()[1]] = True
+            if sparse.issparse(chunk):
+                self.used[chunk.indices] = True
+            else:
+                self.used |= (chunk != 0).any(axis=0)
 
     def _chunks(self):
         """Places among the rows, and the rows there; all at once where they are sparse."""

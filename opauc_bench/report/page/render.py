@@ -116,7 +116,7 @@ def _compared(comparison: Comparison) -> dict[str, Any]:
         "summary": comparison.summary(),
         "notes": note_texts(comparison),
         "numbers": comparison.numbers,
-        "deviation": lambda cell: cell.deviation if cell.metric.elsewhere else None,
+        "deviation": lambda cell: cell.deviation if cell.metric.machine_independent else None,
         "deviation_text": _deviation_text,
         "distance": _distance,
     }
