@@ -17,6 +17,7 @@ from opauc_bench.report.compare_render import (
     comparison_to_markdown,
     comparison_to_terminal,
 )
+from opauc_bench.report.metrics import METRICS
 from opauc_bench.report.published import Note, Published, PublishedCell, load_published
 from opauc_bench.report.table import Cell, Column, build_table
 
@@ -44,7 +45,8 @@ PUBLISHED = Published(
     title="A published table",
     source="Author: Journal. 2000",
     table="Table 9",
-    runs=25,
+    protocol="5 trials of 5-fold cross-validation",
+    digits=4,
     reference="opauc",
     columns=COLUMNS,
     datasets=("german", "letter", "splice", "usps"),
@@ -71,7 +73,8 @@ def table_of(means, test="paired", reference="opauc"):
         key: missing[mean] if mean in missing else cell(mean, seed) for seed, (key, mean) in enumerate(means.items())
     }
     datasets = list(dict.fromkeys(dataset for dataset, _ in means))
-    return build_table("Our table", datasets, list(COLUMNS), cells, reference, test, 0.2)
+    options = {"protocol": PUBLISHED.protocol}
+    return build_table("Our table", datasets, list(COLUMNS), cells, reference, test, 0.2, **options)
 
 
 MEANS = {
@@ -182,13 +185,22 @@ def test_verdicts_of_another_test_have_a_note():
     assert "uncorrected" in compare(table_of(MEANS, "corrected"), PUBLISHED).remarks[-1]
 
 
-def test_another_number_of_folds_has_a_note():
-    cells = {key: Cell((mean,), ((0, 0),), 1) for key, mean in MEANS.items() if key[0] == "german"}
-    table = build_table("Our table", ["german"], list(COLUMNS), cells, "opauc", "paired", 0.2)
-    assert compare(table, PUBLISHED).remarks == (
+def test_another_protocol_has_notes():
+    thinned = "10% of the training rows are positive: the others are left out."
+    table = replace(table_of(MEANS), protocol="10 trials of random splits 4 : 1 : 1", protocol_notes=(thinned,), ddof=1)
+    assert compare(table, replace(PUBLISHED, ddof=0)).remarks == (
         "A remark.",
-        "Our values are over 1 fold, the printed ones over 25 folds.",
+        f"Our values are of 10 trials of random splits 4 : 1 : 1, the printed ones of {PUBLISHED.protocol}.",
+        "Our std divides by n - 1, the printed one by n.",
+        thinned,
     )
+
+
+def test_a_published_auc_has_the_digits_that_are_printed():
+    (cell, *_) = compare(table_of(MEANS), PUBLISHED).cells
+    assert replace(cell, metric=METRICS["auc"]).printed_metric.text(0.8) == ".8000"
+    assert replace(cell, metric=METRICS["auc"], digits=5).printed_metric.text(0.8) == ".80000"
+    assert replace(cell, metric=METRICS["sparse_ratio"], digits=5).printed_metric.text(0.8) == ".8000"
 
 
 def test_verdicts_of_the_bayesian_test_are_not_compared_with_printed_ones():

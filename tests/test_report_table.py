@@ -90,6 +90,19 @@ def test_rates_of_the_tests_are_told_for_the_protocol_that_they_are_of():
     orders = table_of(few, runs="trials", same_rows=True).footnotes[-1]
     assert "The trials have the same rows in other orders" in orders
     assert "overlap" not in orders
+    for test in ("corrected", "bayes"):
+        assert (
+            "The trials have the same rows in other orders"
+            in table_of(few, test, runs="trials", same_rows=True).footnotes[-1]
+        )
+
+
+def test_values_that_no_order_of_the_rows_changes_are_not_tested():
+    cells = row(*(Cell((auc,) * 3, ((0, 0), (1, 0), (2, 0)), 3) for auc in (0.8, 0.7, 0.7)))
+    table = table_of(cells, runs="trials", same_rows=True)
+    assert all(entry.verdict is None for entry in table.entries.values())
+    assert table.cell_notes == ("not tested: no order of the rows changed this value or that of the reference",)
+    assert [entry.verdict for entry in table_of(cells).entries.values()] == [None, "win", "win"]
 
 
 def test_the_bayesian_test_has_probabilities_and_four_verdicts():

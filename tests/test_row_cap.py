@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from opauc_bench.commands.tables import notes_on_training
 from opauc_bench.config import load_experiment
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.errors import ConfigError
@@ -58,6 +59,19 @@ def test_cap_is_part_of_the_identity_only_where_it_is_set(tasks):
     assert (caps["german", "svm_or"], caps["epsilon", "some"]) == (500, 2000)
     assert all(task.max_train == (None if caps[key] == "absent" else caps[key]) for key, task in tasks.items())
     assert tasks["german", "all"].id == tasks["german", "some"].id != tasks["german", "svm_or"].id
+
+
+def test_footnotes_of_a_table_name_the_caps(tmp_path):
+    columns = make_columns(load(tmp_path, EXPERIMENT), get_learner)
+    assert list(notes_on_training(columns, ["german", "epsilon"])) == [
+        "At most 8,000 training rows (epsilon: 2,000): ls_svm.",
+        "At most 500 training rows: svm_or.",
+        "At most 2,000 training rows on epsilon: some.",
+    ]
+    assert list(notes_on_training(columns[:4], ["german"], "log_loss")) == [
+        "Settings are selected by another metric than the AUC: Log loss.",
+        "At most 8,000 training rows: ls_svm.",
+    ]
 
 
 def test_estimate_takes_the_cap_into_account(tasks):

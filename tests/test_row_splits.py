@@ -216,7 +216,7 @@ def test_settings_that_were_added_later_leave_older_identities_as_they_are():
     assert CrossValidation().identity() == {"kind": "cv", "folds": 5, "inner_folds": 5, "stratified": True, "seed": 0}
     assert "order" not in Holdout().identity()
     assert "groups" not in Sweep().identity()["splits"]
-    assert CrossValidation(groups=True).identity() == CrossValidation().identity() | {"groups": True, "grouping": 2}
+    assert CrossValidation(groups=True).identity() == CrossValidation().identity() | {"groups": True}
     assert CrossValidation(order="time", trials=1).identity() == CrossValidation().identity() | {"order": "time"}
     assert Holdout(order="time", trials=1).identity() == Holdout().identity() | {"order": "time"}
     assert Predefined(trials=9).identity() == Predefined().identity()

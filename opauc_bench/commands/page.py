@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, get_args
 
+from ..plan import Column
 from ..report.metrics import metric_of
 from ..report.page import PageContent, render_page
 from ..report.table import Test
@@ -63,7 +65,7 @@ def _provenance(recorded: Recorded) -> dict[str, Any]:
                 "title": plain_title(column.title),
                 "learner": column.identity["learner"],
                 "version": str(column.identity["version"]),
-                "params": _pairs(column.identity["params"]) or "-",
+                "params": "; ".join(_fixed(column)) or "-",
                 "grid": "; ".join(f"{axis}: {counted(len(v), 'value')}" for axis, v in column.grid.items()) or "-",
             }
             for column in session.columns
@@ -73,6 +75,17 @@ def _provenance(recorded: Recorded) -> dict[str, Any]:
     }
 
 
+def _fixed(column: Column) -> Iterator[str]:
+    """What is not tuned: parameters, axes of another column, the limit of training rows."""
+    if column.identity["params"]:
+        yield _pairs(column.identity["params"])
+    if column.tuned_by is not None:
+        yield f"{', '.join(column.inherited_axes)} of {plain_title(column.tuned_by.title)}"
+    if limits := column.max_train:
+        same = len(set(limits.values())) == 1
+        yield f"max_train {next(iter(limits.values())) if same else f'({_pairs(limits)})'}"
+
+
 def _pairs(values: dict[str, Any]) -> str:
     return ", ".join(f"{key} {_plain(value)}" for key, value in values.items())
 
@@ -80,4 +93,4 @@ def _pairs(values: dict[str, Any]) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_plain, value))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else "none" if value is None else str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import cast, get_args
 
 from ..config import Experiment
@@ -13,6 +13,7 @@ from ..errors import ConfigError, ResultsError
 from ..plan import Column as PlannedColumn
 from ..report.compare import Comparison, compare, nothing_in_common
 from ..report.footnotes import origin_notes
+from ..report.metrics import metric_of
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, Test, build_table
 from ..report.titles import distinct_titles, plain_title
@@ -51,6 +52,7 @@ def build_report(
     rows, cells = select_cells(recorded, datasets, keys)
     protocol = experiment.protocol
     titles = column_titles(session.columns)
+    selecting = getattr(protocol, "select", "auc")
     table = build_table(
         title=experiment.title,
         datasets=list(rows),
@@ -67,9 +69,46 @@ def build_report(
         same_rows=protocol.same_rows,
         rope=experiment.report.rope,
         sources=rows,
+        protocol=protocol.summary,
+        protocol_notes=(
+            *protocol.table_notes,
+            *notes_on_training([c for c in session.columns if c.key in keys], set(rows.values()), selecting),
+        ),
     )
     published = experiment.report.published
     return table, compare(table, load_published(published)) if published else None
+
+
+def notes_on_training(
+    columns: Sequence[PlannedColumn], datasets: Collection[str], selecting: str = "auc"
+) -> Iterator[str]:
+    """By what settings are selected, which columns have a limit of training rows or settings of another column."""
+    titles = plain_titles([*columns, *(column.tuned_by for column in columns if column.tuned_by is not None)])
+    if selecting != "auc":
+        yield f"Settings are selected by another metric than the AUC: {metric_of(selecting).heading}."
+    limited: dict[str, list[str]] = {}
+    for column in columns:
+        if limits := {dataset: limit for dataset, limit in column.max_train.items() if dataset in datasets}:
+            text = _text_of_limits(limits, everywhere=limits.keys() == set(datasets))
+            limited.setdefault(text, []).append(titles[column.key])
+    for text, of in limited.items():
+        yield f"At most {text}: {', '.join(of)}."
+    for column in columns:
+        if column.tuned_by is not None:
+            axes, tuner = " and ".join(column.inherited_axes), titles[column.tuned_by.key]
+            yield f"{titles[column.key]}: {axes} as selected for {tuner}."
+
+
+def _text_of_limits(limits: Mapping[str, int], everywhere: bool) -> str:
+    """Limits of training rows by dataset: ``8,000 training rows (epsilon: 2,000)``."""
+    by_limit: dict[int, list[str]] = {}
+    for dataset, limit in limits.items():
+        by_limit.setdefault(limit, []).append(dataset)
+    if not everywhere:
+        return "; ".join(f"{limit:,} training rows on {', '.join(of)}" for limit, of in by_limit.items())
+    usual = max(by_limit, key=lambda limit: len(by_limit[limit]))
+    others = "; ".join(f"{', '.join(of)}: {limit:,}" for limit, of in by_limit.items() if limit != usual)
+    return f"{usual:,} training rows" + (f" ({others})" if others else "")
 
 
 def select_cells(recorded: Recorded, datasets: Collection[str], keys: Collection[str]) -> tuple[dict[str, str], Cells]:

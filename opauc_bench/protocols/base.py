@@ -125,6 +125,16 @@ class Protocol(Section):
         return ()
 
     @property
+    def summary(self) -> str:
+        """What the values of a cell are of, to be set beside that of a published table."""
+        return f"{self.trials} {'trials' if self.trials > 1 else 'trial'}"
+
+    @property
+    def table_notes(self) -> tuple[str, ...]:
+        """Sentences on the rows that are used and on what is measured, where that is not the default."""
+        return ()
+
+    @property
     def n_repetitions(self) -> int:
         """Numbers per cell of the table, or per point of the figure."""
         return self.trials

@@ -103,6 +103,21 @@ class CrossValidation(SplitProtocol):
         return n_kept(self.train_positives, int(n_negative * (self.folds - 1) / self.folds))
 
     @property
+    def summary(self) -> str:
+        return f"{super().summary} of {self.folds}-fold cross-validation"
+
+    @property
+    def table_notes(self) -> tuple[str, ...]:
+        notes = ["The rows of a group stay in one fold."] if self.groups else []
+        if self.order == "time":
+            notes.append("Training rows are earlier than test rows.")
+        if isinstance(self.train_positives, float):
+            notes.append(f"{percent(self.train_positives)} of the training rows are positive: the others are left out.")
+        elif self.train_positives is not None:
+            notes.append("@: share of positives among the training rows, of which the others are left out.")
+        return tuple(notes)
+
+    @property
     def row_metadata(self) -> tuple[str, ...]:
         return (*(("group",) if self.groups else ()), *(("time",) if self.order == "time" else ()))
 

@@ -74,6 +74,27 @@ class Holdout(SplitProtocol):
         return self
 
     @property
+    def summary(self) -> str:
+        shares = " : ".join(map(str, self.shares))
+        if self.order == "time":
+            return f"one split {shares} along time"
+        return f"{super().summary} of random splits {shares}"
+
+    @property
+    def table_notes(self) -> tuple[str, ...]:
+        notes = []
+        if isinstance(self.imbalance, float):
+            notes.append(f"{self.imbalance:g} positives for each negative are used, the first ones of the data.")
+        elif self.imbalance is not None:
+            notes.append("@: positives for each negative, the first ones of the data; the others are not used.")
+        if self.auc == "released":
+            notes.append(
+                "The AUC is that of the FTRL-AUC program, without the last trapezoid below the ROC curve: lower by up "
+                "to 1 / n_neg of the test rows. Records have the exact one as auc_exact."
+            )
+        return tuple(notes)
+
+    @property
     def row_metadata(self) -> tuple[str, ...]:
         return ("time",) if self.order == "time" else ()
 

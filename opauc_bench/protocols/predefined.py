@@ -55,6 +55,10 @@ class Predefined(SplitProtocol):
     _parts: tuple[int, int, int] | None = PrivateAttr(default=None)
 
     @property
+    def summary(self) -> str:
+        return f"{super().summary} on the split of the dataset"
+
+    @property
     def table_metrics(self) -> tuple[str, ...]:
         return self.metrics
 

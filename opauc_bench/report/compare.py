@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import ConfigError
@@ -30,6 +30,12 @@ class ComparedCell:
     notes: tuple[Note, ...]
     comparable: bool
     metric: Metric
+    digits: int  # of a published AUC
+
+    @property
+    def printed_metric(self) -> Metric:
+        """The metric with the digits that are printed in the paper."""
+        return replace(self.metric, digits=self.digits) if self.metric.key == "auc" else self.metric
 
     @property
     def difference(self) -> float | None:
@@ -164,7 +170,8 @@ def compare(table: ResultTable, published: Published) -> Comparison:
             for column, entry in zip(table.columns, row):
                 if (cell := published.cell(dataset, column.key, metric.key)) is not None:
                     notes = published.notes_on(dataset, column.key, metric.key)
-                    cells.append(ComparedCell(dataset, column, entry, cell, notes, comparable, metric))
+                    of_cell = (dataset, column, entry, cell, notes, comparable, metric, published.digits)
+                    cells.append(ComparedCell(*of_cell))
     if not cells:
         raise nothing_in_common(table.title, published)
     used = {note for cell in cells for note in cell.notes}
@@ -189,9 +196,12 @@ def nothing_in_common(title: str, published: Published) -> ConfigError:
 
 def _remarks(table: ResultTable, published: Published) -> Iterator[str]:
     yield from published.remarks
-    if table.expected != published.runs:
-        runs = table.runs if table.expected > 1 else table.runs.removesuffix("s")
-        yield f"Our values are over {table.expected} {runs}, the printed ones over {published.runs} {table.runs}."
+    if table.protocol != published.protocol:
+        yield f"Our values are of {table.protocol}, the printed ones of {published.protocol}."
+    if published.ddof not in (None, table.ddof):
+        divisors = ["n - 1" if ddof else "n" for ddof in (table.ddof, published.ddof)]
+        yield f"Our std divides by {divisors[0]}, the printed one by {divisors[1]}."
+    yield from table.protocol_notes
     if published.reference and table.test == "bayes":
         yield (
             "Our verdicts come from the Bayesian test and are not compared with the printed ones: with --test paired "

@@ -106,7 +106,7 @@ def _values(cell: ComparedCell) -> list[str]:
     printed = cell.published
     published, difference, deviation = "N/A", "-", "-"
     if printed.mean is not None:
-        published = value_text(printed.mean, printed.std, printed.verdict, _PLAIN, cell.metric)
+        published = value_text(printed.mean, printed.std, printed.verdict, _PLAIN, cell.printed_metric)
     if cell.difference is not None and cell.deviation is not None:
         difference = cell.metric.signed(cell.difference)
         rounded = round(cell.deviation, 2) + 0.0  # adding zero turns -0.0 into 0.0

@@ -89,6 +89,17 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
 
 def significance_note(table: ResultTable) -> str:
     """Name the test and its known error rates."""
+    return _about_test(table) + (f" {_about_same_rows(table)}" if table.same_rows else "")
+
+
+def _about_same_rows(table: ResultTable) -> str:
+    return (
+        f"The {table.runs} have the same rows in other orders: a mark is about the order, and does not say whether a "
+        "difference would be found on other rows."
+    )
+
+
+def _about_test(table: ResultTable) -> str:
     factor = table.test_fraction / (1 - table.test_fraction)
     if table.test == "bayes":
         return (
@@ -109,10 +120,7 @@ def significance_note(table: ResultTable) -> str:
         return text
     test = f"Test: two-sided paired t-test over the {table.runs} at the level {table.level}"
     if table.same_rows:
-        return (
-            f"{test}. The {table.runs} have the same rows in other orders: a mark is about the order, and does not say "
-            "whether a difference would be found on other rows."
-        )
+        return f"{test}."
     if _has_five_by_five_folds(table):
         return (
             f"{test}, as in the paper. The training sets of the folds overlap, so it rejects a true null far more "
@@ -131,17 +139,20 @@ def brief_notes(table: ResultTable) -> list[str]:
     """Explain a table's cells and marks in three lines of a terminal."""
     if not table.tallies:
         return [_about_values(table), "How to read this table: docs/report.md"]
+    same_rows = [_about_same_rows(table)] if table.same_rows else []
     if table.test == "bayes":
         return [
             _about_values(table),
             f"• / ≈ / ◦ / ?: {table.reference_title} better / equivalent (±{rope_text(table.rope)} AUC) / worse / "
             f"undecided, then the first three in % (Bayesian correlated t-test; a verdict needs over "
             f"{100 * (1 - table.level):g}).",
+            *same_rows,
             "How to read this table: docs/statistics.md",
         ]
     has_rates = _has_five_by_five_folds(table)
     return [
         _about_values(table),
+        *same_rows,
         f"• / ◦: {table.reference_title} significantly better / worse ({table.test} t-test, level {table.level}).",
         f"How to read this table{', and the error rates of the test' if has_rates else ''}: docs/report.md",
     ]

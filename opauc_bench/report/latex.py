@@ -150,6 +150,7 @@ def _notes(table: ResultTable, bold: str) -> list[str]:
         *(f"$^{{{i}}}$ {escape_latex(note)}" for i, note in enumerate(table.cell_notes, 1)),
         latex_title(reading_note(table, reference)),
         *(["Bold: the best mean of each dataset."] if bold == "best" else []),
+        *map(escape_latex, table.protocol_notes),
         *(f"{latex_title(column.markup)}: {escape_latex(note)}" for column, note in table.column_notes),
         *([escape_latex(significance_note(table))] if table.tallies else []),
     ]

@@ -156,6 +156,8 @@ class ResultTable:
     rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
     sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
     edges: Mapping[str, Sequence[str]] = field(default_factory=dict)  # footnotes of columns, on edges of the grid
+    protocol: str = ""  # what the values of a cell are of, such as "5 trials of 5-fold cross-validation"
+    protocol_notes: tuple[str, ...] = ()  # footnotes on the rows that are used and on what is measured
 
     @property
     def title(self) -> str:
@@ -214,9 +216,14 @@ class ResultTable:
 
     @property
     def footnotes(self) -> tuple[str, ...]:
-        """Footnotes of the whole table: how to read it, those of columns, the test."""
+        """Footnotes of the whole table: how to read it, those of the protocol and of columns, the test."""
         of_columns = (f"{column.title}: {note}" for column, note in self.column_notes)
-        return (reading_note(self), *of_columns, *([significance_note(self)] if self.tallies else []))
+        return (
+            reading_note(self),
+            *self.protocol_notes,
+            *of_columns,
+            *([significance_note(self)] if self.tallies else []),
+        )
 
     def rows(self, entries: dict[tuple[str, str], Entry] | None = None) -> Iterator[tuple[str, list[Entry]]]:
         """Yield each dataset with its entries (those of the AUC, or the given ones) in the order of the columns."""
@@ -241,6 +248,8 @@ def build_table(
     rope: float = ROPE,
     sources: Mapping[str, str] | None = None,
     edges: Mapping[str, Sequence[str]] | None = None,
+    protocol: str = "",
+    protocol_notes: tuple[str, ...] = (),
 ) -> ResultTable:
     """Summarise the cells, test each column against the reference, count the verdicts.
 
@@ -276,13 +285,17 @@ def build_table(
     for dataset in datasets:
         for column in columns:
             cell, compared_to = cells[dataset, column.key], cells[dataset, reference]
-            result = None
-            if column.key != reference:
-                result = _tested(dataset, reference, compared_to, column.key, cell, tests[test])
+            result, untested = None, ""
+            if column.key != reference and cell.status == compared_to.status == "ok":
+                _require_same_folds(dataset, reference, compared_to, column.key, cell)
+                if cell.n_test != compared_to.n_test:
+                    untested = other_rows_note(cell.n_test, compared_to.n_test)
+                elif same_rows and cell.expected > 1 and len(set(cell.aucs)) == len(set(compared_to.aucs)) == 1:
+                    untested = "not tested: no order of the rows changed this value or that of the reference"
+                elif cell.expected > 1:
+                    result = tests[test](compared_to.aucs, cell.aucs)
             entry = replace(_entry(cell, cell.aucs, ddof, result, notes, runs), n_test=cell.n_test)
-            if cell.status == compared_to.status == "ok" and cell.n_test != compared_to.n_test:
-                entry = replace(entry, note=_numbered(other_rows_note(cell.n_test, compared_to.n_test), notes))
-            entries[dataset, column.key] = entry
+            entries[dataset, column.key] = replace(entry, note=_numbered(untested, notes)) if untested else entry
     sections = [Section(metric_of("auc") if len(metrics) > 1 else AUC, entries)]
     for key in metrics[1:]:
         others = {place: _entry(c, c.others.get(key, ()), ddof, None, notes, runs) for place, c in cells.items()}
@@ -303,19 +316,18 @@ def build_table(
         rope=rope,
         sources=sources or {},
         edges=edges or {},
+        protocol=protocol,
+        protocol_notes=protocol_notes,
     )
 
 
-def _tested(dataset: str, reference: str, a: Cell, key: str, b: Cell, test: Callable) -> TestResult | Posterior | None:
-    if not a.status == b.status == "ok":
-        return None
+def _require_same_folds(dataset: str, reference: str, a: Cell, key: str, b: Cell) -> None:
     if a.folds != b.folds:
         raise ResultsError(
             f"{dataset}: {reference} has {len(a.folds)} folds and {key} has {len(b.folds)}, and they are "
             "not the same (trial, fold) pairs: such columns cannot be compared",
             "run both again with one protocol: opauc-bench run CONFIG --fresh",
         )
-    return test(a.aucs, b.aucs) if a.expected > 1 and a.n_test == b.n_test else None
 
 
 def _numbered(text: str, notes: list[str]) -> int:

@@ -37,6 +37,7 @@ def to_terminal(table: ResultTable, width: int = 80) -> str:
         ]
         parts.append(f"\n{rule}\n".join(map("\n".join, lines)))
     notes = [_one_line(f"{superscript(i)} {note}", width) for i, note in enumerate(table.cell_notes, 1)]
+    notes += [paragraph(note, width) for note in table.protocol_notes]
     notes += [paragraph(f"{column.title}: {note}", width) for column, note in table.column_notes]
     notes += [paragraph(note, width) for note in brief_notes(table)]
     return "\n\n".join([*parts, "\n".join(notes)]) + "\n"

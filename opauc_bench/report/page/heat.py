@@ -36,7 +36,7 @@ class GridMap:
     auc: np.ndarray  # (n_y, n_x): mean over the outer folds in which the setting stayed finite; NaN if there is none
     diverged: np.ndarray  # (n_y, n_x): in how many outer folds the setting overflowed
     selected: np.ndarray  # (n_y, n_x): in how many outer folds it was selected
-    n_folds: int
+    n_folds: int  # in which it was searched
     others: tuple[str, ...] = ()
 
 
@@ -66,21 +66,25 @@ def grid_map(
     others = tuple(i for i in range(len(axes)) if i not in kept)
     order = (*others, *reversed(kept))
     mean, diverged, times_selected = (a.transpose(order) for a in (mean, diverged, times_selected))
-    over = tuple(range(len(others)))
+    # Over other axes the best value is kept, of the settings that never overflowed if there are any.
+    mean, diverged, times_selected = (a.reshape(-1, *a.shape[len(others) :]) for a in (mean, diverged, times_selected))
+    never = diverged == 0
+    candidates = np.where(never | ~never.any(axis=0), mean, np.nan)
+    best = np.where(np.isnan(candidates), -np.inf, candidates).argmax(axis=0)[None]
     names = list(axes)
     named = [(names[i], tuple(axes[names[i]])) for i in kept]
     return GridMap(
         x=named[0],
         y=named[1] if len(named) > 1 else None,
-        auc=np.atleast_2d(np.fmax.reduce(mean, axis=over)),  # NaN only where all are
-        diverged=np.atleast_2d(diverged.min(axis=over)),
-        selected=np.atleast_2d(times_selected.sum(axis=over)),
+        auc=np.atleast_2d(np.take_along_axis(candidates, best, axis=0)[0]),
+        diverged=np.atleast_2d(np.take_along_axis(diverged, best, axis=0)[0]),
+        selected=np.atleast_2d(times_selected.sum(axis=0)),
         n_folds=len(folds),
         others=tuple(names[i] for i in others),
     )
 
 
-def heat_svg(grid: GridMap) -> Markup:
+def heat_svg(grid: GridMap, caption: Sequence[str]) -> Markup:
     """Draw one map: small x values on the left, small y values at the bottom."""
     n_y, n_x = grid.auc.shape
     side = min(_LARGEST, max(_SMALLEST, _WIDTH // n_x))
@@ -97,7 +101,7 @@ def heat_svg(grid: GridMap) -> Markup:
         "heat.svg",
         width=side * n_x,
         height=height,
-        label=f"{'; '.join(heat_caption(grid))}; {were} selected in {grid.selected.sum()} folds",
+        label=f"{'; '.join(caption)}; {were} selected in {grid.selected.sum()} folds",
         paths=[(_STYLES[kind], path(kind)) for kind in np.unique(classes)],
         circles=[
             (
@@ -116,15 +120,19 @@ def heat_svg(grid: GridMap) -> Markup:
     )
 
 
-def heat_caption(grid: GridMap) -> list[str]:
-    """The lines below a map: its best value and place, and how many settings overflowed, if any did."""
+def heat_caption(grid: GridMap, expected: int) -> list[str]:
+    """The lines below a map: its best value and place, how many settings overflowed, how many folds are absent, if any.
+
+    ``expected`` is the number of folds of the whole experiment.
+    """
     caption = "every setting overflows"
     if (place := _best(grid)) is not None:
         axes = ((grid.x, place[1]), (grid.y, place[0]))
         where = ", ".join(f"{_symbol(axis[0])} {value_text(axis[1][i])}" for axis, i in axes if axis)
         caption = f"best {auc_text(float(grid.auc[place]))} at {where}"
     overflowed = np.count_nonzero(grid.diverged)
-    return [caption, *([f"{overflowed} of {grid.auc.size} overflow"] if overflowed else [])]
+    lines = [caption, *([f"{overflowed} of {grid.auc.size} overflow"] if overflowed else [])]
+    return [*lines, f"of {grid.n_folds} of {expected}"] if grid.n_folds < expected else lines
 
 
 def axes_text(grid: GridMap) -> list[str]:

@@ -154,7 +154,9 @@ def _maps(content: PageContent) -> dict[str, Any] | None:
     for dataset in content.table.datasets:
         grids = [found.get((dataset, column.key)) for column, _ in columns]
         if any(grids):
-            rows.append((dataset, [(heat_svg(grid), heat_caption(grid)) if grid else None for grid in grids]))
+            captions = [heat_caption(grid, content.table.expected) if grid else [] for grid in grids]
+            drawn = [(heat_svg(grid, caption), caption) if grid else None for grid, caption in zip(grids, captions)]
+            rows.append((dataset, drawn))
     return {"columns": columns, "rows": rows}
 
 

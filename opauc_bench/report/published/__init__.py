@@ -59,7 +59,8 @@ class Published:
     title: str
     source: str  # the publication
     table: str  # the number of the table there
-    runs: int  # number of folds or trials that a mean is over
+    protocol: str  # what a mean is over, as `Protocol.summary`
+    digits: int  # decimals of an AUC
     reference: str  # key of the column from whose side the marks are given; empty where the paper has no marks
     columns: tuple[Column, ...]  # learner registry names with the printed headings, reference first
     datasets: tuple[str, ...]
@@ -69,6 +70,7 @@ class Published:
     remarks: tuple[str, ...]  # on the table as a whole
     notes: tuple[Note, ...]  # known discrepancies
     others: dict[str, dict[tuple[str, str], PublishedCell]] = field(default_factory=dict)  # other metrics than the AUC
+    ddof: int | None = None  # a std has n - ddof in the denominator; None where the paper does not say it
     stand_for: dict[str, str] = field(default_factory=dict)  # the printed column of our columns with another name
 
     def cell(self, dataset: str, column: str, metric: str = "auc") -> PublishedCell | None:
@@ -106,7 +108,7 @@ def load_published(name: str) -> Published:
         }
 
     return Published(
-        **{key: raw[key] for key in ("title", "source", "table", "runs")},
+        **{key: raw[key] for key in ("title", "source", "table", "protocol", "digits")},
         name=name,
         reference=reference,
         columns=tuple(Column(key, title) for key, title in raw["columns"].items()),
@@ -117,6 +119,7 @@ def load_published(name: str) -> Published:
         remarks=tuple(raw["remarks"]),
         notes=tuple(Note(**{key: _frozen(value) for key, value in note.items()}) for note in raw["notes"]),
         others={metric: read(table) for metric, table in raw.get("others", {}).items()},
+        ddof=raw.get("ddof"),
         stand_for=raw.get("stand_for", {}),
     )
 
