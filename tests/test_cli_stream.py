@@ -504,7 +504,7 @@ def test_score_of_rows_that_the_model_knows_little_of(command, model, tmp_path):
     assert done.stderr.splitlines() == [
         "5 rows of new.svm scored",
         "note: 2 rows have features above 9, which the model has not seen: they are ignored",
-        "no AUC: 1 rows have labels other than -1 and 1 (first: 7 at new.svm:4)",
+        "no AUC: 1 row has a label other than -1 and 1 (first: 7 at new.svm:4)",
     ]
     lines(tmp_path / "new.svm", "1 1:1", "1 2:1")
     done = command("score", model, "new.svm", cwd=tmp_path)

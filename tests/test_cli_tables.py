@@ -18,7 +18,7 @@ from test_inputs import fnv, zstd
 
 import opauc_bench
 from opauc_bench import load_model
-from opauc_bench.data.row_encoder import RowEncoder
+from opauc_bench.data.row_encoder import RowEncoder, scales_of
 from opauc_bench.data.schema import BLANKS, Schema, read_names, written_names
 from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel, opened_for_writing
@@ -67,7 +67,9 @@ def weights(path):
 
 @pytest.mark.parametrize("learner", ["ftrl_auc", "adagrad", "opauc", "uni_log"])
 @given(data=st.data())
-def test_a_table_of_numbers_gives_the_bits_of_svmlight_text_with_median_0(invoke, tmp_path_factory, learner, data):
+def test_a_table_of_numbers_gives_the_bits_of_svmlight_text_with_median_0_and_unit_scale(
+    invoke, tmp_path_factory, learner, data
+):
     folder = tmp_path_factory.mktemp("same")
     n = data.draw(st.integers(2, 30))
     number = st.floats(-10, 10).map(lambda x: float(f"{x:.6g}")) | st.just(0.0)
@@ -78,9 +80,10 @@ def test_a_table_of_numbers_gives_the_bits_of_svmlight_text_with_median_0(invoke
     table.to_csv(folder / "t.csv", index=False, sep=data.draw(st.sampled_from(",;\t")))
     kept = [name for name in order if name != "y"]
     offsets = np.sort(table[kept].to_numpy(), axis=0)[(n - 1) // 2]
+    scales = np.array(scales_of(table[kept].to_numpy(), tuple(offsets)))
     lines = [
         f"{label} " + " ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(row) if v)
-        for label, row in zip(y, table[kept].to_numpy() - offsets)
+        for label, row in zip(y, (table[kept].to_numpy() - offsets) / scales)
     ]
     (folder / "t.svm").write_text("\n".join(lines) + "\n")
     options = ("--no-tune", "--learner", learner, "--quiet")
@@ -89,10 +92,10 @@ def test_a_table_of_numbers_gives_the_bits_of_svmlight_text_with_median_0(invoke
     assert first.returncode == second.returncode, (first.stderr, second.stderr)
     if first.returncode == 0:
         model, centred = (LinearModel.load(folder / name) for name in ("csv.npz", "svm.npz"))
-        assert model.weights.tobytes() == centred.weights.tobytes()
+        assert model.weights.tobytes() == (centred.weights / scales).tobytes()
         assert model.intercept == pytest.approx(centred.intercept - model.weights @ offsets, rel=1e-12, abs=1e-9)
         assert list(model.schema.numbers) == kept
-        assert model.schema.offsets == tuple(offsets)
+        assert (model.schema.offsets, model.schema.scales) == (tuple(offsets), tuple(scales))
 
 
 @pytest.mark.parametrize("options", [(), ("--missing", "mean"), ("--missing", "indicator"), ("--normalize",)])
@@ -190,10 +193,39 @@ def test_a_note_on_values_far_from_the_others(command, frame, tmp_path):
 def test_a_note_on_scores_that_drift(command, frame, tmp_path):
     frame.assign(time=1.7e9 + 7 * np.arange(len(frame))).to_csv(tmp_path / "t.csv", index=False)
     options = ("--label", "clicked", "--drop", "city", "--out")
-    drifts = command("train", "t.csv", *options, "m.npz", "-l", "ada_oam", cwd=tmp_path, exits=0).stderr
+    drifts = command("train", "t.csv", *options, "m.npz", "-l", "oam_seq", cwd=tmp_path, exits=0).stderr
     assert re.search(r"^note: the AUC is \.\d{4} among rows of the same time, and \.\d{4} among all", drifts, re.M)
-    good = command("train", "t.csv", *options, "n.npz", "-l", "ada_oam", "--drop", "time", cwd=tmp_path, exits=0).stderr
+    assert "note: column 'time' leaves the range of the first rows in 67% of all rows" in drifts
+    good = command("train", "t.csv", *options, "n.npz", "-l", "oam_seq", "--drop", "time", cwd=tmp_path, exits=0).stderr
     assert "drift" not in good
+    assert "leaves the range" not in good
+
+
+def test_a_note_on_a_column_that_begins_with_a_marker(command, frame, tmp_path):
+    frame.assign(size=frame["size"].astype(str).where(frame.index % 20 > 0, "-")).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    noted = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path, exits=0).stderr
+    assert "note: column 'size' of t.csv has categories, as it begins with '-', but most of its values are" in noted
+    named = command(
+        *("train", "t.csv", "--label", "clicked", "--categorical", "size", "--out", "n.npz"), cwd=tmp_path, exits=0
+    )
+    assert "begins with" not in named.stderr
+
+
+def test_after_many_rows_a_bad_one_does_not_discard_the_model(command, frame, tmp_path):
+    many = pd.concat([frame[["age", "size", "clicked"]]] * 40)
+    (tmp_path / "t.csv").write_text(many.to_csv(index=False) + "1,2\n")
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path, exits=3)
+    assert "t.csv:120002: expected 3 columns, got 2" in done.stderr
+    assert not (tmp_path / "m.npz").exists()
+    partial = LinearModel.load(tmp_path / "m.partial.npz")
+    assert f"the model of the {partial.n_rows:,} rows before the error is in m.partial.npz" in done.stderr
+    assert not partial.complete
+    assert 100_000 <= partial.n_rows <= 120_000
+    (tmp_path / "short.csv").write_text("age,size,clicked\n1,2,yes\n2,1,no\n1,2\n")
+    command("train", "short.csv", "--label", "clicked", "--out", "s.npz", *PLAIN, cwd=tmp_path, exits=3)
+    assert not list(tmp_path.glob("s*.npz"))
 
 
 def test_every_way_to_the_same_rows_gives_the_same_model(command, desk, model, frame, tmp_path):
@@ -276,12 +308,14 @@ def test_labels_of_other_kinds_give_no_auc(command, model, frame, tmp_path):
     frame.assign(clicked=1).to_csv(tmp_path / "numbers.csv", index=False)
     done = command("score", model, "numbers.csv", cwd=tmp_path)
     assert "no AUC: 3,000 rows have labels other than no and yes (first: 1 at numbers.csv:2)" in done.stderr
-    frame.assign(clicked=np.where(np.arange(3000) == 7, None, frame["clicked"])).to_csv(
-        tmp_path / "gap.csv", index=False
-    )
+    for name, value in (("gap", None), ("other", "maybe")):
+        clicked = np.where(np.arange(3000) == 7, value, frame["clicked"])
+        frame.assign(clicked=clicked).to_csv(tmp_path / f"{name}.csv", index=False)
     done = command("score", model, "gap.csv", cwd=tmp_path)
     assert len(done.stdout.split()) == 3000
-    assert "no AUC: 1 rows have labels other than no and yes (first: none at gap.csv:9)" in done.stderr
+    assert re.search(r"^AUC \.\d{4}, exact over the 2,999 rows with labels$", done.stderr, re.M)
+    done = command("score", model, "other.csv", cwd=tmp_path)
+    assert "no AUC: 1 row has a label other than no and yes (first: maybe at other.csv:9)" in done.stderr
 
 
 def test_score_names_the_number_of_rows_with_labels(command, frame, model, tmp_path):
@@ -312,13 +346,17 @@ def test_labels_of_text_for_a_model_whose_labels_are_numbers(command, frame, tmp
     rows.assign(clicked=np.where(rows.index == 3, np.inf, rows["clicked"])).to_parquet(tmp_path / "inf.parquet")
     rows.assign(clicked=None).to_csv(tmp_path / "gaps.csv", index=False)
     for file, n, first in [
-        ("words.parquet", 300, f"{words[0]} at words.parquet, row 1"),
-        ("words.csv", 300, f"{words[0]} at words.csv:2"),
-        ("inf.parquet", 1, "inf at inf.parquet, row 4"),
-        ("gaps.csv", 300, "none at gaps.csv:2"),
+        ("words.parquet", "300 rows have labels", f"{words[0]} at words.parquet, row 1"),
+        ("words.csv", "300 rows have labels", f"{words[0]} at words.csv:2"),
+        ("inf.parquet", "1 row has a label", "inf at inf.parquet, row 4"),
     ]:
         done = command("score", "m.npz", file, cwd=tmp_path)
-        assert done.stderr.splitlines()[1] == f"no AUC: {n} rows have labels other than 0 and 1 (first: {first})"
+        assert done.stderr.splitlines()[1] == f"no AUC: {n} other than 0 and 1 (first: {first})"
+    done = command("score", "m.npz", "gaps.csv", cwd=tmp_path)
+    assert done.stderr.splitlines() == ["300 rows of gaps.csv scored"]
+    rows.assign(clicked=rows["clicked"].where(rows.index >= 50)).to_csv(tmp_path / "some.csv", index=False)
+    done = command("score", "m.npz", "some.csv", cwd=tmp_path)
+    assert re.fullmatch(r"AUC \.\d{4}, exact over the 250 rows with labels", done.stderr.splitlines()[1])
     rows.assign(clicked=pd.Timestamp("2024-01-01")).to_parquet(tmp_path / "times.parquet")
     done = command("score", "m.npz", "times.parquet", cwd=tmp_path)
     assert "note: column 'clicked' of times.parquet has no labels: they are numbers or text, and it ha" in done.stderr

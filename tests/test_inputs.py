@@ -786,7 +786,9 @@ def test_rows_of_odd_texts_have_the_cells_of_the_csv_module(body):
 
 
 def test_the_schema_comes_back_from_json_and_damage_is_refused():
-    schema = Schema("y", ("a", "b"), ("c",), ("d",), "mean", 10, (0.5, 1.0), (3, 4), (None, 2e3), ((5, "c=x"),))
+    schema = Schema(
+        "y", ("a", "b"), ("c",), ("d",), "mean", 10, (0.5, 1.0), (3, 4), (None, 2e3), (1.0, 5.0), ((5, "c=x"),)
+    )
     plain = asdict(schema)
     assert Schema.from_json(plain) == schema
     for changes in (
@@ -802,6 +804,8 @@ def test_the_schema_comes_back_from_json_and_damage_is_refused():
         {"counts": [3, 10**30]},
         {"offsets": [1.0]},
         {"offsets": [0.0, float("inf")]},
+        {"scales": [1.0]},
+        {"scales": [1.0, 0.0]},
         {"names": [[1024, "c=x"]]},
         {"names": [[1]]},
         {"names": [["1", "c=x"]]},

@@ -129,7 +129,7 @@ def test_where_too_few_blocks_have_both_classes_nothing_is_dropped_and_that_is_k
     positive = np.arange(20_000) % 1500 == 0
     model, _ = tuned(X, positive, name="uni_log")
     assert model.lacks_blocks
-    assert {one["outcome"] for one in model.leaderboard} == {"best", "kept"}
+    assert {one["outcome"] for one in model.leaderboard} == {"chosen", "kept"}
     model, _ = tuned(*rows(20_000), name="uni_log")
     assert not model.lacks_blocks
 

@@ -21,7 +21,7 @@ from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
 from .frames import FrameTable
-from .row_encoder import FarValues, RowEncoder, Statistics, offsets_of
+from .row_encoder import FarValues, RowEncoder, Statistics, offsets_of, scales_of
 from .schema import ColumnOptions, Schema, absent_column, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
@@ -154,7 +154,7 @@ class Source:
     learnt: bool = True  # whether the rows are learnt: then they need labels
     # Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
     skip_bad_rows: bool = False
-    # Whether medians of the first rows are subtracted from columns of numbers (`offsets_of`), if the rows are learnt.
+    # Whether columns of numbers are learnt less their medians in the first rows, by their scale there (`scales_of`).
     centred: bool = False
     fixed_means: bool | None = None  # whether means of columns stay those of the schema; by default unless learnt
     names: Sequence[str] | None = None  # of the files, for messages
@@ -223,14 +223,24 @@ class Source:
         return lines
 
     def _about_far_values(self) -> list[str]:
-        if self._far is None or not self._far.found or self.schema is None:
+        if self._far is None or self.schema is None:
             return []
-        columns = listing(self.schema.numbers[column] for column in sorted(self._far.found))
-        k, (value, place) = min(self._far.found.items())
+        names, growing = self.schema.numbers, self._far.growing()
+        lines = [
+            f"column {names[k]!r} leaves the range of the first rows in {share:.0%} of all rows: if it grows along the "
+            "file, as an id or a date does, later rows will be scored worse than these; --drop leaves it out"
+            for k, share in growing.items()
+        ]
+        found = {k: what for k, what in self._far.found.items() if k not in growing}
+        if not found:
+            return lines
+        columns = listing(names[column] for column in sorted(found))
+        k, (value, place) = min(found.items())
         return [
+            *lines,
             f"values far from the others in {columns}: {value:g}, where the median is {self._far.medians[k]:g} "
             f"(first {place}); if that stands for a missing value, leave the cell empty and use --missing, "
-            "else try its logarithm"
+            "else try its logarithm",
         ]
 
     def chunks(self) -> Iterator[RowChunk]:
@@ -339,6 +349,13 @@ class Source:
                 )
             self.schema = Schema.of_columns(table.kinds(), self.options, table.name)
             with_comma = table.with_comma if isinstance(table, TextTable) else {}
+            markers = table.markers if isinstance(table, TextTable) else {}
+            self.notes += [
+                f"column {name!r} of {table.name} has categories, as it begins with {value!r}, but most of its values "
+                "are numbers: if that stands for a missing value, leave the cell empty and use --missing"
+                for name, value in markers.items()
+                if name in self.schema.categories and name not in self.options.categorical
+            ]
             self.notes += [
                 f"column {name!r} of {table.name} has categories: numbers have a decimal point and no commas, "
                 f"got {value!r}"
@@ -453,7 +470,8 @@ class Source:
         """Take the offsets from a fixed number of rows, so that they do not depend on how the rows came."""
         assert self.schema is not None
         numbers = np.concatenate([held.rows.numbers[held.keep] for held in first])[:n_rows]
-        self.schema = replace(self.schema, offsets=offsets_of(numbers))
+        offsets = offsets_of(numbers)
+        self.schema = replace(self.schema, offsets=offsets, scales=scales_of(numbers, offsets))
         self._far = FarValues(numbers)
         self._encoder, self._lacks_offsets = self._new_encoder(self.schema), False
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels import njit
 from .schema import Schema, category_name, folded, seed_of
 
-__all__ = ["FarValues", "RowEncoder", "Statistics", "offsets_of"]
+__all__ = ["FarValues", "RowEncoder", "Statistics", "offsets_of", "scales_of"]
 
 _LARGEST_OFFSET = 1e100  # no difference or product with it overflows
 _MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
@@ -44,6 +44,37 @@ def offsets_of(numbers: np.ndarray) -> tuple[float | None, ...]:
     return tuple(found)
 
 
+def scales_of(numbers: np.ndarray, offsets: tuple[float | None, ...]) -> tuple[float, ...]:
+    """What to divide columns of numbers by so that one step size does for all: their interquartile ranges.
+
+    Where more than half of the values are equal, that is 0: the median distance of the others from the offset instead,
+    so that a column of 0 and 1 stays as it is.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n, n_columns)
+        Rows; NaN where a value is missing.
+    offsets : tuple of float or None
+        From `offsets_of`.
+
+    Returns
+    -------
+    tuple of float
+        1 where there is nothing to measure, or too large or small a number.
+    """
+    found = []
+    for column, offset in zip(numbers.T, offsets):
+        scale, values = 0.0, column[~np.isnan(column)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len(values):
+                low, high = np.percentile(values, [25, 75])
+                scale = float(high - low)
+            if scale == 0.0 and (distances := np.abs(values - (offset or 0.0))).any():
+                scale = float(np.median(distances[distances > 0.0]))
+        found.append(scale if 1.0 / _LARGEST_OFFSET < scale < _LARGEST_OFFSET else 1.0)
+    return tuple(found)
+
+
 class FarValues:
     """Values far from the others of their columns: they spoil a linear model, and may stand for missing ones.
 
@@ -62,26 +93,38 @@ class FarValues:
         0 for a column without values in the first rows, none of whose values is far.
     """
 
+    _GROWS = 0.2  # share of values outside the range of the first rows; of equal rows it would be some .002
+
     def __init__(self, first: np.ndarray):
         self.medians, self._limits = np.zeros(first.shape[1]), np.full(first.shape[1], np.inf)
         self.found: dict[int, tuple[float, str]] = {}
+        self._range = np.full((2, first.shape[1]), [[-np.inf], [np.inf]])
+        self._n_rows, self._n_outside = 0, np.zeros(first.shape[1], dtype=np.int64)
         for k, column in enumerate(first.T):
             if len(values := column[~np.isnan(column)]):
                 with np.errstate(over="ignore"):
                     low, self.medians[k], high = np.percentile(values, [25, 50, 75])
                     self._limits[k] = 100.0 * (high - low) or np.inf
+                self._range[:, k] = values.min(), values.max()
 
     def add(self, numbers: np.ndarray, place: Callable[[int], str]) -> None:
         """Look at some rows, whose places are given by their positions."""
         with np.errstate(over="ignore", invalid="ignore"):
             distances = np.abs(numbers - self.medians)
             far = distances > self._limits
+            self._n_outside += ((numbers < self._range[0]) | (numbers > self._range[1])).sum(axis=0)
+        self._n_rows += len(numbers)
         for k in np.flatnonzero(far.any(axis=0)).tolist():
             value = float(numbers[np.nanargmax(distances[:, k]), k])
             farthest, first = self.found.get(k, (value, place(int(np.argmax(far[:, k])))))
             if abs(value - self.medians[k]) < abs(farthest - self.medians[k]):
                 value = farthest
             self.found[k] = value, first
+
+    def growing(self) -> dict[int, float]:
+        """Columns that leave the range of the first rows for good, as a date does, and the share of rows outside."""
+        shares = self._n_outside / max(self._n_rows, 1)
+        return {k: float(shares[k]) for k in np.flatnonzero(shares > self._GROWS).tolist()}
 
 
 class Statistics(NamedTuple):
@@ -95,8 +138,8 @@ class Statistics(NamedTuple):
 class RowEncoder:
     """Turn values of a table into features, and learn statistics of columns and names of categories on the way.
 
-    If ``frozen``, the means stay those of the schema. If ``centred``, its offsets are subtracted; that of a column
-    which has none is its first value.
+    If ``frozen``, the means stay those of the schema. If ``centred``, its offsets are subtracted and the differences
+    divided by its scales; the offset of a column which has none is its first value.
     """
 
     def __init__(self, schema: Schema, frozen: bool = False, centred: bool = False):
@@ -104,6 +147,7 @@ class RowEncoder:
         none = np.nan if self._centred else 0.0
         offsets = [none if offset is None else offset for offset in schema.offsets or [0.0] * len(schema.numbers)]
         self._offsets = np.array(offsets, dtype=np.float64)
+        self._scales = np.array(schema.scales or [1.0] * len(schema.numbers), dtype=np.float64)
         self._means, self._counts = np.array(schema.means, dtype=np.float64), np.array(schema.counts, dtype=np.int64)
         self._names = dict(schema.names)
         self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
@@ -140,7 +184,7 @@ class RowEncoder:
         data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(n_rows + 1, np.int32)
         policy = ("error", "mean", "indicator").index(schema.missing)
         learnt = self._means, self._counts, self._frozen
-        offsets = self._offsets, self._centred
+        offsets = self._offsets, self._scales, self._centred
         n_entries = _assemble(
             numbers, categories, policy, schema.first_category, learnt, offsets, data, indices, indptr
         )
@@ -183,7 +227,7 @@ class RowEncoder:
 def _assemble(numbers, categories, policy, first_category, learnt, of_columns, data, indices, indptr):
     """Fill the arrays of a CSR matrix; return the number of entries. ``policy``: 0 error, 1 mean, 2 indicator."""
     means, counts, frozen = learnt
-    offsets, centred = of_columns
+    offsets, scales, centred = of_columns
     n_rows, n_numbers = numbers.shape
     n_categories = categories.shape[1]
     entry = 0
@@ -203,7 +247,7 @@ def _assemble(numbers, categories, policy, first_category, learnt, of_columns, d
             elif policy == 2 and value != value:
                 value = offsets[j]
             if centred:
-                value -= offsets[j]  # NaN as long as there have been missing values only: then no entry
+                value = (value - offsets[j]) / scales[j]  # NaN as long as all were missing: then no entry
             if value == value and value != 0.0:
                 data[entry] = value
                 indices[entry] = j

@@ -101,6 +101,7 @@ class Schema:
     # Of each column of numbers, what is subtracted from it while it is learnt, see `row_encoder.offsets_of`; None as
     # long as it has had no value. Empty if nothing is subtracted.
     offsets: tuple[float | None, ...] = ()
+    scales: tuple[float, ...] = ()  # what each is then divided by, see `row_encoder.scales_of`
     # For people: positions of categories and the first ``column=value`` that had it, of at most 10,000 positions.
     names: tuple[tuple[int, str], ...] = ()
 
@@ -150,6 +151,8 @@ class Schema:
             1 <= schema.bits <= MOST_BITS
             and len(schema.means) == len(schema.counts) == n_means
             and len(schema.offsets) in (0, len(schema.numbers))
+            and len(schema.scales) in (0, len(schema.offsets))
+            and all(scale > 0.0 for scale in schema.scales)
             and all(0 <= count < 2**63 for count in schema.counts)
             and all(0 <= position < 1 << schema.bits for position, _ in schema.names)
         ):

@@ -49,6 +49,8 @@ class TextTable(Table):
     header : list of str
     with_comma : dict of str to str
         Columns that hold no numbers because of the comma in their first value, and that value; known after `kinds`.
+    markers : dict of str to str
+        Columns that hold no numbers because of their first value, though most others are numbers; likewise.
 
     Raises
     ------
@@ -63,6 +65,7 @@ class TextTable(Table):
         self._source, self.name = _without_mark(source), name
         self._text, self._line, self._ended = b"", 1, False
         self.with_comma: dict[str, str] = {}
+        self.markers: dict[str, str] = {}
         self._fill()
         while not self._ended and b"\n" not in self._text.lstrip() and len(self._text) <= _LONGEST_ROW:
             self._fill()
@@ -143,6 +146,8 @@ class TextTable(Table):
                     found[column] = "number" if is_number(token) else "category"
                     if _WITH_COMMA.fullmatch(token):
                         self.with_comma[self.header[column]] = token.decode()
+                    elif found[column] == "category" and _mostly_numbers(scan, usable[:, column], column):
+                        self.markers[self.header[column]] = token.decode("utf-8", "replace")
             if not scan.n_rows:
                 break
             start = scan.end
@@ -280,6 +285,12 @@ def _separator_of(text: bytes) -> bytes:
 
 def _rows_for(n_columns: int) -> int:
     return max(16, min(_MOST_ROWS, _MOST_CELLS // n_columns))
+
+
+def _mostly_numbers(scan: _Scan, usable: np.ndarray, column: int) -> bool:
+    """Whether most of the values of a column after the first one are numbers, of the first hundred."""
+    values = [scan.token(row, column) for row in np.flatnonzero(usable)[1:101].tolist()]
+    return 2 * sum(map(is_number, values)) > len(values)
 
 
 class _Scan:

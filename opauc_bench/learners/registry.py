@@ -220,7 +220,7 @@ def _class_in(module, class_name: str, name: str) -> type[LinearRanker]:
     if not (inspect.isclass(learner) and issubclass(learner, LinearRanker)):
         hint = "see docs/learners.md, or copy opauc_bench/learners/univariate.py"
         if hasattr(learner, "fit") and hasattr(learner, "get_params"):
-            hint = f"of a scikit-learn estimator, write 'estimator: {name}' in place of 'learner: {name}'"
+            hint = f"of a scikit-learn estimator, an experiment has 'estimator: {name}'; train needs one-pass learners"
         raise LearnerError(
             f"learner {name!r}: {class_name} has to be a OnePassLearner or a BatchLearner of opauc_bench.learners", hint
         )

@@ -266,10 +266,12 @@ class StreamPass(LinearRanker):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._state.finite(n_features)
 
-    def settings_weights(self, n_features: int) -> np.ndarray:
-        """Weights of the live settings at the first features as they are now, shape (n_features, n_live)."""
+    def settings_weights(self, features: int | np.ndarray) -> np.ndarray:
+        """Weights of the live settings as they are now, at some or so many first features; shape (k, n_live)."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._state.coef(self._width)[:n_features]
+            if isinstance(features, np.ndarray):
+                return self._state.coef_at(features)
+            return self._state.coef(self._width)[:features]
 
     def current_weights(self, features: np.ndarray | None = None) -> np.ndarray:
         """Weights as they are now, finite or not, of all features or at some ``features``, which may repeat."""

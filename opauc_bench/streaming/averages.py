@@ -46,23 +46,29 @@ class AveragedWeights:
         self.intercepts = np.zeros(n_settings)
         self.n_rows = 0
 
-    def add(self, weights: np.ndarray, intercepts: np.ndarray, n_rows: int) -> None:
+    def add(self, weights: np.ndarray, intercepts: np.ndarray, n_rows: int, features: np.ndarray | None = None) -> None:
         """Take in the weights after ``n_rows`` rows; earlier ones had 0 for new features.
 
         Parameters
         ----------
-        weights : ndarray of shape (n_features, n_settings)
+        weights : ndarray of shape (k, n_settings)
         intercepts : ndarray of shape (n_settings,)
         n_rows : int
             More than at the time before.
+        features : ndarray of int, shape (k,), optional
+            Which ones the weights are of, in ascending order; the others have had 0 so far. By default the first k.
         """
         share = 1.0 - (self.n_rows / n_rows) ** _DECAY
         self.n_rows = n_rows
-        if len(weights) > len(self.weights):
-            self.weights = self.at(None, len(weights))
-        # In place: (1 - r) v + r w makes two arrays of the same size.
-        self.weights *= 1.0 - share
-        self.weights[: len(weights)] += share * weights
+        n_features = len(weights) if features is None else int(features[-1]) + 1
+        if n_features > len(self.weights):
+            self.weights = self.at(None, n_features)
+        if features is None:
+            # In place: (1 - r) v + r w makes two arrays of the same size.
+            self.weights *= 1.0 - share
+            self.weights[: len(weights)] += share * weights
+        else:
+            self.weights[features] = (1.0 - share) * self.weights[features] + share * weights
         self.intercepts = (1.0 - share) * self.intercepts + share * intercepts
 
     def at(self, features: np.ndarray | None, n_features: int) -> np.ndarray:

@@ -29,6 +29,12 @@ class RecentScores:
         return self._held
 
     @property
+    def n_rarer(self) -> int:
+        """Rows of the class that has fewer."""
+        n_positive = sum(int(np.count_nonzero(positive)) for _, positive, _ in self._blocks)
+        return min(n_positive, self._held - n_positive)
+
+    @property
     def n_columns(self) -> int:
         """How many scores a row has; 0 without rows."""
         return self._blocks[0][0].shape[1] if self._blocks else 0

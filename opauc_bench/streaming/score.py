@@ -155,7 +155,8 @@ class _Tally:
         self._n_bad += len(scores) - n_good
         if chunk.labels is None:
             return
-        self._n_with_labels += n_good
+        good &= ~self._without_label(chunk)
+        self._n_with_labels += int(np.count_nonzero(good))
         negative, positive = (np.isin(chunk.labels, [label]) for label in self._model.classes)
         known = (negative | positive) & good
         self._other.add(good & ~known, lambda row: f"{self._label_at(chunk, row)} at {chunk.place(row)}")
@@ -163,6 +164,14 @@ class _Tally:
         self._samples.add(scores[known], positive[known])
         if self._reliability is not None:
             self._reliability.add(scores[known], printed[known], positive[known])
+
+    def _without_label(self, chunk: RowChunk) -> np.ndarray:
+        """Which rows have an empty cell in place of a label."""
+        assert chunk.labels is not None
+        absent = np.isnan(chunk.labels) if chunk.labels.dtype.kind == "f" else chunk.labels == ""
+        for row in np.flatnonzero(absent).tolist():  # NaN may be text as well
+            absent[row] = self._label_at(chunk, row) == "none"
+        return absent
 
     def _label_at(self, chunk: RowChunk, row: int) -> str:
         assert chunk.labels is not None
@@ -186,7 +195,8 @@ class _Tally:
                 "not seen: they are ignored"
             )
         if self._other.n:
-            other = f"{self._other.n:,} rows have labels other than {negative} and {positive}"
+            rows = "1 row has a label" if self._other.n == 1 else f"{self._other.n:,} rows have labels"
+            other = f"{rows} other than {negative} and {positive}"
             return [*lines, f"no AUC: {other} (first: {self._other.first})"]
         if self._infinite.n:
             return [*lines, f"no AUC: {self._infinite.n:,} scores are not finite (first: {self._infinite.first})"]

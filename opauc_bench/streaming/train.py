@@ -39,13 +39,15 @@ _WINDOW = 100_000
 _ROWS_WITHOUT_DROPPING = 1 << 13  # from here on settings should be dropped
 _MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memory is free
 _MUCH_MEMORY = 2e9
+_ROWS_TO_KEEP = 100_000  # from so many on, an error in a row does not discard the model
 _DRIFT = 0.02  # of the AUC, by which it is less over the whole window than within blocks; large steps cost up to .007
 
 
 def train_model(what: Training) -> int:
     """Train a model, write it, and print what it is; returns the exit code.
 
-    An interruption (Ctrl-C, SIGTERM) ends the pass: the model of the rows so far is written, and marked.
+    An interruption (Ctrl-C, SIGTERM, SIGHUP) ends the pass: the model of the rows so far is written, and marked. After
+    many rows, so does a row that cannot be used: its model has ``.partial`` in its name.
 
     Raises
     ------
@@ -88,7 +90,9 @@ def _train(what: Training) -> int:
         rows.labels = list(what.labels)
         meter = Meter(source, what.quiet)
         try:
-            complete, statistics = _pass(source, rows, model, meter)
+            complete, statistics, error = _pass(source, rows, model, meter)
+            if error is not None and (model.n_rows - n_before < _ROWS_TO_KEEP or len(rows.labels) < 2):
+                raise error
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
                 meter.clear()
                 return _nothing_to_save()
@@ -99,6 +103,15 @@ def _train(what: Training) -> int:
         finally:
             meter.clear()
     result = _result(what, trained, model, complete, state, source.schema_at(statistics))
+    if error is not None:
+        partial = what.out.with_suffix(f".partial{what.out.suffix}")
+        _save(result, partial)
+        print(
+            f"the model of the {model.n_rows:,} rows before the error is in {partial}; --continue goes on with the "
+            "rows after them",
+            file=sys.stderr,
+        )
+        raise error
     _save(result, what.out)
     _print_summary(what, result, trained, model, meter, n_before, source)
     return 0 if complete else 130
@@ -150,10 +163,12 @@ def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
     return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
 
 
-def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -> tuple[bool, Statistics | None]:
+def _pass(
+    source: Source, rows: LabelledRows, model: TunedModel, meter: Meter
+) -> tuple[bool, Statistics | None, DataError | None]:
     """Score and then learn, chunk after chunk.
 
-    Returns whether it came to the end, and the statistics of the rows learnt.
+    Returns whether it came to the end, the statistics of the rows learnt, and the error of a row that cannot be used.
     """
     learnt = source.statistics_so_far()  # the reader goes on to later rows
     with _Interruption() as interruption:
@@ -166,8 +181,10 @@ def _pass(source: Source, rows: LabelledRows, model: TunedModel, meter: Meter) -
                     model.learn(X, positive)
                 meter.tick(model.n_rows, lambda: _standing(model))
         except KeyboardInterrupt:
-            return False, learnt
-    return True, learnt
+            return False, learnt, None
+        except DataError as error:
+            return False, learnt, error
+    return True, learnt, None
 
 
 def _standing(model: TunedModel) -> str:
@@ -178,7 +195,7 @@ def _standing(model: TunedModel) -> str:
 
 
 class _Interruption:
-    """Ctrl-C and SIGTERM raise KeyboardInterrupt while a row is waited for, never while one is learnt.
+    """Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt while a row is waited for, never while one is learnt.
 
     A second Ctrl-C ends the program at once.
     """
@@ -188,7 +205,9 @@ class _Interruption:
 
     def __enter__(self) -> _Interruption:
         # A shell starts a job in the background with Ctrl-C ignored, and that has to stay.
-        watched = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+        # A closed terminal sends SIGHUP.
+        ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        watched = [number for number in ends if signal.getsignal(number) != signal.SIG_IGN]
         self._before = {number: signal.signal(number, self._ask) for number in watched}
         return self
 
@@ -268,8 +287,11 @@ def _result(
 ) -> LinearModel:
     weights, intercept = trained.coef_[0], float(trained.intercept_[0])
     if schema is not None and schema.offsets:  # the model is for columns as they are
+        weights = weights.copy()
+        weights[: len(schema.offsets)] /= np.array(schema.scales)
         intercept -= float(weights[: len(schema.offsets)] @ np.array([offset or 0.0 for offset in schema.offsets]))
     scores, positive = model.recent()
+    scores = scores + model.move_of_mean(trained)
     calibration = calibrate(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
     return LinearModel(
@@ -309,7 +331,12 @@ def _about_blocks(model: TunedModel) -> list[str]:
 
 
 def _about_comparison(model: TunedModel) -> list[str]:
-    """A note if there was nothing that settings could be compared by."""
+    """A note if there was nothing, or too little, that settings could be compared by."""
+    if model.is_undecided:
+        return [
+            f"note: the last {model.n_in_window:,} rows have too few of a class to tell settings apart: the model has "
+            f"the one nearest to the defaults of {model.leader}"
+        ]
     if len(model.leaderboard) == 1 or model.auc() is not None:
         return []
     if not model.n_in_window:

@@ -33,6 +33,9 @@ from .samples import RecentScores
 __all__ = ["Candidate", "TunedModel"]
 
 _MOST_PROGRESS = 60
+# With fewer rows of the rarer class in the window, or blocks, the best of many settings is better by luck.
+_FEW_ROWS, _FEW_BLOCKS = 100, 4
+_ROWS_OF_MEAN = 256  # at least, for the mean score of the model that is written
 _NUMBERS = ("_n_learnt", "_n_values", "n_rows", "n_features")  # of a TunedModel
 
 
@@ -108,6 +111,9 @@ class TunedModel:
         Whether no setting was dropped at the latest checkpoint, because too few blocks of the window had both classes.
     retired_best : str
         The learner that was the best when it was dropped because of the number of features; empty if there is none.
+    is_undecided : bool
+        Whether the window has too few rows of a class to tell settings apart, so that the model has the one nearest to
+        the defaults.
 
     Raises
     ------
@@ -140,10 +146,13 @@ class TunedModel:
         self._blocks = Blocks()
         self._n_learnt = self.n_rows = 0
         self._n_values = 0  # that were learnt since the weights were added to averages
+        self._seen = np.zeros(0, dtype=bool)  # features that have occurred, if there are several settings
+        self._latest = sparse.csr_matrix((0, 0))  # rows of the latest block that was not short
         self.n_features = n_features or 0
         self.progress: list[list] = []
         self.lacks_blocks = False
         self.retired_best = ""
+        self.is_undecided = False
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -176,8 +185,8 @@ class TunedModel:
 
         Each has ``learner``, ``parameters``, ``auc`` and ``standard_error`` (None if no block of the window had rows of
         both classes) at ``n_rows`` rows, when it was dropped or at the end, ``outcome``: "best", "chosen" (the one of
-        the model where there is no AUC), "kept", "dropped" or "diverged", and ``averaged``: whether it is the best one
-        by the average of its weights; ``auc`` is that of the average then.
+        the model where settings cannot be told apart), "kept", "dropped" or "diverged", and ``averaged``: whether it is
+        the one of the model by the average of its weights; ``auc`` is that of the average then.
         """
         order = ["best", "chosen", "kept", "dropped", "diverged"]
         ranked = sorted(self._settings, key=lambda one: (order.index(one.outcome), -one.n_rows, -(one.auc or 0.0)))
@@ -194,6 +203,19 @@ class TunedModel:
         positive : ndarray of shape (n,), bool
         """
         return self._recent.rows_of(self._column_of_leader)
+
+    def move_of_mean(self, trained: OnePassLearner) -> float:
+        """How much the mean score of the latest rows by the model is above that of the window, whose rows were new.
+
+        A trained intercept moves with every row. The model has that of one moment, and the window those of many, by
+        which probabilities are calibrated. 0 if no intercept is trained, or for few rows.
+        """
+        X = self._latest
+        if X.shape[0] < _ROWS_OF_MEAN or trained.trained_intercepts() is None:
+            return 0.0
+        weights = np.zeros(X.shape[1])
+        weights[: trained.coef_.shape[1]] = trained.coef_[0, : X.shape[1]]
+        return float((X @ weights).mean() + trained.intercept_[0] - self.recent()[0].mean())
 
     def auc(self) -> float | None:
         """AUC within the blocks of the window by the leader; None if no block has both classes."""
@@ -252,7 +274,8 @@ class TunedModel:
         self._drop(np.concatenate([one.model.finite() for one in self._entrants]), "diverged")
         self._compare()
         self._compare_averages()
-        self._leader.outcome = "chosen" if self._leader.auc is None else "best"
+        self._prefer_default()
+        self._leader.outcome = "chosen" if self._leader.auc is None or self.is_undecided else "best"
         entrant = self._entrant_of_leader
         column, average = entrant.settings.index(self._leader), None
         if entrant.averages is not None and self._leader.averaged:
@@ -288,7 +311,9 @@ class TunedModel:
                 "settings": [vars(setting) for setting in self._settings],
                 "leader": self._settings.index(self._leader),
                 "recent": self._recent.snapshot(),
-                "waiting": {"X": [X.data, X.indices, X.indptr, X.shape[1]], "positive": positive},
+                "waiting": {"X": _tree_of(X), "positive": positive},
+                "latest": _tree_of(self._latest),
+                "seen": self._seen,
                 "numbers": {name: getattr(self, name) for name in _NUMBERS},
                 "progress": self.progress,
             }
@@ -329,16 +354,20 @@ class TunedModel:
             self._entrants.append(_Entrant(candidate, OnlineModel.restored(learner, one["model"]), settings, averages))
         self._recent = RecentScores(saved["recent"]["size"])
         self._recent.restore(saved["recent"])
-        *arrays, width = saved["waiting"]["X"]
         positive = np.asarray(saved["waiting"]["positive"], dtype=bool)
-        X = sparse.csr_matrix(tuple(arrays), shape=(len(positive), width))
-        X.check_format()
+        X, self._latest = _rows_of_tree(saved["waiting"]["X"]), _rows_of_tree(saved["latest"])
+        if X.shape[0] != len(positive):
+            raise ValueError("the rows of the state are not those of its labels")
         for name in _NUMBERS:
             setattr(self, name, int(saved["numbers"][name]))
         self._blocks = Blocks(self._n_learnt, (X, positive))
+        self._seen = np.array(saved["seen"], dtype=bool)
+        if len(self._seen) > max(self.n_features, 1):
+            raise ValueError("the features of the state are more than its rows have")
         self.progress = list(saved["progress"])
         self.lacks_blocks = False
         self.retired_best = ""
+        self.is_undecided = False
         n_live = [len(next(iter(one.model.learner.live_settings.values()))) for one in self._entrants]
         if n_live != [len(one.settings) for one in self._entrants] or self._leader not in self.live:
             raise ValueError("the settings of the state are not those of its learners")
@@ -370,6 +399,8 @@ class TunedModel:
         scored = [one.model.score_then_learn(X, positive, narrow) for one in self._entrants]
         scores, intercepts = zip(*scored, *averaged)
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
+        if X.shape[0] >= _ROWS_OF_MEAN:
+            self._latest = X
         if before:  # the first block has no other scores than 0
             self._recent.add(np.concatenate(scores, axis=1), positive, np.concatenate(intercepts))
         finite = np.concatenate([np.isfinite(one).all(axis=0) for one in scores])
@@ -378,9 +409,10 @@ class TunedModel:
             self._compare()
             self._drop_worse()
         self._n_values += X.nnz
-        n_weights = self.n_features * len(self.live)
-        if len(self._settings) > 1 and is_due(self._n_learnt, n_weights, self._n_values):
-            self._average()
+        if len(self._settings) > 1:
+            self._see(X)
+            if is_due(self._n_learnt, int(np.count_nonzero(self._seen)) * len(self.live), self._n_values):
+                self._average()
         # Two numbers while rows double: where the square of the number of rows passes a power of two.
         if (self._n_learnt**2).bit_length() > (before**2).bit_length():
             self._note_progress()
@@ -390,6 +422,12 @@ class TunedModel:
         if auc is not None:
             self.progress = [*self.progress[-_MOST_PROGRESS + 1 :], [self._n_learnt, auc]]
 
+    def _see(self, X: sparse.csr_matrix) -> None:
+        """Note which features occur."""
+        if X.shape[1] > len(self._seen):
+            self._seen = np.concatenate([self._seen, np.zeros(X.shape[1] - len(self._seen), dtype=bool)])
+        self._seen[X.indices] = True
+
     def _average(self) -> None:
         """Add the weights as they are now to the averages."""
         self._n_values = 0
@@ -398,10 +436,12 @@ class TunedModel:
             self._recent.keep(np.tile(np.arange(len(self.live)), 2))
             for one in self._entrants:
                 one.averages = AveragedWeights(len(one.settings))
+        # Of a table with categories, few of all features have occurred.
+        features = None if self._seen.all() else np.flatnonzero(self._seen)
         for one in self._entrants:
             assert one.averages is not None
-            weights = one.model.learner.settings_weights(one.model.n_features)
-            one.averages.add(weights, one.model.intercepts(), self._n_learnt)
+            weights = one.model.learner.settings_weights(one.model.n_features if features is None else features)
+            one.averages.add(weights, one.model.intercepts(), self._n_learnt, features)
 
     # ------------------------------------------------------------------ comparisons
 
@@ -421,20 +461,45 @@ class TunedModel:
         self._leader = live[int(np.argmax(self._aucs.aucs))]
 
     def _compare_averages(self) -> None:
-        """Make the best average the leader if it is better than the best last weights."""
+        """Make the best average the leader, unless the last weights are better by more than a standard error.
+
+        Their AUC is a mean over those of many moments, of which the model would have one; an average hardly moves.
+        """
         live = self.live
         if self._entrants[0].averages is None or not len(self._recent) or not self._aucs.n_blocks:
             return
-        found = self._recent.aucs(slice(len(live), None))
-        without = self._keeps_last_weights()
-        best = int(np.argmax(np.where(without, -1.0, found.aucs)))
-        if not without[best] and found.aucs[best] > self._leader.auc:
-            self._leader = live[best]
+        found = self._recent.aucs()  # of last weights, then of averages
+        without = np.append(np.ones(len(live), dtype=bool), self._keeps_last_weights())
+        last, best = live.index(self._leader), int(np.argmax(np.where(without, -1.0, found.aucs)))
+        error = found.standard_errors(behind=best)[last] if found.n_blocks >= FEWEST_BLOCKS else 0.0
+        if not without[best] and found.aucs[last] - found.aucs[best] <= error:
+            self._leader = live[best - len(live)]
             self._leader.auc, self._leader.averaged = float(found.aucs[best]), True
             self._leader.standard_error = self._standard_errors(found)[best]
 
+    def _prefer_default(self) -> None:
+        """Make the default setting the leader where few rows do not show that another one is better.
+
+        The best of many settings has to be better by more than two standard errors of the difference.
+        """
+        live, default = self.live, self._default_setting()
+        if self._leader is default or not len(self._recent) or not self._aucs.n_blocks:
+            return
+        if self._recent.n_rarer >= _FEW_ROWS:
+            return
+        found = self._recent.aucs()
+        place = live.index(default)
+        if len(found.aucs) > len(live) and not self._keeps_last_weights()[place]:
+            place += len(live) * int(found.aucs[place + len(live)] > found.aucs[place])
+        error = found.standard_errors(behind=place)[self._column_of_leader]
+        if found.n_blocks >= _FEW_BLOCKS and found.aucs[self._column_of_leader] - found.aucs[place] > 2.0 * error:
+            return
+        self._leader, self.is_undecided = default, True
+        default.auc, default.averaged = float(found.aucs[place]), place >= len(live)
+        default.standard_error = self._standard_errors(found)[place]
+
     def _default_setting(self) -> _Setting:
-        """Of the first learner's settings, the one nearest to its defaults, which is chosen where there is no AUC."""
+        """Of the first learner's settings, the one nearest to its defaults, if settings cannot be told apart."""
         first = self._entrants[0]
         defaults = first.candidate.learner.get_params()
 
@@ -519,6 +584,19 @@ class TunedModel:
         if len(self._settings) == 1:
             return self._entrants[0].model.learner.overflowed()
         return DivergenceError(f"all {len(self._settings)} settings overflowed within {self._n_learnt:,} rows")
+
+
+def _tree_of(X: sparse.csr_matrix) -> list:
+    """Rows as a list of arrays and their width."""
+    return [X.data, X.indices, X.indptr, X.shape[1]]
+
+
+def _rows_of_tree(saved: Sequence) -> sparse.csr_matrix:
+    """What `_tree_of` made a list; ValueError if its parts do not fit."""
+    *arrays, width = saved
+    X = sparse.csr_matrix(tuple(arrays), shape=(len(arrays[2]) - 1, width))
+    X.check_format()
+    return X
 
 
 def _which_take(candidates: Sequence[Candidate], n_features: int) -> list[bool]:
