@@ -557,7 +557,7 @@ def test_rows_of_a_slow_pipe_are_scored_as_they_come(bench, tmp_path, kind):
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_writes_the_model_so_far(bench, desk, tmp_path, sent):
     process = bench.start("train", "-", "--out", "m.npz", cwd=tmp_path, stdin=subprocess.PIPE)
     text = (desk / "data.svm").read_text()

@@ -20,10 +20,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 from scipy.sparse import vstack
+from scipy.stats import iqr
 
 from opauc_bench.data.content import SUFFIXES
 from opauc_bench.data.inputs import Source, format_of, matrix_of
-from opauc_bench.data.row_encoder import FarValues, offsets_of
+from opauc_bench.data.row_encoder import FarValues, offsets_of, scales_of
 from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, category_name, hash_texts
 from opauc_bench.data.table import TextTable
 from opauc_bench.errors import DataError
@@ -518,6 +519,31 @@ def test_truth_values_in_columns_of_numbers(tmp_path):
         X, labels = read(text)
         np.testing.assert_array_equal(X.toarray(), frame[["flag", "x"]].to_numpy(dtype=float))
         assert labels.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_scales_are_interquartile_ranges_or_typical_distances():
+    rng = np.random.default_rng(0)
+    skewed, flag = np.exp(2 * rng.standard_normal(999)), (rng.random(999) < 0.1) * 1.0
+    holes = np.where(rng.random(999) < 0.2, np.nan, skewed)
+    amounts = flag * rng.uniform(100, 300, 999)
+    columns = [skewed, holes, flag, amounts, np.full(999, 7.0), np.full(999, np.nan), skewed * 1e200, skewed * 1e-200]
+    numbers = np.array(columns).T
+    typical = np.median(amounts[amounts > 0])
+    wanted = [iqr(skewed), iqr(holes, nan_policy="omit"), 1.0, typical, 1.0, 1.0, 1.0, 1.0]
+    np.testing.assert_allclose(scales_of(numbers, offsets_of(numbers)), wanted, rtol=1e-12)
+    assert scales_of(np.empty((3, 0)), ()) == ()
+
+
+def test_columns_that_leave_the_range_of_the_first_rows():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    numbers = np.column_stack(
+        [rng.standard_normal(n), np.exp(2 * rng.standard_normal(n)), np.arange(n), np.full(n, np.nan)]
+    )
+    far = FarValues(numbers[:1000])
+    for start in range(0, n, 700):
+        far.add(numbers[start : start + 700], str)
+    assert far.growing() == {2: pytest.approx(0.95)}
 
 
 def test_offsets_of_columns_with_missing_equal_and_huge_values():

@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import DivergenceError, get_learner
+from opauc_bench.learners.rows import csr_rows
 from opauc_bench.streaming.settings import candidates
 from opauc_bench.streaming.tuning import Candidate, TunedModel
 
@@ -132,6 +133,48 @@ def test_where_too_few_blocks_have_both_classes_nothing_is_dropped_and_that_is_k
     assert {one["outcome"] for one in model.leaderboard} == {"chosen", "kept"}
     model, _ = tuned(*rows(20_000), name="uni_log")
     assert not model.lacks_blocks
+
+
+def test_the_best_of_many_settings_has_to_be_clearly_better_where_a_class_has_few_rows():
+    X, _ = rows(20_000)
+    margin = X.toarray() @ np.linspace(-1, 1, 12)
+    rare = margin > np.sort(margin)[-60]
+    model, _ = tuned(X, rare, name="uni_log")
+    assert not model.is_undecided  # larger steps are better by many standard errors
+    luck = np.random.default_rng(0).permutation(rare)
+    model, _ = tuned(X, luck, name="uni_log")
+    assert model.is_undecided
+    assert model.leaderboard[0]["outcome"] == "chosen"
+    etas = [one["parameters"]["eta"] for one in model.leaderboard if one["outcome"] in ("chosen", "kept")]
+    assert etas[0] == min(etas, key=lambda eta: abs(eta - get_learner("uni_log")().eta))
+    assert model.leaderboard[0]["auc"] == pytest.approx(model.auc(), abs=1e-12)
+    assert model.auc() < max(one["auc"] for one in model.leaderboard)
+
+
+def test_features_that_do_not_occur_change_nothing():
+    """Their number decides neither how often weights are averaged nor what the averages are."""
+    X, positive = rows(6000, seed=3)
+    wide = csr_rows(X.data, X.indices, X.indptr, 200_000)
+    models = [tuned(of, positive, name="adagrad", n_features=of.shape[1]) for of in (X, wide)]
+    (narrow_model, narrow), (wide_model, wider) = models
+    assert narrow_model.leaderboard == wide_model.leaderboard
+    assert narrow_model.leaderboard[0]["averaged"]
+    np.testing.assert_array_equal(narrow.coef_[0], wider.coef_[0, :12])
+    assert not wider.coef_[0, 12:].any()
+
+
+def test_probabilities_are_fitted_at_the_mean_score_of_the_model():
+    X, positive = rows(40_000, scale=30.0)
+    model, learner = tuned(X, positive, name="nag", given={"eta": "8"})
+    latest = model._latest
+    assert latest.shape[0] >= 256
+    moved = model.recent()[0] + model.move_of_mean(learner)
+    assert moved.mean() == pytest.approx(float((latest @ learner.coef_[0]).mean() + learner.intercept_[0]), rel=1e-9)
+    assert abs(model.move_of_mean(learner)) > 0
+    model, learner = tuned(*rows(40_000), name="uni_log")  # trains no intercept
+    assert model.move_of_mean(learner) == 0.0
+    model, learner = tuned(*rows(500), name="nag")
+    assert model.move_of_mean(learner) == 0.0
 
 
 def test_memory_is_that_of_all_learners_together(monkeypatch):
