@@ -461,19 +461,15 @@ class TunedModel:
         self._leader = live[int(np.argmax(self._aucs.aucs))]
 
     def _compare_averages(self) -> None:
-        """Make the best average the leader, unless the last weights are better by more than a standard error.
-
-        Their AUC is a mean over those of many moments, of which the model would have one; an average hardly moves.
-        """
+        """Make the best average the leader if it is better than the best last weights."""
         live = self.live
         if self._entrants[0].averages is None or not len(self._recent) or not self._aucs.n_blocks:
             return
-        found = self._recent.aucs()  # of last weights, then of averages
-        without = np.append(np.ones(len(live), dtype=bool), self._keeps_last_weights())
-        last, best = live.index(self._leader), int(np.argmax(np.where(without, -1.0, found.aucs)))
-        error = found.standard_errors(behind=best)[last] if found.n_blocks >= FEWEST_BLOCKS else 0.0
-        if not without[best] and found.aucs[last] - found.aucs[best] <= error:
-            self._leader = live[best - len(live)]
+        found = self._recent.aucs(slice(len(live), None))
+        without = self._keeps_last_weights()
+        best = int(np.argmax(np.where(without, -1.0, found.aucs)))
+        if not without[best] and found.aucs[best] > self._leader.auc:
+            self._leader = live[best]
             self._leader.auc, self._leader.averaged = float(found.aucs[best]), True
             self._leader.standard_error = self._standard_errors(found)[best]
 
