@@ -105,12 +105,12 @@ def _train(what: Training) -> int:
     result = _result(what, trained, model, complete, state, source.schema_at(statistics))
     if error is not None:
         partial = what.out.with_suffix(f".partial{what.out.suffix}")
-        _save(result, partial)
-        print(
-            f"the model of the {model.n_rows:,} rows before the error is in {partial}; --continue goes on with the "
-            "rows after them",
-            file=sys.stderr,
-        )
+        about = f"the model of the {model.n_rows:,} rows before the error is in {partial}; --continue goes on with it"
+        try:
+            _save(result, partial)
+        except ResultsError as problem:
+            about = problem.message
+        print(about, file=sys.stderr)
         raise error
     _save(result, what.out)
     _print_summary(what, result, trained, model, meter, n_before, source)

@@ -215,7 +215,8 @@ class TunedModel:
             return 0.0
         weights = np.zeros(X.shape[1])
         weights[: trained.coef_.shape[1]] = trained.coef_[0, : X.shape[1]]
-        return float((X @ weights).mean() + trained.intercept_[0] - self.recent()[0].mean())
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float((X @ weights).mean() + trained.intercept_[0] - self.recent()[0].mean())
 
     def auc(self) -> float | None:
         """AUC within the blocks of the window by the leader; None if no block has both classes."""
