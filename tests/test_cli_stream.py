@@ -437,6 +437,15 @@ def test_divergence_comes_with_advice(command, desk, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_first_line_that_is_not_svmlight_has_advice_on_the_format(command, tmp_path):
+    lines(tmp_path / "t.svm", "1 |f a:1 b:2", "-1 |f a:2")
+    done = command("train", "t.svm", "--out", "m.npz", cwd=tmp_path, exits=3)
+    assert "t.svm:1: expected index:value, got '|f'\n  try: rows of svmlight text are a number" in done.stderr
+    lines(tmp_path / "t.svm", "1 1:2", "-1 x:2")
+    done = command("train", "t.svm", "--out", "m.npz", cwd=tmp_path, exits=3)
+    assert "try: --skip-bad-rows leaves such rows out" in done.stderr
+
+
 def test_an_index_above_features(command, desk, tmp_path):
     message = refused(command, tmp_path, "train", desk / "data.svm", "--features", 5, "--out", "m.npz", code=3)
     assert "data.svm:1: expected indices up to 5, got 6" in message
