@@ -440,13 +440,19 @@ def test_score_names_columns_whose_categories_are_unknown(command, model, frame,
 
 
 def test_unknown_categories_are_not_counted_unless_all_names_are_kept():
-    names = tuple((position, f"city={position}") for position in range(10_000))
-    for known, expected in ((names[:-1], 1), (names, 0)):
-        encoder = RowEncoder(Schema("y", (), ("city", "kind"), names=known))
-        encoder.count_unknown(np.array([[5, -1], [20_000, 6]]), lambda row, column: f"{column} of row {row}")
+    names = tuple((position, f"city={position}") for position in range(5000))
+    for known, expected in ((names[:-1], ["city", "kind"]), (names, ["kind"])):
+        encoder = RowEncoder(Schema("y", (), ("city", "kind"), names=(*known, (7000, "kind=a"))))
+        encoder.count_unknown(np.array([[5, 7000], [20_000, 6000]]), lambda row, column: f"{column} of row {row}")
         sentences = encoder.unknown_categories()
-        assert len(sentences) == expected
-        assert all("column 'city': 1 of 2 values" in one and "'city of row 1'" in one for one in sentences)
+        assert [one.partition(":")[0] for one in sentences] == [f"column {name!r}" for name in expected]
+        assert all(": 1 of 2 values did not occur" in one and " of row 1'" in one for one in sentences)
+    many = [f"c{k}" for k in range(30)]
+    encoder = RowEncoder(Schema("y", (), tuple(many)))
+    encoder.learn_names(np.arange(1500)[:, None] + 2000 * np.arange(30), lambda row, column: f"{row}")
+    learnt = encoder.schema(encoder.statistics()).names
+    assert len(learnt) == 30 * 1000, "a thousand of each column"
+    assert RowEncoder(Schema("y", (), tuple(many), names=learnt))._has_all_names.sum() == 0
 
 
 def test_bad_lines_of_svmlight_are_left_out_as_well(command, tmp_path):

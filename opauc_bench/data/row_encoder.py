@@ -14,7 +14,8 @@ from .schema import Schema, category_name, folded, seed_of
 __all__ = ["FarValues", "RowEncoder", "Statistics", "offsets_of", "scales_of"]
 
 _LARGEST_OFFSET = 1e100  # no difference or product with it overflows
-_MOST_NAMES, _LONGEST_NAME = 10_000, 60  # of categories
+# Of categories: names of all columns together, but that many of each, and characters of one.
+_MOST_NAMES, _NAMES_OF_COLUMN, _LONGEST_NAME = 10_000, 1000, 60
 
 
 def offsets_of(numbers: np.ndarray) -> tuple[float | None, ...]:
@@ -152,6 +153,13 @@ class RowEncoder:
         self._names = dict(schema.names)
         self._seen = np.zeros(1 << schema.bits if schema.categories else 0, dtype=bool)
         self._seen[list(self._names)] = True
+        self._most_names = max(_MOST_NAMES // max(len(schema.categories), 1), _NAMES_OF_COLUMN)
+        self._n_names = np.zeros(len(schema.categories), dtype=np.int64)  # by column
+        starts = {column: f"{column}="[: _LONGEST_NAME - 3] for column in schema.categories}
+        for name in self._names.values():
+            of = max((column for column in starts if name.startswith(starts[column])), key=len, default=None)
+            if of is not None:
+                self._n_names[schema.categories.index(of)] += 1
         self._n_values, self._n_unknown = (np.zeros(len(schema.categories), dtype=np.int64) for _ in range(2))
         self._first_unknown: dict[int, str] = {}  # by column
 
@@ -192,22 +200,32 @@ class RowEncoder:
         X.has_canonical_format = True
         return X
 
+    @property
+    def _has_all_names(self) -> np.ndarray:
+        """Of which columns of categories every category has a name, shape (n_columns,)."""
+        return self._n_names < self._most_names
+
+    def _without_name(self, categories: np.ndarray) -> np.ndarray:
+        """Which categories of rows have no name, in columns that may have all."""
+        return ~self._seen[categories] & (categories >= 0) & self._has_all_names
+
     def learn_names(self, categories: np.ndarray, text: Callable[[int, str], str]) -> None:
         """Take in the positions of categories of rows, whose values are given by row and column."""
-        if not len(self._seen) or len(self._names) >= _MOST_NAMES:
+        if not self._has_all_names.any():
             return
-        for row, k in np.argwhere(~self._seen[categories] & (categories >= 0)).tolist():
+        for row, k in np.argwhere(self._without_name(categories)).tolist():
             position, column = int(categories[row, k]), self._schema.categories[k]
-            if position not in self._names and len(self._names) < _MOST_NAMES:
+            if position not in self._names and self._n_names[k] < self._most_names:
                 name = f"{column}={category_name(text(row, column))}"
                 self._names[position] = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
                 self._seen[position] = True
+                self._n_names[k] += 1
 
     def count_unknown(self, categories: np.ndarray, text: Callable[[int, str], str]) -> None:
-        """Count the categories of rows that the schema has no name of; nothing if it does not have all names."""
-        if not len(self._seen) or len(self._names) >= _MOST_NAMES:
+        """Count the categories of rows that the schema has no name of, in columns of which it has all names."""
+        if not self._has_all_names.any():
             return
-        unknown = ~self._seen[categories] & (categories >= 0)
+        unknown = self._without_name(categories)
         self._n_values += (categories >= 0).sum(axis=0)
         self._n_unknown += unknown.sum(axis=0)
         for k in np.flatnonzero(unknown.any(axis=0)).tolist():

@@ -102,7 +102,8 @@ class Schema:
     # long as it has had no value. Empty if nothing is subtracted.
     offsets: tuple[float | None, ...] = ()
     scales: tuple[float, ...] = ()  # what each is then divided by, see `row_encoder.scales_of`
-    # For people: positions of categories and the first ``column=value`` that had it, of at most 10,000 positions.
+    # For people: positions of categories and the first ``column=value`` that had it; of a column at most 10,000 divided
+    # by the number of such columns, or 1,000.
     names: tuple[tuple[int, str], ...] = ()
 
     @property
