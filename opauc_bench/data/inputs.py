@@ -508,12 +508,12 @@ class Source:
             return "JSON is not read: make a csv, parquet, arrow or svmlight file of it"
         if self.hints == "train" and "is this a csv file?" in message:
             return "--label COLUMN reads a table with a header line"
-        if self.hints == "train" and ":1: expected " in message and not self.is_table:
-            return "rows of svmlight text are a number, the label, and index:value; --label COLUMN reads a table"
         if self.hints == "train" and "expected indices up to" in message:
             if self.n_features is None:
                 return "number the features anew, from 1 and without large gaps"
             return "--features with a larger number, or without it: features are counted as they come"
+        if self.hints == "train" and ":1: expected " in message and not self.is_table:
+            return "rows of svmlight text are a number, the label, and index:value; --label COLUMN reads a table"
         skip, fill, as_categories, _ = _WAYS[self.hints]
         never_filled = [self.schema.label if self.schema else None, *self.options.aside]
         ways = [skip]

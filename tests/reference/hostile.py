@@ -296,10 +296,13 @@ def _prepared(text: bytes, option: int, folder: Path) -> str:
         data = text if option & 128 else _changed(victim.read_bytes(), text)
         victim.write_bytes(data)
         meta["files"][victim.name] = len(data)
-        (place / "meta.json").write_text(json.dumps(meta))
-    else:
         whole = json.dumps(meta).encode()
-        (place / "meta.json").write_bytes(text if option & 128 else _changed(whole, text))
+    else:
+        whole = text if option & 128 else _changed(json.dumps(meta).encode(), text)
+    with contextlib.suppress(ValueError, TypeError, RecursionError):  # what is JSON has the seal of its content
+        content = json.loads(whole)
+        whole = json.dumps(content | {"seal": store._seal(content)}).encode()
+    (place / "meta.json").write_bytes(whole)
     try:
         dataset = store.open_prepared(place)
         if not store.is_intact(dataset, lambda _: None):
