@@ -201,6 +201,18 @@ def test_a_note_on_scores_that_drift(command, frame, tmp_path):
     assert "leaves the range" not in good
 
 
+def test_a_note_on_categories_that_share_features(command, frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for bits, noted in ((4, True), (6, False)):
+        options = ("--label", "clicked", "--bits", bits, "--out", f"{bits}.npz")
+        done = command("train", "t.csv", *options, cwd=tmp_path, exits=0)
+        assert ("note: categories take" in done.stderr) == noted
+    assert re.search(
+        r"take [34] of 16 features, .* another; --bits [56] has",
+        command("train", "t.csv", "--label", "clicked", "--bits", 4, "--out", "n.npz", cwd=tmp_path, exits=0).stderr,
+    )
+
+
 def test_a_note_on_a_column_that_begins_with_a_marker(command, frame, tmp_path):
     frame.assign(size=frame["size"].astype(str).where(frame.index % 20 > 0, "-")).to_csv(
         tmp_path / "t.csv", index=False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shlex
 import signal
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data.row_encoder import Statistics
-from ..data.schema import Schema
+from ..data.schema import MOST_BITS, Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
@@ -39,6 +40,7 @@ _WINDOW = 100_000
 _ROWS_WITHOUT_DROPPING = 1 << 13  # from here on settings should be dropped
 _MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memory is free
 _MUCH_MEMORY = 2e9
+_SHARE_OF_POSITIONS = 0.1  # that categories may take: with n of m, about n / m of them share one
 _ROWS_TO_KEEP = 100_000  # from so many on, an error in a row does not discard the model
 _DRIFT = 0.02  # of the AUC, by which it is less over the whole window than within blocks; large steps cost up to .007
 
@@ -369,6 +371,19 @@ def _about_width(model: TunedModel) -> list[str]:
     ]
 
 
+def _about_positions(model: TunedModel, schema: Schema | None) -> list[str]:
+    """A note if many categories share a feature."""
+    if schema is None or not schema.categories:
+        return []
+    n_taken, n_features = model.n_occurring(schema.first_category), 1 << schema.bits
+    if n_taken <= _SHARE_OF_POSITIONS * n_features:
+        return []
+    bits = min(math.ceil(math.log2(n_taken / _SHARE_OF_POSITIONS)), MOST_BITS)
+    more = f"; --bits {bits} has room for them" if bits > schema.bits else ""
+    taken = f"{n_taken:,} of {n_features:,} features"
+    return [f"note: categories take {taken}, so that many of them share one with another{more}"]
+
+
 def _print_summary(what, result, trained, model, meter, n_before, source) -> None:
     """Print what has been trained and how well it ranks."""
     if not result.complete:
@@ -380,7 +395,8 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
     about_model = (_about_comparison, _about_drift, _about_blocks, _about_width)
-    for line in [*source.remarks(), *(note for about in about_model for note in about(model))]:
+    notes = [*source.remarks(), *_about_positions(model, source.schema)]
+    for line in [*notes, *(note for about in about_model for note in about(model))]:
         print(line, file=sys.stderr)
     negative, positive = map(label_text, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows

@@ -204,6 +204,10 @@ class TunedModel:
         """
         return self._recent.rows_of(self._column_of_leader)
 
+    def n_occurring(self, first: int) -> int:
+        """How many features from ``first`` on have occurred; 0 for a single setting, which needs no averages."""
+        return int(np.count_nonzero(self._seen[first:]))
+
     def move_of_mean(self, trained: OnePassLearner) -> float:
         """How much the mean score of the latest rows by the model is above that of the window, whose rows were new.
 
