@@ -568,8 +568,10 @@ def test_rows_of_a_slow_pipe_are_scored_as_they_come(bench, tmp_path, kind):
 @pytest.mark.faults
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_writes_the_model_so_far(bench, desk, tmp_path, sent):
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, by the commands started here too
     process = bench.start("train", "-", "--out", "m.npz", cwd=tmp_path, stdin=subprocess.PIPE)
     text = (desk / "data.svm").read_text()
+    signal.signal(signal.SIGHUP, before)
     for _ in range(40):  # more than the pipe holds: when all is written, most of it has been read
         process.stdin.write(text)
     process.stdin.flush()
