@@ -299,7 +299,8 @@ def _prepared(text: bytes, option: int, folder: Path) -> str:
         whole = json.dumps(meta).encode()
     else:
         whole = text if option & 128 else _changed(json.dumps(meta).encode(), text)
-    with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):  # an object has the seal of its content
+    # A JSON object has the seal of its content.
+    with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
         content = json.loads(whole)
         whole = json.dumps(content | {"seal": store._seal(content)}).encode()
     (place / "meta.json").write_bytes(whole)
