@@ -163,6 +163,13 @@ def test_features_that_do_not_occur_change_nothing():
     assert not wider.coef_[0, 12:].any()
 
 
+def test_rows_without_any_feature():
+    positive = np.arange(3000) % 3 == 0
+    model, learner = tuned(sparse.csr_matrix((3000, 4)), positive, name="adagrad")
+    assert model.auc() == 0.5
+    assert not learner.coef_.any()
+
+
 def test_probabilities_are_fitted_at_the_mean_score_of_the_model():
     X, positive = rows(40_000, scale=30.0)
     model, learner = tuned(X, positive, name="nag", given={"eta": "8"})

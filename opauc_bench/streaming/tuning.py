@@ -416,7 +416,8 @@ class TunedModel:
         self._n_values += X.nnz
         if len(self._settings) > 1:
             self._see(X)
-            if is_due(self._n_learnt, int(np.count_nonzero(self._seen)) * len(self.live), self._n_values):
+            n_seen = self.n_occurring(0)
+            if n_seen and is_due(self._n_learnt, n_seen * len(self.live), self._n_values):
                 self._average()
         # Two numbers while rows double: where the square of the number of rows passes a power of two.
         if (self._n_learnt**2).bit_length() > (before**2).bit_length():
