@@ -24,8 +24,18 @@ settings.load_profile("quick")
 # Files that take longest. They are begun first, so that no process is left alone with one at the end.
 _LONG = (
     *("fault_runs", "dask", "fault_limits"),
-    *("contract", "cli", "frequent_directions", "runner", "oam", "cli_stream", "streaming", "docs", "figure_runs"),
-    *("page", "sketched", "verify", "opauc_s", "figures", "hostile"),
+    *(
+        "contract",
+        "cli",
+        "frequent_directions",
+        "interrupted_runs",
+        "oam",
+        "train_and_score",
+        "streaming",
+        "docs",
+        "figure_runs",
+    ),
+    *("page", "sketched", "verify", "opauc_s", "figures", "hostile_input"),
 )
 
 
@@ -81,20 +91,3 @@ def invoke(environment) -> Command:
 def command(environment, request) -> Command:
     """``opauc-bench`` inside this process."""
     return Command(environment, processes=request.node.get_closest_marker("processes") is not None)
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    """A folder with an svmlight file."""
-    from test_streaming import rows, write
-
-    desk = tmp_path_factory.mktemp("desk")
-    write(desk / "data.svm", *rows())
-    return desk
-
-
-@pytest.fixture(scope="module")
-def model(invoke, desk):
-    """The model of that file."""
-    invoke("train", "data.svm", "--learner", "ftrl_auc", "--no-tune", "--out", "model.npz", cwd=desk, exits=0)
-    return desk / "model.npz"

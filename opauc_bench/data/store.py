@@ -37,9 +37,8 @@ DTYPES = {
     **{"X": "<f8", "data": "<f8", "indices": "<i4", "indptr": "<i4", "omega": "<f8", "phase": "<f8", "y": "|i1"},
     **{"split": "|i1", "group": "<i4", "time": "<f8"},
 }
-# Settings that were added later: they are part of the key only where they are used, so that older keys stay valid.
-_LATER = ("n_features_at_most", "fourier", "first_index", "drop_empty", "largest_class")
-
+# Settings of an entry, beside those of its form, that affect the arrays or their checks.
+_ENTRY_SETTINGS = {"n_samples", "n_features", "n_features_at_most", "n_positive", "scaling", "range", "fourier"}
 
 Filled = tuple[np.ndarray, dict[str, Any]]  # y and the manifest of new arrays
 
@@ -93,30 +92,22 @@ def prepared_folders(entry: DatasetEntry, sources: Sources, pattern: str) -> lis
 
 
 def recipe_key(entry: DatasetEntry, form: Form) -> str:
-    """Hash those settings of an entry that affect the arrays or their checks."""
-    include = set(Form.model_fields) - {*_LATER, *ROW_METADATA} - ({"files"} if form.files else set())
-    recipe: dict[str, Any] = {
+    """Hash those settings of an entry that affect the arrays or their checks; a new setting's default keeps the key."""
+    form_settings = set(Form.model_fields) - {"files", "source", *ROW_METADATA}
+    recipe = {
         "version": PREPARE_VERSION,
-        "form": form.model_dump(mode="json", include=include),
         "files": [_content_of(file) for file in form.data_files],
-        "entry": entry.model_dump(mode="json", include={"n_samples", "n_features", "n_positive", "scaling", "range"}),
+        **form.model_dump(mode="json", include=form_settings, exclude_defaults=True),
+        **entry.model_dump(mode="json", include=_ENTRY_SETTINGS, exclude_defaults=True),
     }
-    later = entry.model_dump(mode="json", include=set(_LATER), exclude_defaults=True)
-    later |= form.model_dump(mode="json", include=set(_LATER), exclude_defaults=True)
     if form.source is not None:  # where the files are is not part of the data
         places = {"csv", "parquet", "arrow", "svmlight", "npz"}
-        recipe["form"]["source"] = form.source.model_dump(mode="json", exclude_defaults=True, exclude=places)
-        if form.source.files:
-            recipe["form"]["source"]["kind"] = form.source.kind
-        if form.source.missing == "indicator":  # arrays that were prepared with 0 there are out of date
-            recipe["form"]["source"]["filled"] = "mean"
+        source = form.source.model_dump(mode="json", exclude_defaults=True, exclude=places)
+        recipe["source"] = source | ({"kind": form.source.kind} if form.source.files else {})
     for name in form.row_metadata:
         value = getattr(form, name)
-        if value is None:  # a column of the source
-            continue
-        later[name] = _content_of(value) if isinstance(value, FileSpec) else list(value)
-    if later:
-        recipe["later"] = later
+        if value is not None:  # otherwise it is a column of the source
+            recipe[name] = _content_of(value) if isinstance(value, FileSpec) else list(value)
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
 
 
