@@ -40,7 +40,8 @@ __all__ = [
 Missing = Literal["error", "mean", "indicator"]
 
 DEFAULT_BITS, MOST_BITS = 18, 30
-MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")  # in columns of numbers, in any case
+# Words for a missing number, in any case: those of pandas and R, of Excel, and of exports of databases.
+MISSING_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", r"\n", "?")
 BLANKS = " \t\r"  # around a cell or a name they are not part of it
 _SHOWN = 12  # names of columns in a message
 
