@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any
 
@@ -17,13 +18,45 @@ from ..runner.limits import available_memory, exceeds_memory
 from ..task import Task
 from .edges import Edges, edge_notes, wider_grids
 from .local_data import LocalData
-from .planning import fold_problems, kept_notes, left_out_cases, measure_estimators, memory_problems, plan_locally
+from .planning import (
+    LocalPlan,
+    fold_problems,
+    kept_notes,
+    left_out_cases,
+    measure_estimators,
+    memory_problems,
+    plan_locally,
+)
 from .progress import duration
 from .recorded import Recorded
 from .session import Session, shell_command
 from .terminal import counted, folded_table, megabytes, say, table_text, wrapped
 
 __all__ = ["describe_plan", "describe_status"]
+
+
+@dataclass
+class _Work:
+    """The tasks of a plan: those with a record, those without one, and those that need too much memory."""
+
+    done: Counter[str] = field(default_factory=Counter)  # by dataset
+    failed: int = 0  # of those done
+    todo: dict[str, list[Task]] = field(default_factory=lambda: defaultdict(list))  # by dataset
+    too_large: list[Task] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, plan: LocalPlan, recorded: Recorded, memory: float) -> _Work:
+        work = cls()
+        for task in plan.tasks:
+            record = plan.done(task, recorded)
+            if record is not None:
+                work.done[task.dataset] += 1
+                work.failed += not record.ok
+            elif exceeds_memory(task, memory):
+                work.too_large.append(task)
+            else:
+                work.todo[task.dataset].append(task)
+        return work
 
 
 def describe_plan(session: Session, n_jobs: int) -> str:
@@ -33,68 +66,44 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     recorded = Recorded.read(session)
     local = LocalData(session.catalogue, replace(session.sources, keeps=True))
     local.find(session.experiment.datasets)
-    without_size = []
-    for dataset in session.experiment.datasets:
-        entry = session.catalogue[dataset]
-        known = dataset in local.prepared or dataset in recorded.known_datasets
-        unknown = not known and not (entry.n_samples and entry.width)
-        if has_changed_files(entry, session.sources) or (
-            unknown and availability(entry, session.sources) != "download"
-        ):
-            local.prepare(dataset, say)  # rows and features of own files are counted
-        elif unknown and dataset in session.datasets:
-            without_size.append(dataset)
+    without_size = _prepare_unknown(session, recorded, local)
     checked = {name: fold_problems(session, local, [name]) for name in session.datasets}
     impossible = {name: problems for name, problems in checked.items() if problems}
     plan = plan_locally(recorded, local, impossible)
     if measure_estimators(session, local, (task for task in plan.tasks if plan.done(task, recorded) is None)):
         plan = plan_locally(recorded, local, impossible)
     memory = available_memory(session.experiment.limits.memory_bytes)
-    estimate, failed = plan.estimate(recorded), 0
-    todo: dict[str, list[Task]] = defaultdict(list)
-    too_large: list[Task] = []
-    done: Counter[str] = Counter()
-    for task in plan.tasks:
-        record = plan.done(task, recorded)
-        if record is None:
-            (too_large if exceeds_memory(task, memory) else todo[task.dataset]).append(task)
-        else:
-            done[task.dataset] += 1
-            failed += not record.ok
+    estimate = plan.estimate(recorded)
+    work = _Work.of(plan, recorded, memory)
     planned = dict.fromkeys(task.dataset for task in plan.tasks)
     without_size = [name for name in without_size if name not in planned]  # folders under reuse may know it
     entries = {name: session.catalogue[name] for name in (*planned, *without_size, *impossible)}
     where = {name: availability(entry, session.sources) for name, entry in entries.items()}
     missing = [name for name, found in where.items() if found == "unavailable"]
     sizes = {name: download_size(entries[name], session.sources) for name in entries if where[name] == "download"}
-    unknown_sizes = [name for name, size in sizes.items() if size is None]
-    download = sum(filter(None, sizes.values()))
     rows = []
     for name, found in where.items():
         data = f"{found} {megabytes(size)}" if (size := sizes.get(name)) else found
-        cost: list[Any] = [done[name], 0, "-", "-"]
+        cost: list[Any] = [work.done[name], 0, "-", "-"]
         if name in without_size or name in impossible:
             cost = [0, "?", "?", "?"]
-        elif left := todo[name]:
+        elif left := work.todo[name]:
             memory_per_task = max(task.memory_bytes for task in left)
-            cost = [done[name], len(left), duration(estimate.seconds(left)), f"{memory_per_task / 1e6:.0f} MB"]
+            cost = [work.done[name], len(left), duration(estimate.seconds(left)), f"{memory_per_task / 1e6:.0f} MB"]
         rows.append([name, data, *cost])
-    left = [task for tasks_left in todo.values() for task in tasks_left if task.dataset not in missing]
-    headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
+    left = [task for tasks in work.todo.values() for task in tasks if task.dataset not in missing]
     cpu = estimate.seconds(left)
     notes = [
-        f"{sum(done.values())} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
+        f"{work.done.total()} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
         f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped during the pass, which "
         "often halves it; measured times correct the estimate of their column."
     ]
     notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []
     notes += session.changed_versions()
-    if failed:
-        notes.append(f"{failed} of the done tasks have failed: --retry-failed computes them again.")
-    if download or unknown_sizes:
-        parts = [megabytes(download)] * bool(download)
-        parts += [f"{', '.join(unknown_sizes)} of unknown size"] * bool(unknown_sizes)
-        notes.append(f"To download: {', and '.join(parts)}.")
+    if work.failed:
+        notes.append(f"{work.failed} of the done tasks have failed: --retry-failed computes them again.")
+    if sizes:
+        notes.append(f"To download: {_download(sizes)}.")
     notes += [line for text in local.absences() for line in text.splitlines()]
     notes += [
         f"{name}: {line}. run reads the file of this experiment."
@@ -113,37 +122,65 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     notes += [f"{line}." for line in kept_notes(local, left)]
     notes += left_out_cases(recorded, local)
     notes += [f"It would not start: {line}." for problems in impossible.values() for line in problems]
-    notes += [f"{line}." for line in memory_problems(session, left + too_large, memory)]
-    grids = {column.key: column.grid for column in session.columns}
-    estimators = {column.key: column.estimator for column in session.columns if column.learner == ESTIMATOR}
-    own_constraints = {
-        column.key: get_learner(column.learner).constraints()
-        for column in session.columns
-        if column.learner != ESTIMATOR
+    notes += [f"{line}." for line in memory_problems(session, left + work.too_large, memory)]
+    notes += _wider_grids(recorded)
+    if work.too_large:
+        notes.append(
+            f"{len(work.too_large)} tasks that need more than twice the available memory are not counted here, and "
+            "run leaves them out: raise limits.memory_gb if they fit."
+        )
+    headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
+    table = table_text(rows, headers, colalign=("left", "left", *["right"] * 4))
+    return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
+
+
+def _prepare_unknown(session: Session, recorded: Recorded, local: LocalData) -> list[str]:
+    """Prepare files of this machine whose size is not known; return the datasets whose size a download will tell."""
+    after_download = []
+    for dataset in session.experiment.datasets:
+        entry = session.catalogue[dataset]
+        known = dataset in local.prepared or dataset in recorded.known_datasets
+        unknown = not known and not (entry.n_samples and entry.width)
+        if has_changed_files(entry, session.sources) or (
+            unknown and availability(entry, session.sources) != "download"
+        ):
+            local.prepare(dataset, say)  # rows and features of own files are counted
+        elif unknown and dataset in session.datasets:
+            after_download.append(dataset)
+    return after_download
+
+
+def _download(sizes: Mapping[str, int | None]) -> str:
+    """What is to be downloaded, from the bytes of each dataset, where they are known."""
+    total = sum(filter(None, sizes.values()))
+    unknown = [name for name, size in sizes.items() if size is None]
+    parts = [megabytes(total)] * bool(total) + [f"{', '.join(unknown)} of unknown size"] * bool(unknown)
+    return ", and ".join(parts)
+
+
+def _wider_grids(recorded: Recorded) -> list[str]:
+    """Wider grids for the columns whose selected settings lie at an edge, a line per axis."""
+    columns = recorded.session.columns
+    estimators = {column.key: column.estimator for column in columns if column.learner == ESTIMATOR}
+    constraints = {
+        column.key: get_learner(column.learner).constraints() for column in columns if column.learner != ESTIMATOR
     }
 
     def accepts(key: str, axis: str, value: float) -> bool:
         if key in estimators:
             return estimators[key].accepts(axis, value)
-        return own_constraints[key][axis].accepts(value)
+        return constraints[key][axis].accepts(value)
 
     wider = wider_grids(
         _selected_edges(recorded),
-        grids,
+        {column.key: column.grid for column in columns},
         integer_axes=lambda key: estimators[key].integer_axes() if key in estimators else (),
         accepts=accepts,
     )
-    notes += [
-        f"At an edge of the grid (see status); a wider one for {', '.join(columns)}: {axis}"
-        for axis, columns in wider.items()
+    return [
+        f"At an edge of the grid (see status); a wider one for {', '.join(keys)}: {axis}"
+        for axis, keys in wider.items()
     ]
-    if too_large:
-        notes.append(
-            f"{len(too_large)} tasks that need more than twice the available memory are not counted here, and run "
-            "leaves them out: raise limits.memory_gb if they fit."
-        )
-    table = table_text(rows, headers, colalign=("left", "left", *["right"] * 4))
-    return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
 
 
 def describe_status(session: Session) -> tuple[str, bool]:
