@@ -11,8 +11,8 @@ from typing import cast, get_args
 from ..config import Experiment
 from ..errors import ConfigError, ResultsError
 from ..plan import Column as PlannedColumn
+from ..report.cell_notes import origin_notes
 from ..report.compare import Comparison, compare, nothing_in_common
-from ..report.footnotes import origin_notes
 from ..report.metrics import metric_of
 from ..report.published import load_published
 from ..report.table import Cell, Column, ResultTable, Test, build_table

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from .cell_notes import NOT_STARTED, STATUS_WORDS
 from .compare import ComparedCell, Comparison
-from .footnotes import NOT_STARTED, STATUS_WORDS
 from .render import csv_text, escape_markdown, markdown_table
 from .style import Style, cell_text, value_text
 from .text import GAP, columns_text, paragraph

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..figures import FigureEntry
-from .footnotes import NOT_STARTED, STATUS_WORDS
+from .cell_notes import NOT_STARTED, STATUS_WORDS
 from .table import Column
 from .text import value_label
 from .titles import differing_names, distinct_titles

@@ -1,67 +1,16 @@
-"""The sentences below a table: why a cell has no number, how to read the marks, which test gave them."""
+"""The sentences below a table: how to read its cells and marks, and which test gave them."""
 
-from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
-
+from .table import ResultTable
 from .text import rope_text
 
-if TYPE_CHECKING:
-    from .table import ResultTable
-
-__all__ = [
-    "NOT_STARTED",
-    "STATUS_WORDS",
-    "brief_notes",
-    "failure_note",
-    "origin_notes",
-    "reading_note",
-    "significance_note",
-    "verdict_text",
-]
-
-# Of cells whose tasks were not started.
-NOT_STARTED = ("unavailable", "left_out", "too_large")
-STATUS_WORDS = {
-    "timeout": "time limit reached",
-    "out_of_memory": "memory limit reached",
-    "unavailable": "data unavailable",
-    "left_out": "left out (the share of positives is lower already, or too few are left)",
-    "too_large": "not started (too little memory)",
-    "diverged": "every setting diverged",
-}
-_MESSAGE_LENGTH = 160
+__all__ = ["brief_notes", "footnotes", "reading_note", "significance_note", "verdict_text"]
 
 
-def failure_note(
-    statuses: dict[str, int], finished: int, expected: int, messages: tuple[str, ...], runs: str = "folds"
-) -> str:
-    """State how many folds of a cell failed and how, with the first message in alphabetical order."""
-    counts = [(name, count) for name, count in sorted(statuses.items()) if count]
-    failures = " and ".join(f"{STATUS_WORDS.get(name, name)} in {count}" for name, count in counts)
-    text = f"{failures} of {expected} {runs}, {finished} finished"
-    distinct = sorted({_one_line(message) for message in messages})
-    text += f": {distinct[0]}" if distinct else ""
-    return text + (f" (and {len(distinct) - 1} more)" if len(distinct) > 1 else "")
-
-
-def other_rows_note(n_test: Sequence[int | None], of_reference: Sequence[int | None]) -> str:
-    """State that a cell has not been tested, because its values are of other rows than those of the reference."""
-    own, other = (sorted({n or 0 for n in found}) for found in (n_test, of_reference))
-    return f"not tested: {_span(own)} test rows, those of the reference are {_span(other)}"
-
-
-def _span(numbers: Sequence[int]) -> str:
-    return f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-
-
-def origin_notes(notes: Iterable[str]) -> list[str]:
-    """Return the notes of records on how a column was computed, with the number of folds if they differ."""
-    counts = Counter(notes)
-    several = len(counts) > 1
-    return [f"{_one_line(note)}{f' ({counts[note]} folds)' if several else ''}." for note in sorted(counts)]
+def footnotes(table: ResultTable) -> tuple[str, ...]:
+    """All of them: how to read the table, those of the protocol and of columns, the test."""
+    of_columns = (f"{column.title}: {note}" for column, note in table.column_notes)
+    test = [significance_note(table)] if table.tallies else []
+    return (reading_note(table), *table.protocol_notes, *of_columns, *test)
 
 
 def reading_note(table: ResultTable, reference: str | None = None) -> str:
@@ -176,8 +125,3 @@ def _about_values(table: ResultTable) -> str:
     undefined = any(entry.status == "undefined" for entry in entries)
     absent = "; –: not defined for this learner" if undefined else ""
     return f"Mean{std}{'' if table.has_metrics else ' of the test AUC'} over {over}{waiting}{absent}."
-
-
-def _one_line(message: str) -> str:
-    text = "".join(char if char.isprintable() else "?" for char in " ".join(message.split()))
-    return text if len(text) <= _MESSAGE_LENGTH else text[: _MESSAGE_LENGTH - 1] + "…"

@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-from .footnotes import verdict_text
+from .footnotes import footnotes, verdict_text
 from .over_datasets import HEADINGS, cases_of, over_datasets
 from .style import MARKS, Style, body_groups
 from .table import Entry, ResultTable
@@ -28,7 +28,7 @@ def to_markdown(table: ResultTable) -> str:
         heading = [f"**{group.heading}**", *[""] * len(table.columns)]
         rows += [*([heading] if group.heading else []), *group.rows, *group.foot]
     notes = [f"- {superscript(i)} {escape_markdown(note)}" for i, note in enumerate(table.cell_notes, 1)]
-    notes += [f"- {escape_markdown(note)}" for note in table.footnotes]
+    notes += [f"- {escape_markdown(note)}" for note in footnotes(table)]
     title = f"**{escape_markdown(table.title)}**"
     cases = cases_of(table) if table.test == "bayes" and table.compares else {}
     over = [line for end, rows in cases.items() for line in _over_datasets(rows, end)]
@@ -64,7 +64,9 @@ def to_html(table: ResultTable) -> str:
     template = Markup('<span role="img" aria-label="{0}" title="{0}">{1}</span>')
     marks = {verdict: template.format(verdict_text(table, verdict), mark) for verdict, mark in MARKS.items()}
     style = Style(escape, Markup("<sup>{}</sup>").format, marks=marks, percent=Markup("<small>{}</small>").format)
-    return render_template("table.html", table=table, groups=body_groups(table, style)) + "\n"
+    return (
+        render_template("table.html", table=table, groups=body_groups(table, style), footnotes=footnotes(table)) + "\n"
+    )
 
 
 def to_csv(table: ResultTable) -> str:

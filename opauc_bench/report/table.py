@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from ..errors import ResultsError
 from ..evaluation.bayes import ROPE, Posterior, bayesian_t_test
 from ..evaluation.significance import TestResult, Verdict, corrected_t_test, paired_t_test
-from .footnotes import failure_note, other_rows_note, reading_note, significance_note
+from .cell_notes import failure_note, other_rows_note
 from .metrics import AUC, Metric, metric_of
 from .titles import plain_title
 
@@ -213,17 +213,6 @@ class ResultTable:
         """Each column with a footnote, once for each of its footnotes."""
         kinds = (self.origins, self.edges)
         return tuple((column, note) for of in kinds for column in self.columns for note in of.get(column.key, ()))
-
-    @property
-    def footnotes(self) -> tuple[str, ...]:
-        """Footnotes of the whole table: how to read it, those of the protocol and of columns, the test."""
-        of_columns = (f"{column.title}: {note}" for column, note in self.column_notes)
-        return (
-            reading_note(self),
-            *self.protocol_notes,
-            *of_columns,
-            *([significance_note(self)] if self.tallies else []),
-        )
 
     def rows(self, entries: dict[tuple[str, str], Entry] | None = None) -> Iterator[tuple[str, list[Entry]]]:
         """Yield each dataset with its entries (those of the AUC, or the given ones) in the order of the columns."""

@@ -19,7 +19,7 @@ from opauc_bench.errors import LearnerError
 from opauc_bench.learners import SVMPerf
 from opauc_bench.learners.batch.cutting_plane import hinge_path
 from opauc_bench.learners.batch.svm_perf_program import ENVIRONMENT, PROGRAM, find_program, read_model
-from opauc_bench.report.footnotes import origin_notes
+from opauc_bench.report.cell_notes import origin_notes
 
 CS = np.array([0.01, 1.0, 8.0])
 X, Y = examples(60, 5)

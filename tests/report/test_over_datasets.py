@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from opauc_bench.evaluation.bayes import bayesian_signed_rank_test
 from opauc_bench.evaluation.ranks import holm, wilcoxon_test
+from opauc_bench.report.footnotes import footnotes
 from opauc_bench.report.over_datasets import MIN_DATASETS, all_pairs, cases_of, over_datasets
 from opauc_bench.report.page.ranks import rank
 from opauc_bench.report.render import to_markdown
@@ -76,7 +77,7 @@ def test_single_trials_are_tested_over_datasets_only():
     cells = {(row, key): Cell((means[key][i],), ((0, 0),), 1) for i, row in enumerate(DATASETS) for key in means}
     table = build_table("t", DATASETS, columns, cells, "ref", "bayes", 0.5)
     assert table.tallies == {}
-    assert not any("posterior probability above" in note for note in table.footnotes)
+    assert not any("posterior probability above" in note for note in footnotes(table))
     assert "Ref over the datasets" in to_markdown(table)
 
 

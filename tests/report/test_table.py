@@ -14,6 +14,7 @@ from opauc_bench.commands.tables import column_titles
 from opauc_bench.errors import ResultsError
 from opauc_bench.evaluation.bayes import bayesian_t_test
 from opauc_bench.evaluation.significance import corrected_t_test, paired_t_test
+from opauc_bench.report.footnotes import footnotes
 from opauc_bench.report.published import load_published
 from opauc_bench.report.table import Cell, Column, build_table
 from opauc_bench.report.terminal import to_terminal
@@ -77,23 +78,23 @@ def test_the_test_can_be_chosen():
     a, b = cells["german", "opauc"], cells["german", "oam_seq"]
     assert entry.p_value == corrected_t_test(a.aucs, b.aucs, 0.2).p_value
     assert corrected.entries["german", "uni_exp"].p_value == 1.0
-    assert "27.8%" in paired.footnotes[-1]
-    assert "1/J + 0.25" in corrected.footnotes[-1]
+    assert "27.8%" in footnotes(paired)[-1]
+    assert "1/J + 0.25" in footnotes(corrected)[-1]
 
 
 def test_rates_of_the_tests_are_told_for_the_protocol_that_they_are_of():
     few = {place: Cell(cell.aucs[:5], cell.folds[:5], 5) for place, cell in row(*3 * [complete(0.8)]).items()}
-    paired, corrected = table_of(few).footnotes[-1], table_of(few, "corrected").footnotes[-1]
+    paired, corrected = footnotes(table_of(few))[-1], footnotes(table_of(few, "corrected"))[-1]
     assert "as in the paper" not in paired
     assert "The training sets of the folds overlap" in paired
     assert not re.search("27.8|0.8%", paired + corrected)
-    orders = table_of(few, runs="trials", same_rows=True).footnotes[-1]
+    orders = footnotes(table_of(few, runs="trials", same_rows=True))[-1]
     assert "The trials have the same rows in other orders" in orders
     assert "overlap" not in orders
     for test in ("corrected", "bayes"):
         assert (
             "The trials have the same rows in other orders"
-            in table_of(few, test, runs="trials", same_rows=True).footnotes[-1]
+            in footnotes(table_of(few, test, runs="trials", same_rows=True))[-1]
         )
 
 
@@ -123,8 +124,8 @@ def test_the_bayesian_test_has_probabilities_and_four_verdicts():
     assert (tally.equivalent, tally.tie, tally.counted) == (1, 0, 1)
     wide = table_of(cells, "bayes", columns, rope=0.2)
     assert {entry.verdict for entry in wide.entries.values()} == {None, "equivalent"}
-    assert "±.2 AUC" in wide.footnotes[-1]
-    assert "1/J + 0.25" in wide.footnotes[-1]
+    assert "±.2 AUC" in footnotes(wide)[-1]
+    assert "1/J + 0.25" in footnotes(wide)[-1]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +229,7 @@ def test_impossible_layout_is_refused(change, message):
 @pytest.mark.parametrize("runs", ["folds", "trials"])
 def test_table_of_one_column_has_no_footnotes_on_marks_and_tests(runs):
     table = table_of({("german", "opauc"): complete(0.8)}, columns=COLUMNS[1:2], runs=runs)
-    (note,) = table.footnotes
+    (note,) = footnotes(table)
     assert note.startswith("Mean ± std")
     assert not any(word in note for word in ("significantly", "Win/tie/loss", "Test:", "None"))
 
@@ -237,8 +238,8 @@ def test_footnotes_stand_before_the_one_about_the_test():
     table = table_of(
         row(complete(0.8), complete(0.8), complete(0.8)), origins={"oam_seq": ["Second."], "opauc": ["First."]}
     )
-    assert table.footnotes[1:3] == ("OPAUC: First.", "OAM_seq: Second.")
-    assert table.footnotes[-1].startswith("Test: two-sided paired t-test")
+    assert footnotes(table)[1:3] == ("OPAUC: First.", "OAM_seq: Second.")
+    assert footnotes(table)[-1].startswith("Test: two-sided paired t-test")
 
 
 @pytest.mark.parametrize("name", ["aij2016_table2", "aij2016_table3"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compare import Comparison
 from ..compare_render import note_texts
-from ..footnotes import verdict_text
+from ..footnotes import footnotes, verdict_text
 from ..over_datasets import HEADINGS, all_pairs, cases_of, over_datasets
 from ..style import MARKS, foot_rows, percent_text
 from ..table import ResultTable, Test
@@ -68,6 +68,7 @@ def render_page(content: PageContent) -> str:
         facts=_facts(content),
         tests=[(name, words, name == content.test) for name, words in _TESTS.items()],
         signs=MARKS,
+        footnotes=footnotes,
         verdict_text=verdict_text,
         percent_text=percent_text,
         foot_rows=foot_rows,
