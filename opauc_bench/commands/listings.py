@@ -25,7 +25,7 @@ from ..data import (
     lost_files,
     verify,
 )
-from ..data.sources import is_remote
+from ..data.sources import is_remote, local_path
 from ..errors import DataError, LearnerError
 from ..learners import contested_names, get_learner, learner_names, learner_parameters
 from ..sentences import suggest
@@ -249,7 +249,11 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
 
     lines, good = [f"opauc-bench {__version__}"], True
     lines.append(f"python {sys.version.split()[0]} on {sys.platform}, {os.cpu_count()} cores")
-    needed = [line for line in requires("opauc-bench") or () if "extra ==" not in line]
+    try:
+        needed = [line for line in requires("opauc-bench") or () if "extra ==" not in line]
+    except PackageNotFoundError:
+        good, needed = False, []
+        lines.append("BAD  opauc-bench is not installed, only found on the path; pip install -e . in its checkout")
     for package in (re.split(r"[^\w.-]", line)[0] for line in needed):
         try:
             lines.append(f"{package} {version(package)}")
@@ -271,7 +275,7 @@ def examine(sources: Sources) -> tuple[list[str], bool]:
         good = False
         lines.append(f"BAD  svm_perf: {error.message}")
     for mirror in map(str, sources.mirrors):
-        absent = not is_remote(mirror) and not Path(mirror).is_dir()
+        absent = not is_remote(mirror) and not local_path(mirror).is_dir()
         good = good and not absent
         lines.append(f"{'BAD ' if absent else '    '} mirror {mirror}{': there is no such folder' if absent else ''}")
     if not sources.mirrors:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from ..files import read_json
 from ..results.manifest import Manifest, find_manifest, write_manifest
 from ..results.record import Record
 from ..results.reuse import beside, join_references
@@ -94,6 +96,10 @@ def _ids_used_elsewhere(session: Session) -> set[str]:
     """Ids of the records of this folder to which the folders beside it refer."""
     used: set[str] = set()
     for path in beside(session.folder).glob("*/manifest.json"):
+        with contextlib.suppress(OSError, ValueError):
+            content = read_json(path)
+            if not isinstance(content, dict) or "experiment" not in content:
+                continue  # of another program
         other = find_manifest(path.parent)
         for references in (other.reused, other.selected_in) if other else ():
             used.update(references.get(session.folder.absolute().name, ()))

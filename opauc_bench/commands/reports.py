@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,27 +59,34 @@ def report(session: Session, test: str | None, *, write: bool, to: Path | None, 
             f"--html writes {PAGE}, and report only prints without --write",
             shell_command(session, "report", "--write", "--html"),
         )
-    recorded = Recorded.read_intact(session)
-    for line in [*recorded.changed_data(), *recorded.session.changed_versions()]:
-        say(f"note: {line}")
     folder = to or session.folder
-    if folder.resolve() != session.folder.resolve():
-        if (folder / "manifest.json").exists():
-            raise ConfigError(f"--to {to}: expected a folder without results of its own", "--to with another folder")
-        write_report_files(recorded, folder, test, page)
-    elif write or to:
-        with Store(session.folder).locked():
-            experiment, place = session.experiment, recorded.manifest.config
-            if config_of(session.folder, place) != experiment.path:
-                place = place_of_config(session.folder, experiment.path)
-            changes = {"experiment": experiment.plain(), "config": place, "test": rendered_test(session, test)}
-            manifest = recorded.manifest.model_copy(update=changes)
-            write_report_files(recorded, session.folder, test, page)
-            if manifest != find_manifest(session.folder):
-                write_manifest(session.folder, manifest)
+    elsewhere = folder.resolve() != session.folder.resolve()
+    if elsewhere and (folder / "manifest.json").exists():
+        raise ConfigError(f"--to {to}: expected a folder without results of its own", "--to with another folder")
+    own_files = (write or to is not None) and not elsewhere
+    with Store(session.folder).locked() if own_files else nullcontext():  # a run may end before the lock is there
+        recorded = Recorded.read_intact(session)
+        for line in [*recorded.changed_data(), *recorded.session.changed_versions()]:
+            say(f"note: {line}")
+        if own_files:
+            _write_own_files(recorded, test, page)
+        elif elsewhere:
+            write_report_files(recorded, folder, test, page)
     print_report(recorded, test)
     if write or to:
         print(f"\nwritten to {folder}/")
+
+
+def _write_own_files(recorded: Recorded, test: str | None, page: bool) -> None:
+    """Write the report into the results folder, and what it was made from into the manifest."""
+    session, place = recorded.session, recorded.manifest.config
+    if config_of(session.folder, place) != session.experiment.path:
+        place = place_of_config(session.folder, session.experiment.path)
+    changes = {"experiment": session.experiment.plain(), "config": place, "test": rendered_test(session, test)}
+    manifest = recorded.manifest.model_copy(update=changes)
+    write_report_files(recorded, session.folder, test, page)
+    if manifest != find_manifest(session.folder):
+        write_manifest(session.folder, manifest)
 
 
 def write_latex(session: Session, file: str, options: dict[str, Any], test: str | None) -> None:
@@ -128,10 +136,10 @@ def report_files(recorded: Recorded, test: str | None, page: bool, draw: bool) -
 
 
 def has_other_folds(recorded: Recorded) -> bool:
-    """Whether the results folder has a list of folds, and it is not that of the records.
+    """Whether the results folder has a list of folds that is not that of its records.
 
-    So it is after a learner or data have changed and changed back: records of both are there, and those that were
-    computed last are in the tables.
+    True after a change of a learner or of data was undone: the folder has records of both versions, and its tables show
+    those that were computed last.
     """
     path = recorded.session.folder / _FOLDS
     return path.is_file() and path.read_bytes() != _folds_of(recorded).encode()

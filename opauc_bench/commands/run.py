@@ -152,14 +152,16 @@ def _compute_and_write(
     if not quiet:
         for line in absent_folders(session.reuse) if todo else ():
             say(f"note: {line}")
-        say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{_time_needed(session, todo, estimate, engine)}")
-        for line in [*_lost_metrics(before, todo), *kept_notes(local, todo)]:
-            say(f"note: {line}")
     executor = engine.executor(session.catalogue) if todo else None
     if executor is not None:
         if engine.scheduler is not None and not quiet:
             say(f"waiting for the scheduler {engine.scheduler} and its workers, two minutes at most")
         executor.connect()  # before any record is removed
+    if not quiet:
+        n_jobs = engine.n_jobs if executor is None else executor.n_jobs
+        say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{_time_needed(session, todo, estimate, engine, n_jobs)}")
+        for line in [*_lost_metrics(before, todo), *kept_notes(local, todo)]:
+            say(f"note: {line}")
     manifest = _manifest(before, local, plan, todo, memory, test)
     if todo:  # otherwise last: references to other folders without tables would look like a finished run
         write_manifest(session.folder, manifest)
@@ -176,7 +178,7 @@ def _compute_and_write(
     records |= plan.reusable
     records.reused |= plan.reusable.reused
     if executor is not None:
-        _compute(before, local, todo, executor, engine.n_jobs, estimate, quiet)
+        _compute(before, local, todo, executor, estimate, quiet)
     written = find_manifest(session.folder) if todo else None  # with the environments of the workers
     recorded = Recorded(session, written or manifest, records)
     recorded.records.damaged.clear()
@@ -188,12 +190,12 @@ def _compute_and_write(
     return recorded
 
 
-def _time_needed(session: Session, todo: list[Task], estimate: Estimate, engine: Engine) -> str:
+def _time_needed(session: Session, todo: list[Task], estimate: Estimate, engine: Engine, n_jobs: int) -> str:
     """How long it will take; costs of estimators are not known before one of their tasks has finished."""
     estimators = dict.fromkeys(task.column for task in todo if task.learner == ESTIMATOR)
     unknown = [column for column in estimators if not estimate.has_measured(column)]
     known = [task for task in todo if task.column not in unknown]
-    longest = max(1.0, estimate.seconds(known) / engine.n_jobs)  # not "up to 0 s"
+    longest = max(1.0, estimate.seconds(known) / n_jobs)  # not "up to 0 s"
     time = f", up to {duration(longest)} on {engine.title}" if known else ""
     measured = f"{shell_command(session, 'plan')} measures fits of {', '.join(unknown)}"
     return time + (f" without classifiers ({measured})" if unknown else "")
@@ -304,7 +306,6 @@ def _compute(
     local: LocalData,
     todo: list[Task],
     executor: Executor,
-    n_jobs: int,
     estimate: Estimate,
     quiet: bool,
 ) -> None:
@@ -316,7 +317,7 @@ def _compute(
         seconds=limits.seconds,
         memory_bytes=limits.memory_bytes,
     )
-    with _terminable(), Progress(todo, n_jobs, estimate, Store(config.results), quiet) as progress:
+    with _terminable(), Progress(todo, executor.n_jobs, estimate, Store(config.results), quiet) as progress:
         try:
             for task, record in executor.run(todo, config):
                 before.records.add(record)

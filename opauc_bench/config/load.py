@@ -1,6 +1,6 @@
 """Read an experiment file, and find it by its name."""
 
-import os.path
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,8 @@ def load_experiment(
     ConfigError has all mistakes at once, each with ``file:line:column``, the key, what is expected and what was found.
     """
     path = Path(path)
+    if not _is_text(path):
+        raise ConfigError(f"{os.fsencode(path)!r}: expected a name in UTF-8, which the manifest can have", "rename it")
     context = KnownNames(path, **known)
     if content is None:
         document = read_yaml(path)
@@ -65,6 +67,14 @@ def find_config(text: str, wanted: str = "an experiment file") -> Path:
     near = suggest(path.stem, names)
     hint = "" if near or path.name != text else f"one of {', '.join(names)}"
     raise ConfigError(f"{text or repr(text)}: {what}; expected {wanted} or the name of a bundled one{near}", hint)
+
+
+def _is_text(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_bundled(path: Path) -> bool:

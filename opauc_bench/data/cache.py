@@ -122,10 +122,14 @@ class LocalFile:
         is_same = note.get("origin") in (None, *map(str, self._addresses))
         if origin is None:
             return "" if is_same else elsewhere
-        if note.get("stamp") == stamp_of(origin) and note.get("origin", str(origin)) == str(origin):
+        stamp, is_noted = stamp_of(origin), note.get("origin", str(origin)) == str(origin)
+        if note.get("stamp") == stamp and is_noted:
             return ""
         with contextlib.suppress(DataError):  # reported when the file is fetched
             if digest(origin, self.limit)[0] == note.get("sha256"):
+                if is_noted:
+                    with contextlib.suppress(OSError):  # so that the next command does not have to read it
+                        self.write_note(note | {"stamp": stamp})
                 return ""
         return f"{origin} has changed since it was read" if is_same else elsewhere
 

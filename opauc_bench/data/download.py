@@ -238,9 +238,10 @@ class _Kept:
 
     def begin(self, start: int, version: str, whole: int) -> None:
         """Keep the first ``start`` bytes of this version, a file of ``whole`` bytes."""
-        self._note.write_text(f"{version if not start or version else self.version}\n{whole}", "latin-1")
-        with self.path.open("ab") as file:
+        noted = version if not start or version else self.version
+        with self.path.open("ab") as file:  # first, so that bytes of an older version never stand beside a newer note
             file.truncate(start)
+        self._note.write_text(f"{noted}\n{whole}", "latin-1")
 
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)

@@ -171,10 +171,11 @@ class _Fetch(LocalFile):
             raise DataError(error.message.replace(str(part), str(shown))) from None
         target = self.folder / (self.file.name + suffix_of(part))
         part.chmod(0o644)
+        # The note comes first: beside an older file it is found out, and a file without a note is never out of date.
+        self.write_note({"sha256": sha256, **note})
         os.replace(part, target)
         for other in {self.folder / (self.file.name + suffix) for suffix in SUFFIXES} - {target}:
             other.unlink(missing_ok=True)
-        self.write_note({"sha256": sha256, **note})
         return replace(self.raw(target, sha256, note["source"]), is_new=True)
 
     def _failure(self, attempts: list[str], found_wrong: bool) -> DataError:

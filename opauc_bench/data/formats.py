@@ -83,15 +83,22 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int | None) -> Ite
 def _count_features(files: list[RawFile], form: Form) -> int:
     """The number of features of svmlight files, or of files of a table by their first row; errors as `read_blocks`."""
     if form.has_indices:
-        return max(block.X.shape[1] for block in read_blocks(files, form, None))
+        return _some(max((block.X.shape[1] for block in read_blocks(files, form, None)), default=None))
     aside = len({*form.drop_columns, form.label_column})
     separator = None if form.format == "table" else b","
     for file in files:
         for _, _, text in text_blocks(chunks(file.path, file.limit), 1, str(file.place)):
             for line in text.split(b"\n"):
                 if line.strip():
-                    return (len(line.split(separator)) - aside) * max(1, len(form.tokens))
-    raise DataError("expected rows of data, got none")
+                    return _some((len(line.split(separator)) - aside) * max(1, len(form.tokens)))
+    return _some(None)
+
+
+def _some(n_features: int | None) -> int:
+    """A number of features; DataError if there are none, or no rows (None)."""
+    if not n_features:
+        raise DataError(f"expected rows {'of data' if n_features is None else 'with features'}, got none")
+    return n_features
 
 
 def _cause(line: bytes, form: Form) -> str:

@@ -54,8 +54,12 @@ class Sources:
             scheme = re.match(r"(\w+)://", mirror)
             if scheme and scheme[1].lower() not in ("http", "https", "file"):
                 raise ConfigError(f"mirror {mirror!r}: expected a folder, or an http, https or file address")
+            try:
+                urlparse(mirror)
+            except ValueError as error:
+                raise ConfigError(f"mirror {mirror!r}: {error}") from None
         cache = os.environ.get("OPAUC_BENCH_CACHE")
-        folder = Path(cache).expanduser().absolute() if cache else _default_cache()
+        folder = Path(os.path.expanduser(cache)).absolute() if cache else _default_cache()
         return cls(folder, tuple(dict.fromkeys(found)), offline)
 
     @property
@@ -84,4 +88,4 @@ def local_path(address: str) -> Path:
     """Return the path of a folder name or a ``file://`` address."""
     if address.lower().startswith("file://"):
         return Path(unquote(urlparse(address).path))
-    return Path(address).expanduser()
+    return Path(os.path.expanduser(address))

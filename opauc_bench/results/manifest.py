@@ -191,7 +191,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def add_environment(folder: Path, environment: dict[str, Any]) -> None:
-    """Add the environment of records from another machine to a manifest."""
+    """Add the environment of another process or machine, to which its records refer, to a manifest."""
     manifest = read_manifest(folder)
     environments = {**manifest.environments, task_id(environment): environment}
     if len(environments) > len(manifest.environments):

@@ -20,7 +20,7 @@ from ..protocols.outcome import Count, Numbers, Part, Selection, Setting
 from ..sentences import problems_of
 from ..task import Task, task_id
 
-__all__ = ["STATUSES", "Record", "Timing", "make_record", "record_of_line", "record_to_line"]
+__all__ = ["STATUSES", "Record", "Timing", "UnknownKey", "make_record", "record_of_line", "record_to_line"]
 
 Status = Literal["ok", "diverged", "timeout", "out_of_memory", "error"]
 STATUSES = get_args(Status)
@@ -182,6 +182,10 @@ class Record(Part):
         return ""
 
 
+class UnknownKey(ValueError):
+    """A record that another version of this package has written."""
+
+
 def record_to_line(record: Record) -> bytes:
     """Return a record as one line of JSON without a line end; the last key is the checksum of all before it."""
     content = record.model_dump(mode="json", exclude_defaults=True)
@@ -190,7 +194,10 @@ def record_to_line(record: Record) -> bytes:
 
 
 def record_of_line(line: bytes) -> Record:
-    """Return the record of a line, or raise ValueError if `record_to_line` has not written it like this."""
+    """Return the record of a line, or raise ValueError if `record_to_line` has not written it like this.
+
+    That is `UnknownKey` if the line is intact and has keys that are not known here.
+    """
     line = line.rstrip(b"\r\n")
     body, _, rest = line.rpartition(_CHECKSUM)
     if len(rest) != _DIGITS + 2 or not rest.endswith(b'"}'):
@@ -203,7 +210,9 @@ def record_of_line(line: bytes) -> Record:
     try:
         return Record.model_validate_json(body + b"}")
     except ValidationError as error:
-        raise ValueError(str(problems_of(error, Record, _document(body + b"}"))[0])) from None
+        reason = str(problems_of(error, Record, _document(body + b"}"))[0])
+        of_other_version = any(problem["type"] == "extra_forbidden" for problem in error.errors(include_url=False))
+        raise (UnknownKey if of_other_version else ValueError)(reason) from None
 
 
 def make_record(task: Task, content: Mapping[str, Any], environment: str) -> Record:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import gc
 import hashlib
 import json
 import os
@@ -32,7 +31,7 @@ from filelock import FileLock, Timeout
 from ..errors import ResultsError
 from ..files import named_errors, read_json, remove_file, write_bytes, write_text, written_at_once
 from ..task import Task
-from .record import Record, record_of_line, record_to_line
+from .record import Record, UnknownKey, record_of_line, record_to_line
 
 __all__ = ["Records", "Store"]
 
@@ -97,27 +96,37 @@ class Store:
     def read(self, only: Collection[str] | None = None) -> Records:
         """Read all records, packed and loose, or those with the ids in `only`; of the same id the loose one counts.
 
-        Damaged records are listed in the result, and raise nothing.
+        Damaged records are listed in the result, and raise nothing. A run may be at work in the folder: since `pack`
+        moves records from loose to packed files, the loose ones are read first.
+
+        Raises
+        ------
+        ResultsError
+            If a folder cannot be read, or if another version of this package has written a record.
         """
-        found = Records()
-        with _no_garbage_collection():
-            for path in self._packed():
+        found, damaged = Records(), []
+        for path in self._loose():
+            if only is None or path.stem in only:
                 try:
-                    for number, _, record in _packed_lines(path, only):
-                        if isinstance(record, ValueError):
-                            found.damaged.append(f"{path}, line {number}: {record}")
-                        else:
-                            found[record.id] = record
-                except OSError as error:
-                    found.damaged.append(f"{path}: {_reason(error)}")
-            for path in self._loose():
-                if only is None or path.stem in only:
-                    try:
-                        record, _ = _loose_line(path)
-                    except (OSError, ValueError) as error:
-                        found.damaged.append(f"{path}: {_reason(error)}")
+                    loose, _ = _loose_line(path)
+                except FileNotFoundError:
+                    continue  # packed since the folder was listed
+                except (OSError, ValueError) as error:
+                    damaged.append(f"{path}: {_reason(error)}")
+                else:
+                    found.add(loose)
+        for path in self._packed():
+            try:
+                for number, _, record in _packed_lines(path, only):
+                    if isinstance(record, ValueError):
+                        found.damaged.append(f"{path}, line {number}: {record}")
                     else:
-                        found.add(record)
+                        found.setdefault(record.id, record)
+            except FileNotFoundError:
+                continue  # its last record was removed since the folder was listed
+            except OSError as error:
+                found.damaged.append(f"{path}: {_reason(error)}")
+        found.damaged += damaged
         return found
 
     def _packed(self) -> list[Path]:
@@ -366,10 +375,10 @@ class Store:
                 self.sweep()
             yield refused
         finally:
-            if made and not any(entry != path for entry in self.folder.iterdir()):
-                path.unlink()
-                for empty in made:
-                    with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # it may have been removed, which must not hide another error
+                if made and not any(entry != path for entry in self.folder.iterdir()):
+                    path.unlink()
+                    for empty in made:
                         empty.rmdir()
             lock.release()
 
@@ -393,18 +402,6 @@ class Store:
         return (self._lock_path.read_text("ascii", "replace").strip() if self._lock_path.exists() else "") or "?"
 
 
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Records have no cycles, and the search for cycles would double the time of reading many of them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[tuple[int, bytes, Record | ValueError]]:
     """Number, text and record of each line, or why it is damaged; with `only`, lines with these ids."""
     checksums: dict[str, bytes] = {}
@@ -422,6 +419,8 @@ def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[t
                 checksum = text[-_CHECKSUM_LENGTH:]
                 if checksums.setdefault(record.id, checksum) != checksum:
                     raise ValueError(f"another line has the same id {record.id} and other content")
+            except UnknownKey as error:
+                raise _of_other_version(f"{path}, line {number}", error) from None
             except ValueError as error:
                 yield number, text, error
             else:
@@ -431,10 +430,21 @@ def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[t
 def _loose_line(path: Path) -> tuple[Record, bytes]:
     """The record in a loose file and its text; raises OSError or ValueError."""
     text = path.read_bytes().rstrip(b"\n")
-    record = record_of_line(text)
+    try:
+        record = record_of_line(text)
+    except UnknownKey as error:
+        raise _of_other_version(str(path), error) from None
     if record.id != path.stem:
         raise ValueError(f"it has the id {record.id}")
     return record, text
+
+
+def _of_other_version(place: str, error: UnknownKey) -> ResultsError:
+    """The error for a record that is intact, and that must not be removed or computed again."""
+    return ResultsError(
+        f"{place}: {error}; another version of opauc-bench has written this record",
+        "pip install --upgrade opauc-bench, or select another folder with --out",
+    )
 
 
 def _id_at_begin(line: bytes) -> str:

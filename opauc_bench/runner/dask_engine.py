@@ -127,7 +127,7 @@ class DaskExecutor:
         else:
             self._client = _patient_client(self.scheduler)
         try:
-            _check_workers(self._client, self.scheduler)
+            self.n_jobs = _check_workers(self._client, self.scheduler)
         except BaseException:
             self.stop()
             raise
@@ -355,8 +355,8 @@ def _patient_client(address: str) -> Client:
             time.sleep(1.0)
 
 
-def _check_workers(client: Client, scheduler: str | None) -> None:
-    """Workers have to be there, with one thread each and this version of the program."""
+def _check_workers(client: Client, scheduler: str | None) -> int:
+    """Workers have to be there, with one thread each and this version of the program; returns their number."""
     start = f"dask worker {scheduler or 'ADDRESS'} --nthreads 1  # one for each core"
     try:
         client.wait_for_workers(1, timeout=_SECONDS_FOR_SCHEDULER)
@@ -374,6 +374,7 @@ def _check_workers(client: Client, scheduler: str | None) -> None:
             raise RunnerError(
                 f"worker {name} has opauc-bench {version}, this is {__version__}", "install the same version there"
             )
+    return len(workers)
 
 
 def _version_there() -> str:

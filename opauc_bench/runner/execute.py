@@ -20,6 +20,8 @@ from dataclasses import replace
 from multiprocessing import resource_tracker
 from typing import Protocol
 
+from ..results.environment import environment_id
+from ..results.manifest import add_environment
 from ..results.record import Record
 from ..results.store import Store
 from ..task import Task
@@ -44,6 +46,8 @@ _PR_SET_PDEATHSIG = 1
 
 class Executor(Protocol):
     """Computes tasks with some workers."""
+
+    n_jobs: int  # workers; of a scheduler's, known when it is connected
 
     def connect(self) -> None:
         """Check that there are workers, or raise RunnerError."""
@@ -101,7 +105,7 @@ class LocalExecutor:
     def _load_learners(self, tasks: list[Task], config: WorkerConfig) -> frozenset[str]:
         """Let one worker compile and cache the kernels; return learners whose worker died or had to be ended.
 
-        These fail again in their tasks, where it is recorded.
+        These fail again in their tasks, where it is recorded. The manifest gets the environment of the worker.
         """
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -113,7 +117,9 @@ class LocalExecutor:
                     running = {_submit(self._open(self.n_jobs), load_within, task, *limits)}
                     while running:
                         finished, running = _finished(running)
-                    (error,) = (future.exception() for future in finished)
+                    (future,) = finished
+                    if (error := future.exception()) is None:
+                        add_environment(config.results, future.result())
                 except BrokenProcessPool as broken:
                     error = broken
                 if not isinstance(error, BrokenProcessPool):
@@ -167,7 +173,7 @@ class LocalExecutor:
             self._pool = get_reusable_executor(
                 n_jobs,
                 timeout=600,
-                initializer=_end_with,
+                initializer=_initialize,
                 initargs=(os.getpid(),),
                 env=dict.fromkeys(_THREAD_VARIABLES, "1"),
             )
@@ -237,8 +243,9 @@ def _wait_until_taken(pool) -> None:
         time.sleep(0.001)
 
 
-def _end_with(parent: int) -> None:
-    """End this worker when its parent is gone: a parent that is killed cannot, and another run may follow."""
+def _initialize(parent: int) -> None:
+    """Note the environment of this worker, and end it when its parent is gone: one that is killed cannot do so."""
+    environment_id()  # before a learner loads a BLAS of its own
     if sys.platform == "linux":  # the thread below has to wait while a kernel holds the interpreter
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()

@@ -26,7 +26,7 @@ from ..evaluation.span import has_few_rows, inner_products, is_narrower, span_co
 from ..learners import ESTIMATOR, class_of_column
 from ..memory import memory_limit, peak_memory
 from ..protocols.context import TaskContext
-from ..results.environment import environment_id
+from ..results.environment import environment, environment_id
 from ..results.record import Record, make_record
 from ..results.store import Store
 from ..task import Task, expand_grid
@@ -105,7 +105,7 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
             "message": f"{type(error).__name__}: {_text_of(error)}{_own_place(error, task)}",
             "traceback": _cut(traceback.format_exc(limit=-4)),
         }
-    record = _record(task, outcome, time.monotonic() - start)
+    record = _record(task, outcome, time.monotonic() - start, peak_memory())
     store.write(record)
     return record
 
@@ -198,8 +198,8 @@ def lost_record(task: Task) -> Record:
 
 
 def failed_record(task: Task, status: str, message: str, seconds: float = 0.0) -> Record:
-    """The record of a task that did not finish."""
-    return _record(task, {"status": status, "message": message}, seconds)
+    """The record of a task whose process ended: how much memory it had is not known."""
+    return _record(task, {"status": status, "message": message}, seconds, 0)
 
 
 def load_learner(task: Task) -> None:
@@ -215,10 +215,15 @@ def load_learner(task: Task) -> None:
         _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
 
 
-def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -> None:
-    """Load a learner before its first task, within the limits of `WorkerConfig.to_load`, or end this process."""
+def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -> dict[str, Any]:
+    """Load a learner before its first task, within the limits of `WorkerConfig.to_load`, or end this process.
+
+    Returns the environment of this process, as it was before the learner was loaded.
+    """
+    found = environment()
     with threadpool_limits(1), last_resort(seconds, Path(os.devnull)), memory_limit(memory_bytes):
         load_learner(task)
+    return found
 
 
 @functools.lru_cache(maxsize=1)
@@ -267,12 +272,12 @@ def _coordinates(folder: str, fingerprint: str | None) -> np.ndarray:
     return span_coordinates(_products_of_few(folder, fingerprint))
 
 
-def _record(task: Task, content: dict[str, Any], seconds: float) -> Record:
+def _record(task: Task, content: dict[str, Any], seconds: float, peak_rss_bytes: int) -> Record:
     timing = {
         **content.get("timing", {}),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "wall_seconds": seconds,
-        "peak_rss_bytes": peak_memory(),
+        "peak_rss_bytes": peak_rss_bytes,
     }
     try:
         return make_record(task, {**content, "timing": timing}, environment_id())

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pandas as pd
@@ -24,6 +25,7 @@ from opauc_bench.commands import listings
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import LEARNERS, LinearRanker, get_learner
 from opauc_bench.results.manifest import read_manifest
+from opauc_bench.results.store import Store
 
 SMALL = """
 title: A small experiment on scikit-learn's datasets, to see that everything works
@@ -454,6 +456,24 @@ def test_report_to_writes_elsewhere(small, command, tmp_path):
     assert snapshot(desk) == before
 
 
+def test_report_writes_the_tables_of_a_run_that_ends_before_it_has_the_lock(small, command, tmp_path, monkeypatch):
+    whole = small[0] / "results/small"
+    desk = shutil.copytree(small[0], tmp_path / "copy")
+    folder = desk / "results/small"
+    for path in folder.glob("records/*"):
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+    locked = Store.locked
+
+    def run_ends_first(store, *arguments):
+        shutil.copytree(whole, folder, dirs_exist_ok=True)
+        return locked(store, *arguments)
+
+    monkeypatch.setattr(Store, "locked", run_ends_first)
+    command("report", "small.yaml", "--write", cwd=desk, exits=0)
+    for name in [*TABLES, "manifest.json"]:
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
+
+
 def test_report_writes_the_test_into_the_manifest_and_verify_agrees(small, command, tmp_path):
     desk = shutil.copytree(small[0], tmp_path / "copy")
     folder = desk / "results/small"
@@ -770,6 +790,22 @@ def test_doctor_reports_no_problem_of_this_installation(command, tmp_path):
     assert "no mirror" in done.stdout
 
 
+def test_doctor_finds_mirrors_of_every_form(environment, tmp_path):
+    (tmp_path / "mirror").mkdir()
+    own = {**environment, "OPAUC_BENCH_MIRROR": f"{tmp_path.as_uri()}/mirror:{tmp_path}/mirror"}
+    done = Command(own)("doctor", cwd=tmp_path, exits=0)
+    assert done.stdout.count("mirror") >= 2
+    assert "no such folder" not in done.stdout
+
+
+def test_doctor_reports_a_package_that_is_not_installed(command, tmp_path, monkeypatch):
+    def refuse(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(listings, "requires", refuse)
+    assert "BAD  opauc-bench is not installed" in command("doctor", cwd=tmp_path, exits=1).stdout
+
+
 def test_doctor_reports_a_cache_that_is_not_writable(environment, tmp_path):
     (tmp_path / "file").write_text("")
     own = {**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "file" / "cache"), "OPAUC_BENCH_MIRROR": "/somewhere"}
@@ -910,6 +946,16 @@ MISTAKES = {
     ),
     "a dataset not in it": (["run", "good.yaml", "-d", "german"], 2, "--dataset german: not in this experiment"),
     "a learner not in it": (["plan", "good.yaml", "-l", "opaac"], 2, "did you mean"),
+    "a mirror that is no address": (
+        ["run", "good.yaml", "--mirror", "file://[x"],
+        2,
+        "mirror 'file://[x': ",
+    ),
+    "a mirror of an unknown user": (
+        ["run", "good.yaml", "--offline", "--mirror", "~nobody-at-all/x", "--dataset", "no_such"],
+        2,
+        "--dataset no_such: not in this experiment",
+    ),
     "a mirror of another kind": (["run", "good.yaml", "--mirror", "ftp://a/b"], 2, "expected a folder, or an http"),
     "nothing to report": (["report", "good.yaml"], 1, "no records of this experiment"),
     "no results folder": (

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import pickle
 import re
 from pathlib import Path
@@ -856,3 +857,8 @@ def test_table_iii_of_the_ftrl_paper_has_the_grids_of_its_appendix():
     for name in ("ftrl_auc", "adagrad", "rda_l1", "ftrl_proximal"):
         variants = [entry.params["variant"] for entry in three.learners if entry.learner == name]
         assert variants == ["paper", "released"]
+
+
+def test_a_name_that_is_not_text_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="expected a name in UTF-8, which the manifest can have"):
+        load_experiment(tmp_path / os.fsdecode(b"exp\xff.yaml"))

@@ -496,6 +496,37 @@ def test_local_file_is_read_again_after_change(tmp_path, cache):
     assert find_prepared(at_address(path), sources).fingerprint == second.fingerprint
 
 
+@pytest.mark.parametrize("steps", [1, 2], ids=["after the note", "after the file"])
+def test_killed_while_a_local_file_is_copied_its_later_changes_are_seen(tmp_path, cache, monkeypatch, steps):
+    path, sources = tmp_path / "mine.txt", Sources(cache)
+    path.write_bytes(TEXT)
+    replace, done = os.replace, []
+
+    def killed(source, target):
+        replace(source, target)
+        done.extend([target] * (Path(target).parent.name == "raw"))
+        if len(done) == steps:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(at_address(path), sources)
+    path.write_bytes(OTHER)
+    expected = prepare(at_address(path), Sources(tmp_path / "another")).fingerprint
+    assert prepare(at_address(path), sources).fingerprint == expected
+
+
+def test_a_touched_local_file_is_hashed_once(tmp_path, cache, monkeypatch):
+    path, sources = tmp_path / "mine.txt", Sources(cache)
+    path.write_bytes(TEXT)
+    prepare(at_address(path), sources)
+    os.utime(path, ns=(1, 1))
+    assert find_prepared(at_address(path), sources) is not None
+    monkeypatch.setattr("opauc_bench.data.cache.digest", None)
+    assert find_prepared(at_address(path), sources) is not None
+
+
 def test_touched_or_removed_local_file_is_not_read_again(tmp_path, cache):
     path, sources = tmp_path / "mine.txt", Sources(cache)
     path.write_bytes(TEXT)

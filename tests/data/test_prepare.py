@@ -195,8 +195,16 @@ def test_one_class_is_refused(sources, tmp_path):
 
 def test_file_of_blank_lines_is_refused(sources, tmp_path):
     put(tmp_path, b"\n \n\n")
-    with pytest.raises(DataError, match="expected rows of data, got none"):
-        prepare(entry_of(), sources)
+    for entry in (entry_of(), entry_of(n_features=None)):
+        with pytest.raises(DataError, match="expected rows of data, got none"):
+            prepare(entry, sources)
+
+
+@pytest.mark.parametrize("changes", [{}, {"format": "csv", "label_column": 1}], ids=["svmlight", "csv"])
+def test_rows_without_features_are_refused(sources, tmp_path, changes):
+    put(tmp_path, b"1\n-1\n1\n-1\n")
+    with pytest.raises(DataError, match="expected rows with features, got none"):
+        prepare(entry_of(n_features=None, **changes), sources)
 
 
 # ------------------------------------------------------------------------------------------ labels, scaling

@@ -4,11 +4,13 @@ import errno
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from folders import forged
 from reference.records import lines, record_of, task_of
 
 from opauc_bench.errors import ResultsError
@@ -121,11 +123,53 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(os, "listdir", refuse)
-    with pytest.raises(ResultsError, match="records cannot be read: Permission denied"):
+    with pytest.raises(ResultsError, match="running cannot be read: Permission denied"):
         Store(tmp_path).read()
     monkeypatch.setattr("opauc_bench.results.manifest.read_json", refuse)
     with pytest.raises(ResultsError, match=r"manifest\.json cannot be read: Permission denied"):
         read_manifest(tmp_path)
+
+
+def test_records_that_are_packed_while_they_are_read_are_all_found(store, monkeypatch):
+    tasks = tasks_of("wine", "german")
+    filled(store, tasks)
+    list_files = store._files
+
+    def pack_after_listing(name, suffix):
+        listed = list_files(name, suffix)
+        if name == "running" and listed:
+            Store(store.folder).pack()
+        return listed
+
+    monkeypatch.setattr(store, "_files", pack_after_listing)
+    found = store.read()
+    assert set(found) == {task.id for task in tasks}
+    assert found.damaged == []
+
+
+def test_a_folder_that_is_removed_while_it_is_locked_hides_no_error(tmp_path):
+    def work():
+        with Store(tmp_path / "new").locked():
+            shutil.rmtree(tmp_path / "new")
+            raise KeyError("the reason")
+
+    with pytest.raises(KeyError, match="the reason"):
+        work()
+
+
+def test_the_record_of_another_version_is_an_error_and_never_removed(store):
+    tasks = tasks_of("wine")
+    filled(store, tasks)
+    store.pack()
+    path = store.packed_path("wine")
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([forged(first, lambda content: content.update(colour="red")) + b"\n", *rest]))
+    before = path.read_bytes()
+    store.write(record_of(tasks[1]))
+    for action in (store.read, store.remove_damaged, store.pack, lambda: store.remove(tasks[1:])):
+        with pytest.raises(ResultsError, match=r"line 1: colour: unknown key .*; another version of opauc-bench"):
+            action()
+    assert path.read_bytes() == before
 
 
 def test_a_task_without_data_has_no_record(store):

@@ -14,6 +14,7 @@ from folders import HEBB, contents
 
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.store import Store
+from opauc_bench.runner.dask_engine import DaskExecutor
 
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 pytestmark = pytest.mark.faults
@@ -156,6 +157,16 @@ def test_cluster_gives_the_same_records_as_one_machine(bench, cluster, place):
     assert remote_scores == local_scores
     assert (place / "remote/folds.csv").read_bytes() == (place / "local_run/folds.csv").read_bytes()
     assert not list((place / "local").rglob("opauc-bench-*")), "workers clean up after themselves"
+
+
+def test_times_are_divided_by_the_workers_of_the_scheduler(cluster):
+    cluster.start_worker()
+    executor = DaskExecutor(cluster.address, 7, {})
+    try:
+        executor.connect()
+        assert executor.n_jobs == 1
+    finally:
+        executor.stop()
 
 
 def test_environment_of_a_worker_is_in_the_manifest(bench, cluster, place):

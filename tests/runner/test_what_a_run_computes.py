@@ -192,6 +192,12 @@ def test_pack_prune_removes_orphaned_records_and_what_only_they_need(desk, folde
     command("verify", folder, "--sample", 0, cwd=desk, exits=0)
 
 
+def test_pack_prune_ignores_manifests_of_other_programs(desk, folder, command):
+    (desk / "results/website").mkdir()
+    (desk / "results/website/manifest.json").write_text('{"name": "a web page", "icons": []}')
+    assert command("pack", "quick.yaml", "--prune", cwd=desk, exits=0).stdout == "results/quick/: nothing to pack\n"
+
+
 def test_pack_prune_keeps_records_whose_learner_has_changed(tmp_path, command):
     """Nothing else has their numbers, until the learner has been run as it is."""
     (tmp_path / "own.py").write_text("from opauc_bench.learners import UniLog\n\n\nclass Own(UniLog):\n    pass\n")
@@ -358,3 +364,19 @@ def test_second_run_in_the_same_folder_at_the_same_time_is_refused(desk, folder,
     assert "4 records of an interrupted run" in " ".join(command("status", "quick.yaml", cwd=desk).stdout.split())
     command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
     assert (folder / ".lock").read_text() == str(os.getpid())
+
+
+@pytest.mark.processes
+def test_environments_are_those_of_the_workers_before_a_learner_loads_its_own_libraries(desk, command):
+    """Here, what a learner's module imports changes which BLAS is found; in this process it is imported first."""
+    with (desk / "mine.py").open("a") as file:
+        file.write(
+            "\nfrom opauc_bench.results import environment\n"
+            "environment._blas = lambda: 'one that a learner has loaded'\n"
+        )
+    (desk / "quick.yaml").write_text(QUICK.replace("uni_squ", '"mine.py:Paused"'))
+    command("run", "quick.yaml", "--offline", "--jobs", 2, cwd=desk, exits=0)
+    environments = read_manifest(desk / "results/quick").environments
+    blas = {environments[record.environment]["blas"] for record in Store(desk / "results/quick").read().values()}
+    assert len(blas) == 1
+    assert "one that a learner has loaded" not in blas
