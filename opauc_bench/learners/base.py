@@ -26,6 +26,7 @@ from .blocks import BlockOfProducts
 from .identical_columns import ColumnGroups, identical_columns
 from .ranker import DivergenceError
 from .rows import by_rows, check_rows
+from .snapshot import is_writeable
 from .state import State, empty_state
 from .stream_pass import LONGEST_CHUNK, StreamPass
 
@@ -139,7 +140,7 @@ class OnePassLearner(StreamPass):
         if groups is not None:
             state.stand_for(groups.sizes)
         live = np.arange(n_settings)
-        n_nonzero = X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
+        n_nonzero = X.nnz / max(1, X.shape[0]) if sparse.issparse(X) else float(X.shape[1])
         most = LONGEST_CHUNK
         if not (sparse.issparse(X) and self._sparse_chunks):
             most = min(most, max(1, _CHUNK_BYTES // (8 * X.shape[1])))
@@ -228,9 +229,7 @@ class OnePassLearner(StreamPass):
             self.learn_rows(X, y == self.classes_[1], are_all=True)
             return self.finish_pass()
         except BaseException:
-            # Weights of an earlier fit, or of some of the rows: they do not belong to these classes and features.
-            for name in [name for name in vars(self) if name.endswith("_") or name == "_state"]:
-                delattr(self, name)
+            self._forget_fit()
             raise
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -265,8 +264,8 @@ class OnePassLearner(StreamPass):
         else:
             self.check_params()
             self._require_same_pass(classes)
-            if not self._state.W.flags.writeable:  # of a file that joblib has mapped into memory, mmap_mode="r"
-                self.restore(self.snapshot())
+            if not is_writeable(saved := self.snapshot()):  # joblib maps large arrays for its workers
+                self.restore(saved)
         if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
             raise ValueError(f"y has the labels {unknown}; the classes are {self.classes_.tolist()}")
         if first:

@@ -85,8 +85,8 @@ class FittedEstimators:
     def _columns(self, X: Any, values: Callable[[Any, Any], np.ndarray], dtype: Any = float) -> np.ndarray:
         rows = X.toarray() if self.dense and sparse.issparse(X) else X
         alive = [estimator for estimator in self._estimators if estimator is not None]
-        if sparse.issparse(rows) and hasattr(rows, "sort_indices"):
-            rows.sort_indices()
+        if sparse.issparse(rows) and not getattr(rows, "has_sorted_indices", True):
+            rows = rows.sorted_indices()
         content = _checksum(rows)
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -327,6 +327,11 @@ class LinearRanker(Learner):
             )
         return {axis: np.array([float(getattr(self, axis))]) for axis in self.grid_axes}
 
+    def _forget_fit(self) -> None:
+        """After a fit that has failed: weights of an earlier one do not belong to its classes and features."""
+        for name in [name for name in vars(self) if name.endswith("_") or name == "_state"]:
+            delattr(self, name)
+
     def _set_classes(self, y) -> None:
         if np.issubdtype(y.dtype, np.integer):  # seen at once, as most often
             classes = np.array([y.min(), y.max()])

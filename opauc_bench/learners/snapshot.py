@@ -14,7 +14,7 @@ import numpy as np
 
 from .rows import aligned_zeros
 
-__all__ = ["as_tree", "from_tree"]
+__all__ = ["as_tree", "from_tree", "is_writeable"]
 
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -72,6 +72,15 @@ def from_tree(fresh: Any, tree: Any, resizable: Collection[str] = (), name: str 
         If the tree does not fit: another name, type or shape.
     """
     return _read(fresh, tree, tuple(f".{one}" for one in resizable), name, False)
+
+
+def is_writeable(tree: Any) -> bool:
+    """Whether all arrays of a tree can be changed; those that joblib has mapped into memory cannot."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        return all(map(is_writeable, tree))
+    return not isinstance(tree, np.ndarray) or tree.flags.writeable
 
 
 def _read(fresh: Any, tree: Any, resizable: tuple[str, ...], name: str, loose: bool) -> Any:

@@ -177,10 +177,10 @@ class StreamPass(LinearRanker):
                     self._learn_sparse(rows_between(X, rows.start, rows.stop), positive[rows], signs[rows])
                 else:
                     consume(self._state, self._chunk(X, np.arange(rows.start, rows.stop), None), signs[rows])
-        for k, members in enumerate((positive, ~positive)):
-            self.class_counts_[k] += np.count_nonzero(members)
-            if self._class_sums.shape[1] and not sparse.issparse(X):
-                self._class_sums[k] += X[members].sum(axis=0)
+            for k, members in enumerate((positive, ~positive)):
+                self.class_counts_[k] += np.count_nonzero(members)
+                if self._class_sums.shape[1] and not sparse.issparse(X):
+                    self._class_sums[k] += members.astype(np.float64) @ X
         self.n_samples_seen_ += X.shape[0]
 
     def _learn_sparse(self, X: sparse.csr_matrix, positive: np.ndarray, signs: np.ndarray) -> None:
@@ -275,10 +275,7 @@ class StreamPass(LinearRanker):
 
     def current_weights(self, features: np.ndarray | None = None) -> np.ndarray:
         """Weights as they are now, finite or not, of all features or at some ``features``, which may repeat."""
-        if features is None:
-            return self.settings_weights(self._width)[:, 0].copy()
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._state.coef_at(features)[:, 0]
+        return self.settings_weights(self._width if features is None else features)[:, 0].copy()
 
     def trained_intercepts(self) -> np.ndarray | None:
         """Intercepts of the live settings as they are now, shape (n_live,); None if the learner trains none."""

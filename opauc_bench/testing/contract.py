@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import io
 import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise, product
 
+import joblib
 import numpy as np
 from scipy import sparse
 from sklearn.utils.estimator_checks import check_estimator
@@ -388,13 +390,18 @@ def _order_is_permutation(trial: Trial) -> None:
         trial.require_close(by_order, taken, f"order={what} of the rows", "those rows in that order", trial.grid)
 
 
-def _pickles_midway(trial: Trial) -> None:
-    """A learner that is pickled between two calls of ``partial_fit`` continues as if nothing had happened."""
+def _stored_midway(trial: Trial) -> None:
+    """A learner that is stored between two calls of ``partial_fit`` continues as if nothing had happened."""
     half = N_ROWS // 2
     learner = trial.learner().partial_fit(trial.X[:half], trial.y[:half], classes=[-1, 1])
-    revived = pickle.loads(pickle.dumps(learner))
-    went_on, revived = (model.partial_fit(trial.X[half:], trial.y[half:]).coef_.T for model in (learner, revived))
-    trial.require_close(revived, went_on, "a learner that was pickled midway", "one that was not", tolerance=0.0)
+    file = io.BytesIO()
+    joblib.dump(learner, file)
+    file.seek(0)
+    stored = {"pickled": pickle.loads(pickle.dumps(learner)), "stored with joblib": joblib.load(file)}
+    expected = learner.partial_fit(trial.X[half:], trial.y[half:]).coef_.T
+    for how, revived in stored.items():
+        found = revived.partial_fit(trial.X[half:], trial.y[half:]).coef_.T
+        trial.require_close(found, expected, f"a learner that was {how} midway", "one that was not", tolerance=0.0)
 
 
 # What makes sense only for learners that go through the rows one after the other.
@@ -403,10 +410,10 @@ _PASSES = (
     "rows are not kept",
     "chunking changes nothing",
     "dropped settings",
-    "pickles midway",
+    "stored midway",
 )
 # What needs partial_fit from end to end.
-_IN_PIECES = ("rows are not kept", "pickles midway")
+_IN_PIECES = ("rows are not kept", "stored midway")
 
 _CHECKS: dict[str, Callable[[Trial], str | None]] = {
     "scikit-learn's checks": _scikit_learn,
@@ -424,6 +431,6 @@ _CHECKS: dict[str, Callable[[Trial], str | None]] = {
     "overflow is NaN": _overflow_is_nan,
     "constant features": _constant_features,
     "order == permuted rows": _order_is_permutation,
-    "pickles midway": _pickles_midway,
+    "stored midway": _stored_midway,
     "cost estimates": _cost_estimates,
 }

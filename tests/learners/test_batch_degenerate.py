@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference.examples import assert_close, examples
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from opauc_bench.evaluation import auc_score
 from opauc_bench.learners import LEARNERS, BatchLearner, DivergenceError, get_learner
@@ -136,3 +137,17 @@ def test_squares_that_overflow_are_nan(learner, form, shape):
     assert np.isnan(path(learner, form(X), y)).all()
     with pytest.raises(DivergenceError):
         learner.fit(form(X), y)
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if issubclass(get_learner(name), BatchLearner)])
+def test_a_fit_that_fails_leaves_nothing_of_an_earlier_one(name):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (40, 5)), np.tile([1, -1], 20)
+    learner = get_learner(name)().fit(X, y)
+    (axis,) = learner.grid_axes
+    learner.set_params(**{axis: -1.0})
+    with pytest.raises(ValueError, match=axis):
+        learner.fit(X[:, :3], np.where(y > 0, "a", "b"))
+    assert [attribute for attribute in vars(learner) if attribute.endswith("_")] == []
+    with pytest.raises(NotFittedError):
+        learner.predict(X)

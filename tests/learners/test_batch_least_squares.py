@@ -74,3 +74,19 @@ def test_a_trained_intercept_is_used_by_predict():
     assert np.mean(model.predict(X + 0.5) == y) > 0.6
     scores = model.decision_function(X + 0.5)
     assert abs(np.mean(scores - y)) < 1e-12
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("sparsely", [False, True])
+def test_uni_squ_has_all_digits_for_small_lambdas_of_wide_rows(intercept, sparsely):
+    X, y = examples(40, 200)
+    centred = X - X.mean(axis=0) if intercept else X
+    U, s, Vt = np.linalg.svd(centred, full_matrices=False)
+    lam = np.array([2.0**-10, 2.0**-20, 1e-9, 1e-12])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = Vt.T @ (((s / len(y)) * (U.T @ y))[:, None] / (s[:, None] ** 2 / len(y) + lam))
+    learner = BatchUniSqu(weights="none", intercept=intercept)
+    found = learner.fit_grid(sparse.csr_matrix(X) if sparsely else X, y, {"lam": lam})
+    largest = np.abs(expected).max(axis=0)
+    # The condition number of ZZ' + lam I, which has a null vector where rows are centred.
+    assert (np.abs(found - expected).max(axis=0) < (1e-12 + 1e-15 / lam * intercept) * largest).all()

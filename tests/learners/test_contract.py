@@ -325,7 +325,7 @@ BROKEN = [
         "seconds_per_row above 0 for 1 features, 0 nonzero per row and 1 settings",
     ),
     (NeverTicks, "on_chunk ends the pass", r"expected _fit_path to call tick\(\)"),
-    (ForgetsWhenPickled, "pickles midway", "a learner that was pickled midway: expected"),
+    (ForgetsWhenPickled, "stored midway", "a learner that was pickled midway: expected"),
 ]
 
 

@@ -117,6 +117,19 @@ def test_scores_are_those_of_scikit_learn(rows):
     )
 
 
+def test_scores_leave_unsorted_rows_as_they_are(rows):
+    X, y = rows
+    models = EstimatorLearner(LOGISTIC, {"C": 0.3}).fit_grid(X, y, {})
+    stored = sparse.csr_matrix(X)
+    n_features = X.shape[1]
+    flipped = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(stored.indptr, stored.indptr[1:])])
+    unsorted = sparse.csr_matrix((stored.data[flipped], stored.indices[flipped], stored.indptr), (len(y), n_features))
+    unsorted.indices.flags.writeable = unsorted.data.flags.writeable = False
+    before = unsorted.indices.copy()
+    np.testing.assert_allclose(models.scores(unsorted), models.scores(X), rtol=1e-12)
+    np.testing.assert_array_equal(unsorted.indices, before)
+
+
 def test_settings_that_start_from_the_one_before_reach_the_same_optimum(rows):
     X, y = rows
     grid = {"C": np.array([1e-3, 1.0, 100.0, 0.1])}

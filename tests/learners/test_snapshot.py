@@ -1,8 +1,10 @@
 """A pass that is stored in the middle and goes on in another process gives the same model, bit for bit."""
 
+import contextlib
 import hashlib
 import io
 import json
+import warnings
 from itertools import pairwise
 
 import joblib
@@ -10,9 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from streams import ONE_PASS, estimator, rows
 
-from opauc_bench.learners import get_learner
+from opauc_bench.learners import DivergenceError, get_learner
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.learners.snapshot import as_tree, from_tree
 
@@ -229,3 +232,41 @@ def test_what_cannot_be_stored_is_an_error():
     for value in (len, object(), {1: 2}, np.array([{}])):
         with pytest.raises(TypeError, match="cannot be stored"):
             as_tree({"a": [value]})
+
+
+@pytest.mark.parametrize("name", ["opauc", "opauc_r", "opauc_fd", "opauc_s", "oam_seq", "ftrl_auc"])
+def test_partial_fit_goes_on_where_joblib_has_mapped_some_arrays_for_its_workers(name, tmp_path):
+    X, y = rows(400)
+    X = X.toarray()
+    learner = estimator(name).partial_fit(X[:200], y[:200])
+    joblib.dump(learner, tmp_path / "model.joblib")
+    mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    own = mapped._state.W = np.array(mapped._state.W)
+    if name == "opauc_s":
+        mapped._state.models = mapped._state.models._replace(W=own)
+    np.testing.assert_array_equal(
+        mapped.partial_fit(X[200:], y[200:]).coef_, learner.partial_fit(X[200:], y[200:]).coef_
+    )
+
+
+def test_overflow_of_class_sums_is_no_warning():
+    X, y = np.full((20, 3), 1.7e308), np.tile([1, -1], 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with contextlib.suppress(DivergenceError):
+            estimator("opauc").fit(X, y)
+
+
+def test_fsauc_says_that_it_has_to_know_the_number_of_rows():
+    with pytest.raises(ValueError, match="the number of rows has to be known"):
+        estimator("fsauc").start_pass(3)
+
+
+@pytest.mark.parametrize("name", ["opauc", "solam", "ftrl_auc"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_no_rows_leave_weights_of_zero(name, form):
+    learner = estimator(name)
+    grid = {axis: np.array([0.5, 1.0]) for axis in learner.grid_axes}
+    for X, order in ((form(np.zeros((0, 3))), None), (form(np.ones((4, 3))), [])):
+        y = np.tile([1, -1], 2)[: X.shape[0]]
+        np.testing.assert_array_equal(learner.fit_grid(X, y, grid, order=order), np.zeros((3, 2)))

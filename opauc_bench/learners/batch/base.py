@@ -128,13 +128,20 @@ class BatchLearner(LinearRanker):
     # ------------------------------------------------------------------ scikit-learn
 
     def fit(self, X: Any, y: Any) -> Self:
+        try:
+            return self._fit(X, y)
+        except BaseException:
+            self._forget_fit()
+            raise
+
+    def _fit(self, X: Any, y: Any) -> Self:
         from sklearn.utils.validation import validate_data
 
+        self.check_params()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         check_rows(X)
         self._set_classes(y)
         positive = y == self.classes_[1]
-        self.check_params()
         own = self._own_setting()
         coef, intercepts = self._path(X, np.where(positive, 1.0, -1.0), own)
         if not np.isfinite(coef).all():
@@ -145,7 +152,7 @@ class BatchLearner(LinearRanker):
             )
         self.coef_ = coef.T.copy()
         if intercepts is None:
-            sums = np.stack([np.asarray(X[members].sum(axis=0)).ravel() for members in (positive, ~positive)])
+            sums = np.stack([np.asarray(members.astype(np.float64) @ X) for members in (positive, ~positive)])
             counts = np.array([positive.sum(), (~positive).sum()], dtype=float)
             self.intercept_ = np.array([self._threshold(coef[:, 0], sums, counts)])
         else:

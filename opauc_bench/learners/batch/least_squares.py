@@ -79,18 +79,21 @@ class BatchUniSqu(BatchUnivariate):
         v = np.asarray(X.T @ (weights * y))
         if self.intercept:
             v -= y_sum / total * x_sum
-        coef = ridge_path(X, weights, np.ones((len(y), int(self.intercept))), v, lam)
+        coef = ridge_path(X, weights, np.ones((len(y), int(self.intercept))), v, lam, np.sqrt(weights) * y)
         tick()
         return coef, (y_sum - x_sum @ coef) / total if self.intercept else None
 
     cost = _cost
 
 
-def ridge_path(X, weights: np.ndarray, groups: np.ndarray, v: np.ndarray, lam: np.ndarray) -> np.ndarray:
+def ridge_path(
+    X, weights: np.ndarray, groups: np.ndarray, v: np.ndarray, lam: np.ndarray, r: np.ndarray | None = None
+) -> np.ndarray:
     """Solve (lam I + sum_i weights_i z_i z_i') w = v for every lam; z_i is x_i minus the weighted mean of its group.
 
     ``groups``, of shape (n_samples, n_groups), has one 1 per row; without groups, rows are not centred. Sparse rows
-    stay sparse: they are centred in the products. Returns shape (n_features, n_lam), NaN where squares overflow.
+    stay sparse: they are centred in the products. Where v = Z'r, ``r``, of shape (n_samples,), keeps all digits for small
+    lambdas. Returns shape (n_features, n_lam), NaN where squares overflow.
     """
     n_samples, n_features = X.shape
     by_group = groups.T * weights
@@ -100,8 +103,10 @@ def ridge_path(X, weights: np.ndarray, groups: np.ndarray, v: np.ndarray, lam: n
     if n_features <= n_samples:
         e, V = _eigh(Z.moments())
         return V @ ((V.T @ v)[:, None] / (np.maximum(e, 0.0)[:, None] + lam))
-    # (lam I + Z'Z)^-1 = (I - Z' (lam I + ZZ')^-1 Z) / lam
     e, U = _eigh(Z.gram())
+    if r is not None:  # (lam I + Z'Z)^-1 Z' = Z' (lam I + ZZ')^-1
+        return Z.transposed_times(U @ ((U.T @ r)[:, None] / (np.maximum(e, 0.0)[:, None] + lam)))
+    # (lam I + Z'Z)^-1 = (I - Z' (lam I + ZZ')^-1 Z) / lam
     inner = U @ ((U.T @ Z.times(v))[:, None] / (np.maximum(e, 0.0)[:, None] + lam))
     return (v[:, None] - Z.transposed_times(inner)) / lam
 

@@ -109,6 +109,10 @@ class _SparseMoments(State):
     rows: list[_Rows]  # of each class, while they are kept
     resizable: ClassVar = ("cols", "vals", "rows")
 
+    def __setstate__(self, saved):
+        self.__dict__.update(saved)
+        self.W = self.models.W  # joblib stores it twice, and reads it as two arrays
+
     def coef(self, n_features):
         return self.W.transpose(1, 0, 2).reshape(self.W.shape[1], -1)[:n_features, : self.n_live]
 

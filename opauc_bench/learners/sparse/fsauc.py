@@ -82,6 +82,8 @@ class _Epochs(State):
     resizable: ClassVar = ("W", "listed", "sums")
 
     def expect(self, n_rows):
+        if n_rows is None:
+            raise ValueError("the number of rows has to be known: the lengths of its stages depend on it")
         m = int(0.5 * np.log2(2 * n_rows / np.log2(n_rows))) - 1 if n_rows >= 4 else 1
         m = max(m, 1)
         self.lengths = np.array([m, n_rows // m, n_rows % m])

@@ -65,7 +65,9 @@ class _Saddle(State):
         return self.coef_at(np.arange(n_features))
 
     def coef_at(self, features):
-        coef = np.empty((len(features), self.n_live))
+        coef = np.zeros((len(features), self.n_live))
+        if not self.counts.any():  # the mean of no iterates
+            return coef
         _means(features, self.W, self.models, self.epoch, self.since, self.epochs, coef)
         return coef
 
