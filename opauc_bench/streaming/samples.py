@@ -82,6 +82,15 @@ class RecentScores:
         scores = np.concatenate([block[:, column] + intercepts[column] for block, _, intercepts in self._blocks])
         return scores, np.concatenate([positive for _, positive, _ in self._blocks])
 
+    def blocks_of(self, column: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The scores of one setting and which rows are positive, block by block.
+
+        With the changes of the intercept since the first of them: the intercept itself may be so large that a sum would
+        lose the digits of the scores.
+        """
+        first = self._blocks[0][2][column] if self._blocks else 0.0
+        return [(block[:, column] + (b[column] - first), positive) for block, positive, b in self._blocks]
+
     def aucs(self, columns: slice = slice(None)) -> BlockedAUC:
         """AUCs of some settings within the blocks."""
         scores = np.concatenate([block[:, columns] for block, _, _ in self._blocks])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import shlex
 import signal
@@ -41,6 +42,9 @@ _ROWS_WITHOUT_DROPPING = 1 << 13  # from here on settings should be dropped
 _MANY_ROWS = 1 << 15  # by then most settings have been dropped, and their memory is free
 _MUCH_MEMORY = 2e9
 _SHARE_OF_POSITIONS = 0.1  # that categories may take: with n of m, about n / m of them share one
+_FAR = 100.0  # times the largest score of the latest rows: no intercept that separates scores is as large
+# Rows of a class that are expected in the window, and the share of them below which the rows are in some order.
+_EXPECTED_ROWS, _SHARE_THAT_IS_LEFT = 50, 0.25
 _ROWS_TO_KEEP = 100_000  # from so many on, an error in a row does not discard the model
 _DRIFT = 0.02  # of the AUC, by which it is less over the whole window than within blocks; large steps cost up to .007
 
@@ -106,8 +110,11 @@ def _train(what: Training) -> int:
             meter.clear()
     result = _result(what, trained, model, complete, state, source.schema_at(statistics))
     if error is not None:
-        partial = what.out.with_suffix(f".partial{what.out.suffix}")
-        about = f"the model of the {model.n_rows:,} rows before the error is in {partial}; --continue goes on with it"
+        partial = _new_name(what.out.with_suffix(f".partial{what.out.suffix}"), what.overwrite)
+        about = (
+            f"the model of the first {model.n_rows:,} rows is in {partial}; train --continue {partial} goes on with "
+            f"the rows from row {model.n_rows - n_before + 1:,} on"
+        )
         try:
             _save(result, partial)
         except ResultsError as problem:
@@ -117,6 +124,12 @@ def _train(what: Training) -> int:
     _save(result, what.out)
     _print_summary(what, result, trained, model, meter, n_before, source)
     return 0 if complete else 130
+
+
+def _new_name(path: Path, overwrite: bool) -> Path:
+    """The path, or, where there is a file that must not be overwritten, the first free one with a number."""
+    numbered = (path.with_stem(f"{path.stem}-{k}") for k in itertools.count(2))
+    return next(one for one in itertools.chain([path], numbered) if overwrite or not one.exists())
 
 
 def _nothing_to_save() -> int:
@@ -287,13 +300,12 @@ def _result(
     state: dict | None,
     schema: Schema | None,
 ) -> LinearModel:
-    weights, intercept = trained.coef_[0], float(trained.intercept_[0])
+    weights, intercept = trained.coef_[0], _intercept(trained, model)
+    scores, positive = model.recent_by(trained, intercept)
     if schema is not None and schema.offsets:  # the model is for columns as they are
         weights = weights.copy()
         weights[: len(schema.offsets)] /= np.array(schema.scales)
         intercept -= float(weights[: len(schema.offsets)] @ np.array([offset or 0.0 for offset in schema.offsets]))
-    scores, positive = model.recent()
-    scores = scores + model.move_of_mean(trained)
     calibration = calibrate(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
     return LinearModel(
@@ -313,6 +325,21 @@ def _result(
         state=state,
         schema=schema,
     )
+
+
+def _intercept(trained: OnePassLearner, model: TunedModel) -> float:
+    """The intercept, or, where it is far beyond all scores, that of a threshold between the medians of the classes.
+
+    Class means, between which the threshold lies, may consist of one value that is far from all others. A score then
+    has no digits left beside the intercept.
+    """
+    intercept = float(trained.intercept_[0])
+    scores, positive = model.latest(trained)
+    if trained.trained_intercepts() is not None or not 0 < np.count_nonzero(positive) < len(positive):
+        return intercept
+    if abs(intercept) <= _FAR * np.abs(scores).max():
+        return intercept
+    return -0.5 * float(np.median(scores[positive]) + np.median(scores[~positive]))
 
 
 def _taken_over(model: TunedModel) -> str:
@@ -348,6 +375,22 @@ def _about_comparison(model: TunedModel) -> list[str]:
         f"note: no block of the last {model.n_in_window:,} rows has rows of both classes, so that settings could not "
         "be compared at the end; shuf FILE, if it is sorted by label"
     ]
+
+
+def _about_order(model: TunedModel, trained: OnePassLearner) -> list[str]:
+    """A note if the window has hardly any rows of a class that is common in the whole pass."""
+    window = model.recent()[1]
+    if model.auc() is None:  # `_about_comparison` says so
+        return []
+    for label, count, is_positive in zip(trained.classes_[::-1], trained.class_counts_, (True, False)):
+        share, found = count / model.n_rows, np.count_nonzero(window == is_positive) / len(window)
+        if share * len(window) >= _EXPECTED_ROWS and found < _SHARE_THAT_IS_LEFT * share:
+            return [
+                f"note: {100 * found:.2g} % of the last {len(window):,} rows have the label {label_text(label.item())} "
+                f"and {100 * share:.2g} % of all: probabilities are those of the last rows; shuf FILE, if it is sorted "
+                "by label"
+            ]
+    return []
 
 
 def _about_drift(model: TunedModel) -> list[str]:
@@ -395,7 +438,7 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
     about_model = (_about_comparison, _about_drift, _about_blocks, _about_width)
-    notes = [*source.remarks(), *_about_positions(model, source.schema)]
+    notes = [*source.remarks(), *_about_positions(model, source.schema), *_about_order(model, trained)]
     for line in [*notes, *(note for about in about_model for note in about(model))]:
         print(line, file=sys.stderr)
     negative, positive = map(label_text, trained.classes_.tolist())

@@ -25,8 +25,9 @@ from ..evaluation.blocked_auc import BlockedAUC
 from ..learners import DivergenceError, OnePassLearner, get_learner
 from ..learners.online import OnlineModel, memory_of, require_memory
 from ..learners.rows import csr_rows, narrowed
+from .alignment import aligned
 from .averages import AveragedWeights, is_due
-from .blocks import Blocks
+from .blocks import Blocks, Rows
 from .dropping import FEWEST_BLOCKS, is_checkpoint, settings_to_keep
 from .samples import RecentScores
 
@@ -35,7 +36,7 @@ __all__ = ["Candidate", "TunedModel"]
 _MOST_PROGRESS = 60
 # With fewer rows of the rarer class in the window, or blocks, the best of many settings is better by luck.
 _FEW_ROWS, _FEW_BLOCKS = 100, 4
-_ROWS_OF_MEAN = 256  # at least, for the mean score of the model that is written
+_LATEST_ROWS = 1024  # at least, by which the scores of the model that is written are compared with those before
 _NUMBERS = ("_n_learnt", "_n_values", "n_rows", "n_features")  # of a TunedModel
 
 
@@ -147,7 +148,7 @@ class TunedModel:
         self._n_learnt = self.n_rows = 0
         self._n_values = 0  # that were learnt since the weights were added to averages
         self._seen = np.zeros(0, dtype=bool)  # features that have occurred, if there are several settings
-        self._latest = sparse.csr_matrix((0, 0))  # rows of the latest block that was not short
+        self._latest: list[Rows] = []  # blocks
         self.n_features = n_features or 0
         self.progress: list[list] = []
         self.lacks_blocks = False
@@ -208,19 +209,20 @@ class TunedModel:
         """How many features from ``first`` on have occurred; 0 for a single setting, which needs no averages."""
         return int(np.count_nonzero(self._seen[first:]))
 
-    def move_of_mean(self, trained: OnePassLearner) -> float:
-        """How much the mean score of the latest rows by the model is above that of the window, whose rows were new.
-
-        A trained intercept moves with every row. The model has that of one moment, and the window those of many, by
-        which probabilities are calibrated. 0 if no intercept is trained, or for few rows.
-        """
-        X = self._latest
-        if X.shape[0] < _ROWS_OF_MEAN or trained.trained_intercepts() is None:
-            return 0.0
-        weights = np.zeros(X.shape[1])
-        weights[: trained.coef_.shape[1]] = trained.coef_[0, : X.shape[1]]
+    def latest(self, trained: OnePassLearner) -> tuple[np.ndarray, np.ndarray]:
+        """Scores w'x of the latest rows by the model, without its intercept, and which of them are positive."""
+        weights = np.append(trained.coef_[0], 0.0)  # rows without any feature have one
         with np.errstate(over="ignore", invalid="ignore"):
-            return float((X @ weights).mean() + trained.intercept_[0] - self.recent()[0].mean())
+            scores = [X @ weights[: X.shape[1]] for X, _ in self._latest]
+        return np.concatenate(scores), np.concatenate([positive for _, positive in self._latest])
+
+    def recent_by(self, trained: OnePassLearner, intercept: float) -> tuple[np.ndarray, np.ndarray]:
+        """As `recent`, with all scores moved to where those of the model with this intercept lie; see `aligned`."""
+        blocks = self._recent.blocks_of(self._column_of_leader)
+        if not blocks:
+            return self.recent()
+        scores, positive = self.latest(trained)
+        return aligned(blocks, (scores + intercept, positive))
 
     def auc(self) -> float | None:
         """AUC within the blocks of the window by the leader; None if no block has both classes."""
@@ -317,7 +319,7 @@ class TunedModel:
                 "leader": self._settings.index(self._leader),
                 "recent": self._recent.snapshot(),
                 "waiting": {"X": _tree_of(X), "positive": positive},
-                "latest": _tree_of(self._latest),
+                "latest": [{"X": _tree_of(X), "positive": positive} for X, positive in self._latest],
                 "seen": self._seen,
                 "numbers": {name: getattr(self, name) for name in _NUMBERS},
                 "progress": self.progress,
@@ -360,8 +362,11 @@ class TunedModel:
         self._recent = RecentScores(saved["recent"]["size"])
         self._recent.restore(saved["recent"])
         positive = np.asarray(saved["waiting"]["positive"], dtype=bool)
-        X, self._latest = _rows_of_tree(saved["waiting"]["X"]), _rows_of_tree(saved["latest"])
-        if X.shape[0] != len(positive):
+        X = _rows_of_tree(saved["waiting"]["X"])
+        self._latest = [
+            (_rows_of_tree(block["X"]), np.asarray(block["positive"], dtype=bool)) for block in saved["latest"]
+        ]
+        if any(rows.shape[0] != len(classes) for rows, classes in [(X, positive), *self._latest]):
             raise ValueError("the rows of the state are not those of its labels")
         for name in _NUMBERS:
             setattr(self, name, int(saved["numbers"][name]))
@@ -404,8 +409,7 @@ class TunedModel:
         scored = [one.model.score_then_learn(X, positive, narrow) for one in self._entrants]
         scores, intercepts = zip(*scored, *averaged)
         before, self._n_learnt = self._n_learnt, self._n_learnt + X.shape[0]
-        if X.shape[0] >= _ROWS_OF_MEAN:
-            self._latest = X
+        self._keep_latest(X, positive)
         if before:  # the first block has no other scores than 0
             self._recent.add(np.concatenate(scores, axis=1), positive, np.concatenate(intercepts))
         finite = np.concatenate([np.isfinite(one).all(axis=0) for one in scores])
@@ -422,6 +426,11 @@ class TunedModel:
         # Two numbers while rows double: where the square of the number of rows passes a power of two.
         if (self._n_learnt**2).bit_length() > (before**2).bit_length():
             self._note_progress()
+
+    def _keep_latest(self, X: sparse.csr_matrix, positive: np.ndarray) -> None:
+        self._latest.append((X, positive))
+        while sum(len(classes) for _, classes in self._latest[1:]) >= _LATEST_ROWS:
+            del self._latest[0]
 
     def _note_progress(self) -> None:
         auc = self.auc()

@@ -18,6 +18,7 @@ import opauc_bench
 from opauc_bench.data.schema import Schema
 from opauc_bench.errors import DataError
 from opauc_bench.learners.online import OnlineModel
+from opauc_bench.streaming.alignment import aligned
 from opauc_bench.streaming.calibration import calibrate
 from opauc_bench.streaming.model import LinearModel
 
@@ -172,7 +173,9 @@ def test_the_calibration_is_that_of_scores_before_rows_were_learnt(command, tmp_
         scores.append(block @ weights + threshold(X[:start], y[:start] > 0, block, weights))
         learner.learn(X[start : start + 64], y[start : start + 64] > 0)
     first = 512  # the window has about half of the rows after the first block, in whole blocks
-    expected = calibrate(np.concatenate(scores)[first:], y[first:] > 0, given)
+    blocks = [(scores[start // 64], y[start : start + 64] > 0) for start in range(first, 1000, 64)]
+    moved, _ = aligned(blocks, (X @ model.weights + model.intercept, y > 0))
+    expected = calibrate(moved, y[first:] > 0, given)
     assert model.calibration.method == method
     assert (model.calibration.n_rows, model.calibration.n_positive) == (1000 - first, (y[first:] > 0).sum())
     at = np.linspace(-3, 3, 50)

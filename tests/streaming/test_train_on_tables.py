@@ -224,6 +224,33 @@ def test_a_note_on_a_column_that_begins_with_a_marker(command, frame, tmp_path):
     assert "begins with" not in named.stderr
 
 
+def test_a_note_on_rows_that_are_sorted_by_label(command, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20_000, 3)), np.zeros(20_000, dtype=int)
+    y[-9_000:] = 1
+    y[-9_000::60] = 0
+    pd.DataFrame({"a": X[:, 0] + y, "b": X[:, 1], "y": y}).to_csv(tmp_path / "s.csv", index=False)
+    noted = command("train", "s.csv", "--label", "y", "--out", "s.npz", cwd=tmp_path, exits=0).stderr
+    assert re.search(r"note: \S+ % of the last 1\S+ rows have the label 0 and 56 % of all: probabilities are", noted)
+
+
+def test_one_value_far_from_all_others_spoils_no_score(command, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((24_000, 3))
+    y = (rng.random(24_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
+    X[16_000, 1] = 1e30
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+    table[:20_000].to_csv(tmp_path / "t.csv", index=False)
+    table[20_000:].to_csv(tmp_path / "new.csv", index=False)
+    command("train", "t.csv", "--label", "y", "--out", "m.npz", cwd=tmp_path, exits=0)
+    scored = command("score", "m.npz", "new.csv", "--probability", cwd=tmp_path, exits=0)
+    p = np.array(scored.stdout.split(), dtype=float)
+    assert roc_auc_score(y[20_000:], p) > 0.8
+    assert np.mean((p - y[20_000:]) ** 2) < 0.19
+    predicted = p > 0.5
+    assert 0.3 < predicted.mean() < 0.7
+
+
 def test_after_many_rows_a_bad_one_does_not_discard_the_model(command, frame, tmp_path):
     many = pd.concat([frame[["age", "size", "clicked"]]] * 40)
     (tmp_path / "t.csv").write_text(many.to_csv(index=False) + "1,2\n")
@@ -231,9 +258,14 @@ def test_after_many_rows_a_bad_one_does_not_discard_the_model(command, frame, tm
     assert "t.csv:120002: expected 3 columns, got 2" in done.stderr
     assert not (tmp_path / "m.npz").exists()
     partial = LinearModel.load(tmp_path / "m.partial.npz")
-    assert f"the model of the {partial.n_rows:,} rows before the error is in m.partial.npz" in done.stderr
+    assert f"the model of the first {partial.n_rows:,} rows is in m.partial.npz" in done.stderr
+    assert f"goes on with the rows from row {partial.n_rows + 1:,} on" in done.stderr
     assert not partial.complete
     assert 100_000 <= partial.n_rows <= 120_000
+    kept = (tmp_path / "m.partial.npz").read_bytes()
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *PLAIN, cwd=tmp_path, exits=3)
+    assert "rows is in m.partial-2.npz" in done.stderr
+    assert (tmp_path / "m.partial.npz").read_bytes() == kept
     (tmp_path / "short.csv").write_text("age,size,clicked\n1,2,yes\n2,1,no\n1,2\n")
     command("train", "short.csv", "--label", "clicked", "--out", "s.npz", *PLAIN, cwd=tmp_path, exits=3)
     assert not list(tmp_path.glob("s*.npz"))

@@ -170,18 +170,17 @@ def test_rows_without_any_feature():
     assert not learner.coef_.any()
 
 
-def test_probabilities_are_fitted_at_the_mean_score_of_the_model():
+def test_scores_of_the_window_are_moved_to_those_of_the_model():
     X, positive = rows(40_000, scale=30.0)
     model, learner = tuned(X, positive, name="nag", given={"eta": "8"})
-    latest = model._latest
-    assert latest.shape[0] >= 256
-    moved = model.recent()[0] + model.move_of_mean(learner)
-    assert moved.mean() == pytest.approx(float((latest @ learner.coef_[0]).mean() + learner.intercept_[0]), rel=1e-9)
-    assert abs(model.move_of_mean(learner)) > 0
-    model, learner = tuned(*rows(40_000), name="uni_log")  # trains no intercept
-    assert model.move_of_mean(learner) == 0.0
-    model, learner = tuned(*rows(500), name="nag")
-    assert model.move_of_mean(learner) == 0.0
+    final, classes = model.latest(learner)
+    assert len(final) >= 1024
+    np.testing.assert_allclose(final, X[-len(final) :] @ learner.coef_[0], rtol=1e-12)
+    np.testing.assert_array_equal(classes, positive[-len(final) :])
+    scores, of_window = model.recent_by(learner, 5.0)
+    np.testing.assert_array_equal(of_window, model.recent()[1])
+    for k in (False, True):
+        assert np.median(scores[of_window == k]) == pytest.approx(np.median(final[classes == k] + 5.0), abs=0.3)
 
 
 def test_memory_is_that_of_all_learners_together(monkeypatch):

@@ -92,8 +92,8 @@ def ridge_path(
     """Solve (lam I + sum_i weights_i z_i z_i') w = v for every lam; z_i is x_i minus the weighted mean of its group.
 
     ``groups``, of shape (n_samples, n_groups), has one 1 per row; without groups, rows are not centred. Sparse rows
-    stay sparse: they are centred in the products. Where v = Z'r, ``r``, of shape (n_samples,), keeps all digits for small
-    lambdas. Returns shape (n_features, n_lam), NaN where squares overflow.
+    stay sparse: they are centred in the products. Where v = Z'r, ``r``, of shape (n_samples,), keeps all digits for
+    small lambdas. Returns shape (n_features, n_lam), NaN where squares overflow.
     """
     n_samples, n_features = X.shape
     by_group = groups.T * weights
