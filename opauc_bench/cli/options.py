@@ -55,7 +55,7 @@ Catalogue = Annotated[
     ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore cached files.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; notes and errors remain.")]
 
 _WORKERS_PER_CORE = 2
 

@@ -27,7 +27,7 @@ from .planning import (
     memory_problems,
     plan_locally,
 )
-from .progress import duration
+from .progress import Estimate, duration
 from .recorded import Recorded
 from .session import Session, shell_command
 from .terminal import counted, folded_table, megabytes, say, table_text, wrapped
@@ -98,6 +98,7 @@ def describe_plan(session: Session, n_jobs: int) -> str:
         f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped during the pass, which "
         "often halves it; measured times correct the estimate of their column."
     ]
+    notes += _without_cost(local, estimate, left)
     notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []
     notes += session.changed_versions()
     if work.failed:
@@ -148,6 +149,22 @@ def _prepare_unknown(session: Session, recorded: Recorded, local: LocalData) -> 
         elif unknown and dataset in session.datasets:
             after_download.append(dataset)
     return after_download
+
+
+def _without_cost(local: LocalData, estimate: Estimate, tasks: list[Task]) -> list[str]:
+    """A note on classifiers whose fits are not measured, because the data are not there yet."""
+    found = [
+        task
+        for task in tasks
+        if task.learner == ESTIMATOR and task.dataset not in local.prepared and not estimate.has_measured(task.column)
+    ]
+    if not found:
+        return []
+    columns, datasets = (sorted({getattr(task, name) for task in found}) for name in ("column", "dataset"))
+    return [
+        f"That is without {', '.join(columns)} on {', '.join(datasets)}: fits of classifiers are measured on data that "
+        "are prepared, as run and opauc-bench data fetch do."
+    ]
 
 
 def _download(sizes: Mapping[str, int | None]) -> str:

@@ -58,7 +58,7 @@ def compute_experiment(
     """Compute tasks without a record and write the report; returns also whether anything was written."""
     check_test(test)
     check_published(session.experiment)
-    notify = (lambda text: None) if quiet else say
+    notify = _say_notes if quiet else say
     store = Store(session.folder)
     local = LocalData(session.catalogue, session.sources)
     with store.locked(readable=True) as refused:
@@ -188,6 +188,12 @@ def _compute_and_write(
     store.remove_partials(recorded.tasks)
     store.pack()
     return recorded
+
+
+def _say_notes(text: str) -> None:
+    """Print what users should know of their data, and no progress."""
+    if "note: " in text:
+        say(text)
 
 
 def _time_needed(session: Session, todo: list[Task], estimate: Estimate, engine: Engine, n_jobs: int) -> str:

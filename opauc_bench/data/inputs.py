@@ -32,15 +32,17 @@ Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
 _SVMLIGHT_ROW = re.compile(r"\S+(\s+\d+:\S+)+\s*(#.*)?$")
 _ROWS_OF_OFFSETS, _CELLS_OF_OFFSETS = 1000, 1 << 22  # at most
-_Hints = Literal["train", "continue", "score", "frame", "none"]
+_Hints = Literal["train", "continue", "score", "entry", "frame", "none"]
 # How to skip bad rows, to fill missing values, to take numbers as categories, and to leave a column out.
+_OF_TRAIN = (
+    "--skip-bad-rows leaves such rows out",
+    "--missing mean or --missing indicator",
+    "--categorical COLUMN takes numbers and text as categories",
+    "--drop {}",
+)
 _WAYS: dict[_Hints, tuple[str, str, str, str]] = {
-    "train": (
-        "--skip-bad-rows leaves such rows out",
-        "--missing mean or --missing indicator",
-        "--categorical COLUMN takes numbers and text as categories",
-        "--drop {}",
-    ),
+    "train": _OF_TRAIN,
+    "entry": _OF_TRAIN,  # of a dataset; `build` says how its keys are called
     "continue": ("--skip-bad-rows leaves such rows out", "", "", ""),
     "score": ("--skip-bad-rows prints nan for such rows", "", "", ""),
     "frame": (
@@ -222,13 +224,23 @@ class Source:
             lines.append(f"note: {rows} {what}; the first: {self.first_skipped}")
         return lines
 
+    @property
+    def _of_dataset(self) -> bool:
+        return self.hints in ("entry", "frame")
+
+    @property
+    def _fill(self) -> str:
+        """What to do about missing values, in a note."""
+        return "set 'missing: mean' or 'missing: indicator' under 'source'" if self._of_dataset else "use --missing"
+
     def _about_far_values(self) -> list[str]:
         if self._far is None or self.schema is None:
             return []
         names, growing = self.schema.numbers, self._far.growing()
+        drop = "'drop' under 'source'" if self._of_dataset else "--drop"
         lines = [
             f"column {names[k]!r} leaves the range of the first rows in {share:.0%} of all rows: if it grows along the "
-            "file, as an id or a date does, later rows will be scored worse than these; --drop leaves it out"
+            f"file, as an id or a date does, later rows will be scored worse than these; {drop} leaves it out"
             for k, share in growing.items()
         ]
         found = {k: what for k, what in self._far.found.items() if k not in growing}
@@ -239,7 +251,7 @@ class Source:
         return [
             *lines,
             f"values far from the others in {columns}: {value:g}, where the median is {self._far.medians[k]:g} "
-            f"(first {place}); if that stands for a missing value, leave the cell empty and use --missing, "
+            f"(first {place}); if that stands for a missing value, leave the cell empty and {self._fill}, "
             "else try its logarithm",
         ]
 
@@ -352,7 +364,7 @@ class Source:
             markers = table.markers if isinstance(table, TextTable) else {}
             self.notes += [
                 f"column {name!r} of {table.name} has categories, as it begins with {value!r}, but most of its values "
-                "are numbers: if that stands for a missing value, leave the cell empty and use --missing"
+                f"are numbers: if that stands for a missing value, leave the cell empty and {self._fill}"
                 for name, value in markers.items()
                 if name in self.schema.categories and name not in self.options.categorical
             ]
@@ -506,13 +518,13 @@ class Source:
     def _hint(self, message: str) -> str:
         if "expected a label first, got '{" in message:
             return "JSON is not read: make a csv, parquet, arrow or svmlight file of it"
-        if self.hints == "train" and "is this a csv file?" in message:
+        if self.hints in ("train", "entry") and "is this a csv file?" in message:
             return "--label COLUMN reads a table with a header line"
-        if self.hints == "train" and "expected indices up to" in message:
+        if self.hints in ("train", "entry") and "expected indices up to" in message:
             if self.n_features is None:
                 return "number the features anew, from 1 and without large gaps"
             return "--features with a larger number, or without it: features are counted as they come"
-        if self.hints == "train" and ":1: expected " in message and not self.is_table:
+        if self.hints in ("train", "entry") and ":1: expected " in message and not self.is_table:
             return "rows of svmlight text are a number, the label, and index:value; --label COLUMN reads a table"
         skip, fill, as_categories, _ = _WAYS[self.hints]
         never_filled = [self.schema.label if self.schema else None, *self.options.aside]

@@ -40,7 +40,7 @@ class TableData:
     """
 
     def __init__(self, files: Sequence[Any], options: ColumnOptions, format: Any, **more: Any):
-        hints: Literal["train", "frame"] = "train" if all(isinstance(file, str) for file in files) else "frame"
+        hints: Literal["entry", "frame"] = "entry" if all(isinstance(file, str) for file in files) else "frame"
         self._open = partial(Source, files, options, format, hints=hints, **more)
         self.n_rows = self.n_features = 0
         with contextlib.closing(self._open()) as source:

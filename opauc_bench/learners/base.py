@@ -122,6 +122,8 @@ class OnePassLearner(StreamPass):
         """
         settings, X = self._settings(grid), by_rows(X)
         n_settings = len(next(iter(settings.values())))
+        if len(y) != X.shape[0]:
+            raise ValueError(f"expected a label for each of {X.shape[0]} rows, got {len(y)}")
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
         features = _features_in_use(X) if self._skips_zero_features else None
         groups = self._identical_columns(X, order) if self._merges_identical_columns else None

@@ -81,7 +81,9 @@ def _check_width(X) -> None:
 
 
 def by_rows(X):
-    """Sparse rows as CSR, which kernels take for granted; anything else as it is."""
+    """Sparse rows as CSR, which kernels take for granted; anything else as it is, but for data frames."""
+    if hasattr(X, "iloc"):
+        raise TypeError("expected an array or a sparse matrix, got a data frame: pass X.to_numpy()")
     _check_width(X)
     return X.tocsr() if sparse.issparse(X) and X.format != "csr" else X
 

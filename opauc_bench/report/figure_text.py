@@ -55,14 +55,16 @@ def _line_table(figure: Figure, dataset: str, lines: list[Line], width: int) -> 
         by_x = [{point.x: point for point in line.points} for line in lines]
         rows = [[line.label, *(_cell(figure, points.get(x)) for x in xs)] for line, points in zip(lines, by_x)]
         rows.insert(0, ["", *(_x_text(figure, x) for x in xs)])
+        n_points, n_shown = len({point.x for line in lines for point in line.points}), len(xs)
     else:
         shown = [_spread(line.points, _SHOWN_MEASURED) for line in lines]
-        n_shown = max(map(len, shown))
+        n_points, n_shown = (max(map(len, of)) for of in ([line.points for line in lines], shown))
         rows = [
             [line.label, *(_cell(figure, point) for point in points), *[""] * (n_shown - len(points))]
             for line, points in zip(lines, shown)
         ]
-    return f"{paragraph(f'{dataset}: {heading}', width)}\n{_table(rows, width)}"
+    some = f" ({n_shown} of {n_points} points)" if n_shown < n_points else ""
+    return f"{paragraph(f'{dataset}: {heading}{some}', width)}\n{_table(rows, width)}"
 
 
 def _spread(items: Sequence, n_shown: int) -> list:

@@ -938,3 +938,22 @@ def test_the_positive_class_of_an_entry_and_of_its_base(tmp_path):
     (tmp_path / "own.yaml").write_text(f"datasets: {{both: {{{source}, positive: 'no'}}, positive: 'yes'}}}}\n")
     with pytest.raises(ConfigError, match=r"source\.positive: 'positive' is given here and beside 'source'"):
         load_catalogue(tmp_path / "own.yaml")
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_notes_on_own_data_are_printed_even_if_progress_is_not(environment, tmp_path, quiet):
+    command = Command({**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "cache")})
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=400), "y": np.tile([0, 1], 200)})
+    (tmp_path / "mine.csv").write_text(table.to_csv(index=False, sep=";", decimal=","))
+    marked = table.assign(a=["unknown", *table["a"][1:]])
+    marked.to_csv(tmp_path / "marked.csv", index=False)
+    (tmp_path / "e.yaml").write_text(
+        "title: t\ndatasets: [mine, marked]\nlearners: [{learner: uni_log, grid: {eta: [0.1]}}]\n"
+        "protocol: {trials: 1, folds: 2, inner_folds: 2}\n"
+        "catalogue: {mine: {source: {csv: mine.csv, label: y}}, marked: {source: {csv: marked.csv, label: y}}}\n"
+    )
+    said = command("run", "e.yaml", "--offline", "--jobs", 1, *quiet, cwd=tmp_path, exits=0).stderr
+    assert "numbers have a decimal point and no commas" in said
+    assert "leave the cell empty and set 'missing: mean' or 'missing: indicator' under 'source'" in said
+    assert ("reading mine.csv" in said) == (not quiet)

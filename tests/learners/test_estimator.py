@@ -7,6 +7,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from command_line import Command
 from folders import record_of, records_of
 from scipy import sparse
 from sklearn.datasets import load_wine
@@ -293,6 +294,17 @@ def test_a_class_that_needs_a_parameter_is_taken_with_it(tmp_path):
     assert check_estimator_entry(f"{tmp_path}/bad.py:TakesOthers", {"is_unbalance": True}, [], {})
     with pytest.raises(EstimatorError, match="the constructor either does not set or modifies parameter mode"):
         check_estimator_entry(f"{tmp_path}/bad.py:Modifies", {}, [], {})
+
+
+def test_plan_says_where_fits_of_classifiers_are_not_measured(environment, tmp_path):
+    (tmp_path / "e.yaml").write_text(
+        "title: t\ndatasets: [wine]\nlearners: [uni_log, {estimator: sklearn.naive_bayes.GaussianNB}]\n"
+        "grids: {eta: [0.5]}\nprotocol: {trials: 1, folds: 2, inner_folds: 2}\n"
+    )
+    fresh = Command({**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "cache")})
+    assert "That is without GaussianNB on wine" in fresh("plan", "e.yaml", cwd=tmp_path, exits=0).stdout
+    fresh("data", "fetch", "wine", cwd=tmp_path, exits=0)
+    assert "That is without" not in fresh("plan", "e.yaml", cwd=tmp_path, exits=0).stdout
 
 
 def test_plan_outlives_estimators_that_end_their_process(command, tmp_path):

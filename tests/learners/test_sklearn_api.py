@@ -1,6 +1,7 @@
 """Learners as scikit-learn's own estimators, whose base class they do not have."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
@@ -12,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import get_tags
 
 import opauc_bench
-from opauc_bench.learners import OPAUC, DivergenceError, EstimatorLearner
+from opauc_bench.learners import OPAUC, DivergenceError, EstimatorLearner, get_learner
 from opauc_bench.learners.sklearn_api import Estimator
 
 
@@ -130,3 +131,15 @@ def test_searches_pass_on_the_weights_of_a_score_that_asks_for_them(rows, reques
     expected = accuracy_score(y[test], predicted, sample_weight=weights[test])
     assert search.cv_results_["mean_test_score"].tolist() == [expected]
     assert expected != accuracy_score(y[test], predicted)
+
+
+@pytest.mark.parametrize("name", ["opauc", "ls_svm"])
+def test_fit_grid_says_what_it_expects(name):
+    learner = get_learner(name)()
+    X, y = np.random.default_rng(0).uniform(-1, 1, (40, 3)), np.tile([1, -1], 20)
+    grid = {axis: np.array([0.5]) for axis in learner.grid_axes}
+    with pytest.raises(TypeError, match="got a data frame"):
+        learner.fit_grid(pd.DataFrame(X), y, grid)
+    if name == "opauc":
+        with pytest.raises(ValueError, match="a label for each of 40 rows, got 30"):
+            learner.fit_grid(X, y[:30], grid)

@@ -574,6 +574,13 @@ def pass_files():
     return render(figure_of_passes())
 
 
+def test_the_terminal_says_that_it_shows_some_of_the_points(sweep_figure):
+    assert "points)" not in figure_to_terminal(sweep_figure)
+    sample = Sample({"eta": [2.0**k for k in range(9)]}, {"auc": [0.5 + k / 100 for k in range(9)]})
+    text = figure_to_terminal(build_figure(SWEEP, ["d"], [OPAUC], {("d", "opauc"): cell(sample)}))
+    assert "(5 of 9 points)" in text
+
+
 def test_files_are_small_and_have_their_format(pass_files):
     assert pass_files["pdf"].startswith(b"%PDF")
     assert pass_files["png"].startswith(b"\x89PNG")
