@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from command_line import Command
 from scipy.sparse import csr_matrix, random
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import minmax_scale
