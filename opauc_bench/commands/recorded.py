@@ -47,14 +47,16 @@ class Recorded:
     def read(cls, session: Session) -> Recorded:
         """Read the folder of a session."""
         experiment, manifest = session.experiment, find_manifest(session.folder)
-        empty = Manifest(
-            experiment=experiment.plain(),
-            config=experiment.path.name,
-            opauc_bench=__version__,
-            datasets={},
-            memory_bytes=available_memory(experiment.limits.memory_bytes),
-        )
-        return cls(session, manifest or empty, read_results(session.folder, manifest))
+        records = read_results(session.folder, manifest)
+        if manifest is None:
+            manifest = Manifest(
+                experiment=experiment.plain(),
+                config=experiment.path.name,
+                opauc_bench=__version__,
+                datasets={},
+                memory_bytes=available_memory(experiment.limits.memory_bytes),
+            )
+        return cls(session, manifest, records)
 
     @classmethod
     def read_intact(cls, session: Session) -> Recorded:

@@ -330,7 +330,7 @@ def _compute(
                 progress.done(task, record)
         except BaseException as error:
             executor.stop()
-            Store(config.results).sweep()  # a worker may have been ended while it wrote a file
+            Store(config.results).remove_leftovers()  # a worker may have been ended while it wrote a file
             for line in _how_to_continue(session) if isinstance(error, KeyboardInterrupt) else ():
                 progress.say(line)
             raise

@@ -24,7 +24,7 @@ class TableRows(NamedTuple):
     labels: np.ndarray | None  # (rows,), float64 if the labels are numbers, else text; None without a column of labels
     text: Callable[[int, str], str]  # from a row and the name of a column to the value, empty where it is missing
     places: np.ndarray  # (rows,), int64: number of the line (of text) or of the row (of other formats), from 1
-    problems: dict[int, str]  # rows that cannot be used, and why; what the other fields have for them means nothing
+    problems: dict[int, str]  # rows that cannot be used, and why; their other fields are undefined
 
 
 class Batch(NamedTuple):

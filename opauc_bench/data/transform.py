@@ -22,8 +22,7 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
     ``positive`` lists the classes that become +1; ``random_half`` orders the classes by the SHA-256 of
     ``"<seed>:<label>"`` and takes the first half (rounded down), the same on every machine; ``largest_class`` takes
     the most frequent label (of equally frequent ones, the first by name); without a rule, the greater one of two labels
-    is positive. Several labels of one row are text with
-    commas.
+    is positive. Several labels of one row are text with commas.
 
     DataError if a positive label does not occur, or if there is only one class.
     """

@@ -10,7 +10,7 @@ from .ranks import friedman_nemenyi, holm, wilcoxon_test
 from .selection import cross_validate, ranking
 from .significance import corrected_t_test, paired_t_test
 from .sketch_error import second_moment_error, second_moment_norm, sketch_errors
-from .splits import Split, inner_splits, outer_fold, outer_folds, stratified_folds
+from .splits import Split, inner_splits, outer_fold, stratified_folds
 
 __all__ = [
     "Split",
@@ -31,7 +31,6 @@ __all__ = [
     "metric_columns",
     "metric_name",
     "outer_fold",
-    "outer_folds",
     "paired_t_test",
     "ranking",
     "released_auc_columns",

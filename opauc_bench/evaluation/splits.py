@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,6 @@ __all__ = [
     "inner_splits",
     "n_kept",
     "outer_fold",
-    "outer_folds",
     "seed_for",
     "stratified_folds",
     "thinned",
@@ -132,29 +130,6 @@ def inner_splits(
     return [(np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)) for fold in range(inner_folds)]
 
 
-def outer_folds(y: Any, *, trials: int, folds: int, stratified: bool, seed: int, dataset: str) -> Iterator[Split]:
-    """All outer folds of ``trials`` x ``folds`` cross-validation, in order.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        Labels -1 or +1.
-    trials, folds : int
-    stratified : bool
-    seed : int
-        Of the experiment.
-    dataset : str
-        Its name: with the seed and the trial it determines the split.
-
-    Yields
-    ------
-    Split
-    """
-    for trial in range(trials):
-        for fold in range(folds):
-            yield outer_fold(y, trial=trial, fold=fold, folds=folds, stratified=stratified, seed=seed, dataset=dataset)
-
-
 def outer_fold(
     y: Any,
     *,
@@ -167,7 +142,10 @@ def outer_fold(
     group: Any = None,
     time: Any = None,
 ) -> Split:
-    """One outer fold; parameters as in `outer_folds`, and ``group`` and ``time`` as in `inner_splits`."""
+    """One outer fold of repeated cross-validation; `seed`, of the experiment, trial and dataset determine the split.
+
+    ``y``, of shape (n_samples,), has labels -1 or +1; ``group`` and ``time`` are those of `inner_splits`.
+    """
     fold_seed = seed_for("fold", seed, dataset, trial, fold)
     if time is not None:
         return Split(*expanding_windows(y, time, folds)[fold], fold_seed)

@@ -333,7 +333,7 @@ class Store:
     def _claim_path(self, task: Task) -> Path:
         return self.folder / RUNNING / f"{task.id}.claim"
 
-    def sweep(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove temporary files and claims of killed processes; call only while no other process writes."""
         in_folders = [f"{name}/.*.tmp" for name in (RUNNING, PACKED, SCORES)]
         for pattern in (".*.*.????????.tmp", f"{RUNNING}/*.claim", *in_folders):
@@ -372,7 +372,7 @@ class Store:
                 raise refused from error
         try:
             if not refused:
-                self.sweep()
+                self.remove_leftovers()
             yield refused
         finally:
             with contextlib.suppress(OSError):  # it may have been removed, which must not hide another error

@@ -90,7 +90,7 @@ class LocalExecutor:
                     del waiting[task.id]
                     yield task, found
             notes = {key: note for key, task in waiting.items() if (note := store.clear_claim(task)) is not None}
-            store.sweep()  # what the workers were writing when they ended
+            store.remove_leftovers()  # what the workers were writing when they ended
             overdue = {key: late for key in notes if (late := overdue_record(waiting[key], config, notes[key]))}
             for key, record in overdue.items():
                 task = waiting.pop(key)
@@ -133,7 +133,7 @@ class LocalExecutor:
         done = list(self._compute([task], config, 1))
         if not done:
             note = store.clear_claim(task)
-            store.sweep()
+            store.remove_leftovers()
             record = store.read_loose(task)
             if record is None:
                 record = overdue_record(task, config, note) or lost_record(task)

@@ -952,7 +952,7 @@ MISTAKES = {
         "mirror 'file://[x': ",
     ),
     "a mirror of an unknown user": (
-        ["run", "good.yaml", "--offline", "--mirror", "~nobody-at-all/x", "--dataset", "no_such"],
+        ["run", "good.yaml", "--offline", "--mirror", "~unknown-user/x", "--dataset", "no_such"],
         2,
         "--dataset no_such: not in this experiment",
     ),

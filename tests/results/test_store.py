@@ -288,7 +288,7 @@ def test_packing_killed_at_any_step_neither_loses_nor_duplicates_records(tmp_pat
         found = store.read()
         assert found.damaged == []
         assert lines(found) == written, f"after step {step}"
-        store.sweep()
+        store.remove_leftovers()
         store.pack()
         assert lines(store.read()) == written
         assert files(store.folder) == ["records/german.jsonl", "records/wine.jsonl"]
@@ -475,9 +475,9 @@ def test_sweeping_removes_only_leftovers_of_killed_writers(store):
     (store.folder / "scores").mkdir()
     (store.folder / "scores/.x.npz.abc.tmp").write_text("P")
     (store.folder / ".mine.tmp").write_text("a file of the user")
-    store.sweep()
+    store.remove_leftovers()
     assert files(store.folder) == [".mine.tmp", *keep]
-    Store(store.folder / "nowhere").sweep()
+    Store(store.folder / "nowhere").remove_leftovers()
 
 
 # ---------------------------------------------------------------------- the lock
