@@ -266,8 +266,8 @@ class OnePassLearner(StreamPass):
         else:
             self.check_params()
             self._require_same_pass(classes)
-            if not is_writeable(saved := self.snapshot()):  # joblib maps large arrays for its workers
-                self.restore(saved)
+            if not is_writeable([self._state, self._class_sums, self.class_counts_]):
+                self.restore(self.snapshot())  # joblib maps large arrays for its workers
         if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
             raise ValueError(f"y has the labels {unknown}; the classes are {self.classes_.tolist()}")
         if first:

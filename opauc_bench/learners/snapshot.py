@@ -8,6 +8,7 @@ replaced by those of the tree.
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,20 @@ def from_tree(fresh: Any, tree: Any, resizable: Collection[str] = (), name: str 
     return _read(fresh, tree, tuple(f".{one}" for one in resizable), name, False)
 
 
-def is_writeable(tree: Any) -> bool:
-    """Whether all arrays of a tree can be changed; those that joblib has mapped into memory cannot."""
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if isinstance(tree, list):
-        return all(map(is_writeable, tree))
-    return not isinstance(tree, np.ndarray) or tree.flags.writeable
+def is_writeable(value: Any, seen: set[int] | None = None) -> bool:
+    """Whether all arrays that a value contains can be changed; those that joblib has mapped into memory cannot.
+
+    Looks into what `as_tree` looks into; other values, which a learner of users may have, are taken as they are.
+    """
+    if isinstance(value, np.ndarray):
+        return value.flags.writeable
+    seen = set() if seen is None else seen
+    if id(value) in seen or isinstance(value, ModuleType) or callable(value):
+        return True
+    seen.add(id(value))
+    if not isinstance(value, (list, tuple)):
+        value = list((value if isinstance(value, dict) else getattr(value, "__dict__", {})).values())
+    return all(is_writeable(part, seen) for part in value)
 
 
 def _read(fresh: Any, tree: Any, resizable: tuple[str, ...], name: str, loose: bool) -> Any:

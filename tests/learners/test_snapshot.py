@@ -270,3 +270,19 @@ def test_no_rows_leave_weights_of_zero(name, form):
     for X, order in ((form(np.zeros((0, 3))), None), (form(np.ones((4, 3))), [])):
         y = np.tile([1, -1], 2)[: X.shape[0]]
         np.testing.assert_array_equal(learner.fit_grid(X, y, grid, order=order), np.zeros((3, 2)))
+
+
+def test_partial_fit_takes_states_that_cannot_be_stored():
+    class Keeps(get_learner("uni_log")):
+        def _begin(self, n_features, settings):
+            state = super()._begin(n_features, settings)
+            state.odd = {1, 2}, (number for number in range(3)), np, len, state
+            return state
+
+    X, y = rows(400)
+    learner, expected = Keeps(), estimator("uni_log")
+    for part in (slice(0, 200), slice(200, 400)):
+        learner.partial_fit(X[part], y[part], classes=CLASSES)
+        expected.partial_fit(X[part], y[part], classes=CLASSES)
+    np.testing.assert_array_equal(learner.coef_, expected.coef_)
+    assert list(learner._state.odd[1]) == [0, 1, 2], "a generator is not consumed"
