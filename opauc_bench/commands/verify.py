@@ -174,13 +174,15 @@ def recompute(
         estimate.learn(task, record)
     tasks = list({task.id: task for task, _ in pairs}.values())
     computed = {}
+    # The longest first; of equal ones the last, which is not the order of the run: a state that tasks share shows.
+    ordered = sorted(tasks, key=lambda task: task.seconds)[::-1]
     executor = LocalExecutor(max(1, n_jobs))
     memory = recorded.session.experiment.limits.memory_bytes
     with tempfile.TemporaryDirectory(prefix="opauc-bench-verify-") as folder:
         config = WorkerConfig(results=Path(folder), prepared=local.folders(), memory_bytes=memory)
         with Progress(tasks, n_jobs, estimate, Store(config.results), quiet) as progress:
             try:
-                for task, record in executor.run(sorted(tasks, key=lambda task: -task.seconds), config):
+                for task, record in executor.run(ordered, config):
                     computed[task.id] = record
                     progress.done(task, record)
             except BaseException:

@@ -191,8 +191,9 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def add_environment(folder: Path, environment: dict[str, Any]) -> None:
-    """Add the environment of another process or machine, to which its records refer, to a manifest."""
-    manifest = read_manifest(folder)
+    """Add the environment of another process or machine, to which records refer, to the manifest if there is one."""
+    if (manifest := find_manifest(folder)) is None:  # a temporary folder, as that of verify
+        return
     environments = {**manifest.environments, task_id(environment): environment}
     if len(environments) > len(manifest.environments):
         write_manifest(folder, manifest.model_copy(update={"environments": environments}))

@@ -872,3 +872,18 @@ def test_elsewhere_numbers_may_be_within_1e_9(old, new):
 
     outcome = compare_records(task_of("a", 0), record_with(old, "e" * 16, 1.0), record_with(new, "0" * 16, 2.0), False)
     assert outcome.agrees == (rounded(old) == rounded(new))
+
+
+def test_all_finds_a_learner_whose_tasks_share_a_state(bench, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        HEBB + "\n\nclass Shares(Hebb):\n    calls = 0\n\n    def behave(self, state, X):\n"
+        "        Shares.calls += 1\n        state.W[0] += Shares.calls\n"
+    )
+    (tmp_path / "e.yaml").write_text(
+        "title: t\ndatasets: [wine]\nlearners: ['mine.py:Shares', uni_log]\ngrids: {eta: [0.25, 0.5]}\n"
+        "protocol: {trials: 1, folds: 3, inner_folds: 2}\n"
+    )
+    bench("run", "e.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
+    done = bench("verify", "e.yaml", "--all", "--offline", "--jobs", 1, cwd=tmp_path, exits=1)
+    assert "DIFFERS" in done.stdout
+    assert "uni_log" not in "".join(line for line in done.stdout.splitlines() if "DIFFERS" in line)
