@@ -160,10 +160,13 @@ def _without_cost(local: LocalData, estimate: Estimate, tasks: list[Task]) -> li
     ]
     if not found:
         return []
-    columns, datasets = (sorted({getattr(task, name) for task in found}) for name in ("column", "dataset"))
+    datasets: dict[str, set[str]] = defaultdict(set)
+    for task in found:
+        datasets[task.column].add(task.dataset)
+    without = "; ".join(f"{column} on {', '.join(sorted(names))}" for column, names in datasets.items())
     return [
-        f"That is without {', '.join(columns)} on {', '.join(datasets)}: fits of classifiers are measured on data that "
-        "are prepared, as run and opauc-bench data fetch do."
+        f"That is without {without}: fits of classifiers are measured on prepared data, and opauc-bench data fetch "
+        "prepares them."
     ]
 
 

@@ -149,9 +149,8 @@ def _compute_and_write(
     engine = engine.for_tasks(len(todo))
     todo = engine.ordered(todo)
     estimate = Estimate() if fresh else plan.estimate(before)
-    if not quiet:
-        for line in absent_folders(session.reuse) if todo else ():
-            say(f"note: {line}")
+    for line in absent_folders(session.reuse) if todo else ():
+        say(f"note: {line}")
     executor = engine.executor(session.catalogue) if todo else None
     if executor is not None:
         if engine.scheduler is not None and not quiet:
@@ -160,13 +159,13 @@ def _compute_and_write(
     if not quiet:
         n_jobs = engine.n_jobs if executor is None else executor.n_jobs
         say(f"{len(todo)} of {len(plan.tasks)} tasks to compute{_time_needed(session, todo, estimate, engine, n_jobs)}")
-        for line in [*_lost_metrics(before, todo), *kept_notes(local, todo)]:
-            say(f"note: {line}")
+    for line in [*_lost_metrics(before, todo), *kept_notes(local, todo)]:
+        say(f"note: {line}")
     manifest = _manifest(before, local, plan, todo, memory, test)
     if todo:  # otherwise last: references to other folders without tables would look like a finished run
         write_manifest(session.folder, manifest)
     store = Store(session.folder)
-    if fresh and not quiet and (n_before := sum(task.id in records for task in todo)):
+    if fresh and (n_before := sum(task.id in records for task in todo)):
         say(f"note: --fresh removes {counted(n_before, 'record')}; the tables stay as they are until the run ends")
     # Other tasks keep the inner folds of an interrupted run. A failed record gives way to that of another folder.
     again = todo if fresh else [task for task in todo if task.id in records]

@@ -224,8 +224,8 @@ class OnePassLearner(StreamPass):
 
         finite = not sparse.issparse(X)  # sparse rows are checked when they are learnt
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=finite)
-        check_rows(X)
         try:
+            check_rows(X)
             self._set_classes(y)
             self.start_pass(X.shape[1], X.shape[0])
             self.learn_rows(X, y == self.classes_[1], are_all=True)

@@ -443,7 +443,7 @@ def _of_other_version(place: str, error: UnknownKey) -> ResultsError:
     """The error for a record that is intact, and that must not be removed or computed again."""
     return ResultsError(
         f"{place}: {error}; another version of opauc-bench has written this record",
-        "pip install --upgrade opauc-bench, or select another folder with --out",
+        "install the version that wrote it, most likely a later one, or select another folder with --out",
     )
 
 

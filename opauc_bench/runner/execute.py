@@ -20,7 +20,7 @@ from dataclasses import replace
 from multiprocessing import resource_tracker
 from typing import Protocol
 
-from ..results.environment import environment_id
+from ..results.environment import environment, environment_id
 from ..results.manifest import add_environment
 from ..results.record import Record
 from ..results.store import Store
@@ -76,6 +76,7 @@ class LocalExecutor:
 
     def run(self, tasks: list[Task], config: WorkerConfig) -> Iterator[Done]:
         store = Store(config.results)
+        self._note_environment(config)
         config = replace(config, unloaded=self._load_learners(tasks, config))
         waiting = {task.id: task for task in tasks}
         while waiting:
@@ -102,10 +103,22 @@ class LocalExecutor:
             for key in list(notes or waiting)[: len(notes) or 1]:
                 yield from self._alone(waiting.pop(key), config, store)
 
+    def _note_environment(self, config: WorkerConfig) -> None:
+        """Write the environment of the workers, to which records will refer, into the manifest."""
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        try:
+            running = {_submit(self._open(self.n_jobs), environment)}
+            while running:
+                finished, running = _finished(running)
+            add_environment(config.results, finished.pop().result())
+        except BrokenProcessPool:  # the manifest has that of this process, which is most often the same
+            self.stop()
+
     def _load_learners(self, tasks: list[Task], config: WorkerConfig) -> frozenset[str]:
         """Let one worker compile and cache the kernels; return learners whose worker died or had to be ended.
 
-        These fail again in their tasks, where it is recorded. The manifest gets the environment of the worker.
+        These fail again in their tasks, where it is recorded.
         """
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -117,9 +130,7 @@ class LocalExecutor:
                     running = {_submit(self._open(self.n_jobs), load_within, task, *limits)}
                     while running:
                         finished, running = _finished(running)
-                    (future,) = finished
-                    if (error := future.exception()) is None:
-                        add_environment(config.results, future.result())
+                    (error,) = (future.exception() for future in finished)
                 except BrokenProcessPool as broken:
                     error = broken
                 if not isinstance(error, BrokenProcessPool):

@@ -26,7 +26,7 @@ from ..evaluation.span import has_few_rows, inner_products, is_narrower, span_co
 from ..learners import ESTIMATOR, class_of_column
 from ..memory import memory_limit, peak_memory
 from ..protocols.context import TaskContext
-from ..results.environment import environment, environment_id
+from ..results.environment import environment_id
 from ..results.record import Record, make_record
 from ..results.store import Store
 from ..task import Task, expand_grid
@@ -215,15 +215,10 @@ def load_learner(task: Task) -> None:
         _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
 
 
-def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -> dict[str, Any]:
-    """Load a learner before its first task, within the limits of `WorkerConfig.to_load`, or end this process.
-
-    Returns the environment of this process, as it was before the learner was loaded.
-    """
-    found = environment()
+def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -> None:
+    """Load a learner before its first task, within the limits of `WorkerConfig.to_load`, or end this process."""
     with threadpool_limits(1), last_resort(seconds, Path(os.devnull)), memory_limit(memory_bytes):
         load_learner(task)
-    return found
 
 
 @functools.lru_cache(maxsize=1)

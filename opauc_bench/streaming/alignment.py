@@ -7,7 +7,9 @@ cut into segments, and score i of segment j is taken as
     s_i = move_j + centre_(class of i) + rest_i,
 
 fitted by medians (Tukey's median polish, 1977), which values far from the others do not shift, nor a segment that has
-more rows of one class. The fit to the latest rows under the final weights gives the move that all segments get.
+more rows of one class. Of a segment that lacks a class which others have, the move cannot be told from the centre of
+the other class: it gets that of the nearest segment with both. The fit to the latest rows under the final weights gives
+the move that all segments get.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ Scored = tuple[np.ndarray, np.ndarray]  # scores, and which rows are positive, e
 
 _FEWEST_ROWS = 256  # of a segment: the median of few scores is not known well
 _FEWEST_OF_A_CLASS = 64  # of the latest rows, for a median of its own
+# Rows of a class that are expected in a segment, and the share of them below which it lacks the class.
+_EXPECTED_ROWS, _SHARE_THAT_IS_LEFT = 16, 1 / 16
 _MOST_ROUNDS = 50
 
 
@@ -75,12 +79,29 @@ def _median_polish(
     classes = positive.astype(int)
     starts = np.flatnonzero(np.diff(segment, prepend=-1))
     moves, centres = np.zeros(n_segments), np.zeros(2)
+    source = _segments_to_take_from(
+        np.stack([np.bincount(segment[classes == k], minlength=n_segments) for k in (0, 1)])
+    )
     for _ in range(_MOST_ROUNDS):
         before = moves
         rest = scores - centres[classes]
-        moves = np.array([np.median(part) for part in np.split(rest, starts[1:])])
+        if source is not None:
+            moves = np.array([np.median(part) for part in np.split(rest, starts[1:])])[source]
         rest = scores - moves[segment]
         centres = np.array([np.median(rest[classes == k]) if (classes == k).any() else 0.0 for k in range(2)])
         if np.allclose(moves, before, rtol=1e-9, atol=0.0):
             break
     return moves, centres
+
+
+def _segments_to_take_from(counts: np.ndarray) -> np.ndarray | None:
+    """For each segment the nearest one whose move can be fitted, itself if possible; None if there is none.
+
+    ``counts``, of shape (2, n_segments), are the rows of each class.
+    """
+    expected = counts.sum(axis=0) * counts.sum(axis=1, keepdims=True) / counts.sum()
+    lacks = (expected >= _EXPECTED_ROWS) & (counts < _SHARE_THAT_IS_LEFT * expected)
+    mixed = np.flatnonzero(~lacks.any(axis=0))
+    if not len(mixed):
+        return None
+    return mixed[np.abs(np.arange(counts.shape[1])[:, None] - mixed).argmin(axis=1)]

@@ -130,8 +130,8 @@ class LabelledRows:
         return DataError(
             f"{self._source.name}: the first {n_rows:,} rows all have the label {only}, so that it is not known yet "
             "which of two labels is the greater one, and thus positive",
-            "shuf FILE, if it is sorted by label: a learner has to see both classes; or --positive LABEL, that of the "
-            "positive class, to begin without knowing both",
+            "shuffle the rows, if they are sorted by label: a learner has to see both classes; or --positive LABEL, "
+            "that of the positive class, to begin without knowing both",
         )
 
 

@@ -111,10 +111,9 @@ def _train(what: Training) -> int:
     result = _result(what, trained, model, complete, state, source.schema_at(statistics))
     if error is not None:
         partial = _new_name(what.out.with_suffix(f".partial{what.out.suffix}"), what.overwrite)
-        about = (
-            f"the model of the first {model.n_rows:,} rows is in {partial}; train --continue {partial} goes on with "
-            f"the rows from row {model.n_rows - n_before + 1:,} on"
-        )
+        about = f"the model of the first {model.n_rows:,} rows is in {partial}; --continue goes on with it"
+        if not source.n_skipped:
+            about += f" and the rows from row {model.n_rows - n_before + 1:,} on"
         try:
             _save(result, partial)
         except ResultsError as problem:
@@ -367,28 +366,33 @@ def _about_comparison(model: TunedModel) -> list[str]:
             f"the one nearest to the defaults of {model.leader}"
         ]
     if len(model.leaderboard) == 1 or model.auc() is not None:
-        return []
+        return []  # of a single setting, `_about_order` says it
     if not model.n_in_window:
         nearest = f"the model has the one nearest to the defaults of {model.leader}"
         return [f"note: settings could not be compared, the rows are too few; {nearest}"]
     return [
         f"note: no block of the last {model.n_in_window:,} rows has rows of both classes, so that settings could not "
-        "be compared at the end; shuf FILE, if it is sorted by label"
+        "be compared at the end; shuffle the rows, if they are sorted by label"
     ]
 
 
 def _about_order(model: TunedModel, trained: OnePassLearner) -> list[str]:
     """A note if the window has hardly any rows of a class that is common in the whole pass."""
     window = model.recent()[1]
-    if model.auc() is None:  # `_about_comparison` says so
-        return []
+    if model.auc() is None:
+        if len(model.leaderboard) > 1 or not len(window):  # see `_about_comparison`
+            return []
+        return [
+            f"note: no block of the last {len(window):,} rows has rows of both classes; shuffle the rows, if they are "
+            "sorted by label"
+        ]
     for label, count, is_positive in zip(trained.classes_[::-1], trained.class_counts_, (True, False)):
         share, found = count / model.n_rows, np.count_nonzero(window == is_positive) / len(window)
         if share * len(window) >= _EXPECTED_ROWS and found < _SHARE_THAT_IS_LEFT * share:
             return [
-                f"note: {100 * found:.2g} % of the last {len(window):,} rows have the label {label_text(label.item())} "
-                f"and {100 * share:.2g} % of all: probabilities are those of the last rows; shuf FILE, if it is sorted "
-                "by label"
+                f"note: {100 * found:.3g} % of the last {len(window):,} rows have the label {label_text(label.item())} "
+                f"and {100 * share:.3g} % of all: probabilities are those of the last rows; shuffle the rows, if they "
+                "are sorted by label"
             ]
     return []
 

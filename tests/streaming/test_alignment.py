@@ -43,6 +43,25 @@ def test_a_block_with_more_of_a_class_is_not_moved():
     assert np.abs(scores - still).max() < 0.4
 
 
+def test_blocks_of_one_class_have_the_move_of_the_nearest_with_both():
+    rng = np.random.default_rng(0)
+    parts = [
+        blocks_with([move], rng, share=share) for move, share in ((5.0, 0.0), (5.0, 0.4), (-3.0, 0.6), (-3.0, 1.0))
+    ]
+    blocks, still = [block for (block,), _ in parts], np.concatenate([scores for _, scores in parts])
+    latest = still[400:1200], np.concatenate([classes for _, classes in blocks[1:3]])
+    scores, _ = aligned(blocks, latest)
+    assert np.abs(scores - still).max() < 0.5
+
+
+def test_blocks_of_one_class_each_keep_the_distance_of_the_classes():
+    rng = np.random.default_rng(0)
+    parts = [blocks_with([0.0], rng, share=share) for share in (0.0, 0.0, 1.0, 1.0)]
+    blocks, still = [block for (block,), _ in parts], np.concatenate([scores for _, scores in parts])
+    scores, _ = aligned(blocks, (still + 7.0, np.concatenate([classes for _, classes in blocks])))
+    np.testing.assert_allclose(scores, still + 7.0, atol=1e-9)
+
+
 def test_one_score_far_from_all_others_moves_none_of_them():
     rng = np.random.default_rng(0)
     blocks, _ = blocks_with([0.0, 0.0], rng)

@@ -98,7 +98,9 @@ def test_a_note_on_rows_sorted_by_label(command, desk, tmp_path):
     lines = sorted((desk / "data.svm").read_text().splitlines(keepends=True), key=lambda line: line.split()[0])
     (tmp_path / "sorted.svm").write_text("".join([*lines, *lines[-500:] * 20]))
     done = command("train", "sorted.svm", "--out", "m.npz", cwd=tmp_path, exits=0)
-    assert "has rows of both classes, so that settings could not be compared at the end; shuf FILE" in done.stderr
+    assert (
+        "has rows of both classes, so that settings could not be compared at the end; shuffle the rows" in done.stderr
+    )
     assert "\nAUC       -, of the last " in done.stdout
     shown = command("model", "show", "m.npz", cwd=tmp_path, exits=0).stdout
     assert "\nAUC       -, of the latest rows" in shown

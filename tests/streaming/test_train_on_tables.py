@@ -231,7 +231,7 @@ def test_a_note_on_rows_that_are_sorted_by_label(command, tmp_path):
     y[-9_000::60] = 0
     pd.DataFrame({"a": X[:, 0] + y, "b": X[:, 1], "y": y}).to_csv(tmp_path / "s.csv", index=False)
     noted = command("train", "s.csv", "--label", "y", "--out", "s.npz", cwd=tmp_path, exits=0).stderr
-    assert re.search(r"note: \S+ % of the last 1\S+ rows have the label 0 and 56 % of all: probabilities are", noted)
+    assert re.search(r"note: \S+ % of the last 1\S+ rows have the label 0 and 55.8 % of all: probabilities are", noted)
 
 
 def test_one_value_far_from_all_others_spoils_no_score(command, tmp_path):
@@ -259,7 +259,7 @@ def test_after_many_rows_a_bad_one_does_not_discard_the_model(command, frame, tm
     assert not (tmp_path / "m.npz").exists()
     partial = LinearModel.load(tmp_path / "m.partial.npz")
     assert f"the model of the first {partial.n_rows:,} rows is in m.partial.npz" in done.stderr
-    assert f"goes on with the rows from row {partial.n_rows + 1:,} on" in done.stderr
+    assert f"--continue goes on with it and the rows from row {partial.n_rows + 1:,} on" in done.stderr
     assert not partial.complete
     assert 100_000 <= partial.n_rows <= 120_000
     kept = (tmp_path / "m.partial.npz").read_bytes()

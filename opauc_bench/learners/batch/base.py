@@ -128,17 +128,17 @@ class BatchLearner(LinearRanker):
     # ------------------------------------------------------------------ scikit-learn
 
     def fit(self, X: Any, y: Any) -> Self:
+        from sklearn.utils.validation import validate_data
+
+        self.check_params()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         try:
             return self._fit(X, y)
         except BaseException:
             self._forget_fit()
             raise
 
-    def _fit(self, X: Any, y: Any) -> Self:
-        from sklearn.utils.validation import validate_data
-
-        self.check_params()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+    def _fit(self, X: Any, y: np.ndarray) -> Self:
         check_rows(X)
         self._set_classes(y)
         positive = y == self.classes_[1]
