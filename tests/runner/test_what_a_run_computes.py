@@ -366,6 +366,7 @@ def test_second_run_in_the_same_folder_at_the_same_time_is_refused(desk, folder,
     assert (folder / ".lock").read_text() == str(os.getpid())
 
 
+@pytest.mark.faults
 @pytest.mark.processes
 def test_environments_are_those_of_the_workers_before_a_learner_loads_its_own_libraries(desk, command):
     """Here, what a learner's module imports changes which BLAS is found; in this process it is imported first."""
