@@ -19,7 +19,7 @@ from .evaluation.span import (
     are_products_worth_it,
     has_few_rows,
     is_narrower,
-    seconds_for_inner_products,
+    seconds_for_gram_matrix,
     seconds_for_products,
     seconds_for_triangular_rows,
 )
@@ -220,15 +220,15 @@ class _Training:
         n, d = shape.n_samples, shape.n_features
         narrow = not shape.is_sparse and is_narrower(n, d)
         if narrow and not alone:
-            learner = learner.given_inner_products(lambda: None)
+            learner = learner.given_gram_matrix(lambda: None)
         to_read = SECONDS_TO_GENERATE if shape.generated else 0.0
         rows = _Problem(learner, d, shape.density * d, seconds_per_row=to_read * d)
         if not folds:
             return rows
         if (reduced := learner.reduced_size(n_rows, d, shape.density * d)) is not None:
             seconds = reduced.seconds + to_read * n_rows * d
-            if reduced.uses_inner_products:
-                seconds += self._share_of_inner_products(to_read)
+            if reduced.uses_gram_matrix:
+                seconds += self._share_of_gram_matrix(to_read)
             return _Problem(reduced.learner, reduced.n_features, reduced.n_nonzero, seconds, reduced.memory_bytes)
         if not narrow or not learner.rotation_invariant:
             return rows
@@ -236,18 +236,18 @@ class _Training:
             return _Problem(learner, n, float(n), memory_bytes=8.0 * n * n)
         if not are_products_worth_it(learner, (n, d), n_rows, n_settings, folds, self.n_repetitions, to_read):
             return rows
-        seconds, size = self._share_of_inner_products(to_read), (math.ceil(n_rows / 2), n_rows / 2)
+        seconds, size = self._share_of_gram_matrix(to_read), (math.ceil(n_rows / 2), n_rows / 2)
         if learner.takes_blocks:
             return _Problem(learner, *size, seconds + seconds_for_products(n_rows, folds))
         return _Problem(learner, *size, seconds + seconds_for_triangular_rows(n_rows), 8.0 * n_rows**2)
 
-    def _share_of_inner_products(self, to_read: float) -> float:
+    def _share_of_gram_matrix(self, to_read: float) -> float:
         """Seconds: they are computed once for a dataset, whatever the number of its columns."""
         n, d = self.shape.n_samples, self.shape.n_features
         if has_few_rows(n):
             return 0.0
         self.kept_bytes = 8.0 * n * n
-        return seconds_for_inner_products(n, d, to_read) / self.n_repetitions
+        return seconds_for_gram_matrix(n, d, to_read) / self.n_repetitions
 
 
 class _Problem(NamedTuple):

@@ -21,7 +21,7 @@ from ..results.manifest import DatasetFacts, find_manifest
 from ..results.record import Record
 from ..results.reuse import find_reusable
 from ..results.store import Records
-from ..runner.inner_products import has_stored_products
+from ..runner.gram_matrix import has_stored_gram_matrix
 from ..sentences import Problem
 from ..task import Shape, Task, expand_grid
 from ..yamlio import read_yaml
@@ -214,10 +214,10 @@ def kept_notes(local: LocalData, tasks: Iterable[Task]) -> list[str]:
     sizes = {
         task.dataset: task.kept_bytes
         for task in tasks
-        if task.kept_bytes and not has_stored_products(Path(folders.get(task.dataset, "")))
+        if task.kept_bytes and not has_stored_gram_matrix(Path(folders.get(task.dataset, "")))
     }
     return [
-        f"{name}: its first task computes inner products of rows and keeps them in the cache, {size / 1e9:.1f} GB"
+        f"{name}: its first task computes the Gram matrix of the rows and keeps it in the cache, {size / 1e9:.1f} GB"
         for name, size in sizes.items()
     ]
 

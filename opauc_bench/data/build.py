@@ -59,7 +59,7 @@ def prepare(
     notify = notify or _silent
     with _usable_cache(entry, sources):
         for path in [] if fresh else lost_files(entry, sources):
-            notify(f"{entry.name}: {path} does not exist any more; its copy in the cache is used")
+            notify(f"note: {entry.name}: {path} does not exist any more; its copy in the cache is used")
         found = None if fresh else find_prepared(entry, sources)
         if found and (not hashed or is_intact(found, notify)):
             return found
@@ -71,7 +71,7 @@ def prepare(
             if not hashed or is_intact(found, _silent):
                 return found
             damage = f"{entry.name}: the prepared arrays in {found.folder} have changed on disk"
-            notify(f"{damage}; preparing them again")
+            notify(f"note: {damage}; preparing them again")
             try:
                 return _build(entry, sources, notify, fresh=False)
             except DataError as error:
@@ -130,7 +130,7 @@ def _build(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -
         if not any(_may_be_outdated(file, copy) for file, copy in zip(form.all_files, raw)):
             raise
         failure = error
-    notify(f"{entry.name}: the files in the cache cannot be used; fetching them again")
+    notify(f"note: {entry.name}: the files in the cache cannot be used; fetching them again")
     hashes = [copy.sha256 for copy in raw]
     try:
         form, raw = _fetch_any(entry, sources, notify, fresh=True)

@@ -5,7 +5,7 @@ and add combinations of rows only. So they commute with rotations: on the coordi
 basis of their span they give the same scores, in at most as many dimensions as there are rows. The coordinates follow
 from the inner products alone. The bases here are
 
-* the eigenvectors of the inner products, for up to 3,000 rows: one basis for a dataset, with as many dimensions as its
+* the eigenvectors of the Gram matrix, for up to 3,000 rows: one basis for a dataset, with as many dimensions as its
   rank;
 * that of Gram and Schmidt in the order of a visit, for more rows: the row at place t has t + 1 coordinates, so that
   half of them are zero and a pass needs room only for the coordinates so far.
@@ -32,17 +32,17 @@ __all__ = [
     "TriangularRows",
     "are_products_worth_it",
     "are_usable",
+    "gram_matrix",
     "has_few_rows",
-    "inner_products",
     "is_narrower",
-    "seconds_for_inner_products",
+    "seconds_for_gram_matrix",
     "seconds_for_products",
     "seconds_for_triangular_rows",
     "span_coordinates",
     "triangular_rows",
 ]
 
-# The inner products of so many rows take 3.2 GB.
+# The Gram matrix of so many rows takes 3.2 GB.
 MOST_ROWS = 20_000
 # The eigen-decomposition costs about 10 n^3 operations.
 _FEW_ROWS = 3000
@@ -73,8 +73,8 @@ def has_few_rows(n_rows: int) -> bool:
     return n_rows <= _FEW_ROWS
 
 
-def inner_products(X: Any, out: np.ndarray | None = None, check: Callable[[], None] = lambda: None) -> np.ndarray:
-    """Inner products of all rows.
+def gram_matrix(X: Any, out: np.ndarray | None = None, check: Callable[[], None] = lambda: None) -> np.ndarray:
+    """The Gram matrix: inner products of all rows.
 
     Parameters
     ----------
@@ -126,8 +126,8 @@ def inner_products(X: Any, out: np.ndarray | None = None, check: Callable[[], No
 
 
 def are_usable(gram: np.ndarray) -> bool:
-    """Whether settings can be compared by these inner products: none overflows, as they do sooner than scores, and rows
-    that differ have others.
+    """Whether settings can be compared by a Gram matrix: it does not overflow, which it does sooner than scores, and
+    rows that differ have different rows of it.
     """
     return bool(np.isfinite(gram.diagonal()).all())
 
@@ -357,8 +357,8 @@ def _factorize(A: np.ndarray, check: Callable[[], None]) -> None:
         check()
 
 
-def seconds_for_inner_products(n_rows: int, n_features: int, seconds_to_read: float = 0.0) -> float:
-    """Estimate what `inner_products` takes, in CPU seconds; ``seconds_to_read`` is for one entry of ``X``."""
+def seconds_for_gram_matrix(n_rows: int, n_features: int, seconds_to_read: float = 0.0) -> float:
+    """Estimate what `gram_matrix` takes, in CPU seconds; ``seconds_to_read`` is for one entry of ``X``."""
     n_blocks = -(-n_rows // _block(n_rows, n_features))
     read = seconds_to_read * n_rows * n_features * (n_blocks + 1) / 2.0
     return _SECONDS_PER_PRODUCT * n_rows**2 * n_features / 2.0 + read
@@ -403,4 +403,4 @@ def are_products_worth_it(
     passes = folds * learner.cost(inner, half, float(half), n_settings)[0]
     on_rows = folds * (learner.cost(inner, d, float(d), n_settings)[0] + seconds_to_read * n_rows * d)
     set_up = seconds_for_products(n_rows, folds) if learner.takes_blocks else seconds_for_triangular_rows(n_rows)
-    return passes + set_up + seconds_for_inner_products(n, d, seconds_to_read) / n_repetitions < on_rows
+    return passes + set_up + seconds_for_gram_matrix(n, d, seconds_to_read) / n_repetitions < on_rows

@@ -29,7 +29,7 @@ class Block:
     def __getitem__(self, rows: slice) -> Block:
         return Block(self.values[rows])
 
-    def inner_products(self) -> np.ndarray:
+    def gram_matrix(self) -> np.ndarray:
         """Inner products of the rows with each other, shape (n, n)."""
         return self.values @ self.values.T
 
@@ -69,7 +69,7 @@ class BlockOfProducts(Block):
         values = np.concatenate([self.visited(places), self.values])
         return BlockOfProducts(values, np.concatenate([places, self.places]), self.visited)
 
-    def inner_products(self) -> np.ndarray:
+    def gram_matrix(self) -> np.ndarray:
         return self.values[:, self.places]
 
     def add_to(self, W: np.ndarray, coefficients: np.ndarray) -> None:

@@ -25,7 +25,7 @@ _PACKAGE = __name__.partition(".")[0]
 # Shortcuts that hold for what a class computes. A class outside this package may compute something else than its base.
 _NOT_INHERITED = (
     "rotation_invariant",
-    "given_inner_products",
+    "given_gram_matrix",
     "reduced",
     "reduced_size",
     "_skips_zero_features",
@@ -51,7 +51,7 @@ class Reduced:
         Dimensions, and those of them in which an average row is not zero.
     seconds, memory_bytes : float
         What it takes to set the problem up, once for all passes; the memory stays in use.
-    uses_inner_products : bool
+    uses_gram_matrix : bool
     """
 
     learner: Learner
@@ -59,7 +59,7 @@ class Reduced:
     n_nonzero: float
     seconds: float
     memory_bytes: float
-    uses_inner_products: bool = False
+    uses_gram_matrix: bool = False
 
 
 class Learner(Estimator):
@@ -75,11 +75,11 @@ class Learner(Estimator):
         What each parameter may be, see `parameters.py`; a grid axis without one is a finite number.
     rotation_invariant : bool
         Whether rotating all rows keeps the scores, except for rounding: few wide rows can be narrowed first.
-        A class outside this package does not inherit it, nor the methods `given_inner_products`, `reduced` and
+        A class outside this package does not inherit it, nor the methods `given_gram_matrix`, `reduced` and
         `reduced_size`.
     takes_blocks : bool
         Whether ``fit_grid`` takes dense rows in blocks, so that it also takes inner products instead of features.
-    takes_inner_products : bool
+    takes_gram_matrix : bool
         Whether it takes nothing else: its rows are the inner products with all rows of a dataset.
     source_hash : str or None
         Of the file of a user's learner: it is still worked on, and every edit may change numbers.
@@ -96,7 +96,7 @@ class Learner(Estimator):
     parameter_constraints: ClassVar[dict[str, Constraint]] = {}
     axis_constraint: ClassVar[Constraint] = Real()  # of grid axes that have none of their own
     rotation_invariant: ClassVar[bool] = False
-    takes_inner_products: ClassVar[bool] = False
+    takes_gram_matrix: ClassVar[bool] = False
     source_hash: ClassVar[str | None] = None
     not_identity: ClassVar[tuple[str, ...]] = ("random_state",)
     supports_stops: ClassVar[bool] = False
@@ -154,12 +154,12 @@ class Learner(Estimator):
         """
         raise TypeError(f"{type(self).__name__} has to define fit_grid")
 
-    def given_inner_products(self, inner_products: Callable[[], np.ndarray] | None) -> Self:
+    def given_gram_matrix(self, gram_matrix: Callable[[], np.ndarray] | None) -> Self:
         """This learner, or a copy that trains with less work on a dataset of few wide rows.
 
         Parameters
         ----------
-        inner_products : callable or None
+        gram_matrix : callable or None
             Returns those of all rows of the dataset, shape (n_samples, n_samples). None takes them away again.
         """
         return self

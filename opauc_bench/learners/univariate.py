@@ -105,7 +105,7 @@ class _UnivariateLearner(OnePassLearner):
         for start in range(0, len(y), _BLOCK):
             rows, labels = X[start : start + _BLOCK], y[start : start + _BLOCK]
             pushes, fixed = rows.values @ state.W, self._fixed(state)
-            _steps_of_block(rows.inner_products(), labels, *fixed, state.counts, pushes, state.intercepts)
+            _steps_of_block(rows.gram_matrix(), labels, *fixed, state.counts, pushes, state.intercepts)
             rows.add_to(state.W, pushes)
 
     def trained_intercepts(self):

@@ -32,7 +32,7 @@ class TaskContext:
     grid : dict of axis to ndarray of shape (n_settings,)
     tuned_by : (Learner, dict) or None
         Learner and grid that are searched first; their selected values of ``task.tuned_by["axes"]`` are used.
-    inner_products : callable or None
+    gram_matrix : callable or None
         Returns those of all rows, shape (n_samples, n_samples), where these are few wide rows.
     coordinates : callable or None
         Returns coordinates of all rows in the span of the rows, where these are so few that one basis serves all tasks.
@@ -56,7 +56,7 @@ class TaskContext:
     learner: Any
     grid: dict[str, np.ndarray]
     tuned_by: tuple[Any, dict[str, np.ndarray]] | None = None
-    inner_products: Callable[[], np.ndarray] | None = None
+    gram_matrix: Callable[[], np.ndarray] | None = None
     coordinates: Callable[[], np.ndarray] | None = None
     memory_bytes: float | None = None
     check_limits: Callable[..., None] = lambda *_: None
@@ -66,8 +66,8 @@ class TaskContext:
     cpu_seconds_before: float = 0.0
 
     def __post_init__(self):
-        if self.inner_products is not None:
-            self.learner = self.learner.given_inner_products(self.inner_products)
+        if self.gram_matrix is not None:
+            self.learner = self.learner.given_gram_matrix(self.gram_matrix)
         self._cpu_start = time.process_time() - self.cpu_seconds_before
 
     @property
@@ -105,12 +105,12 @@ class TaskContext:
 
         if (reduced := self.learner.reduced(self.data.X, rows, self.check_limits)) is not None:
             learner, X = reduced
-            return learner, X, TiesByRounding.of_triangular_rows(X) if learner.takes_inner_products else None
-        if self.inner_products is None or not self.learner.rotation_invariant:
+            return learner, X, TiesByRounding.of_triangular_rows(X) if learner.takes_gram_matrix else None
+        if self.gram_matrix is None or not self.learner.rotation_invariant:
             return self.learner, self.data.X, None
         if self.coordinates is None and not self._are_products_worth_it(len(rows), folds):
             return self.learner, self.data.X, None
-        products = self.inner_products()
+        products = self.gram_matrix()
         if not are_usable(products):
             return self.learner, self.data.X, None
         if self.coordinates is not None:

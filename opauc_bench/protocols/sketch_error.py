@@ -54,7 +54,7 @@ class SketchError(Protocol):
         return "keeps no sketch of second moments", f"those that do are {', '.join(with_sketch)}"
 
     def cost(self, n_samples: int, n_settings: int, max_train: int | None, training: TrainingCost) -> Cost:
-        """A pass for each size, and the inner products of all rows; see `Protocol.cost`."""
+        """A pass for each size, and the Gram matrix of all rows; see `Protocol.cost`."""
         rows = n_samples if max_train is None else min(n_samples, max_train)
         seconds, memory = training(rows, 1)
         return len(self.sizes) * seconds + _SECONDS_PER_PAIR * rows**2, memory

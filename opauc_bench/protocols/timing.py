@@ -52,8 +52,8 @@ class Timing(ShowsSelected):
         def measure(split: Split, setting: dict[str, float]):
             load, data = os.getloadavg()[0], context.data
             alone = context.learner
-            if context.inner_products is not None:  # what passes over the dataset share is part of each
-                alone = alone.given_inner_products(None)
+            if context.gram_matrix is not None:  # what passes over the dataset share is part of each
+                alone = alone.given_gram_matrix(None)
             cpu, wall = np.empty(self.repeats), np.empty(self.repeats)
             for k in range(self.repeats):
                 started = time.process_time(), time.perf_counter()

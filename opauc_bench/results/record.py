@@ -20,12 +20,14 @@ from ..protocols.outcome import Count, Numbers, Part, Selection, Setting
 from ..sentences import problems_of
 from ..task import Task, task_id
 
-__all__ = ["STATUSES", "Record", "Timing", "UnknownKey", "make_record", "record_of_line", "record_to_line"]
+__all__ = ["STATUSES", "OtherVersion", "Record", "Timing", "make_record", "record_of_line", "record_to_line"]
 
 Status = Literal["ok", "diverged", "timeout", "out_of_memory", "error"]
 STATUSES = get_args(Status)
 _CHECKSUM = b',"checksum":"'
 _DIGITS = 16
+# What pydantic calls a key, a status and a kind of outcome that are not known here.
+_OF_OTHER_VERSIONS = {"extra_forbidden", "literal_error", "union_tag_invalid"}
 
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 Fingerprint = Annotated[str, Field(pattern="^[0-9a-f]{64}$"), AfterValidator(sys.intern)]
@@ -182,7 +184,7 @@ class Record(Part):
         return ""
 
 
-class UnknownKey(ValueError):
+class OtherVersion(ValueError):
     """A record that another version of this package has written."""
 
 
@@ -196,7 +198,7 @@ def record_to_line(record: Record) -> bytes:
 def record_of_line(line: bytes) -> Record:
     """Return the record of a line, or raise ValueError if `record_to_line` has not written it like this.
 
-    That is `UnknownKey` if the line is intact and has keys that are not known here.
+    That is `OtherVersion` if the line is intact and has a key, a status or a kind that is not known here.
     """
     line = line.rstrip(b"\r\n")
     body, _, rest = line.rpartition(_CHECKSUM)
@@ -211,8 +213,8 @@ def record_of_line(line: bytes) -> Record:
         return Record.model_validate_json(body + b"}")
     except ValidationError as error:
         reason = str(problems_of(error, Record, _document(body + b"}"))[0])
-        of_other_version = any(problem["type"] == "extra_forbidden" for problem in error.errors(include_url=False))
-        raise (UnknownKey if of_other_version else ValueError)(reason) from None
+        of_other_version = any(problem["type"] in _OF_OTHER_VERSIONS for problem in error.errors(include_url=False))
+        raise (OtherVersion if of_other_version else ValueError)(reason) from None
 
 
 def make_record(task: Task, content: Mapping[str, Any], environment: str) -> Record:

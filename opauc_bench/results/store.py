@@ -31,7 +31,7 @@ from filelock import FileLock, Timeout
 from ..errors import ResultsError
 from ..files import named_errors, read_json, remove_file, write_bytes, write_text, written_at_once
 from ..task import Task
-from .record import Record, UnknownKey, record_of_line, record_to_line
+from .record import OtherVersion, Record, record_of_line, record_to_line
 
 __all__ = ["Records", "Store"]
 
@@ -419,7 +419,7 @@ def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[t
                 checksum = text[-_CHECKSUM_LENGTH:]
                 if checksums.setdefault(record.id, checksum) != checksum:
                     raise ValueError(f"another line has the same id {record.id} and other content")
-            except UnknownKey as error:
+            except OtherVersion as error:
                 raise _of_other_version(f"{path}, line {number}", error) from None
             except ValueError as error:
                 yield number, text, error
@@ -432,14 +432,14 @@ def _loose_line(path: Path) -> tuple[Record, bytes]:
     text = path.read_bytes().rstrip(b"\n")
     try:
         record = record_of_line(text)
-    except UnknownKey as error:
+    except OtherVersion as error:
         raise _of_other_version(str(path), error) from None
     if record.id != path.stem:
         raise ValueError(f"it has the id {record.id}")
     return record, text
 
 
-def _of_other_version(place: str, error: UnknownKey) -> ResultsError:
+def _of_other_version(place: str, error: OtherVersion) -> ResultsError:
     """The error for a record that is intact, and that must not be removed or computed again."""
     return ResultsError(
         f"{place}: {error}; another version of opauc-bench has written this record",

@@ -18,7 +18,7 @@ __all__ = [
     "TimeLimitReached",
     "available_memory",
     "exceeds_memory",
-    "last_resort",
+    "hard_time_limit",
     "overrun_in",
 ]
 
@@ -59,7 +59,7 @@ class Deadline:
 
 
 @contextmanager
-def last_resort(seconds: float | None, note: Path | None) -> Iterator[None]:
+def hard_time_limit(seconds: float | None, note: Path | None) -> Iterator[None]:
     """End this process if the block takes longer than ``seconds``, even inside a kernel or LAPACK.
 
     These cannot be interrupted and block other Python threads, so the timer is a thread of C. It appends to ``note``
@@ -77,7 +77,7 @@ def last_resort(seconds: float | None, note: Path | None) -> Iterator[None]:
 
 
 def overrun_in(note: str, function: str) -> str | None:
-    """Where `last_resort` has ended a process, such as ``least_squares.py:117 in ridge_path``.
+    """Where `hard_time_limit` has ended a process, such as ``least_squares.py:117 in ridge_path``.
 
     ``note`` is the content of the file, and ``function`` one that only the thread of the task has called. None if the
     process ended for another reason.

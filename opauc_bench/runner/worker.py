@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from ..data import Dataset, open_prepared
 from ..errors import OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
-from ..evaluation.span import has_few_rows, inner_products, is_narrower, span_coordinates
+from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, class_of_column
 from ..memory import memory_limit, peak_memory
 from ..protocols.context import TaskContext
@@ -30,8 +30,8 @@ from ..results.environment import environment_id
 from ..results.record import Record, make_record
 from ..results.store import Store
 from ..task import Task, expand_grid
-from .inner_products import stored_products
-from .limits import OVERTIME, Deadline, TimeLimitReached, last_resort, overrun_in
+from .gram_matrix import stored_gram_matrix
+from .limits import OVERTIME, Deadline, TimeLimitReached, hard_time_limit, overrun_in
 
 __all__ = [
     "SECONDS_TO_LOAD",
@@ -89,7 +89,7 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
             task.protocol.load()
             if task.learner not in config.unloaded:
                 load_learner(task)
-            with last_resort(_seconds_to_end(task, config, store), note), memory_limit(config.memory_bytes):
+            with hard_time_limit(_seconds_to_end(task, config, store), note), memory_limit(config.memory_bytes):
                 outcome = compute(task, config, store)
     except TimeLimitReached as reached:
         outcome = {"status": "timeout", "message": str(reached)}
@@ -141,7 +141,7 @@ def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dic
         learner=learner,
         grid=grid,
         tuned_by=_searched(tuned_by["learner"], tuned_by["params"], tuned_by["grid"]) if tuned_by else None,
-        inner_products=functools.partial(_products, folder, task.fingerprint, deadline.check) if narrow else None,
+        gram_matrix=functools.partial(_products, folder, task.fingerprint, deadline.check) if narrow else None,
         coordinates=functools.partial(_coordinates, folder, task.fingerprint) if few else None,
         memory_bytes=config.memory_bytes,
         check_limits=deadline.check,
@@ -217,7 +217,7 @@ def load_learner(task: Task) -> None:
 
 def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -> None:
     """Load a learner before its first task, within the limits of `WorkerConfig.to_load`, or end this process."""
-    with threadpool_limits(1), last_resort(seconds, Path(os.devnull)), memory_limit(memory_bytes):
+    with threadpool_limits(1), hard_time_limit(seconds, Path(os.devnull)), memory_limit(memory_bytes):
         load_learner(task)
 
 
@@ -254,12 +254,12 @@ def _dataset(folder: str, fingerprint: str | None) -> Dataset:
 
 def _products(folder: str, fingerprint: str | None, check: Callable[..., None]) -> np.ndarray:
     X = _dataset(folder, fingerprint).X
-    return _products_of_few(folder, fingerprint) if has_few_rows(len(X)) else stored_products(X, Path(folder), check)
+    return _products_of_few(folder, fingerprint) if has_few_rows(len(X)) else stored_gram_matrix(X, Path(folder), check)
 
 
 @functools.lru_cache(maxsize=1)
 def _products_of_few(folder: str, fingerprint: str | None) -> np.ndarray:
-    return inner_products(_dataset(folder, fingerprint).X)
+    return gram_matrix(_dataset(folder, fingerprint).X)
 
 
 @functools.lru_cache(maxsize=1)

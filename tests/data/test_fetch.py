@@ -537,7 +537,7 @@ def test_touched_or_removed_local_file_is_not_read_again(tmp_path, cache):
     assert find_prepared(at_address(path), sources).folder == first.folder
     said = []
     prepare(at_address(path), sources, said.append)
-    assert said == [f"toy: {path} does not exist any more; its copy in the cache is used"]
+    assert said == [f"note: toy: {path} does not exist any more; its copy in the cache is used"]
 
 
 def test_local_file_of_other_catalogue_with_same_name_is_not_used(tmp_path, cache):

@@ -372,7 +372,7 @@ def test_changed_arrays_are_prepared_again(sources, tmp_path, content, changes, 
     assert prepare(entry, sources, said.append).folder == dataset.folder, "sizes are unchanged"
     assert said == []
     repaired = prepare(entry, sources, said.append, hashed=True)
-    assert said[0] == f"toy: the prepared arrays in {dataset.folder} have changed on disk; preparing them again"
+    assert said[0] == f"note: toy: the prepared arrays in {dataset.folder} have changed on disk; preparing them again"
     assert repaired.fingerprint == dataset.fingerprint
     assert (repaired.folder / f"{array}.npy").read_bytes() == good
     said.clear()

@@ -20,7 +20,7 @@ from opauc_bench.evaluation.selection import fit_and_score
 from opauc_bench.evaluation.span import (
     RowsByProducts,
     are_usable,
-    inner_products,
+    gram_matrix,
     is_narrower,
     span_coordinates,
     triangular_rows,
@@ -28,7 +28,7 @@ from opauc_bench.evaluation.span import (
 from opauc_bench.learners import LEARNERS, OPAUCPCA, get_learner
 from opauc_bench.learners.opauc import principal_components
 from opauc_bench.protocols.context import TaskContext
-from opauc_bench.runner.inner_products import stored_products
+from opauc_bench.runner.gram_matrix import stored_gram_matrix
 
 INVARIANT = [name for name in LEARNERS if get_learner(name).rotation_invariant]
 PROJECTED = ["opauc_feat", "opauc_rp", "opauc_pca"]
@@ -59,13 +59,13 @@ def grid_of(learner):
 # ---------------------------------------------------------------------- coordinates
 
 
-def test_inner_products_are_kept_in_as_many_dimensions_as_the_rank(wide, monkeypatch):
+def test_coordinates_have_as_many_dimensions_as_the_rank(wide, monkeypatch):
     X, _ = wide
-    C = span_coordinates(inner_products(X))
+    C = span_coordinates(gram_matrix(X))
     assert C.shape == (60, 7)
     np.testing.assert_allclose(C @ C.T, X @ X.T, atol=1e-13)
     monkeypatch.setattr(span, "_BLOCK_BYTES", 8 * 300 * 11)
-    np.testing.assert_allclose(inner_products(X), X @ X.T, atol=1e-14)
+    np.testing.assert_allclose(gram_matrix(X), X @ X.T, atol=1e-14)
     np.testing.assert_array_equal(span_coordinates(np.zeros((4, 4))), np.zeros((4, 1)))
 
 
@@ -83,7 +83,7 @@ def test_equal_rows_have_equal_inner_products(monkeypatch):
     copied = rng.permutation(np.arange(60) % 45)
     X = rng.normal(size=(45, 301))[copied]
     X[3] = X[40] = 0.0
-    gram = inner_products(X)
+    gram = gram_matrix(X)
     np.testing.assert_allclose(gram, X @ X.T, atol=1e-12)
     np.testing.assert_array_equal(gram, gram.T)
     assert len(np.unique(gram, axis=0)) == len(np.unique(X, axis=0))
@@ -150,7 +150,7 @@ def test_limits_are_checked_while_coordinates_are_computed(wide, monkeypatch):
 
 
 @pytest.mark.parametrize("row", [0, 7])
-def test_rows_whose_inner_products_overflow_are_searched_as_they_are(wide, row, recwarn):
+def test_rows_whose_gram_matrix_overflows_are_searched_as_they_are(wide, row, recwarn):
     X = wide[0].copy()
     X[row, 3], X[20, 5] = 1e200, -1e180
     assert_searched_as_they_are(X)
@@ -158,7 +158,7 @@ def test_rows_whose_inner_products_overflow_are_searched_as_they_are(wide, row, 
 
 
 @pytest.mark.parametrize("n_alike", [2, 40])
-def test_rows_too_close_for_inner_products_are_searched_as_they_are(wide, n_alike):
+def test_rows_too_close_for_the_gram_matrix_are_searched_as_they_are(wide, n_alike):
     X = wide[0].copy()
     X[:n_alike] = 1000.0 + 3e-4 * (X[:n_alike] > 0.0)
     assert len(np.unique(X, axis=0)) == len(np.unique(wide[0], axis=0))
@@ -166,11 +166,11 @@ def test_rows_too_close_for_inner_products_are_searched_as_they_are(wide, n_alik
 
 
 def assert_searched_as_they_are(X):
-    gram, data = inner_products(X), SimpleNamespace(X=X)
+    gram, data = gram_matrix(X), SimpleNamespace(X=X)
     assert not are_usable(gram)
     of_few = {"coordinates": lambda: pytest.fail("coordinates of rows that they do not tell apart")}
     for name, options in itertools.product(("uni_log", "oam_seq", "opauc_pca"), ({}, of_few)):
-        context = TaskContext(None, data, small(name), {}, inner_products=lambda: gram, **options)
+        context = TaskContext(None, data, small(name), {}, gram_matrix=lambda: gram, **options)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TaskContext, "_are_products_worth_it", lambda *_: True)
             assert context.search_problem(np.arange(60), 5) == (context.learner, X, None)
@@ -189,10 +189,10 @@ def with_names():
 
 def searched_as(form, learner, X, order, monkeypatch):
     """The problem of a search by coordinates of few rows, by inner products or triangular rows, or by learner."""
-    gram = inner_products(X)
-    learner.given_inner_products(lambda: gram)
+    gram = gram_matrix(X)
+    learner.given_gram_matrix(lambda: gram)
     few = {"coordinates": lambda: span_coordinates(gram)} if form == "coordinates" else {}
-    context = TaskContext(None, SimpleNamespace(X=X), learner, {}, inner_products=lambda: gram, **few)
+    context = TaskContext(None, SimpleNamespace(X=X), learner, {}, gram_matrix=lambda: gram, **few)
     monkeypatch.setattr(TaskContext, "_are_products_worth_it", lambda *_: True)
     return context.search_problem(order, 2)
 
@@ -235,7 +235,7 @@ def test_ties_by_rounding_leave_settings_whose_scores_overflow(recwarn):
 def test_rows_that_differ_by_rounding_have_equal_inner_products(wide, scale):
     X = scale * wide[0]
     X[30:] = X[:30] * (1.0 + 2.0**-52)
-    gram = inner_products(X)
+    gram = gram_matrix(X)
     assert are_usable(gram)
     np.testing.assert_array_equal(gram[30:], gram[:30])
 
@@ -266,7 +266,7 @@ def test_scores_on_coordinates_equal_scores_on_rows(name, form, wide, monkeypatc
     X, y = wide
     order = np.random.default_rng(1).permutation(60)
     make = {"triangular": triangular_rows, "products": RowsByProducts}
-    C = span_coordinates(X @ X.T) if form == "eigenvectors" else make[form](inner_products(X), order)
+    C = span_coordinates(X @ X.T) if form == "eigenvectors" else make[form](gram_matrix(X), order)
     learner, train = small(name), order[np.arange(60) % 5 > 0]
     values = grid_of(learner)
     on_rows = X[order] @ learner.fit_grid(X, y, values, order=train)
@@ -279,7 +279,7 @@ def test_pairs_that_meet_the_margin_are_the_same_on_coordinates(form):
     """Rows of 0 and 1, whose margins with steps that are powers of two are often exactly 1."""
     rng = np.random.default_rng(5)
     X, y = (rng.random((150, 400)) < 0.3).astype(float), np.where(rng.random(150) < 0.5, 1, -1).astype(np.int8)
-    gram, order = inner_products(X), np.arange(150)
+    gram, order = gram_matrix(X), np.arange(150)
     C = span_coordinates(gram) if form == "eigenvectors" else RowsByProducts(gram, order)
     learner, values = get_learner("oam_gra")(random_state=1), {"eta": 2.0 ** np.arange(-12, 11)}
     on_rows, on_coordinates = (rows[order] @ learner.fit_grid(rows, y, values, order=order) for rows in (X, C))
@@ -333,7 +333,7 @@ def test_the_reduced_problem_has_equal_scores(name, form, wide, monkeypatch):
     learner, train, held_out = small(name), np.arange(40), np.arange(40, 50)
     calls = []
     if form is not sparse.csr_matrix:
-        learner = learner.given_inner_products(lambda: X @ X.T)
+        learner = learner.given_gram_matrix(lambda: X @ X.T)
     reduced = learner.reduced(form(X), np.arange(50), lambda: calls.append(1))
     if reduced is None:
         assert (name, form) == ("opauc_pca", sparse.csr_matrix)
@@ -370,7 +370,7 @@ def test_selected_features_of_sparse_rows_have_sparse_second_moments(density, n_
 
 
 @pytest.mark.parametrize("n_components", [3, 30, 250])
-def test_components_from_inner_products_are_those_of_the_randomised_algorithm(n_components, wide, monkeypatch):
+def test_components_from_the_gram_matrix_are_those_of_the_randomised_algorithm(n_components, wide, monkeypatch):
     monkeypatch.setattr(principal_components, "_EXACT", 20)
     X, y = wide
     X = X + 0.1 * np.random.default_rng(0).normal(size=X.shape)
@@ -378,7 +378,7 @@ def test_components_from_inner_products_are_those_of_the_randomised_algorithm(n_
     monkeypatch.setattr("opauc_bench.learners.opauc.pca.BLOCK_BYTES", 8 * 300 * 7)
     values = grid_of(learner)
     want = X[held_out] @ learner.fit_grid(X, y, values, order=train)
-    informed = learner.given_inner_products(lambda: X @ X.T)
+    informed = learner.given_gram_matrix(lambda: X @ X.T)
     other, K = informed.reduced(X, train, lambda: None)
     for _ in range(2):
         for found in (
@@ -388,10 +388,10 @@ def test_components_from_inner_products_are_those_of_the_randomised_algorithm(n_
             np.testing.assert_allclose(found, want, atol=1e-9 * np.abs(want).max())
 
 
-def test_components_from_inner_products_of_rows_that_do_not_vary_or_overflow(wide):
+def test_components_from_the_gram_matrix_of_rows_that_do_not_vary_or_overflow(wide):
     _, y = wide
     X = np.ones((60, 300))
-    informed = OPAUCPCA(n_components=3).given_inner_products(lambda: X @ X.T)
+    informed = OPAUCPCA(n_components=3).given_gram_matrix(lambda: X @ X.T)
     other, K = informed.reduced(X, np.arange(60), lambda: None)
     assert not informed.fit_grid(X, y, {"eta": np.array([0.1, 0.2])}).any()
     assert not other.fit_grid(K, y, {"eta": np.array([0.1, 0.2])}).any()
@@ -425,16 +425,16 @@ def test_many_projected_rows_are_in_a_file(wide, monkeypatch):
 # ---------------------------------------------------------------------- kept on disk
 
 
-def test_inner_products_are_computed_once_by_one_of_several_workers(wide, tmp_path, monkeypatch):
+def test_the_gram_matrix_is_computed_once_by_one_of_several_workers(wide, tmp_path, monkeypatch):
     X, _ = wide
     computed = []
-    compute = inner_products
+    compute = gram_matrix
     monkeypatch.setattr(
-        "opauc_bench.runner.inner_products.inner_products", lambda *args: computed.append(1) or compute(*args)
+        "opauc_bench.runner.gram_matrix.gram_matrix", lambda *args: computed.append(1) or compute(*args)
     )
     found = []
     workers = [
-        threading.Thread(target=lambda: found.append(stored_products(X, tmp_path, lambda: None))) for _ in range(4)
+        threading.Thread(target=lambda: found.append(stored_gram_matrix(X, tmp_path, lambda: None))) for _ in range(4)
     ]
     for worker in workers:
         worker.start()
@@ -446,31 +446,31 @@ def test_inner_products_are_computed_once_by_one_of_several_workers(wide, tmp_pa
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_inner_products_are_whole_or_absent(wide, tmp_path):
+def test_the_gram_matrix_is_whole_or_absent(wide, tmp_path):
     X, _ = wide
 
     def stop():
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        stored_products(X, tmp_path, stop)
+        stored_gram_matrix(X, tmp_path, stop)
     assert not list(tmp_path.glob("*.[np]*"))
-    np.testing.assert_allclose(stored_products(X, tmp_path, lambda: None), X @ X.T, atol=1e-14)
+    np.testing.assert_allclose(stored_gram_matrix(X, tmp_path, lambda: None), X @ X.T, atol=1e-14)
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed"])
-def test_inner_products_that_have_changed_on_disk_are_computed_again(damage, wide, tmp_path):
+def test_a_gram_matrix_that_has_changed_on_disk_are_computed_again(damage, wide, tmp_path):
     X, _ = wide
-    stored_products(X, tmp_path, lambda: None)
-    path = tmp_path / "inner_products.npy"
+    stored_gram_matrix(X, tmp_path, lambda: None)
+    path = tmp_path / "gram_matrix.npy"
     content = path.read_bytes()
     path.write_bytes(content[:-100] if damage == "cut off" else content[:-8] + bytes(8))
-    np.testing.assert_allclose(stored_products(X, tmp_path, lambda: None), X @ X.T, atol=1e-14)
+    np.testing.assert_allclose(stored_gram_matrix(X, tmp_path, lambda: None), X @ X.T, atol=1e-14)
 
 
 def test_a_folder_without_permission_to_write_is_no_obstacle(wide, tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
-    np.testing.assert_allclose(stored_products(wide[0], tmp_path, lambda: None), wide[0] @ wide[0].T, atol=1e-14)
+    np.testing.assert_allclose(stored_gram_matrix(wide[0], tmp_path, lambda: None), wide[0] @ wide[0].T, atol=1e-14)
     assert not list(tmp_path.iterdir())
 
 
@@ -480,8 +480,8 @@ def test_a_full_disk_is_an_error_that_names_the_folder(wide, tmp_path, monkeypat
 
     monkeypatch.setattr(os, "posix_fallocate", fill, raising=False)
     monkeypatch.setattr("opauc_bench.learners.opauc.projected._MOST_IN_MEMORY", 0)
-    with pytest.raises(DataError, match=r"inner_products.npy: .* need 2.9e-05 GB: No space left"):
-        stored_products(wide[0], tmp_path, lambda: None)
+    with pytest.raises(DataError, match=r"gram_matrix.npy: .* needs 2.9e-05 GB: No space left"):
+        stored_gram_matrix(wide[0], tmp_path, lambda: None)
     assert not list(tmp_path.glob("*.[np]*"))
     with pytest.raises(LearnerError, match=r"projected rows need .* GB: No space left"):
         small("opauc_rp").reduced(wide[0], np.arange(50), lambda: None)
@@ -513,10 +513,10 @@ def test_an_experiment_has_the_numbers_of_a_search_on_the_data(few, wide, comman
     monkeypatch.setattr(span, "_FEW_ROWS", 3000 if few else 10)
     if not few:
         plan = command("plan", "e.yaml", "--offline", cwd=tmp_path)
-        assert "wide: its first task computes inner products of rows and keeps them in the" in plan.stdout
+        assert "wide: its first task computes the Gram matrix of the rows and keeps it in the" in plan.stdout
     done = command("run", "e.yaml", "--offline", "--jobs", "1", "--out", "reduced", cwd=tmp_path)
     assert (done.returncode, "keeps them in the cache" in done.stderr) == (0, not few)
-    assert len(list(tmp_path.glob("cache/wide/prepared/*/inner_products.npy"))) == (0 if few else 1)
+    assert len(list(tmp_path.glob("cache/wide/prepared/*/gram_matrix.npy"))) == (0 if few else 1)
     monkeypatch.setattr("opauc_bench.runner.worker.is_narrower", lambda *_: False)
     monkeypatch.setattr("opauc_bench.learners.opauc.projected.ProjectedOPAUC.reduced", lambda *_: None)
     command("run", "e.yaml", "--offline", "--jobs", "1", "--out", "plain", cwd=tmp_path, exits=0)

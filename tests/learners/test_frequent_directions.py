@@ -72,7 +72,7 @@ def test_blocks_of_dense_rows(d, tau, arrangement, blocks):
 
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 @pytest.mark.parametrize(("d", "tau"), [(3, 50), (17, 5), (33, 10)])
-def test_inner_products_instead_of_features(d, tau, arrangement, monkeypatch):
+def test_steps_by_inner_products_equal_steps_on_features(d, tau, arrangement, monkeypatch):
     X, y = examples(350, d, arrangement)
     coef = fit_grid_by_products(OPAUCFD(tau=tau), X, y, grid_for(d, 11), monkeypatch)
     assert_close(coef[:, ::2], expected_weights(d, tau, arrangement, "paper"))

@@ -161,7 +161,7 @@ def test_rows_that_come_after_blocks(many, buffer_size, arrangement, sequential)
 @BOTH
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 @pytest.mark.parametrize("buffer_size", [1, 20, 1000])
-def test_inner_products_instead_of_features(buffer_size, arrangement, sequential, monkeypatch):
+def test_steps_by_inner_products_equal_steps_on_features(buffer_size, arrangement, sequential, monkeypatch):
     X, y = examples(350, 9, arrangement)
     X[200:220] = X[:20]
     learner = LEARNERS[sequential](buffer_size=buffer_size, random_state=SEED)

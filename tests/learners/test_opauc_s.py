@@ -40,7 +40,7 @@ def counted(rng, n, d):
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 @pytest.mark.parametrize(("d", "tau"), [(1, 1), (5, 1), (17, 3), (17, 16), (33, 2), (33, 50)])
 def test_passes_equal_algorithm_3(d, tau, arrangement):
-    X, y = examples(300, d, arrangement)
+    X, y = examples(120, d, arrangement)
     grid = {axis: values / d if axis == "eta" else values for axis, values in GRID.items()}
     want = [opauc_s(X, y, eta, lam, tau)[0] for eta, lam in zip(grid["eta"], grid["lam"])]
     assert_close(OPAUCS(tau=tau).fit_grid(sparse.csr_matrix(X), y, grid), np.column_stack(want))

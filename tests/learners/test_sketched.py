@@ -136,7 +136,7 @@ def test_blocks_with_weights_that_fade_and_grow(Learner, blocks):
 
 @BOTH
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
-def test_inner_products_instead_of_features(arrangement, Learner, blocks, monkeypatch):
+def test_steps_by_inner_products_equal_steps_on_features(arrangement, Learner, blocks, monkeypatch):
     X, y = examples(350, 9, arrangement)
     X[200:220], X[100], grid = X[:20], 0.0, grid_for(9, 11)
     coef = fit_grid_by_products(Learner(tau=TAU, random_state=0), X, y, grid, monkeypatch)

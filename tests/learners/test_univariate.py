@@ -57,7 +57,7 @@ def test_blocks_of_dense_rows(arrangement, intercept, weights, loss, monkeypatch
 
 @ALL
 @pytest.mark.parametrize("intercept", [False, True])
-def test_inner_products_instead_of_features(intercept, loss, monkeypatch):
+def test_steps_by_inner_products_equal_steps_on_features(intercept, loss, monkeypatch):
     X, y = examples(300, 7)
     options = {"weights": "balanced", "intercept": intercept}
     coef = fit_grid_by_products(LEARNERS[loss](**options), X, y, {"eta": ETA}, monkeypatch)

@@ -429,7 +429,7 @@ def test_timed_passes_include_what_other_passes_share(monkeypatch):
     protocol = {"kind": "timing", "repeats": 3, "splits": {"kind": "cv", "folds": 4}}
     task = task_of("timing", learner="opauc_pca", protocol=protocol, grid={}, selected=setting)
     context = TaskContext(
-        task, SimpleNamespace(X=X, y=y), OPAUCPCA(n_components=5), {}, inner_products=lambda: pytest.fail("not alone")
+        task, SimpleNamespace(X=X, y=y), OPAUCPCA(n_components=5), {}, gram_matrix=lambda: pytest.fail("not alone")
     )
     content = task.protocol.compute(context)
     assert (content["status"], len(content["timing"]["passes"]["seconds"])) == ("ok", 3)

@@ -157,17 +157,25 @@ def test_a_folder_that_is_removed_while_it_is_locked_hides_no_error(tmp_path):
         work()
 
 
-def test_the_record_of_another_version_is_an_error_and_never_removed(store):
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda content: content.update(colour="red"), "colour: unknown key"),
+        (lambda content: content.update(status="skipped", message="why"), "status: "),
+        (lambda content: content["outcome"].update(kind="other"), "outcome.kind: "),
+    ],
+)
+def test_the_record_of_another_version_is_an_error_and_never_removed(change, problem, store):
     tasks = tasks_of("wine")
     filled(store, tasks)
     store.pack()
     path = store.packed_path("wine")
     first, *rest = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([forged(first, lambda content: content.update(colour="red")) + b"\n", *rest]))
+    path.write_bytes(b"".join([forged(first, change) + b"\n", *rest]))
     before = path.read_bytes()
     store.write(record_of(tasks[1]))
     for action in (store.read, store.remove_damaged, store.pack, lambda: store.remove(tasks[1:])):
-        with pytest.raises(ResultsError, match=r"line 1: colour: unknown key .*; another version of opauc-bench"):
+        with pytest.raises(ResultsError, match=f"line 1: {problem}.*; another version of opauc-bench"):
             action()
     assert path.read_bytes() == before
 

@@ -27,7 +27,7 @@ from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
 from opauc_bench.runner import worker
 from opauc_bench.runner.execute import LocalExecutor
-from opauc_bench.runner.limits import last_resort, overrun_in
+from opauc_bench.runner.limits import hard_time_limit, overrun_in
 from opauc_bench.runner.worker import WorkerConfig, run_task
 from opauc_bench.task import Task
 
@@ -244,9 +244,9 @@ def test_memory_limit_beyond_what_can_be_counted_is_none(n_bytes):
 def test_last_resort_without_an_overrun_writes_nothing(tmp_path):
     note = tmp_path / "note"
     note.write_text("before")
-    with last_resort(60.0, note):
+    with hard_time_limit(60.0, note):
         pass
-    with last_resort(None, note), last_resort(0.0, None):
+    with hard_time_limit(None, note), hard_time_limit(0.0, None):
         pass
     assert note.read_text() == "before"
     assert overrun_in("before", "compute") is None

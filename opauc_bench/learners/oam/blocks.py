@@ -45,7 +45,7 @@ def consume_in_blocks(
         first = len(at_hand) - len(y[here])
         buffered = np.full((2, rows.shape[1] - 1), -1)  # places among those at hand; -1 where there is none
         buffered[0, : sizes[0]], buffered[1, : sizes[1]] = np.arange(sizes[0]), sizes[0] + np.arange(sizes[1])
-        products, scores = at_hand.inner_products(), W @ at_hand.values.T
+        products, scores = at_hand.gram_matrix(), W @ at_hand.values.T
         coefficients = np.zeros_like(scores)
         _steps(y[here], slots[here], caps, sequential, counts, sizes, buffered, first, products, scores, coefficients)
         at_hand.add_to(W.T, coefficients.T)

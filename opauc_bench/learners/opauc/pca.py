@@ -66,7 +66,7 @@ class OPAUCPCA(ProjectedOPAUC):
 
     streams = False
     supports_stops = False
-    _inner_products = None  # of all rows of a dataset, where they are at hand
+    _gram_matrix = None  # of all rows of a dataset, where they are at hand
     _random_combinations: _RandomCombinations
 
     @property
@@ -97,10 +97,10 @@ class OPAUCPCA(ProjectedOPAUC):
         finally:
             del self._basis
 
-    def given_inner_products(self, inner_products):
+    def given_gram_matrix(self, gram_matrix):
         """A copy that takes the components of any rows of that dataset from the inner products."""
         learner = copy(self)
-        learner._inner_products = inner_products
+        learner._gram_matrix = gram_matrix
         learner._random_combinations = _RandomCombinations()
         return learner
 
@@ -112,9 +112,9 @@ class OPAUCPCA(ProjectedOPAUC):
 
     def _usable_products(self, n_features):
         """The inner products; None if they are not at hand, of no use, or not usable (see `span.are_usable`)."""
-        if self._inner_products is None or n_features <= self.n_components:
+        if self._gram_matrix is None or n_features <= self.n_components:
             return None
-        gram = self._inner_products()
+        gram = self._gram_matrix()
         return gram if np.isfinite(gram.diagonal()).all() else None
 
     def _combinations(self, X, check):
@@ -133,7 +133,7 @@ class OPAUCPCA(ProjectedOPAUC):
         return P
 
     def reduced_size(self, n_rows, n_features, n_nonzero):
-        if self._inner_products is None or n_features <= self.n_components:
+        if self._gram_matrix is None or n_features <= self.n_components:
             return None
         return Reduced(
             learner=OPAUCPCAFromInnerProducts(self, None, n_features),
@@ -141,7 +141,7 @@ class OPAUCPCA(ProjectedOPAUC):
             n_nonzero=float(n_rows),
             seconds=SECONDS_PER_PRODUCT * n_rows * n_features * self.n_components,
             memory_bytes=8.0 * (n_rows + n_features) * self.n_components + BLOCK_BYTES,
-            uses_inner_products=True,
+            uses_gram_matrix=True,
         )
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
@@ -149,7 +149,7 @@ class OPAUCPCA(ProjectedOPAUC):
         fewer = copy(self)
         fewer.n_components = p  # rows span no more
         seconds, memory = super(OPAUCPCA, fewer).cost(n_rows, n_features, n_nonzero, n_settings)
-        if self._inner_products is None or n_features <= self.n_components:
+        if self._gram_matrix is None or n_features <= self.n_components:
             components = seconds_for_components(n_rows, n_features, n_nonzero, p)
             return seconds + components, memory + 32.0 * n_features * p
         components = seconds_for_coefficients(n_rows, p) + SECONDS_PER_PRODUCT * n_rows * n_nonzero * p
@@ -175,7 +175,7 @@ class OPAUCPCAFromInnerProducts(Learner):
     """
 
     grid_axes = OPAUCPCA.grid_axes
-    takes_inner_products = True
+    takes_gram_matrix = True
 
     def __init__(self, learner, random_combinations, n_features):
         self.learner = learner

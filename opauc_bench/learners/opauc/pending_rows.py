@@ -172,7 +172,7 @@ class RowsByProducts(DenseRows):
 
     def products(self, X, start, stop, base, V, waiting):
         some = X[start:stop]
-        squares = some.inner_products().diagonal().copy()
+        squares = some.gram_matrix().diagonal().copy()
         joining = np.flatnonzero(squares > 0.0)
         total = waiting + len(joining)
         self.rows[waiting:total] = some.places[joining]

@@ -243,7 +243,7 @@ class _SketchedOPAUC(SketchLearner):
         n, (indices, data) = len(y), state.last_row
         if state.seen.min() < state.run[3]:
             bring_up_to_date(state.W, state.seen, state.fades)
-        gram = X.inner_products()
+        gram = X.gram_matrix()
         read = np.zeros((n, 2 * n + 2))
         read[:, :n], read[:, n : 2 * n], read[0, 2 * n] = np.eye(n), np.tril(gram, -1), X.values[0, indices] @ data
         basis, W = aligned_zeros(2 * n + 2, state.basis.shape[1]), aligned_zeros(2 * n + 2, state.W.shape[1])

@@ -1,4 +1,4 @@
-"""Inner products of all rows of a dataset, computed by one process and kept beside its arrays."""
+"""The Gram matrix of a dataset (inner products of all rows), computed by one process and kept beside its arrays."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from ..errors import DataError
-from ..evaluation.span import inner_products
+from ..evaluation.span import gram_matrix
 
-__all__ = ["has_stored_products", "stored_products"]
+__all__ = ["has_stored_gram_matrix", "stored_gram_matrix"]
 
-_NAME = "inner_products.npy"
+_NAME = "gram_matrix.npy"
 _HASH = ".sha256"  # in a file beside it
 _SECONDS_TO_WAIT = 1.0  # for another process, between two checks of the limits
 
 
-def stored_products(X: Any, folder: Path, check: Callable[..., None]) -> np.ndarray:
-    """Inner products of all rows, mapped into memory; those of a folder that cannot be written to are in memory.
+def stored_gram_matrix(X: Any, folder: Path, check: Callable[..., None]) -> np.ndarray:
+    """The Gram matrix, mapped into memory; that of a folder that cannot be written to is in memory.
 
     ``folder`` is that of the prepared arrays. ``check`` is called again and again; what it raises ends the work.
     """
     path = folder / _NAME
     while not _is_intact(path):
         if not os.access(folder, os.W_OK):
-            return inner_products(X, check=check)
+            return gram_matrix(X, check=check)
         try:
-            with FileLock(folder / "inner_products.lock", timeout=_SECONDS_TO_WAIT):
+            with FileLock(folder / "gram_matrix.lock", timeout=_SECONDS_TO_WAIT):
                 if not _is_intact(path):
                     _write(X, path, check)
         except Timeout:
@@ -40,13 +40,13 @@ def stored_products(X: Any, folder: Path, check: Callable[..., None]) -> np.ndar
     return np.load(path, mmap_mode="r")
 
 
-def has_stored_products(folder: Path) -> bool:
-    """Whether a folder of prepared arrays has inner products."""
+def has_stored_gram_matrix(folder: Path) -> bool:
+    """Whether a folder of prepared arrays has a Gram matrix."""
     return (folder / _NAME).exists()
 
 
 def _is_intact(path: Path) -> bool:
-    """Whether there are inner products, and as they were written."""
+    """Whether there is a Gram matrix, as it was written."""
     try:
         status = path.stat()
         return _hash_of(path, status.st_size, status.st_mtime_ns) == path.with_suffix(_HASH).read_text("ascii")
@@ -70,8 +70,8 @@ def _write(X: Any, path: Path, check: Callable[..., None]) -> None:
                 with unfinished.open("r+b") as file:
                     os.posix_fallocate(file.fileno(), 0, size)  # a page without room on the disk would end the process
         except OSError as error:
-            raise DataError(f"{path}: inner products of rows need {size / 1e9:.2g} GB: {error.strerror}") from None
-        inner_products(X, products, check)
+            raise DataError(f"{path}: the Gram matrix needs {size / 1e9:.2g} GB: {error.strerror}") from None
+        gram_matrix(X, products, check)
     except BaseException:
         unfinished.unlink()
         raise
