@@ -22,7 +22,7 @@ from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
 from .frames import FrameTable
 from .row_encoder import FarValues, RowEncoder, Statistics, offsets_of, scales_of
-from .schema import ColumnOptions, Schema, absent_column, listing, written_names
+from .schema import ColumnOptions, Schema, absent_column, header_hint, listing, written_names
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
 
@@ -349,10 +349,12 @@ class Source:
             )
         self._lacks_offsets = self.centred and self.schema is None
         if self.schema is None:
+            if self.options.label is None and _is_svmlight(table):
+                raise DataError(f"{table.name}: expected a table, got svmlight text", "--format svmlight")
             if self.options.label is None:
                 raise DataError(
                     f"{table.name}: expected the name of the column of labels; the columns are {listing(table.header)}",
-                    "--label NAME",
+                    header_hint(table.header) or "--label NAME",
                 )
             if _is_svmlight(table):
                 raise DataError(

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..kernels import njit
+from .content import is_number
 
 __all__ = [
     "BLANKS",
@@ -30,6 +31,7 @@ __all__ = [
     "folded",
     "hash_spans",
     "hash_texts",
+    "header_hint",
     "listing",
     "read_names",
     "require_different",
@@ -182,7 +184,8 @@ class Schema:
         for what, names in (("--label", label), ("--drop", options.drop), ("--categorical", options.categorical)):
             for column in names:
                 if column not in kinds:
-                    raise DataError(absent_column(name, column, kinds), f"{what} accepts one of these names")
+                    hint = header_hint(kinds) or f"{what} accepts one of these names"
+                    raise DataError(absent_column(name, column, kinds), hint)
         if options.label in options.drop:
             raise DataError(f"{name}: {options.label!r} is the label", "--drop accepts one of the other columns")
         left_out = {*label, *options.drop, *options.aside, ""}
@@ -208,6 +211,16 @@ def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str])
     from ..sentences import suggest
 
     return f"{name}: expected a column {column!r}{suggest(column, known)}; the columns are {listing(known)}"
+
+
+def header_hint(names: Iterable[str]) -> str:
+    """What to do about a first line that does not seem to have the names of columns; empty if it does."""
+    first, *others = filter(None, names)
+    if not others and first.startswith(("#", "sep=")):
+        return f"remove the first line, {first!r}: the names of the columns have to come first"
+    if any(is_number(name.encode()) for name in (first, *others)):
+        return "the first line has to have the names of the columns"
+    return ""
 
 
 def require_different(names: Sequence[str], place: str) -> None:

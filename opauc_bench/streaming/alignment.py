@@ -25,7 +25,7 @@ Scored = tuple[np.ndarray, np.ndarray]  # scores, and which rows are positive, e
 _FEWEST_ROWS = 256  # of a segment: the median of few scores is not known well
 _FEWEST_OF_A_CLASS = 64  # of the latest rows, for a median of its own
 # Rows of a class that are expected in a segment, and the share of them below which it lacks the class.
-_EXPECTED_ROWS, _SHARE_THAT_IS_LEFT = 16, 1 / 16
+_FEWEST_EXPECTED, _SHARE_OF_A_LACKING_CLASS = 16, 1 / 16
 _MOST_ROUNDS = 50
 
 
@@ -100,7 +100,7 @@ def _segments_to_take_from(counts: np.ndarray) -> np.ndarray | None:
     ``counts``, of shape (2, n_segments), are the rows of each class.
     """
     expected = counts.sum(axis=0) * counts.sum(axis=1, keepdims=True) / counts.sum()
-    lacks = (expected >= _EXPECTED_ROWS) & (counts < _SHARE_THAT_IS_LEFT * expected)
+    lacks = (expected >= _FEWEST_EXPECTED) & (counts < _SHARE_OF_A_LACKING_CLASS * expected)
     mixed = np.flatnonzero(~lacks.any(axis=0))
     if not len(mixed):
         return None

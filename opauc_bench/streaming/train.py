@@ -44,7 +44,7 @@ _MUCH_MEMORY = 2e9
 _SHARE_OF_POSITIONS = 0.1  # that categories may take: with n of m, about n / m of them share one
 _FAR = 100.0  # times the largest score of the latest rows: no intercept that separates scores is as large
 # Rows of a class that are expected in the window, and the share of them below which the rows are in some order.
-_EXPECTED_ROWS, _SHARE_THAT_IS_LEFT = 50, 0.25
+_EXPECTED_OF_A_CLASS, _SHARE_IN_SOME_ORDER = 50, 0.25
 _ROWS_TO_KEEP = 100_000  # from so many on, an error in a row does not discard the model
 _DRIFT = 0.02  # of the AUC, by which it is less over the whole window than within blocks; large steps cost up to .007
 
@@ -388,7 +388,7 @@ def _about_order(model: TunedModel, trained: OnePassLearner) -> list[str]:
         ]
     for label, count, is_positive in zip(trained.classes_[::-1], trained.class_counts_, (True, False)):
         share, found = count / model.n_rows, np.count_nonzero(window == is_positive) / len(window)
-        if share * len(window) >= _EXPECTED_ROWS and found < _SHARE_THAT_IS_LEFT * share:
+        if share * len(window) >= _EXPECTED_OF_A_CLASS and found < _SHARE_IN_SOME_ORDER * share:
             return [
                 f"note: {100 * found:.3g} % of the last {len(window):,} rows have the label {label_text(label.item())} "
                 f"and {100 * share:.3g} % of all: probabilities are those of the last rows; shuffle the rows, if they "

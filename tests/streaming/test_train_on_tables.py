@@ -611,6 +611,22 @@ def test_names_of_columns_with_commas(command, desk, frame, tmp_path):
     assert """--drop city with --continue: 0.npz was trained with --drop "age, in years",""" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("first_lines", "hint"),
+    [
+        ("sep=;\nage;clicked\n", "remove the first line, 'sep=': the names of the columns have to come first"),
+        ("# of May\nage,clicked\n", "remove the first line, '# of May': the names of the columns have to come first"),
+        ("17,yes\n", "the first line has to have the names of the columns"),
+        ("1 1:.5 2:1\n", "--format svmlight"),
+        ("age,yes\n", "--label NAME"),
+    ],
+)
+def test_a_table_without_names_of_columns(command, tmp_path, first_lines, hint):
+    (tmp_path / "my.csv").write_text(first_lines + "18,no\n")
+    done = command("train", "my.csv", "--out", "none.npz", cwd=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (3, f"  try: {hint}")
+
+
 @given(
     st.lists(
         st.text('ab ",\n\xa0', min_size=1).map(lambda name: name.strip(BLANKS)).filter(bool), min_size=1, max_size=5
