@@ -20,7 +20,7 @@ from ..task import Task, expand_grid, identity_of, task_id
 from .metrics import kept_scores
 from .page import PAGE
 from .planning import selecting_plan
-from .recorded import Recorded, shapes_of
+from .recorded import Recorded
 from .reports import report_files
 from .session import Session, shell_command
 from .terminal import counted
@@ -136,7 +136,7 @@ def _identity_problem(recorded: Recorded, record: Record) -> str:
 def _selections_elsewhere(recorded: Recorded) -> dict[tuple[str, str, int, int], dict[str, float]]:
     """Settings that other folders have selected for figures of this one, if these folders exist."""
     session = recorded.session
-    selecting = selecting_plan(session, shapes_of(session, recorded.manifest.datasets))
+    selecting = selecting_plan(session, recorded.shapes)
     referred = {id for ids in recorded.manifest.selected_in.values() for id in ids}
     records = find_reusable(session.reuse, {task.id for task in selecting if task.id in referred}) if referred else {}
     return {task.place: records[task.id].selected for task in selecting if task.id in records}

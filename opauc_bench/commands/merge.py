@@ -22,7 +22,7 @@ from .recorded import Recorded
 from .reports import print_report, write_report_files
 from .session import Session, shell_command
 from .shards import Shard, parse_shard
-from .tables import check_test
+from .tables import check_published, check_test
 from .terminal import counted, say, wrapped
 
 __all__ = ["Merged", "merge_folders", "merge_results"]
@@ -45,6 +45,7 @@ class Merged:
 def merge_results(session: Session, folders: Sequence[Path], test: str | None) -> int:
     """Merge the folders of shards, write and print the report; returns the exit code."""
     check_test(test)
+    check_published(session.experiment)
     with Store(session.folder).locked():
         merged = merge_folders(session, folders, test)
         write_report_files(merged.recorded, session.folder, test)

@@ -16,7 +16,7 @@ from ..results.store import Store
 from .recorded import Recorded
 from .reports import print_report, write_report_files
 from .session import Session, shell_command
-from .terminal import counted, say, table_text, wrapped
+from .terminal import counted, say, table_text, width, wrapped
 
 __all__ = ["add_metrics", "list_metrics"]
 
@@ -44,7 +44,9 @@ def list_metrics(session: Session) -> str:
     for column, names in found.items():
         texts = [name if n == n_records[column] else f"{name} ({n})" for name, n in names.items()]
         rows.append([column, n_records[column], str(n_kept[column]), ", ".join(texts)])
-    return table_text(rows, ["column", "records", "scores", "metrics"], disable_numparse=True)
+    headers = ["column", "records", "scores", "metrics"]
+    of_names = max(20, width() - max(map(len, found)) - sum(len(name) + 4 for name in headers[1:3]) - 2)
+    return table_text(rows, headers, disable_numparse=True, maxcolwidths=[None, None, None, of_names])
 
 
 def add_metrics(session: Session, names: Sequence[str]) -> int:

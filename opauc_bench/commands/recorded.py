@@ -97,9 +97,14 @@ class Recorded:
         return bool(self.records) and find_manifest(self.session.folder) is None
 
     @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """The shape of each dataset whose size is known by the manifest or the catalogue."""
+        return shapes_of(self.session, self.manifest.datasets)
+
+    @cached_property
     def tasks(self) -> list[Task]:
         """Every task of the experiment on the data of the manifest, in the order of computation."""
-        return make_plan(self.session.experiment, shapes_of(self.session, self.manifest.datasets), self.session.columns)
+        return make_plan(self.session.experiment, self.shapes, self.session.columns)
 
     @cached_property
     def cells(self) -> Cells:

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..files import write_text
+from ..files import remove_file, write_text
+from ..protocols import KINDS, PROTOCOLS
+from ..protocols.outcome import TestedOutcome
 from ..report.compare_render import comparison_to_terminal
 from ..report.figure_text import figure_to_terminal
 from ..report.latex import paper_table
 from ..report.over_datasets import cases_of, over_datasets
 from ..report.terminal import over_datasets_to_terminal, to_terminal
 from ..report.titles import plain_title
-from ..report.write import Files, figure_files, table_files, write_files
+from ..report.write import Files, figure_files, names_of_files, table_files, write_files
 from ..results.frame import folds_text
-from ..results.manifest import config_of, find_manifest, place_of_config, write_manifest
+from ..results.manifest import Manifest, config_of, find_manifest, place_of_config, write_manifest
 from ..results.store import Store
 from .edges import edge_notes
 from .figures import figures_of
@@ -26,13 +28,14 @@ from .manifests import rendered_test
 from .page import PAGE, page_text
 from .recorded import Recorded
 from .session import Session, shell_command
-from .tables import build_report, check_test, plain_titles
+from .tables import build_report, check_test, notes_on_protocol, plain_titles
 from .terminal import say, width, wrapped
 
 __all__ = [
     "has_other_folds",
     "print_comparison",
     "print_report",
+    "remove_outdated_files",
     "report",
     "report_files",
     "write_latex",
@@ -86,6 +89,7 @@ def _write_own_files(recorded: Recorded, test: str | None, page: bool) -> None:
     manifest = recorded.manifest.model_copy(update=changes)
     write_report_files(recorded, session.folder, test, page)
     if manifest != find_manifest(session.folder):
+        remove_outdated_files(session.folder, recorded.manifest, manifest)
         write_manifest(session.folder, manifest)
 
 
@@ -99,9 +103,10 @@ def write_latex(session: Session, file: str, options: dict[str, Any], test: str 
     style = session.experiment.latex_table(options)
     recorded = Recorded.read_intact(session)
     table, _ = build_report(recorded, test)
-    if style.rows:
-        keys = [column.key for column in table.columns]
-        table = replace(table, edges=edge_notes(recorded.edges, style.rows, keys, table.runs))
+    keys = style.columns or [column.key for column in table.columns]
+    rows = {row: table.sources[row] for row in style.rows or table.datasets}
+    edges = edge_notes(recorded.edges, rows, keys, table.runs)
+    table = replace(table, edges=edges, protocol_notes=notes_on_protocol(session, rows, keys))
     text = paper_table(table, **style.model_dump())
     if file == "-":
         print(text, end="")
@@ -133,6 +138,19 @@ def report_files(recorded: Recorded, test: str | None, page: bool, draw: bool) -
         if page:
             files[PAGE] = page_text(recorded, test)
     return {**files, _FOLDS: _folds_of(recorded)}
+
+
+def remove_outdated_files(folder: Path, before: Manifest, after: Manifest) -> None:
+    """Remove tables and figures that an experiment had before, and does not have any more."""
+    for name in _files_of(before) - _files_of(after):
+        remove_file(folder / name)
+
+
+def _files_of(manifest: Manifest) -> set[str]:
+    experiment = manifest.experiment
+    has_table = issubclass(PROTOCOLS[KINDS.index(experiment["protocol"]["kind"])].outcome, TestedOutcome)
+    names = names_of_files([figure["name"] for figure in experiment["figures"]], has_table)
+    return {*names, PAGE} if has_table else names
 
 
 def has_other_folds(recorded: Recorded) -> bool:

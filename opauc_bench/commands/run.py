@@ -27,7 +27,7 @@ from .manifests import compose_manifest
 from .planning import LocalPlan, fold_problems, kept_notes, left_out_cases, memory_problems, plan_locally
 from .progress import Estimate, Progress, duration
 from .recorded import Recorded
-from .reports import has_other_folds, print_report, write_report_files
+from .reports import has_other_folds, print_report, remove_outdated_files, write_report_files
 from .session import Session, shell_command
 from .tables import check_published, check_test
 from .terminal import counted, say
@@ -162,6 +162,7 @@ def _compute_and_write(
     for line in [*_lost_metrics(before, todo), *kept_notes(local, todo)]:
         say(f"note: {line}")
     manifest = _manifest(before, local, plan, todo, memory, test)
+    remove_outdated_files(session.folder, before.manifest, manifest)
     if todo:  # otherwise last: references to other folders without tables would look like a finished run
         write_manifest(session.folder, manifest)
     store = Store(session.folder)
@@ -381,5 +382,6 @@ def _exit_code(recorded: Recorded, plan: LocalPlan, local: LocalData) -> int:
     failed = sum(counts.values()) - counts["ok"]
     if failed:
         words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
-        say(f"{failed} of {len(plan.tasks)} tasks have no number ({words}); --retry-failed computes them again")
+        again = "; --retry-failed computes them again" if failed > counts["missing"] else ""
+        say(f"{failed} of {len(plan.tasks)} tasks have no number ({words}){again}")
     return 3 if local.unavailable else 1 if failed else 0

@@ -21,14 +21,15 @@ from ..results.manifest import DatasetFacts
 from ..results.record import Record
 from ..runner.limits import exceeds_memory
 from .edges import edge_notes
-from .recorded import Cells, Pair, Recorded, shapes_of
-from .session import shell_command
+from .recorded import Cells, Pair, Recorded
+from .session import Session, shell_command
 
 __all__ = [
     "build_report",
     "check_published",
     "check_test",
     "count_statuses",
+    "notes_on_protocol",
     "plain_titles",
     "select_cells",
     "shown_column",
@@ -52,7 +53,6 @@ def build_report(
     rows, cells = select_cells(recorded, datasets, keys)
     protocol = experiment.protocol
     titles = column_titles(session.columns)
-    selecting = getattr(protocol, "select", "auc")
     table = build_table(
         title=experiment.title,
         datasets=list(rows),
@@ -66,17 +66,24 @@ def build_report(
         metrics=protocol.table_metrics,
         ddof=protocol.ddof,
         runs=protocol.runs,
-        same_rows=protocol.same_rows,
+        same_rows=protocol.same_rows and not any(column.max_train for column in session.columns),
         rope=experiment.report.rope,
         sources=rows,
         protocol=protocol.summary,
-        protocol_notes=(
-            *protocol.table_notes,
-            *notes_on_training([c for c in session.columns if c.key in keys], set(rows.values()), selecting),
-        ),
+        protocol_notes=notes_on_protocol(session, rows, keys),
     )
     published = experiment.report.published
     return table, compare(table, load_published(published)) if published else None
+
+
+def notes_on_protocol(session: Session, rows: Mapping[str, str], keys: Collection[str]) -> tuple[str, ...]:
+    """Footnotes on the rows that are used and on what is measured, for some rows of a table and some columns.
+
+    ``rows`` has the dataset of each row.
+    """
+    protocol, columns = session.experiment.protocol, [column for column in session.columns if column.key in keys]
+    selecting = getattr(protocol, "select", "auc")
+    return (*protocol.table_notes, *notes_on_training(columns, set(rows.values()), selecting))
 
 
 def notes_on_training(
@@ -150,7 +157,7 @@ def count_statuses(recorded: Recorded, row: str, pairs: list[Pair]) -> dict[str,
     dataset, reason = experiment.rows[row], None
     if manifest.datasets.get(dataset, DatasetFacts()).unavailable:
         reason = "unavailable"
-    elif not pairs and dataset in shapes_of(recorded.session, manifest.datasets):  # without a size, none has tasks yet
+    elif not pairs and dataset in recorded.shapes:  # without a size, none has tasks yet
         reason = "left_out"
     elif any(exceeds_memory(task, manifest.memory_bytes) for task, _ in pairs):
         reason = "too_large"

@@ -8,7 +8,15 @@ import numpy as np
 
 from ..kernels import njit
 
-__all__ = ["AUCS", "auc_columns", "auc_of_sorted", "auc_score", "positive_rows", "released_auc_columns"]
+__all__ = [
+    "AUCS",
+    "auc_columns",
+    "auc_of_prefixes",
+    "auc_of_sorted",
+    "auc_score",
+    "positive_rows",
+    "released_auc_columns",
+]
 
 
 def auc_score(y: Any, scores: Any) -> float:
@@ -65,6 +73,28 @@ def auc_columns(y: Any, scores: Any) -> np.ndarray:
     return aucs
 
 
+def auc_of_prefixes(y: Any, scores: Any, ends: Any) -> np.ndarray:
+    """Exact AUC of the first rows, for several numbers of them, in O(n log n).
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        At most two classes; the greater label is positive.
+    scores : array-like of shape (n_samples,)
+        Finite.
+    ends : array-like of int
+        Numbers of rows, ascending, from 1 on.
+
+    Returns
+    -------
+    ndarray of shape (len(ends),)
+        NaN where the rows have one class.
+    """
+    y = np.asarray(y)
+    ranks = np.unique(scores, return_inverse=True)[1].astype(np.int64)
+    return _auc_of_prefixes(y == y.max(), ranks, np.asarray(ends, dtype=np.int64))
+
+
 def released_auc_columns(y: Any, scores: Any) -> np.ndarray:
     """AUC as computed by the program of the FTRL-AUC paper; parameters as in `auc_columns`.
 
@@ -102,6 +132,36 @@ def _checked(y, scores) -> tuple[np.ndarray, np.ndarray]:
     if y.ndim != 1 or scores.ndim != 2 or len(y) != len(scores):
         raise ValueError(f"expected labels of shape (n,) and scores of shape (n, k); got {y.shape} and {scores.shape}")
     return positive, scores
+
+
+@njit()
+def _auc_of_prefixes(positive, ranks, ends):
+    """Count twice the pairs in order plus the ties as rows come; a Fenwick tree for each class has its ranks so far."""
+    aucs, k = np.full(len(ends), np.nan), 0
+    trees, counts, twice = np.zeros((2, ranks.max() + 2), dtype=np.int64), np.zeros(2, dtype=np.int64), 0
+    for t in range(len(ranks)):
+        own, other = (1, 0) if positive[t] else (0, 1)
+        below, up_to = _count_below(trees[other], ranks[t]), _count_below(trees[other], ranks[t] + 1)
+        twice += below + up_to if own == 1 else 2 * counts[other] - below - up_to
+        counts[own] += 1
+        place = ranks[t] + 1
+        while place < trees.shape[1]:
+            trees[own, place] += 1
+            place += place & -place
+        while k < len(ends) and ends[k] == t + 1:
+            if counts[0] > 0 and counts[1] > 0:
+                aucs[k] = twice / (2.0 * counts[1] * counts[0])
+            k += 1
+    return aucs
+
+
+@njit()
+def _count_below(tree, rank):
+    total = 0
+    while rank > 0:
+        total += tree[rank]
+        rank &= rank - 1
+    return total
 
 
 @njit()

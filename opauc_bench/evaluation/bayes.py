@@ -85,9 +85,7 @@ def bayesian_t_test(a: ArrayLike, b: ArrayLike, test_fraction: float, rope: floa
     scale = spread * math.sqrt(corrected_variance_factor(n, test_fraction))
     _check_rope(rope)
     if scale == 0:
-        # Differences of AUC values such as .805 - .8 are a rounding error away from the end of the region.
-        difference = round(mean, 12)
-        better, worse = float(difference > rope), float(difference < -rope)
+        better, worse = float(mean > rope), float(mean < -rope)
     else:
         better, worse = float(stdtr(n - 1, (mean - rope) / scale)), float(stdtr(n - 1, (-rope - mean) / scale))
     return Posterior(better, max(0.0, 1.0 - better - worse), worse)

@@ -28,6 +28,8 @@ __all__ = [
     "paired_t_test",
 ]
 
+_SAME = 1e-12  # the largest difference between equal differences of AUC values that rounding explains
+
 # A t-test ends with win, tie or loss, a Bayesian test with win, equivalent, loss or undecided.
 Verdict = Literal["win", "tie", "loss", "equivalent", "undecided"]
 
@@ -101,7 +103,8 @@ def corrected_variance_factor(n: int, test_fraction: float) -> float:
 def mean_and_spread(a: ArrayLike, b: ArrayLike) -> tuple[int, float, float]:
     """Number, mean and standard deviation (``ddof=1``) of the paired differences ``a - b``.
 
-    The standard deviation of equal differences is exactly 0. For the errors see `paired_t_test`.
+    The standard deviation of differences that are equal but for rounding is exactly 0, and their mean is rounded. For
+    the errors see `paired_t_test`.
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape or a.size < 2:
@@ -112,8 +115,9 @@ def mean_and_spread(a: ArrayLike, b: ArrayLike) -> tuple[int, float, float]:
     if not np.isfinite(difference).all():
         raise ValueError("a paired test needs finite values")
     # The range decides, not the standard deviation: rounding of the mean leaves equal values a tiny one.
-    spread = float(difference.std(ddof=1)) if np.ptp(difference) > 0 else 0.0
-    return difference.size, float(difference.mean()), spread
+    if np.ptp(difference) <= _SAME:
+        return difference.size, round(float(difference.mean()), 12), 0.0
+    return difference.size, float(difference.mean()), float(difference.std(ddof=1))
 
 
 def _t_test(n: int, mean: float, spread: float, variance_factor: float) -> TestResult:

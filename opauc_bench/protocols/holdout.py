@@ -145,11 +145,13 @@ class Holdout(SplitProtocol):
     def data_error(self, data: Dataset) -> str | None:
         if error := super().data_error(data):
             return error
-        if self.order == "time":
-            try:
-                self._split(data, data.name, 0)
-            except ValueError as error:
-                return f"cut {' : '.join(map(str, self.shares))} along time, {error}"
+        checked = 1 if self.order == "time" else self.trials if self.split == "released" else 0
+        try:
+            for trial in range(checked):
+                self._split(data, data.name, trial)
+        except ValueError as error:
+            how = "along time" if self.order == "time" else "at random, as 'split: released' does"
+            return f"cut {' : '.join(map(str, self.shares))} {how}, {error}"
         return None
 
     def make_split(self, context: TaskContext) -> Split:

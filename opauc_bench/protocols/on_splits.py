@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..evaluation.splits import Split
+from ..sentences import Problem, raise_problems
 from .base import Cost, Protocol, TrainingCost
 from .context import TaskContext, seed_learner
 from .cross_validation import CrossValidation
@@ -29,11 +30,22 @@ Measure = Callable[[Split, dict[str, float]], tuple[dict[str, Any], dict[str, An
 class OnSplits(Protocol):
     """A protocol whose repetitions, sets and classes are those of the protocol under ``splits``."""
 
+    # Settings of ``splits`` that do not change what is drawn.
+    unused: ClassVar[tuple[str, ...]] = ("metrics", "keep_scores")
+
     kind: str
     # The union of all kinds that split rows, which `protocols` makes of its tuple.
     splits: Splits = Field(
         CrossValidation(), description="Protocol whose sets are used, and by which a setting is selected."
     )
+
+    @model_validator(mode="after")
+    def _check_unused(self) -> Self:
+        fields = type(self.splits).model_fields
+        given = [name for name in self.unused if getattr(self.splits, name) != fields[name].default]
+        message = f"a figure of kind {self.kind} does not use it: leave it out"
+        raise_problems(Problem(("splits", name), message) for name in given)
+        return self
 
     @property
     def ddof(self) -> int:
@@ -65,6 +77,9 @@ class OnSplits(Protocol):
 
     def identity(self) -> dict[str, Any]:
         return {**self.model_dump(mode="json"), "splits": self.splits.identity()}
+
+    def left_out(self, n_samples: int, n_positive: int) -> str:
+        return self.splits.left_out(n_samples, n_positive)
 
     def validation_error(self, n_positive: int, n_negative: int) -> str | None:
         return self.splits.validation_error(n_positive, n_negative)

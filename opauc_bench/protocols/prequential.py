@@ -159,19 +159,19 @@ class Prequential(Protocol):
 
     def _columns(self, y: np.ndarray, scores: np.ndarray, n_first: int) -> dict[str, list[float | None]]:
         """AUC of all rows so far and of the last ones, at checkpoints and ends of windows; null for one class."""
-        from ..evaluation.auc import auc_score
+        from ..evaluation.auc import auc_of_prefixes, auc_score
 
         at = np.union1d(
             checkpoints(len(y), self.points, self.spacing), np.arange(self.window, len(y) + 1, self.window)
         ).tolist()
-
-        def auc(start: int, end: int) -> float:
-            return auc_score(y[start:end], scores[start:end]) if len(np.unique(y[start:end])) == 2 else np.nan
-
+        windows = [slice(max(0, end - self.window), end) for end in at]
+        has_both = [len(np.unique(y[window])) == 2 for window in windows]
         return {
             "n_seen": [n_first + end for end in at],
-            "running_auc": to_json(auc(0, end) for end in at),
-            "window_auc": to_json(auc(max(0, end - self.window), end) for end in at),
+            "running_auc": to_json(auc_of_prefixes(y, scores, at)),
+            "window_auc": to_json(
+                auc_score(y[window], scores[window]) if both else np.nan for window, both in zip(windows, has_both)
+            ),
         }
 
 

@@ -30,6 +30,7 @@ class Sweep(OnSplits):
 
     outcome: ClassVar = SweepOutcome
     sweeps: ClassVar = True
+    unused: ClassVar = ("metrics", "keep_scores", "select")
 
     kind: Annotated[Literal["sweep"], KnownKind] = Field(
         "sweep", description="sweep: every setting of the grid, trained and tested."

@@ -122,6 +122,6 @@ def _about_values(table: ResultTable) -> str:
     over = f"{table.expected} {runs if table.expected > 1 else runs.removesuffix('s')}"
     pending = next((entry for entry in entries if entry.status == "pending"), None)
     waiting = f"; … {pending.n}/{pending.expected}: {pending.n} are done" if pending else ""
-    undefined = any(entry.status == "undefined" for entry in entries)
+    undefined = any(entry.status == "undefined" and entry.note is None for entry in entries)
     absent = "; –: not defined for this learner" if undefined else ""
     return f"Mean{std}{'' if table.has_metrics else ' of the test AUC'} over {over}{waiting}{absent}."

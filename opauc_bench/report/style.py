@@ -76,9 +76,8 @@ def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = 
         if style.percent and entry.posterior:
             text = text + " " + style.percent(percent_text(entry.posterior))
         return text + (style.note(entry.note) if entry.note else "")
-    if entry.status == "undefined":
-        return "–"
-    text = f"{style.pending} {entry.n}/{entry.expected}" if entry.status == "pending" else "N/A"
+    absent = {"pending": f"{style.pending} {entry.n}/{entry.expected}", "undefined": "–"}
+    text = absent.get(entry.status, "N/A")
     return text + (style.note(entry.note) if entry.note else "")
 
 

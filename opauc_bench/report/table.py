@@ -6,7 +6,7 @@ The status of a cell, the same in every format:
 
 * ``ok``: all folds finished. Only these cells have a mean, and only these are tested (if the reference cell is ``ok``).
 * ``pending``: folds are still to be run; shown as ``… 12/25``.
-* ``undefined``: the learner does not have this metric; shown as –.
+* ``undefined``: the learner does not have this metric, or not in all folds; shown as –.
 * the names of its failures, such as ``timeout``: no fold finished, or all folds ran and some failed; shown as N/A with
   a footnote, as in the papers.
 """
@@ -343,8 +343,10 @@ def _entry(
     values = tuple(value for value in found if value is not None)
     if len(values) < len(found):
         return Entry("pending", len(values), cell.expected)
-    if not values or any(map(math.isnan, values)):
-        return Entry("undefined", n, cell.expected)
+    n_defined = len(values) - sum(map(math.isnan, values))
+    if n_defined < len(values) or not values:
+        text = f"defined in {n_defined} of {n} {runs} only"
+        return Entry("undefined", n, cell.expected, note=_numbered(text, notes) if n_defined else note)
     # Exactly rounded, so the bytes of a table do not depend on how a machine orders its sums.
     mean = statistics.fmean(values)
     std = (statistics.stdev if ddof else statistics.pstdev)(values) if cell.expected > 1 else None

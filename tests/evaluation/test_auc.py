@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import roc_auc_score
 
-from opauc_bench.evaluation.auc import auc_columns, auc_score
+from opauc_bench.evaluation.auc import auc_columns, auc_of_prefixes, auc_score
 
 # Few different values: most pairs tie.
 TIED = st.integers(-2, 2).map(float)
@@ -159,3 +159,12 @@ def test_auc_refuses_other_than_two_classes(y, scores, message):
 def test_one_scoring_has_one_dimension():
     with pytest.raises(ValueError, match=r"one-dimensional; got shape \(2, 1\)"):
         auc_score([1, -1], [[1.0], [2.0]])
+
+
+@given(scored(TIED))
+def test_auc_of_prefixes_is_that_of_each_alone_to_the_last_bit(example):
+    y, scores = example
+    ends = np.arange(1, len(y) + 1)
+    want = [auc_score(y[:end], scores[:end]) if len(np.unique(y[:end])) == 2 else np.nan for end in ends]
+    np.testing.assert_array_equal(auc_of_prefixes(y, scores, ends), want)
+    np.testing.assert_array_equal(auc_of_prefixes(y, scores, ends[::3]), want[::3])

@@ -179,3 +179,9 @@ def test_signed_rank_test_of_one_dataset_is_that_of_a_beta_distribution():
 def test_bad_values_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_differences_that_are_equal_but_for_rounding_are_in_one_region():
+    folds = 0.01 * np.arange(15)
+    assert len(set((0.805 + folds) - (0.8 + folds))) > 1
+    assert probabilities(bayesian_t_test(0.805 + folds, 0.8 + folds, 0.2, rope=0.005)) == [0, 1, 0]

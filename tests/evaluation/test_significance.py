@@ -147,3 +147,14 @@ def test_paired_test_refuses_unpaired_values(a, b):
 def test_test_fraction_outside_0_and_1_is_refused(test_fraction):
     with pytest.raises(ValueError, match="test_fraction"):
         corrected_t_test([0.8, 0.9], [0.7, 0.6], test_fraction)
+
+
+@pytest.mark.parametrize("test", [paired_t_test, FIFTH])
+def test_differences_that_are_equal_but_for_rounding_have_no_variance(test):
+    b = [0.8 + 0.01 * fold for fold in range(15)]
+    a = [0.805 + 0.01 * fold for fold in range(15)]
+    assert len({x - y for x, y in zip(a, b)}) > 1
+    assert test(a, b).statistic == math.inf
+    nearly = [value + 1e-16 for value in b]
+    assert nearly != b
+    assert (test(nearly, b).p_value, test(nearly, b).mean_difference) == (1.0, 0.0)

@@ -477,3 +477,20 @@ def test_too_few_positives_are_reported_before_the_run(small, command):
         Path(folder / "few.yaml").write_text(SMALL.replace(old, new))
         done = command("run", "few.yaml", cwd=folder, exits=2)
         assert told in " ".join(done.stderr.split())
+
+
+def test_a_released_split_with_rows_of_one_class_is_an_error_before_the_run(command, tmp_path):
+    (tmp_path / "h.yaml").write_text(
+        """
+title: t
+datasets: [wine]
+learners: [uni_log]
+grids: {eta: [0.25]}
+protocol: {kind: holdout, trials: 6, split: released, imbalance: 0.06}
+"""
+    )
+    done = command("run", "h.yaml", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "wine" in done.stderr
+    assert "at random, as 'split: released' does, the validation set of trial" in " ".join(done.stderr.split())
+    assert not (tmp_path / "results").exists()

@@ -227,3 +227,18 @@ def test_settings_of_the_pass_define_the_task_and_trials_do_not():
 def test_config_of_the_repository_is_valid():
     session = Session.open(ROOT / "configs/prequential.yaml", sources=Sources.from_environment())
     assert isinstance(session.experiment.protocol, Prequential)
+
+
+def test_trials_with_a_limit_of_rows_do_not_have_the_same_rows(command, tmp_path):
+    text = """
+title: t
+datasets: [wine]
+learners: [uni_log, {learner: uni_squ, max_train: 100}]
+grids: {eta: [0.25]}
+protocol: {kind: prequential, trials: 2}
+"""
+    (tmp_path / "p.yaml").write_text(text)
+    assert "The trials have other rows" not in (told := command("run", "p.yaml", cwd=tmp_path, exits=0).stdout)
+    assert "The trials have the same rows" not in told
+    (tmp_path / "p.yaml").write_text(text.replace(", {learner: uni_squ, max_train: 100}", ", uni_squ"))
+    assert "The trials have the same rows" in command("run", "p.yaml", cwd=tmp_path, exits=0).stdout

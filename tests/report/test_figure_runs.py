@@ -556,3 +556,65 @@ def test_only_learners_with_a_sketch_have_its_error(command, tmp_path):
     done = command("plan", "x.yaml", cwd=tmp_path, exits=2)
     assert "opauc keeps no sketch of second moments" in done.stderr
     assert "try: those that do are opauc_fd, opauc_r, opauc_h, opauc_s" in done.stderr
+
+
+CURVES = """
+title: Curves
+datasets: [wine]
+learners: [uni_log]
+grids: {eta: [0.25]}
+protocol:
+  kind: convergence
+  points: 4
+  splits: {trials: 1, folds: 2, inner_folds: 2}
+figures: [{name: first, x: n_seen, y: auc}]
+"""
+
+
+def test_figures_leave_out_what_their_splits_leave_out(command, tmp_path):
+    thin = "splits: {trials: 1, folds: 3, inner_folds: 2, train_positives: [all, 0.9, 0.05], least_positives: 40}"
+    (tmp_path / "curves.yaml").write_text(CURVES.replace("splits: {trials: 1, folds: 2, inner_folds: 2}", thin))
+    told = command("plan", "curves.yaml", cwd=tmp_path, exits=0).stdout
+    assert "Left out: wine @ 90%" in told
+    assert "wine @ 5%" in told
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "name"),
+    [
+        ("convergence", "metrics: [auc, brier]", "metrics"),
+        ("timing", "keep_scores: true", "keep_scores"),
+        ("sweep", "select: average_precision", "select"),
+    ],
+)
+def test_settings_of_splits_that_no_figure_uses_are_refused(command, tmp_path, kind, setting, name):
+    text = CURVES.partition("figures")[0].replace("  points: 4\n", "").replace("convergence", kind)
+    text = text.replace("inner_folds: 2}", f"inner_folds: 2, {setting}}}")
+    (tmp_path / "curves.yaml").write_text(text)
+    done = command("plan", "curves.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"protocol.splits.{name}: a figure of kind {kind} does not use it" in done.stderr
+
+
+def test_files_of_an_earlier_report_are_removed(command, tmp_path):
+    def files():
+        return {path.name for path in (tmp_path / "results" / "curves").iterdir() if path.is_file()}
+
+    (tmp_path / "curves.yaml").write_text(CURVES)
+    with undrawn():
+        command("run", "curves.yaml", cwd=tmp_path, exits=0)
+        (tmp_path / "results/curves/mine.csv").write_text("of the user")
+        assert "first.csv" in files()
+        (tmp_path / "curves.yaml").write_text(CURVES.replace("first", "second"))
+        command("report", "curves.yaml", "--write", cwd=tmp_path, exits=0)
+        assert {"second.csv", "mine.csv"} <= files()
+        assert "first.csv" not in files()
+        (tmp_path / "curves.yaml").write_text(
+            CURVES.partition("protocol")[0] + "protocol: {trials: 1, folds: 2, inner_folds: 2}\n"
+        )
+        command("run", "curves.yaml", cwd=tmp_path, exits=0)
+        assert {"table.md", "mine.csv"} <= files()
+        assert "second.csv" not in files()
+        (tmp_path / "curves.yaml").write_text(CURVES)
+        command("report", "curves.yaml", "--write", cwd=tmp_path, exits=0)
+        assert not [name for name in files() if name.startswith("table")]

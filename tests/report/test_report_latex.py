@@ -357,3 +357,20 @@ def test_latex_compiles(table, trials, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "x.pdf").is_file()
+
+
+def test_a_part_of_a_table_has_the_notes_on_its_own_columns_and_rows(command, tmp_path):
+    (tmp_path / "capped.yaml").write_text(
+        """
+title: t
+datasets: [wine, breast_cancer]
+learners: [opauc, uni_log, {learner: uni_squ, max_train: {breast_cancer: 100}}]
+grids: {eta: [0.25], lambda: [0.1]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+"""
+    )
+    command("run", "capped.yaml", cwd=tmp_path, exits=0)
+    note = "At most 100 training rows on breast\\_cancer: uni\\_squ."
+    for part, has_note in ([], True), (["--rows", "wine"], False), (["--columns", "opauc,uni_log"], False):
+        text = command("report", "capped.yaml", "--latex", "-", *part, cwd=tmp_path, exits=0).stdout
+        assert (note in " ".join(text.split())) == has_note

@@ -231,3 +231,20 @@ def test_the_published_tables_are_those_of_the_paper():
         keys = {column.key for column in published.columns} | set(published.stand_for)
         assert set(published.stand_for.values()) <= keys
         assert all(set(note.columns) <= keys for note in published.notes)
+
+
+def test_a_metric_that_is_not_defined_in_all_folds_says_so():
+    values = {"log_loss": (0.3, math.nan, 0.4, 0.5)}
+    cells = {
+        ("wine", "ftrl_auc"): Cell((0.9,) * 4, TRIALS, 4, others=values),
+        ("wine", "solam"): Cell((0.9,) * 4, TRIALS, 4, others={"log_loss": (math.nan,) * 4}),
+    }
+    columns = [COLUMNS[0], COLUMNS[2]]
+    some = build_table("t", ["wine"], columns, cells, "ftrl_auc", "paired", 0.2, metrics=("auc", "log_loss"))
+    text = to_terminal(some, 80)
+    assert some.cell_notes == ("defined in 3 of 4 folds only",)
+    assert "–¹" in text
+    assert "–: not defined for this learner" in text
+    one = {place: cell for place, cell in cells.items() if place[1] == "ftrl_auc"}
+    alone = build_table("t", ["wine"], columns[:1], one, "ftrl_auc", "paired", 0.2, metrics=("auc", "log_loss"))
+    assert "not defined for this learner" not in to_terminal(alone, 80)

@@ -323,3 +323,13 @@ def test_pack_includes_records_of_an_interrupted_run(command, shards, tmp_path):
     packed = without_lock(snapshot(folder))
     assert command("pack", folder, cwd=tmp_path).stdout == f"{folder}/: nothing to pack\n"
     assert without_lock(snapshot(folder)) == packed
+
+
+def test_a_published_table_of_other_cells_is_refused_before_anything_is_written(command, tmp_path):
+    (tmp_path / "shared.yaml").write_text(TEXT)
+    command("run", "shared.yaml", "--shard", "1/2", "--out", "one", cwd=tmp_path, exits=0)
+    (tmp_path / "shared.yaml").write_text(TEXT + "report: {published: aij2016_table3}\n")
+    done = command("merge", "shared.yaml", "one", "--out", "all", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "has no dataset and learner in common" in done.stderr
+    assert not (tmp_path / "all").exists()

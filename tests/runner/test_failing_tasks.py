@@ -152,3 +152,19 @@ def test_ended_run_leaves_no_half_written_file(desk, command, monkeypatch, error
     monkeypatch.setattr(LocalExecutor, "run", ended_while_writing)
     assert command("run", "quick.yaml", "--offline", cwd=desk).returncode != 0
     assert not list((desk / "results").rglob(".*.tmp"))
+
+
+def test_tasks_that_were_not_started_are_not_said_to_be_computed_by_retry_failed(command, tmp_path):
+    (tmp_path / "large.yaml").write_text(
+        """
+title: t
+datasets: [wine]
+learners: [uni_log, svm_or]
+grids: {eta: [0.25], lambda: [1]}
+protocol: {trials: 1, folds: 2, inner_folds: 2}
+limits: {memory_gb: 0.0004}
+"""
+    )
+    done = command("run", "large.yaml", cwd=tmp_path)
+    assert "2 missing)" in done.stderr
+    assert "--retry-failed" not in done.stderr
