@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..report.figure import POINT, Cell, Figure, Sample, build_figure
+from ..report.figure import POINT, Figure, FigureCell, Sample, build_figure
 from ..results.record import Record
 from ..task import Task
 from .recorded import Pair, Recorded
@@ -31,10 +31,10 @@ def figures_of(recorded: Recorded, restricted: bool = False) -> list[Figure]:
     return [build_figure(figure, list(rows), columns, cells, experiment.protocol.ddof) for figure in experiment.figures]
 
 
-def _cell(recorded: Recorded, row: str, pairs: list[Pair]) -> Cell:
+def _cell(recorded: Recorded, row: str, pairs: list[Pair]) -> FigureCell:
     good = [(task, record) for task, record in pairs if record is not None and record.ok]
     statuses = count_statuses(recorded, row, pairs)
-    return Cell(tuple(_samples(good)), recorded.session.experiment.protocol.n_repetitions, statuses)
+    return FigureCell(tuple(_samples(good)), recorded.session.experiment.protocol.n_repetitions, statuses)
 
 
 def _samples(pairs: list[tuple[Task, Record]]) -> Iterator[Sample]:

@@ -10,12 +10,12 @@ from typing import cast, get_args
 
 from ..config import Experiment
 from ..errors import ConfigError, ResultsError
-from ..plan import Column as PlannedColumn
+from ..plan import Column
 from ..report.cell_notes import origin_notes
 from ..report.compare import Comparison, compare, nothing_in_common
 from ..report.metrics import metric_of
 from ..report.published import load_published
-from ..report.table import Cell, Column, ResultTable, Test, build_table
+from ..report.table import Cell, ResultTable, TableColumn, Test, build_table
 from ..report.titles import distinct_titles, plain_title
 from ..results.manifest import DatasetFacts
 from ..results.record import Record
@@ -86,9 +86,7 @@ def notes_on_protocol(session: Session, rows: Mapping[str, str], keys: Collectio
     return (*protocol.table_notes, *notes_on_training(columns, set(rows.values()), selecting))
 
 
-def notes_on_training(
-    columns: Sequence[PlannedColumn], datasets: Collection[str], selecting: str = "auc"
-) -> Iterator[str]:
+def notes_on_training(columns: Sequence[Column], datasets: Collection[str], selecting: str = "auc") -> Iterator[str]:
     """By what settings are selected, which columns have a limit of training rows or settings of another column."""
     titles = plain_titles([*columns, *(column.tuned_by for column in columns if column.tuned_by is not None)])
     if selecting != "auc":
@@ -128,17 +126,17 @@ def select_cells(recorded: Recorded, datasets: Collection[str], keys: Collection
     return rows, cells
 
 
-def shown_column(column: PlannedColumn, title: str) -> Column:
+def shown_column(column: Column, title: str) -> TableColumn:
     """A column for tables and figures."""
-    return Column(column.key, title, column.identity["learner"], column.identity["params"])
+    return TableColumn(column.key, title, column.identity["learner"], column.identity["params"])
 
 
-def column_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
+def column_titles(columns: Sequence[Column]) -> dict[str, str]:
     """A title for each column's key, which no other column has."""
     return distinct_titles({column.key: (column.title, column.identity["params"]) for column in columns})
 
 
-def plain_titles(columns: Sequence[PlannedColumn]) -> dict[str, str]:
+def plain_titles(columns: Sequence[Column]) -> dict[str, str]:
     """`column_titles` without mathematics."""
     return {key: plain_title(title) for key, title in column_titles(columns).items()}
 

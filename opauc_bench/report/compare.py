@@ -9,7 +9,7 @@ from typing import Literal
 from ..errors import ConfigError
 from .metrics import Metric
 from .published import Note, Published, PublishedCell, list_published
-from .table import Column, Entry, ResultTable
+from .table import Entry, ResultTable, TableColumn
 
 __all__ = ["ComparedCell", "Comparison", "Summary", "compare"]
 
@@ -24,7 +24,7 @@ class ComparedCell:
     """
 
     dataset: str
-    column: Column
+    column: TableColumn
     ours: Entry
     published: PublishedCell
     notes: tuple[Note, ...]

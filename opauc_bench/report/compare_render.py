@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from .cell_notes import NOT_STARTED, STATUS_WORDS
 from .compare import ComparedCell, Comparison
 from .render import csv_text, escape_markdown, markdown_table
-from .style import Style, cell_text, value_text
+from .style import Style, cell_text, mean_text
 from .text import GAP, columns_text, paragraph
 
 __all__ = [
@@ -106,7 +106,7 @@ def _values(cell: ComparedCell) -> list[str]:
     printed = cell.published
     published, difference, deviation = "N/A", "-", "-"
     if printed.mean is not None:
-        published = value_text(printed.mean, printed.std, printed.verdict, _PLAIN, cell.printed_metric)
+        published = mean_text(printed.mean, printed.std, printed.verdict, _PLAIN, cell.printed_metric)
     if cell.difference is not None and cell.deviation is not None:
         difference = cell.metric.signed(cell.difference)
         rounded = round(cell.deviation, 2) + 0.0  # adding zero turns -0.0 into 0.0

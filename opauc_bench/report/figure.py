@@ -6,7 +6,6 @@ where every expected repetition has a finite value. `figure_draw` draws.
 """
 
 import math
-import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +13,15 @@ from typing import Any
 
 from ..figures import FigureEntry
 from .cell_notes import NOT_STARTED, STATUS_WORDS
-from .table import Column
-from .text import value_label
+from .table import TableColumn
+from .text import mean_and_std, value_label
 from .titles import differing_names, distinct_titles
 
 __all__ = [
     "DATASET",
     "POINT",
-    "Cell",
     "Figure",
+    "FigureCell",
     "Line",
     "Panel",
     "Point",
@@ -46,7 +45,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Cell:
+class FigureCell:
     """Finished repetitions of one dataset and column, the expected number, and the statuses of the others."""
 
     samples: tuple[Sample, ...]
@@ -127,8 +126,8 @@ class Figure:
 def build_figure(
     spec: FigureEntry,
     datasets: Sequence[str],
-    columns: Sequence[Column],
-    cells: Mapping[tuple[str, str], Cell],
+    columns: Sequence[TableColumn],
+    cells: Mapping[tuple[str, str], FigureCell],
     ddof: int = 1,
 ) -> Figure:
     """Average over repetitions and sort the points into lines.
@@ -177,7 +176,7 @@ def _outside_scale(spec: FigureEntry, point: Point) -> Iterator[str]:
             yield name
 
 
-def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Sample]) -> dict[str, tuple[str, ...]]:
+def _owners(spec: FigureEntry, columns: Sequence[TableColumn], samples: Sequence[Sample]) -> dict[str, tuple[str, ...]]:
     """What the lines of each column belong to: the column.
 
     Where x is a parameter, and not tuned anywhere, columns of one learner are points of one line of the learner. If two
@@ -186,7 +185,7 @@ def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Samp
     owners: dict[str, tuple[str, ...]] = {column.key: ("column", column.key) for column in columns}
     if any(spec.x in sample.exact or spec.x in sample.measured for sample in samples):
         return owners
-    by_learner: dict[str, list[Column]] = {}
+    by_learner: dict[str, list[TableColumn]] = {}
     for column in columns:
         if spec.x in column.params:
             by_learner.setdefault(column.learner, []).append(column)
@@ -201,7 +200,7 @@ def _owners(spec: FigureEntry, columns: Sequence[Column], samples: Sequence[Samp
     return owners
 
 
-def _titles(columns: Sequence[Column], owners: Mapping[str, tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+def _titles(columns: Sequence[TableColumn], owners: Mapping[str, tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     """A title for each owner of lines, which no other owner has."""
     distinct = distinct_titles({column.key: (column.title, column.params) for column in columns})
     titles = {}
@@ -215,7 +214,7 @@ def _titles(columns: Sequence[Column], owners: Mapping[str, tuple[str, ...]]) ->
     }
 
 
-def _undrawn(spec: FigureEntry, column: Column, samples: Sequence[Sample]) -> str:
+def _undrawn(spec: FigureEntry, column: TableColumn, samples: Sequence[Sample]) -> str:
     """Why the samples of a column cannot be drawn, or an empty string."""
     known = {DATASET, *column.params}
     if samples and not any(spec.x in {*known, *sample.exact, *sample.measured} for sample in samples):
@@ -235,7 +234,7 @@ def _label(title: str, setting: Mapping[str, float], several: bool) -> str:
 
 
 def _lines(
-    spec: FigureEntry, dataset: str, column: Column, cell: Cell, ddof: int
+    spec: FigureEntry, dataset: str, column: TableColumn, cell: FigureCell, ddof: int
 ) -> Iterator[tuple[dict, tuple[Point, ...]]]:
     """The lines of one cell, each with its fixed values."""
     if not cell.samples:
@@ -281,15 +280,13 @@ def _point(column: str, along: float, pairs: Sequence[tuple[Any, float]], expect
 
 
 def _mean_and_std(values: Sequence[float], ddof: int) -> tuple[float, float]:
-    # Exactly rounded, so that the bytes of a file do not depend on how a machine orders its sums.
-    if len(values) == 1:  # as in tables, a single repetition has no standard deviation, whatever the divisor
-        return values[0], math.nan
-    if len(set(values)) == 1:
-        return values[0], 0.0
-    return statistics.fmean(values), (statistics.stdev if ddof else statistics.pstdev)(values)
+    mean, std = mean_and_std(values, ddof)
+    return mean, math.nan if std is None else std
 
 
-def _notes(datasets: Sequence[str], columns: Sequence[Column], cells: Mapping[tuple[str, str], Cell]) -> Iterator[str]:
+def _notes(
+    datasets: Sequence[str], columns: Sequence[TableColumn], cells: Mapping[tuple[str, str], FigureCell]
+) -> Iterator[str]:
     """Which cells are not drawn, a sentence per reason."""
     reasons: dict[str, list[str]] = {}
     for dataset in datasets:

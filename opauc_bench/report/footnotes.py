@@ -1,6 +1,6 @@
 """The sentences below a table: how to read its cells and marks, and which test gave them."""
 
-from .table import ResultTable
+from .table import ALPHA, ResultTable
 from .text import rope_text
 
 __all__ = ["brief_notes", "footnotes", "reading_note", "significance_note", "verdict_text"]
@@ -23,7 +23,7 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
         if table.test == "bayes":
             sentences += [
                 f"• / ≈ / ◦{of}: {name} is better / practically equivalent / worse, with a posterior probability above "
-                f"{1 - table.level:g}; ?: undecided. After the mark, these probabilities in percent.",
+                f"{1 - ALPHA:g}; ?: undecided. After the mark, these probabilities in percent.",
                 f"The counts are of the {where} on which both columns are complete.",
             ]
         else:
@@ -58,7 +58,7 @@ def _about_test(table: ResultTable) -> str:
         )
     if table.test == "corrected":
         text = (
-            f"Test: corrected resampled t-test (Nadeau and Bengio, 2003) at the level {table.level}, two-sided, with "
+            f"Test: corrected resampled t-test (Nadeau and Bengio, 2003) at the level {ALPHA}, two-sided, with "
             f"variance factor 1/J + {factor:.4g} and J - 1 degrees of freedom for J {table.runs}."
         )
         if _has_five_by_five_folds(table):
@@ -67,7 +67,7 @@ def _about_test(table: ResultTable) -> str:
                 "simulation of two equal learners under five trials of 5-fold cross-validation)."
             )
         return text
-    test = f"Test: two-sided paired t-test over the {table.runs} at the level {table.level}"
+    test = f"Test: two-sided paired t-test over the {table.runs} at the level {ALPHA}"
     if table.same_rows:
         return f"{test}."
     if _has_five_by_five_folds(table):
@@ -94,7 +94,7 @@ def brief_notes(table: ResultTable) -> list[str]:
             _about_values(table),
             f"• / ≈ / ◦ / ?: {table.reference_title} better / equivalent (±{rope_text(table.rope)} AUC) / worse / "
             f"undecided, then the first three in % (Bayesian correlated t-test; a verdict needs over "
-            f"{100 * (1 - table.level):g}).",
+            f"{100 * (1 - ALPHA):g}).",
             *same_rows,
             "How to read this table: docs/statistics.md",
         ]
@@ -102,7 +102,7 @@ def brief_notes(table: ResultTable) -> list[str]:
     return [
         _about_values(table),
         *same_rows,
-        f"• / ◦: {table.reference_title} significantly better / worse ({table.test} t-test, level {table.level}).",
+        f"• / ◦: {table.reference_title} significantly better / worse ({table.test} t-test, level {ALPHA}).",
         f"How to read this table{', and the error rates of the test' if has_rates else ''}: docs/report.md",
     ]
 

@@ -9,7 +9,7 @@ from ..errors import ResultsError
 from .footnotes import reading_note, significance_note
 from .metrics import Metric
 from .style import Group, Style, body_groups
-from .table import Entry, ResultTable, Section
+from .table import Entry, MetricSection, ResultTable
 from .titles import escape_latex, latex_title
 
 __all__ = ["paper_table", "select", "to_latex"]
@@ -74,7 +74,7 @@ def select(
         datasets=tuple(shown),
         columns=tuple(by_key[key] for key in keys),
         sections=tuple(
-            Section(precise(metric), {place: reduced(entries[place]) for place in places})
+            MetricSection(precise(metric), {place: reduced(entries[place]) for place in places})
             for metric, entries in table.sections
         ),
         reference=table.reference if tested else None,

@@ -10,7 +10,7 @@ from itertools import combinations
 from ..evaluation.bayes import Posterior, bayesian_signed_rank_test
 from ..evaluation.ranks import holm, wilcoxon_test
 from .style import MARKS, percent_text
-from .table import Column, ResultTable
+from .table import ALPHA, ResultTable, TableColumn
 from .text import auc_text, rope_text
 
 __all__ = ["HEADINGS", "MIN_DATASETS", "ColumnTest", "OverDatasets", "all_pairs", "cases_of", "over_datasets"]
@@ -23,7 +23,7 @@ HEADINGS = ("against", "n", "p", "Holm", "better / equivalent / worse")
 class ColumnTest:
     """The reference against one column, on the datasets where both are complete."""
 
-    column: Column
+    column: TableColumn
     n_datasets: int
     p_value: float  # of Wilcoxon's test
     adjusted: float  # the p-value after Holm's correction for all columns that are tested
@@ -36,7 +36,6 @@ class OverDatasets:
 
     tests: tuple[ColumnTest, ...]
     sentences: tuple[str, ...]
-    level: float
 
     def rows(self) -> list[list[str]]:
         """Return the cells of a table with the headings `HEADINGS`."""
@@ -46,7 +45,7 @@ class OverDatasets:
                 str(test.n_datasets),
                 _p_text(test.p_value),
                 _p_text(test.adjusted),
-                _marked(test.posterior, self.level),
+                _marked(test.posterior),
             ]
             for test in self.tests
         ]
@@ -61,7 +60,7 @@ def over_datasets(table: ResultTable) -> OverDatasets:
     reference, *others = table.columns
     if table.has_repeated_datasets:
         sentence = "There is no test over datasets: some rows are of one dataset, which would count several times."
-        return OverDatasets((), (sentence,), table.level)
+        return OverDatasets((), (sentence,))
     differences = {column: _differences(table, reference, column) for column in others}
     tested = [column for column in others if len(differences[column]) >= MIN_DATASETS]
     p_values = [wilcoxon_test(differences[column])[1] for column in tested]
@@ -82,11 +81,11 @@ def over_datasets(table: ResultTable) -> OverDatasets:
             "n: datasets on which both are complete. p: Wilcoxon's signed-rank test of their mean AUC, two-sided; "
             f"Holm: corrected for {n_tests}. Probabilities in percent, by the Bayesian signed-rank test: "
             f"on most datasets like these, {reference.title} is better / practically equivalent "
-            f"(±{rope_text(table.rope)} AUC) / worse; • / ≈ / ◦: above {100 * (1 - table.level):g}, ?: none is."
+            f"(±{rope_text(table.rope)} AUC) / worse; • / ≈ / ◦: above {100 * (1 - ALPHA):g}, ?: none is."
         )
     if too_few := [f"{column.title} ({len(differences[column])})" for column in others if column not in tested]:
         sentences.append(f"Not tested over datasets, with fewer than {MIN_DATASETS} in common: {', '.join(too_few)}.")
-    return OverDatasets(tests, tuple(sentences), table.level)
+    return OverDatasets(tests, tuple(sentences))
 
 
 def cases_of(table: ResultTable) -> dict[str, ResultTable]:
@@ -114,16 +113,16 @@ def all_pairs(table: ResultTable) -> list[tuple[str, list[str]]]:
     for a, b in combinations(table.columns, 2):
         if len(differences := _differences(table, a, b)) >= MIN_DATASETS:
             found = bayesian_signed_rank_test(differences, table.rope)
-            texts[a.key, b.key] = _marked(found, table.level)
-            texts[b.key, a.key] = _marked(Posterior(found.worse, found.equivalent, found.better), table.level)
+            texts[a.key, b.key] = _marked(found)
+            texts[b.key, a.key] = _marked(Posterior(found.worse, found.equivalent, found.better))
     return [(a.title, [texts.get((a.key, b.key), "") for b in table.columns]) for a in table.columns]
 
 
-def _marked(posterior: Posterior, level: float) -> str:
-    return f"{MARKS[posterior.verdict(level)]} {percent_text(posterior)}"
+def _marked(posterior: Posterior) -> str:
+    return f"{MARKS[posterior.verdict(ALPHA)]} {percent_text(posterior)}"
 
 
-def _differences(table: ResultTable, reference: Column, column: Column) -> list[float]:
+def _differences(table: ResultTable, reference: TableColumn, column: TableColumn) -> list[float]:
     pairs = [(table.entries[row, reference.key], table.entries[row, column.key]) for row in table.datasets]
     return [a.mean - b.mean for a, b in pairs if a.mean is not None and b.mean is not None and a.n_test == b.n_test]
 

@@ -8,7 +8,7 @@ from ..evaluation.significance import Verdict
 from .metrics import AUC, Metric
 from .table import Entry, ResultTable
 
-__all__ = ["MARKS", "Group", "Style", "body_groups", "cell_text", "foot_rows", "percent_text", "value_text"]
+__all__ = ["MARKS", "Group", "Style", "body_groups", "cell_text", "foot_rows", "mean_text", "percent_text"]
 
 MARKS = {"win": "•", "loss": "◦", "equivalent": "≈", "undecided": "?"}
 _COUNTS = {"better": "win", "equivalent": "equivalent", "worse": "loss", "undecided": "undecided"}
@@ -72,7 +72,7 @@ def foot_rows(table: ResultTable) -> list[list[str]]:
 def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = False) -> str:
     """Write one entry: its value, or the number of its finished folds, or N/A."""
     if entry.mean is not None:
-        text = value_text(entry.mean, entry.std, entry.verdict, style, metric, is_best)
+        text = mean_text(entry.mean, entry.std, entry.verdict, style, metric, is_best)
         if style.percent and entry.posterior:
             text = text + " " + style.percent(percent_text(entry.posterior))
         return text + (style.note(entry.note) if entry.note else "")
@@ -81,7 +81,7 @@ def cell_text(entry: Entry, style: Style, metric: Metric = AUC, is_best: bool = 
     return text + (style.note(entry.note) if entry.note else "")
 
 
-def value_text(
+def mean_text(
     mean: float, std: float | None, verdict: Verdict | None, style: Style, metric: Metric = AUC, is_best: bool = False
 ) -> str:
     """Write `.8309 ± .0350 •`, without the parts that are None."""

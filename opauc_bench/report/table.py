@@ -12,7 +12,6 @@ The status of a cell, the same in every format:
 """
 
 import math
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -23,17 +22,18 @@ from ..evaluation.bayes import ROPE, Posterior, bayesian_t_test
 from ..evaluation.significance import TestResult, Verdict, corrected_t_test, paired_t_test
 from .cell_notes import failure_note, other_rows_note
 from .metrics import AUC, Metric, metric_of
+from .text import mean_and_std
 from .titles import plain_title
 
-__all__ = ["Cell", "Column", "Entry", "ResultTable", "Section", "Tally", "Test", "build_table"]
+__all__ = ["Cell", "Entry", "MetricSection", "ResultTable", "TableColumn", "Tally", "Test", "build_table"]
 
-ALPHA = 0.05
+ALPHA = 0.05  # level of the tests; a Bayesian verdict has a probability above 1 - ALPHA
 
 Test = Literal["paired", "corrected", "bayes"]
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table, or the learner of lines in a figure."""
 
     key: str
@@ -129,7 +129,7 @@ class Tally:
         return f"{self.win}/{self.tie}/{self.loss}"
 
 
-class Section(NamedTuple):
+class MetricSection(NamedTuple):
     """A metric, and its entries for every dataset and column."""
 
     metric: Metric
@@ -142,8 +142,8 @@ class ResultTable:
 
     markup: str  # the title; it may have mathematics between dollars
     datasets: tuple[str, ...]
-    columns: tuple[Column, ...]
-    sections: tuple[Section, ...]  # the AUC, which is tested, and other metrics
+    columns: tuple[TableColumn, ...]
+    sections: tuple[MetricSection, ...]  # the AUC, which is tested, and other metrics
     reference: str | None  # key of the reference column; None if it is not shown
     test: Test
     test_fraction: float  # share of the rows that a fold tests on, 1 / 5 for 5-fold cross-validation
@@ -152,7 +152,6 @@ class ResultTable:
     ddof: int = 1  # a std has n - ddof in the denominator
     runs: str = "folds"  # the name of a repetition in the paper: folds or trials
     same_rows: bool = False  # whether the repetitions have the same rows, in other orders
-    level: float = ALPHA  # of the test; a Bayesian verdict has a probability above 1 - level
     rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
     sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
     edges: Mapping[str, Sequence[str]] = field(default_factory=dict)  # footnotes of columns, on edges of the grid
@@ -209,7 +208,7 @@ class ResultTable:
         return len({self.sources.get(row, row) for row in self.datasets}) < len(self.datasets)
 
     @property
-    def column_notes(self) -> tuple[tuple[Column, str], ...]:
+    def column_notes(self) -> tuple[tuple[TableColumn, str], ...]:
         """Each column with a footnote, once for each of its footnotes."""
         kinds = (self.origins, self.edges)
         return tuple((column, note) for of in kinds for column in self.columns for note in of.get(column.key, ()))
@@ -224,7 +223,7 @@ class ResultTable:
 def build_table(
     title: str,
     datasets: list[str],
-    columns: list[Column],
+    columns: list[TableColumn],
     cells: dict[tuple[str, str], Cell],
     reference: str,
     test: Test,
@@ -285,10 +284,10 @@ def build_table(
                     result = tests[test](compared_to.aucs, cell.aucs)
             entry = replace(_entry(cell, cell.aucs, ddof, result, notes, runs), n_test=cell.n_test)
             entries[dataset, column.key] = replace(entry, note=_numbered(untested, notes)) if untested else entry
-    sections = [Section(metric_of("auc") if len(metrics) > 1 else AUC, entries)]
+    sections = [MetricSection(metric_of("auc") if len(metrics) > 1 else AUC, entries)]
     for key in metrics[1:]:
         others = {place: _entry(c, c.others.get(key, ()), ddof, None, notes, runs) for place, c in cells.items()}
-        sections.append(Section(metric_of(key), others))
+        sections.append(MetricSection(metric_of(key), others))
     return ResultTable(
         markup=title,
         datasets=tuple(datasets),
@@ -347,9 +346,7 @@ def _entry(
     if n_defined < len(values) or not values:
         text = f"defined in {n_defined} of {n} {runs} only"
         return Entry("undefined", n, cell.expected, note=_numbered(text, notes) if n_defined else note)
-    # Exactly rounded, so the bytes of a table do not depend on how a machine orders its sums.
-    mean = statistics.fmean(values)
-    std = (statistics.stdev if ddof else statistics.pstdev)(values) if cell.expected > 1 else None
+    mean, std = mean_and_std(values, ddof)
     entry = Entry("ok", n, cell.expected, mean, std)
     if isinstance(result, Posterior):
         return replace(entry, verdict=result.verdict(ALPHA), posterior=result)

@@ -1,6 +1,7 @@
 """Plain text: printed numbers, labels of quantities, and columns of a given width."""
 
 import math
+import statistics
 import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -13,6 +14,7 @@ __all__ = [
     "QUANTITY_LABELS",
     "auc_text",
     "columns_text",
+    "mean_and_std",
     "paragraph",
     "power_of_two",
     "quantity_label",
@@ -56,6 +58,16 @@ def rope_text(rope: float) -> str:
 def superscript(number: int) -> str:
     """Print a number, such as that of a footnote, in superscript digits."""
     return str(number).translate(_SUPERSCRIPTS)
+
+
+def mean_and_std(values: Sequence[float], ddof: int) -> tuple[float, float | None]:
+    """Mean and standard deviation, None for a single value; with ``n - ddof`` in the denominator.
+
+    Exactly rounded, so that the bytes of a file do not depend on how a machine orders its sums.
+    """
+    if len(set(values)) == 1:
+        return values[0], 0.0 if len(values) > 1 else None
+    return statistics.fmean(values), (statistics.stdev if ddof else statistics.pstdev)(values)
 
 
 def paragraph(text: str, width: int, first: str = "") -> str:

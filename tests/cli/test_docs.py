@@ -376,27 +376,27 @@ def test_imports_go_as_the_map_says():
     rows = re.findall(
         r"^\| `(\w+)` \| ([^|]*)\|$", section(read("docs/architecture.md"), "Who imports whom"), re.MULTILINE
     )
-    told = {room: set(named([rooms])) for room, rooms in rows}
+    told = {name: set(named([imported])) for name, imported in rows}
     assert told == _imports()
     order = list(told)
-    assert all(order.index(below) > order.index(room) for room in told for below in told[room]), "imports go back up"
+    assert all(order.index(below) > order.index(name) for name in told for below in told[name]), "imports go back up"
 
 
 def _imports():
-    """Rooms of the package (modules and folders at its top) and the rooms that each imports."""
-    rooms = {}
+    """Modules and subpackages at the top of the package, and which of them each imports."""
+    imports = {}
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         if parts[0] in ("__init__", "__main__"):
             continue
-        found = rooms.setdefault(parts[0], set())
+        found = imports.setdefault(parts[0], set())
         package = parts[:-1]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.level:
                 base = package[: len(package) - node.level + 1]
                 names = [node.module] if node.module else [alias.name for alias in node.names]
                 found |= {(*base, *name.split("."))[0] for name in names}
-    return {room: found - {room, "__version__"} for room, found in rooms.items()}
+    return {name: found - {name, "__version__"} for name, found in imports.items()}
 
 
 def test_api_pages_have_the_modules_of_all_learners_and_protocols():

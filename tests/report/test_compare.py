@@ -19,10 +19,10 @@ from opauc_bench.report.compare_render import (
 )
 from opauc_bench.report.metrics import METRICS
 from opauc_bench.report.published import Note, Published, PublishedCell, load_published
-from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.table import Cell, TableColumn, build_table
 
 FOLDS = tuple((trial, fold) for trial in range(5) for fold in range(5))
-COLUMNS = (Column("opauc", "OPAUC"), Column("oam_seq", "OAM_seq"))
+COLUMNS = (TableColumn("opauc", "OPAUC"), TableColumn("oam_seq", "OAM_seq"))
 NOTES = (
     Note("The partition is not known.", "explained", datasets=("letter",)),
     Note("Ours is higher.", "unexplained", ("splice",), ("oam_seq",), ours="higher"),

@@ -20,17 +20,17 @@ from matplotlib.colors import same_color
 
 from opauc_bench.figures import FigureEntry
 from opauc_bench.learners import LEARNERS
-from opauc_bench.report.figure import Cell, Sample, build_figure
+from opauc_bench.report.figure import FigureCell, Sample, build_figure
 from opauc_bench.report.figure_draw import _scale, _text, draw, render
 from opauc_bench.report.figure_style import LEARNER_STYLES, style_of
 from opauc_bench.report.figure_text import figure_to_csv, figure_to_terminal
-from opauc_bench.report.table import Column
+from opauc_bench.report.table import TableColumn
 from opauc_bench.report.text import power_of_two, value_label, value_text
 from opauc_bench.report.write import figure_files, write_files
 
 NAN = float("nan")
 ETAS, LAMS = [0.25, 0.5, 1.0], [0.125, 4.0]
-OPAUC, OAM = Column("opauc", "OPAUC", "opauc"), Column("oam_seq", "OAM_seq", "oam_seq")
+OPAUC, OAM = TableColumn("opauc", "OPAUC", "opauc"), TableColumn("oam_seq", "OAM_seq", "oam_seq")
 
 
 def swept(shift=0.0, validation=False):
@@ -55,7 +55,7 @@ def timed(seconds):
 
 
 def cell(*samples, expected=None, **statuses):
-    return Cell(samples, len(samples) + sum(statuses.values()) if expected is None else expected, statuses)
+    return FigureCell(samples, len(samples) + sum(statuses.values()) if expected is None else expected, statuses)
 
 
 def rows_of(figure):
@@ -141,7 +141,7 @@ def test_a_column_without_the_axis_that_lines_follow_is_a_point():
 
 def test_csv_has_the_axis_that_lines_follow():
     spec = FigureEntry(name="f", x="auc", y="sparse_ratio", along="eta")
-    other = Column("other", "Other", "other")
+    other = TableColumn("other", "Other", "other")
     single = Sample({"lam": [4.0]}, {"auc": [0.5], "sparse_ratio": [1.0]})
     figure = build_figure(spec, ["d"], [OPAUC, other], {("d", "opauc"): cell(swept()), ("d", "other"): cell(single)})
     rows = rows_of(figure)
@@ -159,7 +159,7 @@ def test_validation_ties_select_the_first_finite_setting():
 
 
 def test_columns_of_one_learner_are_points_of_a_line_where_x_is_a_parameter():
-    columns = [Column(f"r{tau}", "OPAUC_r", "opauc_r", {"tau": tau}) for tau in (10, 20)]
+    columns = [TableColumn(f"r{tau}", "OPAUC_r", "opauc_r", {"tau": tau}) for tau in (10, 20)]
     cells = {("d", f"r{tau}"): cell(Sample({}, {"auc": [tau / 100]}), Sample({}, {"auc": [0.3]})) for tau in (10, 20)}
     figure = build_figure(FigureEntry(name="f", x="tau", y="auc"), ["d"], columns, cells)
     (line,) = figure.panels[0].lines
@@ -172,7 +172,7 @@ def test_columns_of_one_learner_are_points_of_a_line_where_x_is_a_parameter():
 def test_columns_with_the_same_x_are_points_of_a_line_for_each_value_of_the_other_parameters(delta):
     """They were one line that went back and forth. Parameters that are equal in all columns are not named."""
     columns = [
-        Column(f"{how}{tau}", f"{how} {tau}", "opauc_r", {"algorithm": how, "tau": tau, "delta": delta})
+        TableColumn(f"{how}{tau}", f"{how} {tau}", "opauc_r", {"algorithm": how, "tau": tau, "delta": delta})
         for how in ("plain", "implicit")
         for tau in (10, 20)
     ]
@@ -189,7 +189,7 @@ def test_columns_with_the_same_x_are_points_of_a_line_for_each_value_of_the_othe
 
 
 def test_lines_of_columns_with_the_same_title_have_different_labels():
-    columns = [Column(f"c{delta}", "OPAUC_r", "opauc_r", {"delta": delta, "tau": 10}) for delta in (1, 2)]
+    columns = [TableColumn(f"c{delta}", "OPAUC_r", "opauc_r", {"delta": delta, "tau": 10}) for delta in (1, 2)]
     columns.append(replace(columns[1], key="again"))
     cells = {("d", column.key): cell(Sample({"eta": [1.0]}, {"auc": [0.5]})) for column in columns}
 
@@ -211,7 +211,7 @@ def test_lines_of_columns_with_the_same_title_have_different_labels():
 
 
 def test_columns_are_no_points_of_a_line_where_a_column_tunes_the_parameter():
-    fixed = Column("fixed", "OPAUC fixed", "opauc", {"eta": 2.0})
+    fixed = TableColumn("fixed", "OPAUC fixed", "opauc", {"eta": 2.0})
     single = Sample({"lam": [4.0]}, {"auc": [0.5]})
     cells = {("d", "opauc"): cell(swept(), swept()), ("d", "fixed"): cell(single, single)}
     lines = build_figure(SWEEP, ["d"], [OPAUC, fixed], cells).panels[0].lines
@@ -223,7 +223,7 @@ def test_columns_are_no_points_of_a_line_where_a_column_tunes_the_parameter():
 
 
 def test_a_line_of_columns_with_different_titles_has_the_name_of_their_learner():
-    columns = [Column(f"r{tau}", f"τ is {tau}", "opauc_r", {"tau": tau}) for tau in (10, 20)]
+    columns = [TableColumn(f"r{tau}", f"τ is {tau}", "opauc_r", {"tau": tau}) for tau in (10, 20)]
     cells = {(d, c.key): cell(Sample({}, {"auc": [0.5]})) for d in ("one", "two") for c in columns}
     cells["two", "r20"] = cell(expected=1)
     figure = build_figure(FigureEntry(name="f", x="tau", y="auc"), ["one", "two"], columns, cells)
@@ -232,7 +232,7 @@ def test_a_line_of_columns_with_different_titles_has_the_name_of_their_learner()
 
 
 def test_columns_without_numbers_for_a_figure_are_named():
-    lacking, undefined = Column("lr", "LR", "lr"), Column("knn", "KNN", "knn")
+    lacking, undefined = TableColumn("lr", "LR", "lr"), TableColumn("knn", "KNN", "knn")
     cells = {("d", "opauc"): cell(swept(0, True)), ("d", "lr"): cell(Sample({"C": [1.0]}, {"auc": [0.5]}))}
     figure = build_figure(SWEEP, ["d"], [OPAUC, lacking], cells)
     assert {line.column for line in figure.panels[0].lines} == {"opauc"}
@@ -314,7 +314,7 @@ def test_csv_of_a_measured_x_has_its_mean_and_std(pass_figure):
 
 
 def test_terminal_text_fits_the_width(sweep_figure, pass_figure, time_figure):
-    many = [Column(f"c{k}", f"learner number {k}", f"c{k}") for k in range(12)]
+    many = [TableColumn(f"c{k}", f"learner number {k}", f"c{k}") for k in range(12)]
     cells = {(f"dataset {d}", c.key): cell(timed(1.0)) for d in range(3) for c in many}
     wide = build_figure(TIME, [f"dataset {d}" for d in range(3)], many, cells)
     for figure in (sweep_figure, pass_figure, time_figure, wide):
@@ -548,7 +548,7 @@ def test_any_number_of_panels(n_panels):
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("name", ["a $5 _ 50% & {b} \\ <c>", "OAM_seq_C_2", "A_B_", "A_B^C_^D", "N_\U00020000_é"])
 def test_names_with_special_characters_are_drawn(name):
-    column, dataset = Column("x", name, "x"), f"_{name}$"
+    column, dataset = TableColumn("x", name, "x"), f"_{name}$"
     cells = {(dataset, c.key): cell(passed()) for c in (column, OPAUC)}
     draw(build_figure(PASS, [dataset], [column, OPAUC], cells)).draw_without_rendering()
 

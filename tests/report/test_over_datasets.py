@@ -12,7 +12,7 @@ from opauc_bench.report.footnotes import footnotes
 from opauc_bench.report.over_datasets import MIN_DATASETS, all_pairs, cases_of, over_datasets
 from opauc_bench.report.page.ranks import rank
 from opauc_bench.report.render import to_markdown
-from opauc_bench.report.table import Cell, Column, Section, build_table
+from opauc_bench.report.table import Cell, MetricSection, TableColumn, build_table
 from opauc_bench.report.terminal import MIN_WIDTH, over_datasets_to_terminal
 
 FOLDS = ((0, 0), (0, 1))
@@ -30,7 +30,7 @@ def cell(mean):
 
 
 def table_of(others=OTHERS, test="bayes", **options):
-    columns = [Column(key, key.capitalize()) for key in ("ref", *others)]
+    columns = [TableColumn(key, key.capitalize()) for key in ("ref", *others)]
     cells = {(dataset, column.key): Cell((), (), 2) for dataset in DATASETS for column in columns}
     for key, means in {"ref": REFERENCE, **others}.items():
         cells |= {(dataset, key): cell(mean) for dataset, mean in zip(DATASETS, means)}
@@ -61,7 +61,7 @@ def test_datasets_with_other_test_rows_do_not_count():
         (row, key): replace(entry, n_test=(40, 40) if key == "close" and row == "d0" else (50, 50))
         for (row, key), entry in table.entries.items()
     }
-    table = replace(table, sections=(Section(table.metric, entries),))
+    table = replace(table, sections=(MetricSection(table.metric, entries),))
     assert [(test.column.key, test.n_datasets) for test in over_datasets(table).tests] == [
         ("worse", 7),
         ("close", 6),
@@ -72,7 +72,7 @@ def test_datasets_with_other_test_rows_do_not_count():
 
 
 def test_single_trials_are_tested_over_datasets_only():
-    columns = [Column(key, key.capitalize()) for key in ("ref", "worse")]
+    columns = [TableColumn(key, key.capitalize()) for key in ("ref", "worse")]
     means = {"ref": REFERENCE, "worse": OTHERS["worse"]}
     cells = {(row, key): Cell((means[key][i],), ((0, 0),), 1) for i, row in enumerate(DATASETS) for key in means}
     table = build_table("t", DATASETS, columns, cells, "ref", "bayes", 0.5)
@@ -132,7 +132,7 @@ def test_rows_of_several_kinds_are_tested_apart():
     table = build_table(
         "T",
         rows,
-        [Column("x", "X"), Column("y", "Y")],
+        [TableColumn("x", "X"), TableColumn("y", "Y")],
         cells,
         "x",
         "bayes",

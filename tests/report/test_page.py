@@ -27,7 +27,7 @@ from opauc_bench.report.page.ranks import rank
 from opauc_bench.report.page.render import _facts
 from opauc_bench.report.page.speed import seconds_text
 from opauc_bench.report.published import PublishedCell, load_published
-from opauc_bench.report.table import Cell, Column, Test, build_table
+from opauc_bench.report.table import Cell, TableColumn, Test, build_table
 from opauc_bench.report.text import auc_text, value_text
 from opauc_bench.results.manifest import read_manifest
 
@@ -381,7 +381,7 @@ def test_other_metrics_beside_published_ones():
     table = build_table(
         "T",
         [dataset],
-        [Column(column, column)],
+        [TableColumn(column, column)],
         {(dataset, column): cell},
         column,
         "paired",
@@ -483,7 +483,7 @@ FOLDS = ((0, 0), (0, 1))
 
 def content_of(cells_, datasets, columns):
     """A page's content of nothing but cells."""
-    columns = [Column(key, key.upper(), key) for key in columns]
+    columns = [TableColumn(key, key.upper(), key) for key in columns]
     tables = {
         test: build_table("T", list(datasets), columns, cells_, columns[0].key, test, 0.5) for test in get_args(Test)
     }

@@ -18,13 +18,13 @@ from opauc_bench.report.latex import paper_table, to_latex
 from opauc_bench.report.metrics import AUC
 from opauc_bench.report.published import load_published
 from opauc_bench.report.render import CSV_FIELDS, to_csv, to_html, to_markdown
-from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.table import Cell, TableColumn, build_table
 from opauc_bench.report.terminal import MIN_WIDTH, to_terminal
 from opauc_bench.report.text import auc_text, superscript
 from opauc_bench.report.write import table_files, write_files
 
 FOLDS = ((0, 0), (0, 1), (1, 0), (1, 1))
-COLUMNS = [Column("opauc", "OPAUC"), Column("oam_seq", "OAM_seq"), Column("uni_exp", "Uni-Exp & co")]
+COLUMNS = [TableColumn("opauc", "OPAUC"), TableColumn("oam_seq", "OAM_seq"), TableColumn("uni_exp", "Uni-Exp & co")]
 
 
 def four(*aucs):
@@ -171,7 +171,7 @@ def test_html(table):
 
 def test_html_is_escaped_everywhere():
     bad = "<b>&\"'"
-    columns = [Column("x", bad), Column("y", bad)]
+    columns = [TableColumn("x", bad), TableColumn("y", bad)]
     cells = {(bad, "x"): four(0.8, 0.9, 0.8, 0.9), (bad, "y"): four(0.7, 0.8, 0.7, 0.8)}
     text = to_html(build_table(bad, [bad], columns, cells, "x", "paired", 0.5, {"x": [bad]}))
     assert "<b>" not in text
@@ -206,8 +206,8 @@ def test_no_name_breaks_a_format(datasets, title, message):
 @given(st.integers(0, 130), st.integers(0, 12), st.lists(names, min_size=1, max_size=4, unique=True))
 def test_no_line_is_wider_than_the_terminal(width, n_others, datasets):
     columns = [
-        Column("c0", "OPAUC"),
-        *(Column(f"c{i}", f"learner number {i}" * (i % 3 + 1)) for i in range(1, n_others + 1)),
+        TableColumn("c0", "OPAUC"),
+        *(TableColumn(f"c{i}", f"learner number {i}" * (i % 3 + 1)) for i in range(1, n_others + 1)),
     ]
     cells = {(dataset, column.key): four(0.8, 0.9, 1.0, 0.9) for dataset in datasets for column in columns}
     table = build_table("A title " * 9, datasets, columns, cells, "c0", "corrected", 0.2)
@@ -240,7 +240,7 @@ def test_table_2_fits_eighty_columns_in_two_blocks_that_repeat_the_reference():
 
 
 def test_long_names_of_classes_are_not_broken_where_there_is_room():
-    columns = [COLUMNS[0], Column("logreg", "LogisticRegression")]
+    columns = [COLUMNS[0], TableColumn("logreg", "LogisticRegression")]
     cells = {("german", column.key): four(0.8, 0.9, 1.0, 0.9) for column in columns}
     table = build_table("t", ["german"], columns, cells, "opauc", "paired", 0.5)
     assert "  LogisticRegression\n" in to_terminal(table, 80)
@@ -297,7 +297,7 @@ FIVE_COUNTS = [
 
 @pytest.fixture
 def bayesian():
-    columns = [Column(key, key.upper()) for key in FIVE]
+    columns = [TableColumn(key, key.upper()) for key in FIVE]
     return build_table("t", ["a"], columns, {("a", key): cell for key, cell in FIVE.items()}, "ref", "bayes", 0.5)
 
 

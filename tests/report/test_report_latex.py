@@ -13,12 +13,16 @@ from latex import check_latex, latex_cells
 from opauc_bench.errors import ResultsError
 from opauc_bench.report.latex import paper_table, select, to_latex
 from opauc_bench.report.render import to_csv, to_html, to_markdown
-from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.table import Cell, TableColumn, build_table
 from opauc_bench.report.terminal import to_terminal
 from opauc_bench.report.titles import latex_title, plain_title
 
 FOLDS = tuple((0, fold) for fold in range(4))
-COLUMNS = [Column("oam", "OAM_seq"), Column("opauc", r"OPAUC$^{\mathrm{pca}}$"), Column("uni", "Uni-Exp")]
+COLUMNS = [
+    TableColumn("oam", "OAM_seq"),
+    TableColumn("opauc", r"OPAUC$^{\mathrm{pca}}$"),
+    TableColumn("uni", "Uni-Exp"),
+]
 LOST = Cell((), (), 4, {"timeout": 4}, ("too slow",))
 DIVERGED = Cell((), (), 4, {"diverged": 4})
 
@@ -319,7 +323,7 @@ def test_mathematics_in_titles(title, latex, plain):
 @given(st.text(st.sampled_from('a1 $\\{}%#&_^~"-λ'), max_size=30))
 def test_no_title_breaks_a_table(title):
     cells = {("a", "x"): four(0.8), ("a", "y"): four(0.7)}
-    table = build_table(title, ["a"], [Column("x", title), Column("y", title)], cells, "x", "paired", 0.25)
+    table = build_table(title, ["a"], [TableColumn("x", title), TableColumn("y", title)], cells, "x", "paired", 0.25)
     for transpose in (False, True):
         text = to_latex(table, transpose=transpose)
         (width,) = {len(row) for row in latex_cells(text)}
@@ -344,12 +348,14 @@ def test_other_formats_have_readable_titles(table):
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed")
 def test_latex_compiles(table, trials, tmp_path):
-    odd = [Column("oam", 'λ "<|>" ~ ^ \\ -- $\\frac{1$'), *COLUMNS[1:]]
+    odd = [TableColumn("oam", 'λ "<|>" ~ ^ \\ -- $\\frac{1$'), *COLUMNS[1:]]
     texts = [
         paper_table(table, bold="best", digits=3, label="tab:first"),
         paper_table(trials, transpose=True, bold="best"),
         to_latex(table_of(CELLS, odd)),
-        to_latex(table_of(CELLS, [Column("oam", "[1] a"), Column("opauc", "* b"), COLUMNS[2]]), transpose=True),
+        to_latex(
+            table_of(CELLS, [TableColumn("oam", "[1] a"), TableColumn("opauc", "* b"), COLUMNS[2]]), transpose=True
+        ),
     ]
     document = [r"\documentclass{article}", r"\usepackage{booktabs}", r"\begin{document}", *texts, r"\end{document}"]
     (tmp_path / "x.tex").write_text("\n".join(document))

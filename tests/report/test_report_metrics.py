@@ -12,10 +12,14 @@ from opauc_bench.report.latex import to_latex
 from opauc_bench.report.metrics import METRICS
 from opauc_bench.report.published import load_published
 from opauc_bench.report.render import to_csv, to_html, to_markdown
-from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.table import Cell, TableColumn, build_table
 from opauc_bench.report.terminal import to_terminal
 
-COLUMNS = [Column("ftrl_auc", "FTRL-AUC"), Column("ftrl_auc_released", "FTRL-AUC (released)"), Column("solam", "SOLAM")]
+COLUMNS = [
+    TableColumn("ftrl_auc", "FTRL-AUC"),
+    TableColumn("ftrl_auc_released", "FTRL-AUC (released)"),
+    TableColumn("solam", "SOLAM"),
+]
 TRIALS = tuple((trial, 0) for trial in range(4))
 VALUES = {
     ("imdb", "ftrl_auc"): ((0.953, 0.954, 0.955, 0.956), (0.5, 0.6, 0.5, 0.6), (0.01, 0.02, 0.01, 0.02)),

@@ -16,11 +16,11 @@ from opauc_bench.evaluation.bayes import bayesian_t_test
 from opauc_bench.evaluation.significance import corrected_t_test, paired_t_test
 from opauc_bench.report.footnotes import footnotes
 from opauc_bench.report.published import load_published
-from opauc_bench.report.table import Cell, Column, build_table
+from opauc_bench.report.table import Cell, TableColumn, build_table
 from opauc_bench.report.terminal import to_terminal
 
 FOLDS = tuple((trial, fold) for trial in range(5) for fold in range(5))
-COLUMNS = [Column("uni_exp", "online Uni-Exp"), Column("opauc", "OPAUC"), Column("oam_seq", "OAM_seq")]
+COLUMNS = [TableColumn("uni_exp", "online Uni-Exp"), TableColumn("opauc", "OPAUC"), TableColumn("oam_seq", "OAM_seq")]
 
 
 def complete(mean, spread=0.01, seed=0):
@@ -107,7 +107,7 @@ def test_values_that_no_order_of_the_rows_changes_are_not_tested():
 
 
 def test_the_bayesian_test_has_probabilities_and_four_verdicts():
-    columns = [*COLUMNS, Column("oam_gra", "OAM_gra"), Column("uni_log", "Uni-Log")]
+    columns = [*COLUMNS, TableColumn("oam_gra", "OAM_gra"), TableColumn("uni_log", "Uni-Log")]
     cells = row(complete(0.8, seed=1), complete(0.7, seed=2), complete(0.9, seed=3))
     cells["german", "oam_gra"] = complete(0.8, seed=1)
     cells["german", "uni_log"] = complete(0.798, spread=0.02, seed=4)
@@ -216,7 +216,7 @@ def test_impossible_cell_is_refused(arguments, message):
         ({"reference": "svm_perf"}, "the reference 'svm_perf' is not one of the columns"),
         ({"test": "wilcoxon"}, "test must be one of"),
         ({"columns": [*COLUMNS, COLUMNS[0]]}, "must not repeat"),
-        ({"columns": [*COLUMNS, Column("oam_gra", "OAM_gra")]}, r"no cell for \[\('german', 'oam_gra'\)\]"),
+        ({"columns": [*COLUMNS, TableColumn("oam_gra", "OAM_gra")]}, r"no cell for \[\('german', 'oam_gra'\)\]"),
     ],
 )
 def test_impossible_layout_is_refused(change, message):

@@ -8,12 +8,11 @@ from markupsafe import Markup
 
 from ...evaluation.ranks import RankTest, friedman_nemenyi
 from ..over_datasets import MIN_DATASETS
-from ..table import Column, ResultTable
+from ..table import ALPHA, ResultTable, TableColumn
 from ..template import render_svg
 
 __all__ = ["Ranking", "diagram", "rank"]
 
-ALPHA = 0.05
 MIN_COLUMNS = 3
 
 _SPAN, _LETTER = 420, 7.2  # pixels: of the axis, of a letter
@@ -23,7 +22,7 @@ _SPAN, _LETTER = 420, 7.2  # pixels: of the axis, of a letter
 class Ranking:
     """The contents of the diagram."""
 
-    columns: tuple[Column, ...]  # those with a complete cell
+    columns: tuple[TableColumn, ...]  # those with a complete cell
     datasets: tuple[str, ...]  # those on which all of these columns are complete
     left_out: tuple[tuple[str, str], ...]  # other datasets and columns, with the reason
     test: RankTest | None  # None where there is too little to rank
@@ -60,7 +59,7 @@ def rank(table: ResultTable) -> Ranking:
     return Ranking(columns, tuple(datasets), tuple(left_out), test, refusal)
 
 
-def _refusal(columns: tuple[Column, ...], datasets: list[str]) -> str:
+def _refusal(columns: tuple[TableColumn, ...], datasets: list[str]) -> str:
     if len(columns) < MIN_COLUMNS:
         have = "1 learner has results" if len(columns) == 1 else f"{len(columns)} learners have results"
         return f"There is nothing to rank: {have}, and a comparison by ranks needs three."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from ..figure_style import style_of
-from ..table import Column, ResultTable
+from ..table import ResultTable, TableColumn
 from ..template import render_svg
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run_times(table: ResultTable, records: Mapping[Key, Sequence[Record]]) -> di
     return {"svg": _drawing(table, fit, looks), "looks": looks, "rows": rows, "total": seconds_text(total)}
 
 
-def _looks(columns: Sequence[Column]) -> dict[str, tuple[str, str]]:
+def _looks(columns: Sequence[TableColumn]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each column: its learner's own; further columns of one learner are lighter."""
     seen: Counter[str] = Counter()
     looks = {}

@@ -13,7 +13,7 @@ import yaml
 
 from ...errors import ConfigError
 from ...evaluation.significance import Verdict
-from ..table import Column
+from ..table import TableColumn
 
 __all__ = ["Note", "Published", "PublishedCell", "list_published", "load_published"]
 
@@ -62,7 +62,7 @@ class Published:
     protocol: str  # what a mean is over, as `Protocol.summary`
     digits: int  # decimals of an AUC
     reference: str  # key of the column from whose side the marks are given; empty where the paper has no marks
-    columns: tuple[Column, ...]  # learner registry names with the printed headings, reference first
+    columns: tuple[TableColumn, ...]  # learner registry names with the printed headings, reference first
     datasets: tuple[str, ...]
     cells: dict[tuple[str, str], PublishedCell]  # every dataset with every column
     win_tie_loss: dict[str, tuple[int, int, int]]  # the printed counts, if any
@@ -111,7 +111,7 @@ def load_published(name: str) -> Published:
         **{key: raw[key] for key in ("title", "source", "table", "protocol", "digits")},
         name=name,
         reference=reference,
-        columns=tuple(Column(key, title) for key, title in raw["columns"].items()),
+        columns=tuple(TableColumn(key, title) for key, title in raw["columns"].items()),
         datasets=tuple(raw["cells"]),
         cells=read(raw["cells"]),
         win_tie_loss={key: tuple(counts) for key, counts in raw.get("win_tie_loss", {}).items()},
