@@ -515,7 +515,7 @@ def test_an_experiment_has_the_numbers_of_a_search_on_the_data(few, wide, comman
         plan = command("plan", "e.yaml", "--offline", cwd=tmp_path)
         assert "wide: its first task computes the Gram matrix of the rows and keeps it in the" in plan.stdout
     done = command("run", "e.yaml", "--offline", "--jobs", "1", "--out", "reduced", cwd=tmp_path)
-    assert (done.returncode, "keeps them in the cache" in done.stderr) == (0, not few)
+    assert (done.returncode, "keeps it in the cache" in done.stderr) == (0, not few)
     assert len(list(tmp_path.glob("cache/wide/prepared/*/gram_matrix.npy"))) == (0 if few else 1)
     monkeypatch.setattr("opauc_bench.runner.worker.is_narrower", lambda *_: False)
     monkeypatch.setattr("opauc_bench.learners.opauc.projected.ProjectedOPAUC.reduced", lambda *_: None)

@@ -216,7 +216,6 @@ def test_a_file_of_records_that_cannot_be_read_is_named(command, copy, place):
         ({"definition": "0" * 16}, "the manifest does not have its definition 0000000000000000"),
         ({"definition": 10**400}, "line 4: definition: "),
         ({"definition": REMOVED}, "line 4: definition: "),
-        ({"status": "fine"}, "line 4: status: "),
         ({"outcome": None}, "expected an outcome with status ok"),
         ({"outcome.kind": "holdout"}, "expected metrics.sparse_ratio with status ok"),
         ({"outcome.metrics.auc": 1.5}, "expected a number in [0, 1] for metrics.auc, got 1.5"),
