@@ -230,21 +230,14 @@ def build_table(
     test_fraction: float,
     origins: Mapping[str, Sequence[str]] | None = None,
     metrics: tuple[str, ...] = ("auc",),
-    ddof: int = 1,
-    runs: str = "folds",
-    same_rows: bool = False,
-    rope: float = ROPE,
-    sources: Mapping[str, str] | None = None,
-    edges: Mapping[str, Sequence[str]] | None = None,
-    protocol: str = "",
-    protocol_notes: tuple[str, ...] = (),
+    **fields: Any,
 ) -> ResultTable:
     """Summarise the cells, test each column against the reference, count the verdicts.
 
     There is a cell for each dataset and column key; one that has not been run has no folds. The reference column is
     moved to the front, as in the paper. The tests are the paper's paired t-test or the corrected test of Nadeau and
     Bengio, both at the level 0.05, or the Bayesian correlated t-test. `metrics` are names of `metric_of`, "auc" first;
-    cells have values of all the others. For the other parameters see `ResultTable`.
+    cells have values of all the others. ``fields`` are those of `ResultTable` that have a default.
 
     Raises
     ------
@@ -253,10 +246,14 @@ def build_table(
     ResultsError
         If two complete cells of a dataset come from different folds.
     """
+    columns = sorted(columns, key=lambda column: column.key != reference)
+    table = ResultTable(
+        title, tuple(datasets), tuple(columns), (), reference, test, test_fraction, (), origins or {}, **fields
+    )
     tests: dict[str, Callable[..., TestResult | Posterior]] = {
         "paired": paired_t_test,
         "corrected": partial(corrected_t_test, test_fraction=test_fraction),
-        "bayes": partial(bayesian_t_test, test_fraction=test_fraction, rope=rope),
+        "bayes": partial(bayesian_t_test, test_fraction=test_fraction, rope=table.rope),
     }
     if test not in tests:
         raise ValueError(f"test must be one of {sorted(tests)}, got {test!r}")
@@ -267,7 +264,6 @@ def build_table(
         raise ValueError(f"datasets and columns must not repeat: {datasets}, {keys}")
     if absent := [(dataset, key) for dataset in datasets for key in keys if (dataset, key) not in cells]:
         raise ValueError(f"no cell for {absent}")
-    columns = sorted(columns, key=lambda column: column.key != reference)
     notes: list[str] = []
     entries = {}
     for dataset in datasets:
@@ -278,35 +274,17 @@ def build_table(
                 _require_same_folds(dataset, reference, compared_to, column.key, cell)
                 if cell.n_test != compared_to.n_test:
                     untested = other_rows_note(cell.n_test, compared_to.n_test)
-                elif same_rows and cell.expected > 1 and len(set(cell.aucs)) == len(set(compared_to.aucs)) == 1:
+                elif table.same_rows and cell.expected > 1 and len(set(cell.aucs)) == len(set(compared_to.aucs)) == 1:
                     untested = "not tested: no order of the rows changed this value or that of the reference"
                 elif cell.expected > 1:
                     result = tests[test](compared_to.aucs, cell.aucs)
-            entry = replace(_entry(cell, cell.aucs, ddof, result, notes, runs), n_test=cell.n_test)
+            entry = replace(_entry(table, cell, cell.aucs, result, notes), n_test=cell.n_test)
             entries[dataset, column.key] = replace(entry, note=_numbered(untested, notes)) if untested else entry
     sections = [MetricSection(metric_of("auc") if len(metrics) > 1 else AUC, entries)]
     for key in metrics[1:]:
-        others = {place: _entry(c, c.others.get(key, ()), ddof, None, notes, runs) for place, c in cells.items()}
+        others = {place: _entry(table, c, c.others.get(key, ()), None, notes) for place, c in cells.items()}
         sections.append(MetricSection(metric_of(key), others))
-    return ResultTable(
-        markup=title,
-        datasets=tuple(datasets),
-        columns=tuple(columns),
-        sections=tuple(sections),
-        reference=reference,
-        test=test,
-        test_fraction=test_fraction,
-        cell_notes=tuple(notes),
-        origins=origins or {},
-        ddof=ddof,
-        runs=runs,
-        same_rows=same_rows,
-        rope=rope,
-        sources=sources or {},
-        edges=edges or {},
-        protocol=protocol,
-        protocol_notes=protocol_notes,
-    )
+    return replace(table, sections=tuple(sections), cell_notes=tuple(notes))
 
 
 def _require_same_folds(dataset: str, reference: str, a: Cell, key: str, b: Cell) -> None:
@@ -326,16 +304,15 @@ def _numbered(text: str, notes: list[str]) -> int:
 
 
 def _entry(
+    table: ResultTable,
     cell: Cell,
     found: tuple[float | None, ...],
-    ddof: int,
     result: TestResult | Posterior | None,
     notes: list[str],
-    runs: str,
 ) -> Entry:
     n, note = len(cell.folds), None
     if cell.failed:
-        text = failure_note(cell.statuses, n, cell.expected, cell.messages, runs)
+        text = failure_note(cell.statuses, n, cell.expected, cell.messages, table.runs)
         note = _numbered(text, notes)
     if cell.status != "ok":
         return Entry(cell.status, n, cell.expected, note=note)
@@ -344,9 +321,9 @@ def _entry(
         return Entry("pending", len(values), cell.expected)
     n_defined = len(values) - sum(map(math.isnan, values))
     if n_defined < len(values) or not values:
-        text = f"defined in {n_defined} of {n} {runs} only"
+        text = f"defined in {n_defined} of {n} {table.runs} only"
         return Entry("undefined", n, cell.expected, note=_numbered(text, notes) if n_defined else note)
-    mean, std = mean_and_std(values, ddof)
+    mean, std = mean_and_std(values, table.ddof)
     entry = Entry("ok", n, cell.expected, mean, std)
     if isinstance(result, Posterior):
         return replace(entry, verdict=result.verdict(ALPHA), posterior=result)
