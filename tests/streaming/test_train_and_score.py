@@ -525,14 +525,14 @@ def test_scores_that_overflow_are_the_reason_for_no_auc(command, desk, tmp_path,
 
 
 @pytest.mark.parametrize("kind", ["svm", "csv"])
-def test_rows_of_a_slow_pipe_are_scored_as_they_come(bench, tmp_path, kind):
+def test_rows_of_a_slow_pipe_are_scored_as_they_come(bench, command, tmp_path, kind):
     rows = [("1 1:1 2:.5", "1,1,.5"), ("0 2:1", "0,0,1")] * 100
     header = {"svm": "", "csv": "y,a,b\n"}[kind]
     lines = [row[kind == "csv"] + "\n" for row in rows]
     (tmp_path / f"t.{kind}").write_text(header + "".join(lines))
     label = ("--label", "y") if kind == "csv" else ()
-    bench("train", f"t.{kind}", *label, "--no-tune", "--out", "m.npz", cwd=tmp_path, exits=0)
-    expected = bench("score", "m.npz", f"t.{kind}", cwd=tmp_path, exits=0).stdout.splitlines()
+    command("train", f"t.{kind}", *label, "--no-tune", "--out", "m.npz", cwd=tmp_path, exits=0)
+    expected = command("score", "m.npz", f"t.{kind}", cwd=tmp_path, exits=0).stdout.splitlines()
     process = bench.start("score", "m.npz", "-", cwd=tmp_path, stdin=subprocess.PIPE)
     process.stdin.write(header)
     for first in (0, 3):  # what the first write brings is answered before the second one
