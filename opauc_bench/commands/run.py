@@ -215,7 +215,8 @@ def _is_outdated(before: Recorded, plan: LocalPlan) -> bool:
     have = {task.dataset: task.fingerprint for task in plan.tasks if before.records.of(task) is not None}
     if any(before.known_fingerprint(dataset) != fingerprint for dataset, fingerprint in have.items()):
         return True
-    return not before.session.change_of_config() and has_other_folds(before)
+    # A part of the columns says nothing of the files that the others come from.
+    return not (before.session.is_part or before.session.change_of_config()) and has_other_folds(before)
 
 
 def _announce(before: Recorded, quiet: bool) -> None:
@@ -226,7 +227,11 @@ def _announce(before: Recorded, quiet: bool) -> None:
             f"note: {session.folder}/ has the results of {of}: its records stay, but the manifest and the tables "
             f"become those of {session.experiment.path.name}"
         )
-    elif (orphaned := before.orphaned) and len(orphaned) == sum(1 for _ in before.records.own()):
+    elif (
+        not before.lacks_manifest
+        and (orphaned := before.orphaned)
+        and len(orphaned) == sum(1 for _ in before.records.own())
+    ):
         say(
             f"note: {session.folder}/ has {counted(len(orphaned), 'record')} of "
             f"{before.manifest.experiment['title']!r}, and none of {session.experiment.path} as it is: they stay, but "

@@ -392,7 +392,10 @@ def _scores_of(estimator: Any, X: Any) -> np.ndarray:
 
 
 def _probabilities_of(estimator: Any, X: Any) -> np.ndarray:
-    return estimator.predict_proba(X)[:, _position_of_positive(estimator)]
+    found = np.asarray(estimator.predict_proba(X))
+    if found.ndim != 2 or found.shape[1] != 2:
+        raise ValueError(f"expected a probability of each of 2 classes from predict_proba; got the shape {found.shape}")
+    return found[:, _position_of_positive(estimator)]
 
 
 def _position_of_positive(estimator: Any) -> int:

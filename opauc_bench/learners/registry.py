@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LearnerError, place_of
 from .parameters import require
-from .user_files import file_hash, load_file
+from .user_files import load_file
 
 if TYPE_CHECKING:
     from .ranker import Learner, LinearRanker
@@ -130,9 +130,9 @@ def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
     """
     path, _, class_name = name.rpartition(":")
     if path.endswith(".py"):
-        file = ((folder or Path.cwd()) / path).resolve()
-        learner = _class_in(load_file(file), class_name, name)
-        learner.source_hash = file_hash(file)
+        module = load_file(((folder or Path.cwd()) / path).resolve())
+        learner = _class_in(module, class_name, name)
+        learner.source_hash = module.source_hash
         return learner
     known = _offers()
     if name.endswith(".py"):

@@ -15,7 +15,11 @@ __all__ = ["file_hash", "load_file"]
 
 def file_hash(path: Path) -> str:
     """Hash of a user's file, 16 hexadecimal digits: every edit may change numbers."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return _hash_of(path.read_bytes())
+
+
+def _hash_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def load_file(path: Path) -> ModuleType:
@@ -31,18 +35,20 @@ def load_file(path: Path) -> ModuleType:
             f"no file {path}",
             "write a learner as path/to/file.py:Class, relative to the config, or to this folder on the command line",
         )
+    content = path.read_bytes()
     # The same file under the same name in every process, so that its estimators can be pickled.
-    hashed = hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:8]
+    hashed = hashlib.sha256(str(path).encode() + content).hexdigest()[:8]
     module_name = f"opauc_bench_learner_{path.stem}_{hashed}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None  # the file exists and ends with .py
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    module.source_hash = _hash_of(content)  # type: ignore[attr-defined]
     sys.modules[module_name] = module
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader of the module: it reads the file again, or bytecode of a file of the same second and size.
+        exec(compile(content, str(path), "exec"), vars(module))
     except (Exception, SystemExit) as error:  # importing a script may end it
         del sys.modules[module_name]
         reason = f"{type(error).__name__}: {error}"

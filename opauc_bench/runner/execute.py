@@ -255,7 +255,11 @@ def _wait_until_taken(pool) -> None:
 
 
 def _initialize(parent: int) -> None:
-    """Note the environment of this worker, and end it when its parent is gone: one that is killed cannot do so."""
+    """Note the environment of this worker, and end it when its parent is gone: one that is killed cannot do so.
+
+    What a learner prints goes to standard error: standard output has the table.
+    """
+    os.dup2(2, 1)
     environment_id()  # before a learner loads a BLAS of its own
     if sys.platform == "linux":  # the thread below has to wait while a kernel holds the interpreter
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))

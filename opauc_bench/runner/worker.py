@@ -20,7 +20,7 @@ from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset, open_prepared
-from ..errors import OpaucBenchError, place_of
+from ..errors import LearnerError, OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, class_of_column
@@ -90,7 +90,9 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
             if task.learner not in config.unloaded:
                 load_learner(task)
             with hard_time_limit(_seconds_to_end(task, config, store), note), memory_limit(config.memory_bytes):
+                _require_planned_files(task)
                 outcome = compute(task, config, store)
+            _require_planned_files(task)
     except TimeLimitReached as reached:
         outcome = {"status": "timeout", "message": str(reached)}
     except MemoryError as error:
@@ -98,8 +100,8 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
         reason = f"memory limit of {limit / 1e9:g} GB reached" if limit else "out of memory"
         outcome = {"status": "out_of_memory", "message": f"{reason}: {_text_of(error)}".rstrip(": ")}
     except OpaucBenchError as error:
-        outcome = {"status": "error", "message": str(error)}
-    except (Exception, SystemExit) as error:
+        outcome = {"status": "error", "message": error.message}
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # Ctrl-C is for the parent; a learner may raise it
         outcome = {
             "status": "error",
             "message": f"{type(error).__name__}: {_text_of(error)}{_own_place(error, task)}",
@@ -116,6 +118,24 @@ def _own_place(error: BaseException, task: Task) -> str:
     path = address.rpartition(":")[0]
     # Without the folder: records do not depend on paths.
     return f" ({os.path.basename(place_of(error, path))})" if path.endswith(".py") else ""
+
+
+def _require_planned_files(task: Task) -> None:
+    """Raise LearnerError if a file of the user is not the one whose hash is in the identity of the task."""
+    of_task = [(task.definition, task.learner, task.params)]
+    if task.tuned_by:
+        of_task.append((task.definition["axes_from"], task.tuned_by["learner"], task.tuned_by["params"]))
+    for definition, learner, params in of_task:
+        if (planned := definition.get("source")) is None:
+            continue
+        class_ = class_of_column(learner)
+        present = class_(**params).identity(learner, ())["source"] if learner == ESTIMATOR else class_.source_hash
+        if present != planned:
+            address = params["estimator"] if learner == ESTIMATOR else learner
+            raise LearnerError(
+                f"the file of {os.path.basename(address)} has changed since this task was planned; the next run "
+                "computes it with the file as it is then"
+            )
 
 
 def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dict[str, Any]:
@@ -233,7 +253,7 @@ def _load(learner: str, params: str, setting: str) -> None:
     rng = np.random.default_rng(0)
     n_rows = 200  # some kernels are first called when a sketch, or the rows that wait for it, are full
     X, y = rng.uniform(-1, 1, (n_rows, 3)), np.tile(np.array([1, -1], dtype=np.int8), n_rows // 2)
-    with contextlib.suppress(Exception, SystemExit):
+    with contextlib.suppress(Exception, SystemExit, KeyboardInterrupt):
         first: dict[str, tuple[float, ...]] = {axis: (value,) for axis, value in json.loads(setting).items()}
         estimator, grid = _searched(learner, json.loads(params), first)
         if learner == ESTIMATOR and not estimator.estimator.startswith("opauc_bench."):

@@ -66,6 +66,16 @@ class TurnsLabelsAround(Hebb):
         super()._consume(state, X, -y)
 
 
+class LearnsNothing(Hebb):
+    def _consume(self, state, X, y):
+        pass
+
+
+class LearnsNoNumbers(Hebb):
+    def _consume(self, state, X, y):
+        state.W[:] = np.nan
+
+
 class HasNoAxis(Hebb):
     grid_axes = ()
 
@@ -277,6 +287,8 @@ class DeclaresAnException(SetsMoreThanParameters):
 BROKEN = [
     (SetsMoreThanParameters, "scikit-learn's checks", r"failed:\n  check_\w+: .*ready"),
     (TurnsLabelsAround, "positives rank higher", r"AUC above 0\.9 .* got 0\.0"),
+    (LearnsNothing, "positives rank higher", r"AUC above 0\.9 .* got 0\.500"),
+    (LearnsNoNumbers, "positives rank higher", "expected finite weights from fit_grid; got none"),
     (ReturnsNothing, "rows are not kept", r"expected _begin to return a State, with settings and W; got NoneType"),
     (
         HasOneColumn,

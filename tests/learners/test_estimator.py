@@ -209,6 +209,15 @@ class Single(NoProbabilities):
         return np.hstack([1 - positive, positive])
 
 
+class OneColumn(NoProbabilities):
+    @property
+    def decision_function(self):
+        raise AttributeError
+
+    def predict_proba(self, X):
+        return X[:, :1] * 0 + 0.5
+
+
 class Reversed(ChangesTest):
     classes_ = [1, 0]
 
@@ -271,6 +280,9 @@ def test_rows_that_an_estimator_changes_are_an_error(rows, tmp_path):
     models = EstimatorLearner(f"{tmp_path}/bad.py:NoProbabilities").fit_grid(X, y, {})
     assert models.probabilities(X) is None
     np.testing.assert_array_equal(models.scores(X)[:, 0], X[:, 0])
+    models = EstimatorLearner(f"{tmp_path}/bad.py:OneColumn").fit_grid(X, y, {})
+    with pytest.raises(ValueError, match=r"each of 2 classes from predict_proba; got the shape \(\d+, 1\)"):
+        models.scores(X)
     models = EstimatorLearner(f"{tmp_path}/bad.py:Single").fit_grid(X, y, {})
     scores, probabilities = predict(X, np.arange(len(y)), models, lambda n: None, probabilities=True)
     assert (scores.dtype, probabilities.dtype) == (np.float64, np.float32)

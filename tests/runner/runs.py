@@ -29,6 +29,18 @@ class Raises(Hebb):
         raise KeyError("no such thing")
 
 
+class Interrupts(Hebb):
+    def behave(self, state, X):
+        raise KeyboardInterrupt
+
+
+class Edits(OnData):
+    def misbehave(self):
+        path = Path(__file__)
+        if not path.read_text().endswith("# edited"):
+            path.write_text(path.read_text() + "# edited")
+
+
 class Exits(Hebb):
     def behave(self, state, X):
         sys.exit(7)
@@ -36,6 +48,7 @@ class Exits(Hebb):
 
 class Kills(Hebb):
     def behave(self, state, X):
+        print("printed by a learner", flush=True)
         os.kill(os.getpid(), 9)
 
 
@@ -122,6 +135,7 @@ learners:
   - uni_squ
   - "mine.py:Raises"
   - "mine.py:Exits"
+  - "mine.py:Interrupts"
   - "mine.py:Greedy"
   - "mine.py:Slow"
   - "mine.py:Diverges"

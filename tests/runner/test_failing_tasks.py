@@ -1,5 +1,6 @@
 """Tasks that fail, in every way: their records say how, and the others are computed."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def failing(invoke, place):
     [
         ("Raises", "error", "KeyError: 'no such thing' (mine.py:"),
         ("Exits", "error", "SystemExit: 7"),
+        ("Interrupts", "error", "KeyboardInterrupt: "),
         ("Greedy", "out_of_memory", "memory limit of 0.3 GB reached"),
         ("Slow", "timeout", "time limit of 2 s reached"),
         ("Diverges", "diverged", "no setting stayed finite"),
@@ -50,24 +52,26 @@ def test_task_that_kills_its_worker_is_recorded_and_the_others_computed(bench, p
         *[""] * 2,
     ]
     assert done.stderr.count("wine Kills trial 1 fold ") == 2
+    assert "printed by a learner" not in done.stdout, "the table alone is there"
+    assert "printed by a learner" in done.stderr
 
 
 def test_learners_beside_failing_ones_have_their_numbers(failing, place, command):
     _, found = failing
     assert [record["status"] for record in found["uni_squ"]] == ["ok", "ok"]
-    assert len(found) == 7
+    assert len(found) == 8
     command("run", "failing.yaml", "--offline", "--learner", "uni_squ", "--out", "calm", cwd=place)
     assert list(contents(place / "calm").values()) == found["uni_squ"]
 
 
 def test_failures_are_counted_and_not_computed_again_without_being_asked(failing, place, command):
     done, _ = failing
-    counts = "12 of 14 tasks have no number (2 diverged, 6 error, 2 out_of_memory, 2 timeout)"
+    counts = "14 of 16 tasks have no number (2 diverged, 8 error, 2 out_of_memory, 2 timeout)"
     assert counts in done.stderr
     assert "N/A" in (place / "results" / "failing" / "table.md").read_text()
     before = snapshot(place / "results" / "failing")
     again = command("run", "failing.yaml", "--offline", cwd=place, exits=1)
-    assert again.stderr.startswith("0 of 14 tasks to compute: all have records from ")
+    assert again.stderr.startswith("0 of 16 tasks to compute: all have records from ")
     assert counts in again.stderr
     assert snapshot(place / "results" / "failing") == before
 
@@ -89,7 +93,7 @@ def test_status_and_plan_name_failures(failing, place, command):
     assert "wine Slow: 2 x timeout: time limit of 2 s reached" in status.stdout
     assert max(map(len, status.stdout.splitlines())) <= 100
     plan = command("plan", "failing.yaml", "--offline", cwd=place)
-    assert "12 of the done tasks have failed" in " ".join(plan.stdout.split())
+    assert "14 of the done tasks have failed" in " ".join(plan.stdout.split())
 
 
 def test_status_of_some_columns_leaves_out_the_others(failing, place, command):
@@ -168,3 +172,23 @@ limits: {memory_gb: 0.0004}
     done = command("run", "large.yaml", cwd=tmp_path)
     assert "2 missing)" in done.stderr
     assert "--retry-failed" not in done.stderr
+
+
+def test_a_learner_whose_file_changes_during_the_run_has_no_numbers(place, tmp_path, command):
+    """Its numbers would be those of another text than the one that identifies them."""
+    shutil.copy(place / "mine.py", tmp_path)
+    (tmp_path / "edits.yaml").write_text(QUICK.replace("uni_squ", "mine.py:Edits"))
+    done = command("run", "edits.yaml", "--offline", cwd=tmp_path, exits=1)
+    records = contents(tmp_path / "results/edits").values()
+    assert {(r["column"], r["status"]) for r in records} == {("uni_log", "ok"), ("Edits", "error")}
+    assert "the file of mine.py:Edits has changed since this task was planned" in " ".join(done.stderr.split())
+    command("run", "edits.yaml", "--offline", cwd=tmp_path, exits=0)
+
+
+def test_hints_are_not_part_of_what_a_table_says(tmp_path, command):
+    (tmp_path / "few.yaml").write_text(
+        QUICK.replace("{trials: 1, folds: 2, inner_folds: 2}", "{kind: prequential, trials: 1, order: file}")
+    )
+    done = command("run", "few.yaml", "--offline", cwd=tmp_path, exits=1)
+    assert "expected both classes among" in " ".join(done.stdout.split())
+    assert "hint" not in done.stdout

@@ -70,7 +70,8 @@ def test_lost_manifest_is_written_again_without_computing(desk, folder, command,
     before = snapshot(folder)
     (folder / "manifest.json").unlink()
     idle()
-    command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
+    done = command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
+    assert "none of" not in done.stderr
     assert snapshot(folder) == before
 
 
@@ -381,3 +382,15 @@ def test_environments_are_those_of_the_workers_before_a_learner_loads_its_own_li
     blas = {environments[record.environment]["blas"] for record in Store(desk / "results/quick").read().values()}
     assert len(blas) == 1
     assert "one that a learner has loaded" not in blas
+
+
+def test_a_run_of_other_columns_keeps_the_tables_of_a_learner_that_has_changed(tmp_path, command):
+    (tmp_path / "own.py").write_text("from opauc_bench.learners import UniLog\n\n\nclass Own(UniLog):\n    pass\n")
+    (tmp_path / "quick.yaml").write_text(QUICK.replace("uni_squ", "{learner: own.py:Own, name: own}"))
+    command("run", "quick.yaml", "--offline", cwd=tmp_path, exits=0)
+    before = snapshot(tmp_path / "results/quick")
+    (tmp_path / "own.py").write_text((tmp_path / "own.py").read_text() + "# edited\n")
+    done = command("run", "quick.yaml", "--offline", "-l", "uni_log", cwd=tmp_path, exits=0)
+    assert done.stderr.startswith("0 of 2 tasks to compute")
+    assert snapshot(tmp_path / "results/quick") == before
+    assert "WRONG" not in command("verify", "results/quick", "--sample", 0, cwd=tmp_path, exits=0).stdout
