@@ -151,7 +151,7 @@ def test_a_cap_that_leaves_too_few_rows_of_a_class_is_named(tmp_path, data):
     _, record = run(tmp_path, data, learner="uni_squ", axis="eta", cap="3")
     assert (record.status, record.traceback) == ("error", None)
     assert record.message.startswith("max_train 3 leaves ")
-    assert record.message.endswith("expected 3 of each class at least\n  hint: raise max_train of uni_squ")
+    assert record.message.endswith("expected 3 of each class at least")  # without the hint, which is no part of tables
 
 
 def test_one_pass_learners_are_capped_as_well(tmp_path, data):
