@@ -87,9 +87,9 @@ def _write_own_files(recorded: Recorded, test: str | None, page: bool) -> None:
         place = place_of_config(session.folder, session.experiment.path)
     changes = {"experiment": session.experiment.plain(), "config": place, "test": rendered_test(session, test)}
     manifest = recorded.manifest.model_copy(update=changes)
+    remove_outdated_files(session.folder, recorded.manifest, manifest)
     write_report_files(recorded, session.folder, test, page)
     if manifest != find_manifest(session.folder):
-        remove_outdated_files(session.folder, recorded.manifest, manifest)
         write_manifest(session.folder, manifest)
 
 
@@ -148,8 +148,10 @@ def remove_outdated_files(folder: Path, before: Manifest, after: Manifest) -> No
 
 def _files_of(manifest: Manifest) -> set[str]:
     experiment = manifest.experiment
-    has_table = issubclass(PROTOCOLS[KINDS.index(experiment["protocol"]["kind"])].outcome, TestedOutcome)
-    names = names_of_files([figure["name"] for figure in experiment["figures"]], has_table)
+    outcomes = {kind: protocol.outcome for kind, protocol in zip(KINDS, PROTOCOLS)}
+    has_table = issubclass(outcomes.get(experiment["protocol"].get("kind"), object), TestedOutcome)
+    figures = [str(figure.get("name", "")) for figure in experiment.get("figures", ())]
+    names = names_of_files([name for name in figures if name == Path(name).name], has_table)
     return {*names, PAGE} if has_table else names
 
 

@@ -354,7 +354,7 @@ class Source:
             if self.options.label is None:
                 raise DataError(
                     f"{table.name}: expected the name of the column of labels; the columns are {listing(table.header)}",
-                    header_hint(table.header) or "--label NAME",
+                    header_hint(table.header, "--label NAME"),
                 )
             if _is_svmlight(table):
                 raise DataError(

@@ -184,7 +184,7 @@ class Schema:
         for what, names in (("--label", label), ("--drop", options.drop), ("--categorical", options.categorical)):
             for column in names:
                 if column not in kinds:
-                    hint = header_hint(kinds) or f"{what} accepts one of these names"
+                    hint = header_hint(kinds, f"{what} accepts one of these names")
                     raise DataError(absent_column(name, column, kinds), hint)
         if options.label in options.drop:
             raise DataError(f"{name}: {options.label!r} is the label", "--drop accepts one of the other columns")
@@ -213,14 +213,14 @@ def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str])
     return f"{name}: expected a column {column!r}{suggest(column, known)}; the columns are {listing(known)}"
 
 
-def header_hint(names: Iterable[str]) -> str:
-    """What to do about a first line that does not seem to have the names of columns; empty if it does."""
-    first, *others = filter(None, names)
-    if not others and first.startswith(("#", "sep=")):
+def header_hint(names: Iterable[str], usual: str) -> str:
+    """What to do about an absent column: as ``usual``, unless the first line does not seem to have the names."""
+    first, *others = [*filter(None, names), ""]
+    if not any(others) and first.startswith(("#", "sep=")):
         return f"remove the first line, {first!r}: the names of the columns have to come first"
     if any(is_number(name.encode()) for name in (first, *others)):
-        return "the first line has to have the names of the columns"
-    return ""
+        return f"{usual}; if these are values, the names of the columns have to be in the line before"
+    return usual
 
 
 def require_different(names: Sequence[str], place: str) -> None:

@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from ..errors import LearnerError
-from .user_files import file_hash, load_file
+from .user_files import file_hash, load_file, pin_module, pinned_module
 
 __all__ = [
     "EstimatorDescription",
@@ -82,7 +82,7 @@ class EstimatorDescription:
             "version": ", ".join(dict.fromkeys(filter(None, map(_package_of, addresses)))),
             "params": params,
         }
-        hashes = [file_hash(Path(file)) for file in dict.fromkeys(filter(None, map(_source_of, addresses)))]
+        hashes = [_present_hash(Path(file)) for file in dict.fromkeys(filter(None, map(_source_of, addresses)))]
         return {**found, "source": " ".join(hashes)} if hashes else found
 
 
@@ -248,11 +248,20 @@ def _imported(name: str) -> Any:
     file = getattr(module, "__file__", None)
     if file is None or any(Path(file).is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix)):
         return module
+    if pinned_module(Path(file)) is not None:
+        return module
     now = file_hash(Path(file))
     if _HASHES.setdefault(file, now) != now:
         importlib.invalidate_caches()
         module, _HASHES[file] = importlib.reload(module), now
+    pin_module(Path(file), module)
     return module
+
+
+def _present_hash(path: Path) -> str:
+    """Hash of a file, or of what was imported from it where that is pinned."""
+    module = pinned_module(path)
+    return file_hash(path) if module is None else getattr(module, "source_hash", None) or _HASHES[str(path)]
 
 
 def _source_of(address: str) -> str | None:

@@ -132,7 +132,8 @@ def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
     if path.endswith(".py"):
         module = load_file(((folder or Path.cwd()) / path).resolve())
         learner = _class_in(module, class_name, name)
-        learner.source_hash = module.source_hash
+        if learner.__module__ == module.__name__:  # not one that the file imports, which others use as well
+            learner.source_hash = module.source_hash
         return learner
     known = _offers()
     if name.endswith(".py"):

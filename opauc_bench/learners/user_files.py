@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from ..errors import LearnerError, place_of
 
-__all__ = ["file_hash", "load_file"]
+__all__ = ["file_hash", "load_file", "pin_module", "pinned_files", "pinned_module"]
+
+_pinned: dict[Path, ModuleType] | None = None
 
 
 def file_hash(path: Path) -> str:
@@ -35,12 +39,14 @@ def load_file(path: Path) -> ModuleType:
             f"no file {path}",
             "write a learner as path/to/file.py:Class, relative to the config, or to this folder on the command line",
         )
+    if (pinned := pinned_module(path)) is not None:
+        return pinned
     content = path.read_bytes()
     # The same file under the same name in every process, so that its estimators can be pickled.
     hashed = hashlib.sha256(str(path).encode() + content).hexdigest()[:8]
     module_name = f"opauc_bench_learner_{path.stem}_{hashed}"
     if module_name in sys.modules:
-        return sys.modules[module_name]
+        return pin_module(path, sys.modules[module_name])
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None  # the file exists and ends with .py
     module = importlib.util.module_from_spec(spec)
@@ -48,7 +54,7 @@ def load_file(path: Path) -> ModuleType:
     sys.modules[module_name] = module
     try:
         # Not by the loader of the module: it reads the file again, or bytecode of a file of the same second and size.
-        exec(compile(content, str(path), "exec"), vars(module))
+        exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:  # importing a script may end it
         del sys.modules[module_name]
         reason = f"{type(error).__name__}: {error}"
@@ -57,4 +63,30 @@ def load_file(path: Path) -> ModuleType:
         beside = isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").is_file()
         hint = "put what it imports from its folder into the file, whose text identifies its results, or into a package"
         raise LearnerError(f"{path} cannot be imported: {reason}", hint if beside else "") from error
+    return pin_module(path, module)
+
+
+@contextlib.contextmanager
+def pinned_files() -> Iterator[None]:
+    """Keep the module that each file has at its first import in here, whatever the file has later.
+
+    A task has one text of a learner from its beginning to its end.
+    """
+    global _pinned
+    before, _pinned = _pinned, {}
+    try:
+        yield
+    finally:
+        _pinned = before
+
+
+def pinned_module(path: Path) -> ModuleType | None:
+    """The module of a file that is pinned; None if it is not."""
+    return None if _pinned is None else _pinned.get(path)
+
+
+def pin_module(path: Path, module: ModuleType) -> ModuleType:
+    """Pin the module of a file, if files are pinned; returns it."""
+    if _pinned is not None:
+        _pinned[path] = module
     return module

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Holdout", "HoldoutOutcome"]
 
+# Expected rows of the rarer class in the smallest set: with so many, it has none with a probability below e^-40.
+_SURELY_SOME = 40
+
 
 class HoldoutOutcome(TestedOutcome):
     """One split into training, validation and test rows."""
@@ -145,7 +148,11 @@ class Holdout(SplitProtocol):
     def data_error(self, data: Dataset) -> str | None:
         if error := super().data_error(data):
             return error
-        checked = 1 if self.order == "time" else self.trials if self.split == "released" else 0
+        n_positive = int(np.count_nonzero(data.y > 0))
+        n_negative = len(data.y) - n_positive
+        n_rarer = min(n_negative, n_positive if self.imbalance is None else self._n_kept(n_negative))
+        may_lack = self.split == "released" and n_rarer * min(self.shares) < _SURELY_SOME * sum(self.shares)
+        checked = 1 if self.order == "time" else self.trials if may_lack else 0
         try:
             for trial in range(checked):
                 self._split(data, data.name, trial)

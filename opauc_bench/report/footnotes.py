@@ -38,14 +38,16 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
 
 def significance_note(table: ResultTable) -> str:
     """Name the test and its known error rates."""
-    return _about_test(table) + (f" {_about_same_rows(table)}" if table.same_rows else "")
+    return _about_test(table) + "".join(f" {note}" for note in _about_same_rows(table))
 
 
-def _about_same_rows(table: ResultTable) -> str:
-    return (
+def _about_same_rows(table: ResultTable) -> list[str]:
+    if not table.same_rows or table.has_limits:
+        return []
+    return [
         f"The {table.runs} have the same rows in other orders: a mark is about the order, and does not say whether a "
         "difference would be found on other rows."
-    )
+    ]
 
 
 def _about_test(table: ResultTable) -> str:
@@ -88,7 +90,7 @@ def brief_notes(table: ResultTable) -> list[str]:
     """Explain a table's cells and marks in three lines of a terminal."""
     if not table.tallies:
         return [_about_values(table), "How to read this table: docs/report.md"]
-    same_rows = [_about_same_rows(table)] if table.same_rows else []
+    same_rows = _about_same_rows(table)
     if table.test == "bayes":
         return [
             _about_values(table),

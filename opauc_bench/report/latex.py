@@ -54,7 +54,8 @@ def select(
     if not shown:
         raise ResultsError(f"nothing to print: no complete value of {', '.join(keys)} in {', '.join(wanted)}")
     places = [(row, key) for row in shown for key in keys]
-    notes = list(dict.fromkeys(note for place in places if (note := table.entries[place].note)))
+    found = (entries[place].note for _, entries in table.sections for place in places)
+    notes = list(dict.fromkeys(filter(None, found)))
     tested = marks and table.reference in keys
 
     def reduced(entry: Entry) -> Entry:

@@ -152,6 +152,7 @@ class ResultTable:
     ddof: int = 1  # a std has n - ddof in the denominator
     runs: str = "folds"  # the name of a repetition in the paper: folds or trials
     same_rows: bool = False  # whether the repetitions have the same rows, in other orders
+    has_limits: bool = False  # whether a column has a limit of training rows, so that repetitions have other rows
     rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
     sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
     edges: Mapping[str, Sequence[str]] = field(default_factory=dict)  # footnotes of columns, on edges of the grid

@@ -24,6 +24,7 @@ from ..errors import LearnerError, OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, class_of_column
+from ..learners.user_files import pinned_files
 from ..memory import memory_limit, peak_memory
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
@@ -84,7 +85,7 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
     start = time.monotonic()
     environment_id()  # before a learner loads a BLAS of its own
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), pinned_files():
             # Libraries are loaded and their buffers allocated before memory is limited: BLAS would wait forever.
             task.protocol.load()
             if task.learner not in config.unloaded:
@@ -92,7 +93,6 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
             with hard_time_limit(_seconds_to_end(task, config, store), note), memory_limit(config.memory_bytes):
                 _require_planned_files(task)
                 outcome = compute(task, config, store)
-            _require_planned_files(task)
     except TimeLimitReached as reached:
         outcome = {"status": "timeout", "message": str(reached)}
     except MemoryError as error:
@@ -131,10 +131,9 @@ def _require_planned_files(task: Task) -> None:
         class_ = class_of_column(learner)
         present = class_(**params).identity(learner, ())["source"] if learner == ESTIMATOR else class_.source_hash
         if present != planned:
-            address = params["estimator"] if learner == ESTIMATOR else learner
             raise LearnerError(
-                f"the file of {os.path.basename(address)} has changed since this task was planned; the next run "
-                "computes it with the file as it is then"
+                "a file of this learner has changed since the task was planned; the next run computes it with the new "
+                "text, or with the former one after --retry-failed"
             )
 
 

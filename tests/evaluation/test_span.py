@@ -459,7 +459,7 @@ def test_the_gram_matrix_is_whole_or_absent(wide, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed"])
-def test_a_gram_matrix_that_has_changed_on_disk_are_computed_again(damage, wide, tmp_path):
+def test_a_gram_matrix_that_has_changed_on_disk_is_computed_again(damage, wide, tmp_path):
     X, _ = wide
     stored_gram_matrix(X, tmp_path, lambda: None)
     path = tmp_path / "gram_matrix.npy"

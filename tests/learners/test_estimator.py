@@ -24,6 +24,7 @@ from opauc_bench.evaluation.selection import fit_and_score, predict
 from opauc_bench.evaluation.splits import outer_fold, stratified_folds
 from opauc_bench.learners import ESTIMATOR, EstimatorLearner, class_of_column
 from opauc_bench.learners.estimator_entry import EstimatorError, check_estimator_entry
+from opauc_bench.learners.user_files import pinned_files
 
 LOGISTIC = "sklearn.linear_model.LogisticRegression"
 BOOSTING = "sklearn.ensemble.HistGradientBoostingClassifier"
@@ -666,3 +667,18 @@ def test_a_dense_classifier_on_sparse_data_is_an_error_with_its_place(command, t
     assert "dense: true" in done.stderr
     (tmp_path / "e.yaml").write_text((tmp_path / "e.yaml").read_text().replace("name: hgb", "name: hgb, dense: true"))
     command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=0)
+
+
+def test_a_pinned_file_is_imported_once(rows, tmp_path):
+    X, y = rows
+    path = tmp_path / "sign.py"
+    path.write_text(BAD + "\n\nclass Sign(Single):\n    def decision_function(self, X):\n        return X[:, 0]\n")
+    learner = EstimatorLearner(f"{path}:Sign")
+    before = learner.identity("", ())["source"]
+    with pinned_files():
+        np.testing.assert_array_equal(learner.fit_grid(X, y, {}).scores(X)[:, 0], X[:, 0])
+        path.write_text(path.read_text().replace("return X[:, 0]\n", "return -X[:, 0]\n"))
+        np.testing.assert_array_equal(learner.fit_grid(X, y, {}).scores(X)[:, 0], X[:, 0])
+        assert learner.identity("", ())["source"] == before
+    np.testing.assert_array_equal(learner.fit_grid(X, y, {}).scores(X)[:, 0], -X[:, 0])
+    assert learner.identity("", ())["source"] != before

@@ -238,7 +238,6 @@ grids: {eta: [0.25]}
 protocol: {kind: prequential, trials: 2}
 """
     (tmp_path / "p.yaml").write_text(text)
-    assert "The trials have other rows" not in (told := command("run", "p.yaml", cwd=tmp_path, exits=0).stdout)
-    assert "The trials have the same rows" not in told
+    assert "The trials have the same rows" not in command("run", "p.yaml", cwd=tmp_path, exits=0).stdout
     (tmp_path / "p.yaml").write_text(text.replace(", {learner: uni_squ, max_train: 100}", ", uni_squ"))
     assert "The trials have the same rows" in command("run", "p.yaml", cwd=tmp_path, exits=0).stdout

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import re
 import shutil
 import sys
@@ -618,3 +619,11 @@ def test_files_of_an_earlier_report_are_removed(command, tmp_path):
         (tmp_path / "curves.yaml").write_text(CURVES)
         command("report", "curves.yaml", "--write", cwd=tmp_path, exits=0)
         assert not [name for name in files() if name.startswith("table")]
+    path = tmp_path / "results/curves/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["experiment"]["figures"] = [{"name": "../outside"}, {}]
+    path.write_text(json.dumps(manifest))
+    (tmp_path / "results/outside.csv").write_text("of the user")
+    with undrawn():
+        command("report", "curves.yaml", "--write", cwd=tmp_path, exits=0)
+    assert (tmp_path / "results/outside.csv").exists()

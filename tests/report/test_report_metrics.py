@@ -249,6 +249,7 @@ def test_a_metric_that_is_not_defined_in_all_folds_says_so():
     assert some.cell_notes == ("defined in 3 of 4 folds only",)
     assert "–¹" in text
     assert "–: not defined for this learner" in text
+    assert "$^{1}$ defined in 3 of 4 folds only" in to_latex(some)
     one = {place: cell for place, cell in cells.items() if place[1] == "ftrl_auc"}
     alone = build_table("t", ["wine"], columns[:1], one, "ftrl_auc", "paired", 0.2, metrics=("auc", "log_loss"))
     assert "not defined for this learner" not in to_terminal(alone, 80)

@@ -35,6 +35,8 @@ class Interrupts(Hebb):
 
 
 class Edits(OnData):
+    """Its file is another one from its first fit on real data on."""
+
     def misbehave(self):
         path = Path(__file__)
         if not path.read_text().endswith("# edited"):

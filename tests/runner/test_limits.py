@@ -241,7 +241,7 @@ def test_memory_limit_beyond_what_can_be_counted_is_none(n_bytes):
         assert len(bytearray(2**24)) == 2**24
 
 
-def test_last_resort_without_an_overrun_writes_nothing(tmp_path):
+def test_a_hard_time_limit_without_an_overrun_writes_nothing(tmp_path):
     note = tmp_path / "note"
     note.write_text("before")
     with hard_time_limit(60.0, note):

@@ -616,7 +616,8 @@ def test_names_of_columns_with_commas(command, desk, frame, tmp_path):
     [
         ("sep=;\nage;clicked\n", "remove the first line, 'sep=': the names of the columns have to come first"),
         ("# of May\nage,clicked\n", "remove the first line, '# of May': the names of the columns have to come first"),
-        ("17,yes\n", "the first line has to have the names of the columns"),
+        ("17,yes\n", "--label NAME; if these are values, the names of the columns have to be in the line before"),
+        (",\n1,yes\n", "--label NAME"),
         ("1 1:.5 2:1\n", "--format svmlight"),
         ("age,yes\n", "--label NAME"),
     ],

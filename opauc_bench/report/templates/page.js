@@ -90,7 +90,7 @@
       const y = rows - 1 - Math.min(rows - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * rows)));
       const i = y * xs.length + x;
       const words = [xName + " = " + xs[x] + (ys.length ? ", " + yName + " = " + ys[y] : "")];
-      words.push(aucs[i] ? "inner value " + (Number(aucs[i]) / 10000).toFixed(4).replace(/^0/, "") : "no AUC");
+      words.push(aucs[i] ? "inner value " + (Number(aucs[i]) / 10000).toFixed(4).replace(/^0/, "") : "no value");
       if (overflowed[i]) words.push("overflowed in " + overflowed[i] + " of " + n);
       if (picked[i]) words.push("selected in " + picked[i] + " of " + n);
       show({ top: event.clientY - 8, bottom: event.clientY + 10, left: event.clientX + 10 }, words.map(line), false);
