@@ -34,13 +34,13 @@ def load_file(path: Path) -> ModuleType:
     LearnerError
         If there is no such file, or importing it fails.
     """
+    if (pinned := pinned_module(path)) is not None:
+        return pinned
     if not path.is_file():
         raise LearnerError(
             f"no file {path}",
             "write a learner as path/to/file.py:Class, relative to the config, or to this folder on the command line",
         )
-    if (pinned := pinned_module(path)) is not None:
-        return pinned
     content = path.read_bytes()
     # The same file under the same name in every process, so that its estimators can be pickled.
     hashed = hashlib.sha256(str(path).encode() + content).hexdigest()[:8]

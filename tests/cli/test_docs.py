@@ -84,7 +84,7 @@ def named(cells):
 
 README = read("README.md")
 PYTHON = [
-    pytest.param(code, id=f"{page.stem}-{number}")
+    pytest.param(code, marks=pytest.mark.large if '"results/' in code else (), id=f"{page.stem}-{number}")
     for page in PAGES
     for number, code in enumerate(fences(page.read_text(encoding="utf-8"), "python"))
 ]
@@ -477,6 +477,7 @@ def test_pages_of_results_are_what_the_records_give(page_script):
     assert page_script["outdated"]() == [], "python scripts/write_results_page.py writes them again"
 
 
+@pytest.mark.large
 def test_the_study_page_has_the_means_and_verdicts_of_the_report(page_script):
     study, table = page_script["study_page"], page_script["report"]("does_it_pay_1trial")[0]
     means = study.wide("does_it_pay_1trial")

@@ -108,7 +108,7 @@ class OPAUCPCA(ProjectedOPAUC):
         """The components of any of the rows from inner products alone."""
         if (gram := self._usable_products(X.shape[1])) is None:
             return None
-        return OPAUCPCAFromInnerProducts(self, self._combinations(X, check), X.shape[1]), gram
+        return OPAUCPCAFromGramMatrix(self, self._combinations(X, check), X.shape[1]), gram
 
     def _usable_products(self, n_features):
         """The inner products; None if they are not at hand, of no use, or not usable (see `span.are_usable`)."""
@@ -136,7 +136,7 @@ class OPAUCPCA(ProjectedOPAUC):
         if self._gram_matrix is None or n_features <= self.n_components:
             return None
         return Reduced(
-            learner=OPAUCPCAFromInnerProducts(self, None, n_features),
+            learner=OPAUCPCAFromGramMatrix(self, None, n_features),
             n_features=math.ceil(n_rows),
             n_nonzero=float(n_rows),
             seconds=SECONDS_PER_PRODUCT * n_rows * n_features * self.n_components,
@@ -159,7 +159,7 @@ class OPAUCPCA(ProjectedOPAUC):
         return n_nonzero * n_components * (SECONDS_PER_PRODUCT if n_nonzero > DENSE_FROM * n_features else 1e-9)
 
 
-class OPAUCPCAFromInnerProducts(Learner):
+class OPAUCPCAFromGramMatrix(Learner):
     """OPAUC on principal components of some rows, from the inner products of all rows.
 
     With the training rows X, the components are P = X'C, and any row x has P'x = C'(X x). So what takes the place of a
