@@ -9,11 +9,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ..errors import LearnerError, place_of
 
-__all__ = ["file_hash", "load_file", "pin_module", "pinned_files", "pinned_module"]
+__all__ = ["file_hash", "load_file", "may_compile", "pin_module", "pinned_files", "pinned_module"]
 
+# Of the package, a learner without kernels imports these only.
+_BASES = frozenset(
+    f"opauc_bench.{name}" for name in ("errors", "learners.base", "learners.batch.base", "learners.state")
+)
 _pinned: dict[Path, ModuleType] | None = None
 
 
@@ -64,6 +69,21 @@ def load_file(path: Path) -> ModuleType:
         hint = "put what it imports from its folder into the file, whose text identifies its results, or into a package"
         raise LearnerError(f"{path} cannot be imported: {reason}", hint if beside else "") from error
     return pin_module(path, module)
+
+
+def may_compile(class_: type) -> bool:
+    """Whether training a learner may compile: all may, but those of a file that imports neither numba nor kernels."""
+    module = sys.modules[class_.__module__]
+    if not hasattr(module, "source_hash"):
+        return True
+    values = vars(module).values()
+    imported = {str(value.__name__ if isinstance(value, ModuleType) else _module_of(value)) for value in values}
+    of_package = {name for name in imported if name.startswith("opauc_bench.")}
+    return any(name.split(".")[0] == "numba" for name in imported) or not of_package <= _BASES
+
+
+def _module_of(value: Any) -> str:
+    return getattr(value, "__module__", None) or type(value).__module__
 
 
 @contextlib.contextmanager

@@ -123,11 +123,12 @@ class LocalExecutor:
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
         failed = set()
+        seconds, memory_bytes = config.to_load(SECONDS_TO_LOAD)
         for task in {(task.learner, str(task.params)): task for task in tasks}.values():
-            for _ in range(2):  # a worker may die for another reason
+            for last in (False, True):  # a worker may die for another reason
+                started = time.monotonic()
                 try:
-                    limits = config.to_load(SECONDS_TO_LOAD)
-                    running = {_submit(self._open(self.n_jobs), load_within, task, *limits)}
+                    running = {_submit(self._open(self.n_jobs), load_within, task, seconds, memory_bytes)}
                     while running:
                         finished, running = _finished(running)
                     (error,) = (future.exception() for future in finished)
@@ -136,8 +137,9 @@ class LocalExecutor:
                 if not isinstance(error, BrokenProcessPool):
                     break
                 self.stop()
-            else:
-                failed.add(task.learner)
+                if last or (seconds is not None and time.monotonic() - started > seconds):
+                    failed.add(task.learner)
+                    break
         return frozenset(failed)
 
     def _alone(self, task: Task, config: WorkerConfig, store: Store) -> Iterator[Done]:

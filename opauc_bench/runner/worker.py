@@ -24,7 +24,7 @@ from ..errors import LearnerError, OpaucBenchError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, class_of_column
-from ..learners.user_files import pinned_files
+from ..learners.user_files import may_compile, pinned_files
 from ..memory import memory_limit, peak_memory
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
@@ -224,7 +224,8 @@ def failed_record(task: Task, status: str, message: str, seconds: float = 0.0) -
 def load_learner(task: Task) -> None:
     """Load, and compile where needed, everything that a task's learner uses, by training it on some made-up rows.
 
-    Errors are ignored: they occur again in the task.
+    One that has nothing to compile is not trained: its fits may be slow, and count in the time limit of a task. Errors
+    are ignored: they occur again in the task.
     """
     _allocate_blas_buffers()
     for learner, params, grid in (
@@ -257,6 +258,9 @@ def _load(learner: str, params: str, setting: str) -> None:
         estimator, grid = _searched(learner, json.loads(params), first)
         if learner == ESTIMATOR and not estimator.estimator.startswith("opauc_bench."):
             estimator.check_params()  # imports it; there is nothing to compile, and it may not like rows of our making
+            return
+        if not may_compile(type(estimator)):
+            score_columns(X, y, np.arange(n_rows), np.zeros((3, 1)))
             return
         reduced = estimator.reduced_size(n_rows, _VERY_WIDE, 1.0)  # what a search may train instead
         for trained in [estimator] + ([] if reduced is None else [reduced.learner]):

@@ -91,6 +91,7 @@ import ctypes
 import os
 from pathlib import Path
 
+import numba
 from opauc_bench.learners import OnePassLearner
 
 
@@ -206,14 +207,50 @@ def test_learner_that_never_loads_is_ended(silent, monkeypatch):
     finally:
         executor.stop()
     assert record.status == "timeout"
-    assert record.message == "time limit of 1 s reached in silent.py:18 in fit_grid; its process had to be ended"
+    assert record.message == "time limit of 1 s reached in silent.py:19 in fit_grid; its process had to be ended"
+
+
+TRAINED = """
+{imports}
+from opauc_bench.learners import {base}
+
+class Own({base}):
+    grid_axes = ("eta",)
+    trained = []
+
+    def __init__(self, eta=0.1):
+        self.eta = eta
+
+    def fit_grid(self, X, y, grid, *, order=None, on_chunk=None):
+        self.trained.append(X.shape)
+        raise TypeError
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "base", "compiles"),
+    [
+        ("import numpy as np", "OnePassLearner", False),
+        ("from opauc_bench.learners.base import State", "OnePassLearner", False),
+        ("import numba", "OnePassLearner", True),
+        ("from numba import njit", "OnePassLearner", True),
+        ("from opauc_bench.kernels import njit", "OnePassLearner", True),
+        ("from opauc_bench.evaluation import auc", "OnePassLearner", True),
+        ("", "OPAUC", True),
+    ],
+)
+def test_only_learners_that_may_compile_are_trained_before_their_tasks(tmp_path, imports, base, compiles):
+    (tmp_path / "own.py").write_text(TRAINED.format(imports=imports, base=base))
+    address = f"{tmp_path}/own.py:Own"
+    worker.load_learner(SimpleNamespace(learner=address, params={}, grid={"eta": (0.1,)}, tuned_by=None))
+    assert bool(get_learner(address).trained) == compiles
 
 
 @pytest.mark.parametrize(
     ("learner", "message"),
     [
-        ("Mute", "Unspeakable: (no message) (silent.py:23)"),
-        ("Talks", "ValueError: " + "word " * 400 + " ... (silent.py:33)"),
+        ("Mute", "Unspeakable: (no message) (silent.py:24)"),
+        ("Talks", "ValueError: " + "word " * 400 + " ... (silent.py:34)"),
     ],
 )
 def test_errors_with_a_broken_or_very_long_text_are_recorded(silent, learner, message):
