@@ -61,12 +61,12 @@ def run(
 
     Recorded tasks are not computed again: after an interruption, the same command continues.
     """
-    from ..commands.run import run_experiment
+    from ..commands.run import RunOptions, run_experiment
     from ..runner.engines import Engine
 
     session = open_session(config, out, dataset, learner, mirror, offline, shard)
     engine = Engine(backend, scheduler, (jobs or n_cores()) if scheduler else n_workers(jobs))
-    return run_experiment(session, engine, fresh=fresh, retry_failed=retry_failed, test=test, quiet=quiet)
+    return run_experiment(session, engine, RunOptions(fresh, retry_failed, test, quiet))
 
 
 @app.command()

@@ -19,7 +19,7 @@ from ..errors import ConfigError, OpaucBenchError
 from ..runner.engines import Engine
 from ..sentences import suggest
 from .export import frame_of
-from .run import compute_experiment
+from .run import RunOptions, compute_experiment
 from .session import Session
 
 if TYPE_CHECKING:
@@ -118,11 +118,9 @@ def run(
         for entry in entries:
             entry._arrays = found
     engine = Engine(n_jobs=jobs or cpu_count())
-    _, _, local, _ = compute_experiment(
-        session, engine, fresh=fresh, retry_failed=retry_failed, test=None, quiet=not verbose
-    )
-    if local.unavailable:
-        raise next(iter(local.unavailable.values()))
+    outcome = compute_experiment(session, engine, RunOptions(fresh, retry_failed, quiet=not verbose))
+    if outcome.local.unavailable:
+        raise next(iter(outcome.local.unavailable.values()))
     return frame_of(session)
 
 
