@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["memory_limit", "peak_memory", "without_memory_limit"]
+__all__ = ["memory_limit", "peak_memory", "total_memory", "without_memory_limit"]
 
 _MOST_BYTES = 2.0**62  # that the system accepts
+
+
+def total_memory() -> float:
+    """Bytes of memory of this machine."""
+    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def peak_memory() -> int:

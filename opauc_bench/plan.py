@@ -26,7 +26,7 @@ from .evaluation.span import (
 from .protocols import Protocol
 from .task import Shape, Task
 
-__all__ = ["Column", "is_left_out", "make_column", "make_columns", "make_plan", "recorded_column"]
+__all__ = ["Column", "make_column", "make_columns", "make_plan", "reason_left_out", "recorded_column"]
 
 # Part of every task's identity: raise it when the protocol itself gives other numbers.
 PROTOCOL_VERSION = 1
@@ -128,7 +128,7 @@ def make_plan(
         tasks = [
             _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold, selected)
             for end, protocol in experiment.protocol.cases()
-            if not is_left_out(protocol, shapes[dataset])
+            if not reason_left_out(protocol, shapes[dataset])
             for column in columns
             for trial, fold in protocol.repetitions()
         ]
@@ -137,9 +137,9 @@ def make_plan(
     return [task for tasks in plans for task in tasks]
 
 
-def is_left_out(protocol: Protocol, shape: Shape) -> str:
+def reason_left_out(protocol: Protocol, shape: Shape) -> str:
     """Why a dataset has no tasks under a case of the protocol, or an empty string."""
-    return "" if shape.n_positive is None else protocol.left_out(shape.n_samples, shape.n_positive)
+    return "" if shape.n_positive is None else protocol.reason_left_out(shape.n_samples, shape.n_positive)
 
 
 def _task(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DENSE_ABOVE", "Shape", "Task", "expand_grid", "identity_of", "task_id"]
+__all__ = ["DENSE_ABOVE", "Shape", "Task", "content_hash", "expand_grid", "identity_of"]
 
 DENSE_ABOVE = 0.2  # density above which rows are stored dense
 
@@ -70,7 +70,7 @@ class Task:
 
     @cached_property
     def id(self) -> str | None:
-        return None if self.fingerprint is None else task_id(identity_of(self.definition, self))
+        return None if self.fingerprint is None else content_hash(identity_of(self.definition, self))
 
     @property
     def n_settings(self) -> int:
@@ -88,7 +88,7 @@ def identity_of(definition: Mapping[str, Any], of: Any) -> dict[str, Any]:
     return {**definition, **place, **({} if of.max_train is None else {"max_train": of.max_train})}
 
 
-def task_id(identity: Mapping[str, Any]) -> str:
+def content_hash(identity: Mapping[str, Any]) -> str:
     """Hash an identity: 16 hexadecimal digits, the same after a round trip through JSON."""
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -17,12 +17,12 @@ __all__ = [
     "address",
     "by_axis",
     "distinct",
-    "duration",
     "grid_values",
     "is_name",
     "line",
     "not_empty",
     "parameter",
+    "parse_duration",
     "percent",
     "plain_name",
     "power",
@@ -81,7 +81,7 @@ def not_empty(text: str) -> str:
     return text
 
 
-def duration(value: Any) -> float | None:
+def parse_duration(value: Any) -> float | None:
     """Return seconds from a positive number, a text like 90s, 10m, 3h, 2d, or None."""
     if isinstance(value, str) and (found := _DURATION.fullmatch(value.strip())):
         value = float(found[1]) * _SECONDS[found[2]]

@@ -117,7 +117,7 @@ def partitions(n_classes: int = 10) -> np.ndarray:
 
 
 def digit_folds(digits: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
-    """Assign each row to a fold as `stratified_folds` does, with the ten digits as classes."""
+    """Assign each row to a fold as `random_folds` does, with the ten digits as classes."""
     shuffled = np.concatenate([rng.permutation(np.flatnonzero(digits == k)) for k in np.unique(digits)])
     folds = np.empty(len(digits), dtype=np.int64)
     folds[shuffled] = np.arange(len(digits)) % n_folds

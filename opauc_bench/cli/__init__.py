@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def in_plain_characters(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that the encoding of a terminal does not have: marks of a table stay different."""
+    """Replace characters that the encoding of a terminal lacks; the marks of a table stay different."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end]
     digits = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")

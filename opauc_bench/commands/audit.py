@@ -16,7 +16,7 @@ from ..protocols.outcome import TestedOutcome
 from ..results.manifest import find_manifest
 from ..results.record import Record
 from ..results.reuse import beside, find_reusable
-from ..task import Task, expand_grid, identity_of, task_id
+from ..task import Task, content_hash, expand_grid, identity_of
 from .metrics import kept_scores
 from .page import PAGE
 from .planning import selecting_plan
@@ -129,7 +129,7 @@ def _identity_problem(recorded: Recorded, record: Record) -> str:
     definition = recorded.definitions.get(record.definition)
     if definition is None:
         return f"the manifest does not have its definition {record.definition}"
-    computed = task_id(identity_of(definition, record))
+    computed = content_hash(identity_of(definition, record))
     return "" if computed == record.id else f"what defines it has the hash {computed}, its id is {record.id}"
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain, takewhile
 
 from ..evaluation.edges import edges_cutting
-from ..report.text import power_of_two
+from ..report.text import power_of_two, value_text
 from ..results.record import Record
 from ..task import Task, expand_grid
 
@@ -76,7 +76,7 @@ def _note(axis: str, value: float, rows: Mapping[tuple[int, int], Sequence[str]]
         counted = f"{n} of {of} {runs if of > 1 else runs.removesuffix('s')}" if of != previous else str(n)
         parts.append(f"{counted} ({', '.join(rows[n, of])})")
         previous = of
-    return f"selected at the edge of the grid, {axis} = {_value_text(value)}, in {', '.join(parts)}."
+    return f"selected at the edge of the grid, {axis} = {value_text(value, superscripts=False)}, in {', '.join(parts)}."
 
 
 def wider_grids(
@@ -157,9 +157,3 @@ def _exact_text(value: float) -> str:
         return f"{value:.0f}"
     text = f"{value:g}"
     return text if float(text) == value else repr(value)
-
-
-def _value_text(value: float) -> str:
-    """A power of two such as ``2^-12``, unless it is 1, 2, 4 or 8."""
-    exponent = power_of_two(value)
-    return f"{value:.4g}" if exponent is None or 0 <= exponent <= 3 else f"2^{exponent}"

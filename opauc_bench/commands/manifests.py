@@ -11,7 +11,7 @@ from ..learners import LEARNERS
 from ..results.environment import environment, environment_id
 from ..results.manifest import DatasetFacts, Manifest, place_of_config
 from ..results.record import Record
-from ..task import Task, task_id
+from ..task import Task, content_hash
 from .session import Session
 
 __all__ = ["compose_manifest", "definitions_of", "rendered_test"]
@@ -64,7 +64,7 @@ def compose_manifest(
 def definitions_of(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
     """The definitions of tasks by hash; those of one row and column have one definition."""
     one_per_cell = {(task.row, task.column): task for task in tasks}.values()
-    return {task_id(task.definition): task.definition for task in one_per_cell}
+    return {content_hash(task.definition): task.definition for task in one_per_cell}
 
 
 def _last_run(session: Session, definitions: Mapping[str, dict[str, Any]], known: Iterable[Manifest]) -> dict[str, str]:

@@ -114,10 +114,10 @@ def kept_scores(home: Store, record: Record, protocol: SplitProtocol) -> dict[st
     try:
         auc = float(protocol.auc_columns(kept["y"], kept["scores"][:, None])[0])
     except (TypeError, ValueError) as error:
-        raise home.damaged_scores(record.id, str(error)) from None
+        raise home.damaged_scores_error(record.id, str(error)) from None
     if not abs(auc - record.auc) <= _SAME_AUC:  # which NaN is not either
         reason = f"their AUC is {auc:.7f}, the record's {record.auc:.7f}"
-        raise home.damaged_scores(record.id, reason)
+        raise home.damaged_scores_error(record.id, reason)
     return kept
 
 

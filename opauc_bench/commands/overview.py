@@ -27,10 +27,10 @@ from .planning import (
     memory_problems,
     plan_locally,
 )
-from .progress import Estimate, duration
+from .progress import Estimate
 from .recorded import Recorded
 from .session import Session, shell_command
-from .terminal import counted, folded_table, megabytes, say, table_text, wrapped
+from .terminal import counted, duration_text, folded_table, megabytes, say, table_text, wrapped
 
 __all__ = ["describe_plan", "describe_status"]
 
@@ -89,14 +89,19 @@ def describe_plan(session: Session, n_jobs: int) -> str:
             cost = [0, "?", "?", "?"]
         elif left := work.todo[name]:
             memory_per_task = max(task.memory_bytes for task in left)
-            cost = [work.done[name], len(left), duration(estimate.seconds(left)), f"{memory_per_task / 1e6:.0f} MB"]
+            cost = [
+                work.done[name],
+                len(left),
+                duration_text(estimate.seconds(left)),
+                f"{memory_per_task / 1e6:.0f} MB",
+            ]
         rows.append([name, data, *cost])
     left = [task for tasks in work.todo.values() for task in tasks if task.dataset not in missing]
     cpu = estimate.seconds(left)
     notes = [
-        f"{work.done.total()} tasks done, {len(left)} to do: at most about {duration(cpu)} of CPU time, "
-        f"{duration(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped during the pass, which "
-        "often halves it; measured times correct the estimate of their column."
+        f"{work.done.total()} tasks done, {len(left)} to do: at most about {duration_text(cpu)} of CPU time, "
+        f"{duration_text(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped during the pass, "
+        "which often halves it; measured times correct the estimate of their column."
     ]
     notes += _without_cost(local, estimate, left)
     notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..learners import ESTIMATOR
-from ..plan import Column, is_left_out, make_plan
+from ..plan import Column, make_plan, reason_left_out
 from ..protocols.on_splits import ShowsSelected
 from ..results.manifest import DatasetFacts, find_manifest
 from ..results.record import Record
@@ -187,10 +187,10 @@ def fold_problems(session: Session, local: LocalData, names: Iterable[str]) -> l
         if shape is None or shape.n_positive is None:
             continue
         for _, protocol in session.experiment.protocol.cases():
-            if is_left_out(protocol, shape):
+            if reason_left_out(protocol, shape):
                 continue
             sizes = shape.n_positive, shape.n_samples - shape.n_positive
-            if error := protocol.data_error(data) if data else protocol.validation_error(*sizes):
+            if error := protocol.data_problem(data) if data else protocol.class_size_problem(*sizes):
                 problems.append(f"{name}: {error}")
     return problems
 
@@ -204,7 +204,7 @@ def left_out_cases(recorded: Recorded, local: LocalData) -> list[str]:
         for dataset, shape in shapes.items()
         if dataset in session.datasets
         for end, protocol in session.experiment.protocol.cases()
-        if (reason := is_left_out(protocol, shape))
+        if (reason := reason_left_out(protocol, shape))
     ]
 
 

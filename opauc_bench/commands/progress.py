@@ -12,12 +12,12 @@ from ..learners import ESTIMATOR
 from ..results.record import Record
 from ..results.store import Store
 from ..task import Task
-from .terminal import has_bars, say
+from .terminal import duration_text, has_bars, say
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-__all__ = ["Progress", "duration"]
+__all__ = ["Estimate", "Progress"]
 
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -26,16 +26,6 @@ _LEAST_OF_OTHERS = 0.5
 _SECONDS_OF_SILENCE = 60.0  # without a terminal, while no task finishes
 
 Kind = tuple[str, str]  # dataset and column
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words: ``45 s``, ``12 min``, ``3.4 h``, ``2.1 d``."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    for unit, size, limit in (("min", 60, 90), ("h", 3600, 48)):
-        if seconds / size < limit:
-            return f"{seconds / size:.{0 if unit == 'min' else 1}f} {unit}"
-    return f"{seconds / 86400:.1f} d"
 
 
 class Estimate:
@@ -175,10 +165,10 @@ class Progress:
 
     def _activity(self, running: Mapping[str, float]) -> str:
         for id, seconds in running.items():
-            return f"{self._left[id].label}, running for {duration(seconds)}"
+            return f"{self._left[id].label}, running for {duration_text(seconds)}"
         if len(self._left) == self._total:
             return "loading data, compiling kernels"
-        return f"none has finished for {duration(time.monotonic() - self._last_done)}"
+        return f"none has finished for {duration_text(time.monotonic() - self._last_done)}"
 
     def _time_left(self, running: Mapping[str, float]) -> str:
         unknown = not all(map(self._estimate.has_measured, self._estimators))  # the plan has no costs of estimators
@@ -187,7 +177,7 @@ class Progress:
         tasks = ((self._left[id], seconds) for id, seconds in running.items())
         spent = sum(min(seconds, self._estimate.seconds([task])) for task, seconds in tasks)
         # Rounding may leave a sum of floats just below zero.
-        return f"about {duration(max(0.0, self._estimate.corrected(self._planned) - spent) / self._n_jobs)} left"
+        return f"about {duration_text(max(0.0, self._estimate.corrected(self._planned) - spent) / self._n_jobs)} left"
 
     def _is_silent(self, seconds: float) -> bool:
         """Whether lines are printed, and there was none for some time."""

@@ -57,17 +57,16 @@ class RunOutcome:
     local: LocalData
     written: bool  # whether the folder has changed
 
+    @property
+    def failed(self) -> Counter[str]:
+        """Tasks without a number, by the status of their records, or ``missing``."""
+        records = map(self.recorded.records.of, self.plan.tasks)
+        return Counter(record.status if record else "missing" for record in records if record is None or not record.ok)
+
+    @property
     def exit_code(self) -> int:
-        """3 if a dataset is unavailable, 1 if a task has no number (which is printed), else 0."""
-        tasks = self.plan.tasks
-        statuses = (record.status if (record := self.recorded.records.of(task)) else "missing" for task in tasks)
-        counts = Counter(statuses)
-        failed = sum(counts.values()) - counts["ok"]
-        if failed:
-            words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "ok")
-            again = "; --retry-failed computes them again" if failed > counts["missing"] else ""
-            say(f"{failed} of {len(tasks)} tasks have no number ({words}){again}")
-        return 3 if self.local.unavailable else 1 if failed else 0
+        """3 if a dataset is unavailable, 1 if a task has no number, else 0."""
+        return 3 if self.local.unavailable else 1 if self.failed else 0
 
 
 def run_experiment(session: Session, engine: Engine, options: RunOptions) -> int:
@@ -80,7 +79,11 @@ def run_experiment(session: Session, engine: Engine, options: RunOptions) -> int
     print_report(outcome.recorded, options.test)
     if outcome.written:
         print(f"\nwritten to {session.folder}/")
-    return outcome.exit_code()
+    if failed := outcome.failed:
+        words = ", ".join(f"{count} {status}" for status, count in sorted(failed.items()))
+        again = "; --retry-failed computes them again" if failed.total() > failed["missing"] else ""
+        say(f"{failed.total()} of {len(outcome.plan.tasks)} tasks have no number ({words}){again}")
+    return outcome.exit_code
 
 
 def compute_experiment(session: Session, engine: Engine, options: RunOptions) -> RunOutcome:
@@ -98,7 +101,7 @@ def compute_experiment(session: Session, engine: Engine, options: RunOptions) ->
             run = _Run(before, local, options)
         for line in without_scores(before, run.plan, [*run.todo, *run.too_large]):
             options.notify(f"note: {line}")
-        run.require_a_number()
+        run.require_task_that_fits()
         recorded = before
         if run.changes_nothing():
             options.notify(nothing_to_compute(before, run.plan, len(run.too_large)))
@@ -170,7 +173,7 @@ class _Run:
                 due.setdefault(task.id, task)
         return list(due.values())
 
-    def require_a_number(self) -> None:
+    def require_task_that_fits(self) -> None:
         """Raise ConfigError if no task fits in memory, and none has a record."""
         recorded = any(self.before.records.of(task) for task in self.plan.tasks)
         if self.too_large and not (self.todo or self.plan.reusable or recorded):

@@ -11,10 +11,10 @@ from ..learners import ESTIMATOR
 from ..runner.engines import Engine
 from ..task import Task
 from .planning import LocalPlan
-from .progress import Estimate, duration
+from .progress import Estimate
 from .recorded import Recorded
 from .session import Session, shell_command
-from .terminal import counted
+from .terminal import counted, duration_text
 
 __all__ = ["folder_notes", "how_to_continue", "lost_metrics", "nothing_to_compute", "time_needed", "without_scores"]
 
@@ -25,7 +25,7 @@ def time_needed(session: Session, todo: list[Task], estimate: Estimate, engine: 
     unknown = [column for column in estimators if not estimate.has_measured(column)]
     known = [task for task in todo if task.column not in unknown]
     longest = max(1.0, estimate.seconds(known) / n_jobs)  # not "up to 0 s"
-    time = f", up to {duration(longest)} on {engine.title}" if known else ""
+    time = f", up to {duration_text(longest)} on {engine.title}" if known else ""
     measured = f"{shell_command(session, 'plan')} measures fits of {', '.join(unknown)}"
     return time + (f" without classifiers ({measured})" if unknown else "")
 
@@ -79,8 +79,8 @@ def without_scores(before: Recorded, plan: LocalPlan, todo: Iterable[Task]) -> l
     due = {task.id for task in todo}
     taken = filter(None, (before.records.of(task) for task in plan.tasks if task.id not in due))
     n = sum(record.ok and not before.store_of(record).scores_path(record.id).is_file() for record in taken)
-    missing = f"{counted(n, 'record')} without test scores, removed or from before keep_scores"
-    return [f"{missing}; --fresh keeps them"] if n else []
+    missing = f"{counted(n, 'record')} without test scores (removed, or from before keep_scores was set)"
+    return [f"{missing}; --fresh computes these again and keeps their scores"] if n else []
 
 
 def nothing_to_compute(before: Recorded, plan: LocalPlan, n_too_large: int) -> str:

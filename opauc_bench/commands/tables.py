@@ -12,7 +12,7 @@ from ..config import Experiment
 from ..errors import ConfigError, ResultsError
 from ..plan import Column
 from ..report.cell_notes import origin_notes
-from ..report.compare import Comparison, compare, nothing_in_common
+from ..report.compare import Comparison, compare, nothing_in_common_error
 from ..report.metrics import metric_of
 from ..report.published import load_published
 from ..report.table import Cell, ResultTable, TableColumn, Test, build_table
@@ -193,7 +193,7 @@ def check_published(experiment: Experiment) -> None:
     published = load_published(experiment.report.published)
     places = itertools.product(experiment.rows, experiment.columns, experiment.protocol.table_metrics)
     if all(published.cell(*place) is None for place in places):
-        raise nothing_in_common(experiment.title, published)
+        raise nothing_in_common_error(experiment.title, published)
 
 
 def check_test(test: str | None) -> Test | None:

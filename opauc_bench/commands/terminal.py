@@ -10,12 +10,22 @@ from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
 from typing import Any
 
-__all__ = ["counted", "folded_table", "has_bars", "megabytes", "say", "table_text", "width", "wrapped"]
+__all__ = ["counted", "duration_text", "folded_table", "has_bars", "megabytes", "say", "table_text", "width", "wrapped"]
 
 
 def counted(count: int, noun: str) -> str:
     """A count with its noun, such as ``1 record`` and ``2 records``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def duration_text(seconds: float) -> str:
+    """A length of time in words: ``45 s``, ``12 min``, ``3.4 h``, ``2.1 d``."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    for unit, size, limit in (("min", 60, 90), ("h", 3600, 48)):
+        if seconds / size < limit:
+            return f"{seconds / size:.{0 if unit == 'min' else 1}f} {unit}"
+    return f"{seconds / 86400:.1f} d"
 
 
 def megabytes(size: float) -> str:

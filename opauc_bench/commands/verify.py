@@ -27,10 +27,10 @@ from ..runner.worker import WorkerConfig
 from ..task import Task
 from .audit import Audit, audit
 from .local_data import LocalData
-from .progress import Estimate, Progress, duration
+from .progress import Estimate, Progress
 from .recorded import Recorded
 from .session import Session, shell_command
-from .terminal import counted, say, wrapped
+from .terminal import counted, duration_text, say, wrapped
 
 __all__ = ["Outcome", "compare_records", "draw", "verify_results"]
 
@@ -133,7 +133,7 @@ def verify_results(
     wall = sum(record.timing.wall_seconds for _, record in pairs)
     which = "all" if sample is None else f"{len(pairs)} of {len(candidates)} at random (--seed {seed} draws the same)"
     print()
-    print(wrapped(f"Computing again: {which}, about {duration(wall / n_jobs)} on {workers(n_jobs)}"), flush=True)
+    print(wrapped(f"Computing again: {which}, about {duration_text(wall / n_jobs)} on {workers(n_jobs)}"), flush=True)
     start = time.monotonic()
     outcomes = recompute(recorded, local, pairs, n_jobs, quiet)
     headers = ["dataset", "learner", "fold", "AUC", "setting", "inner", "time", "result"]
@@ -283,7 +283,7 @@ def _row(outcome: Outcome) -> list[str]:
     auc = _auc(old) if _auc(old) == _auc(new) else f"{_auc(old)} > {_auc(new)}"
     fold = f"{task.trial + 1}.{task.fold + 1}"
     row = task.row or task.dataset
-    return [row, task.column, fold, auc, selected, inner, duration(new.timing.wall_seconds), outcome.word]
+    return [row, task.column, fold, auc, selected, inner, duration_text(new.timing.wall_seconds), outcome.word]
 
 
 def _auc(record: Record) -> str:
@@ -315,7 +315,7 @@ def _summary(recorded: Recorded, outcomes: list[Outcome], seconds: float) -> lis
     peak = max(outcome.computed.timing.peak_rss_bytes for outcome in outcomes)
     lines = [
         f"{good} of {len(outcomes)} agree: " + ", ".join(f"{count} {word}" for word, count in words.items()),
-        f"{duration(seconds)}, at most {peak / 1e6:.0f} MB per worker",
+        f"{duration_text(seconds)}, at most {peak / 1e6:.0f} MB per worker",
     ]
     if elsewhere := [outcome for outcome in outcomes if not outcome.same_platform]:
         lines += _other_platforms(recorded, elsewhere)

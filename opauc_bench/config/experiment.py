@@ -21,7 +21,7 @@ from ..errors import ConfigError
 from ..figures import FigureEntry, figure_problems
 from ..protocols import PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section, kind_of
 from ..sentences import Loc, Problem, problems_of, raise_problems, show, suggest
-from ..values import by_axis, distinct, duration, grid_values, not_empty, repeated, unknown_names
+from ..values import by_axis, distinct, grid_values, not_empty, parse_duration, repeated, unknown_names
 from .entry import AnyEntry, ColumnEntry, EstimatorEntry, Line, Name
 from .known import absolute, learner_names
 
@@ -33,7 +33,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_:./+-]*")
 class Limits(Section):
     """Limits of one task; a task that needs more is recorded as such and prints N/A."""
 
-    seconds: Annotated[float | None, BeforeValidator(duration)] = Field(
+    seconds: Annotated[float | None, BeforeValidator(parse_duration)] = Field(
         None, description="Wall-clock time of a task, in seconds or as text like 90s, 10m, 3h, 2d."
     )
     memory_gb: float | None = Field(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailable, ZeroIndexError
 from .arrange import arrange, collect
-from .cache import RawFile, is_local, locked, lost_files, unusable
+from .cache import RawFile, cache_error, is_local, locked, lost_files
 from .entry import DatasetEntry, FileSpec, Form
 from .fetch import fetch_form
 from .formats import PublishedData
@@ -101,7 +101,7 @@ def _usable_cache(entry: DatasetEntry, sources: Sources) -> Iterator[None]:
     except BrokenPipeError:  # raised by `notify`, not by the cache
         raise
     except OSError as error:
-        raise unusable(entry, sources, error) from None
+        raise cache_error(entry, sources, error) from None
 
 
 def _fetch_any(entry: DatasetEntry, sources: Sources, notify: Notify, fresh: bool) -> tuple[Form, list[RawFile]]:

@@ -18,13 +18,13 @@ from .sources import Notify, Sources, is_remote, local_path
 __all__ = [
     "LocalFile",
     "RawFile",
+    "cache_error",
     "is_local",
     "local_files",
     "locked",
     "lost_files",
     "part_file",
     "stamp_of",
-    "unusable",
 ]
 
 _LARGEST_FILE = 1 << 36
@@ -193,7 +193,7 @@ def is_local(entry: DatasetEntry, form: Form, sources: Sources) -> bool:
     return all(file.current or file.elsewhere for file in local_files(entry, form, sources))
 
 
-def unusable(entry: DatasetEntry, sources: Sources, error: OSError) -> DataError:
+def cache_error(entry: DatasetEntry, sources: Sources, error: OSError) -> DataError:
     """The error of a cache that cannot be read or written."""
     return DataError(
         f"{entry.name}: the cache {sources.cache} cannot be used: {error.strerror or error}",

@@ -87,7 +87,7 @@ class _Fetch(LocalFile):
         raise self._failure(attempts, found_wrong)
 
     def _say(self, text: str) -> None:
-        self.notify(f"{self.entry.name}: {text}")
+        self.notify(f"note: {self.entry.name}: {text}")
 
     def _steps(self, fresh: bool) -> Iterator[tuple[str, Callable[[], RawFile]]]:
         if not fresh:

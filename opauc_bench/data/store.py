@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError
-from .cache import RawFile, local_files, unusable
+from .cache import RawFile, cache_error, local_files
 from .entry import ROW_METADATA, DatasetEntry, FileSpec, Form
 from .fourier import RandomFourierRows
 from .sources import Notify, Sources
@@ -88,7 +88,7 @@ def prepared_folders(entry: DatasetEntry, sources: Sources, pattern: str) -> lis
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:  # from Python 3.13 on, Path.glob would leave such a folder out
-        raise unusable(entry, sources, error) from None
+        raise cache_error(entry, sources, error) from None
 
 
 def recipe_key(entry: DatasetEntry, form: Form) -> str:

@@ -10,7 +10,7 @@ from .ranks import friedman_nemenyi, holm, wilcoxon_test
 from .selection import cross_validate, ranking
 from .significance import corrected_t_test, paired_t_test
 from .sketch_error import second_moment_error, second_moment_norm, sketch_errors
-from .splits import Split, inner_splits, outer_fold, stratified_folds
+from .splits import Split, inner_splits, outer_fold, random_folds
 
 __all__ = [
     "Split",
@@ -32,11 +32,11 @@ __all__ = [
     "metric_name",
     "outer_fold",
     "paired_t_test",
+    "random_folds",
     "ranking",
     "released_auc_columns",
     "second_moment_error",
     "second_moment_norm",
     "sketch_errors",
-    "stratified_folds",
     "wilcoxon_test",
 ]

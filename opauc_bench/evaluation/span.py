@@ -58,8 +58,8 @@ SECONDS_TO_GENERATE = 1.2e-8
 _SHIFTS = (1e-10, 1e-8, 1e-6)
 # Squared distances between equal rows, relative to the squared length: what rounding may leave by inner products, and
 # between rows that are computed when they are read.
-_SAME = 1e-13
-_SAME_READ = 1e-24
+_EQUAL_BY_PRODUCTS = 1e-13
+_EQUAL_AS_READ = 1e-24
 _EPS = float(np.finfo(float).eps)
 
 
@@ -116,7 +116,7 @@ def gram_matrix(X: Any, out: np.ndarray | None = None, check: Callable[[], None]
     later = np.flatnonzero(first < np.arange(n))
     for rows in np.array_split(later, -(-len(later) // step) or 1):
         difference = np.asarray(X[rows], dtype=np.float64) - np.asarray(X[first[rows]], dtype=np.float64)
-        differ = np.einsum("ij,ij->i", difference, difference) > _SAME_READ * squares[rows]
+        differ = np.einsum("ij,ij->i", difference, difference) > _EQUAL_AS_READ * squares[rows]
         for row in rows[~differ]:
             gram[row] = gram[first[row]]
             gram[:, row] = gram[:, first[row]]
@@ -126,8 +126,9 @@ def gram_matrix(X: Any, out: np.ndarray | None = None, check: Callable[[], None]
 
 
 def are_usable(gram: np.ndarray) -> bool:
-    """Whether settings can be compared by a Gram matrix: it does not overflow, which it does sooner than scores, and
-    rows that differ have different rows of it.
+    """Whether settings can be compared by a Gram matrix: it is finite, and rows that differ have different rows of it.
+
+    It overflows before the scores do.
     """
     return bool(np.isfinite(gram.diagonal()).all())
 
@@ -169,7 +170,7 @@ def _first_equal(products: np.ndarray, squares: np.ndarray, all_squares: np.ndar
     ``products`` are inner products of some rows and all, ``squares`` and ``all_squares`` their squared lengths.
     """
     half = 0.5 * squares[:, None]  # two squares may overflow in a sum
-    return np.argmax(half + 0.5 * all_squares - products <= _SAME * half, axis=1)
+    return np.argmax(half + 0.5 * all_squares - products <= _EQUAL_BY_PRODUCTS * half, axis=1)
 
 
 class TiesByRounding:

@@ -16,8 +16,8 @@ __all__ = [
     "inner_splits",
     "n_kept",
     "outer_fold",
+    "random_folds",
     "seed_for",
-    "stratified_folds",
     "thinned",
 ]
 
@@ -55,7 +55,7 @@ class Split:
         return {"n_train": len(self.train), **of_validation, "n_test": len(self.test)}
 
 
-def stratified_folds(y: Any, n_folds: int, rng: np.random.Generator, stratified: bool = True) -> np.ndarray:
+def random_folds(y: Any, n_folds: int, rng: np.random.Generator, stratified: bool = True) -> np.ndarray:
     """Assign each row to a fold.
 
     Stratified: the rows of each class are shuffled and assigned in turn, the second class continuing where the first
@@ -97,7 +97,7 @@ def stratified_folds(y: Any, n_folds: int, rng: np.random.Generator, stratified:
 def _folds(y: Any, n_folds: int, rng: np.random.Generator, stratified: bool, group: Any) -> np.ndarray:
     """Assign each row to a fold, with the rows of a group in the same one."""
     if group is None:
-        return stratified_folds(y, n_folds, rng, stratified)
+        return random_folds(y, n_folds, rng, stratified)
     return grouped_folds(y, group, n_folds, rng, stratified)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import LearnerError
+from ..memory import total_memory
 from .base import OnePassLearner
 from .rows import MOST_FEATURES, csr_rows
 from .state import n_settings_of
@@ -230,7 +230,7 @@ class OnlineModel:
             try:
                 self.learner.widen(room)
             except MemoryError:
-                raise _exceeds_memory(self.learner, room) from None
+                raise _memory_error(self.learner, room) from None
             except ValueError as error:
                 raise LearnerError(
                     f"{type(self.learner).__name__} cannot accept new features during the pass: it began with "
@@ -243,11 +243,11 @@ class OnlineModel:
     def _room_for(self, n_features: int) -> int:
         """A width that leaves room for more, where width costs memory only; otherwise as much as needed."""
         learner = self.learner
-        if n_features > MOST_FEATURES or _bytes(learner, n_features) > _memory():
-            raise _exceeds_memory(learner, n_features)
+        if n_features > MOST_FEATURES or _bytes(learner, n_features) > total_memory():
+            raise _memory_error(learner, n_features)
         narrow, wide = (learner.seconds_per_row(width, 1.0, 1) for width in (n_features, 4 * n_features))
         ample = min(2 * self._room, MOST_FEATURES)
-        costs_memory_only = wide < 1.5 * narrow and _bytes(learner, ample) <= _memory()
+        costs_memory_only = wide < 1.5 * narrow and _bytes(learner, ample) <= total_memory()
         return ample if ample > n_features and costs_memory_only else n_features
 
 
@@ -260,10 +260,10 @@ def require_memory(models: Sequence[OnlineModel], n_features: int) -> None:
         If it has not.
     """
     needed = memory_of(models, n_features)
-    if len(models) > 1 and needed > _memory():
+    if len(models) > 1 and needed > total_memory():
         raise LearnerError(
-            f"{len(models)} learners would need {needed / 2**30:,.1f} GB for {n_features:,} features; "
-            f"this machine has {_memory() / 2**30:,.1f} GB",
+            f"{len(models)} learners would need {needed / 1e9:,.1f} GB for {n_features:,} features; "
+            f"this machine has {total_memory() / 1e9:,.1f} GB",
             "number the features without gaps (of a table: fewer --bits), or train one setting anew: --no-tune",
         )
 
@@ -278,16 +278,11 @@ def _bytes(learner: OnePassLearner, width: int) -> float:
     return float(learner.memory_bytes(width, n_settings_of(learner.live_settings))) + 16.0 * width
 
 
-def _memory() -> float:
-    """Bytes of memory of this machine."""
-    return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-
-
-def _exceeds_memory(learner: OnePassLearner, width: int) -> LearnerError:
+def _memory_error(learner: OnePassLearner, width: int) -> LearnerError:
     needed = _bytes(learner, width)
     refused = "the system does not give this process so much: is there a limit (ulimit -a)?"
-    has = f"this machine has {_memory() / 2**30:,.1f} GB" if needed > _memory() else refused
+    has = f"this machine has {total_memory() / 1e9:,.1f} GB" if needed > total_memory() else refused
     return LearnerError(
-        f"{type(learner).__name__} would need {needed / 2**30:,.1f} GB for {width:,} features; {has}",
+        f"{type(learner).__name__} would need {needed / 1e9:,.1f} GB for {width:,} features; {has}",
         "number the features without gaps (of a table: fewer --bits), or use a learner with less memory per feature",
     )

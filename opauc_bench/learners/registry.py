@@ -226,7 +226,7 @@ def _class_in(module, class_name: str, name: str) -> type[LinearRanker]:
             f"learner {name!r}: {class_name} has to be a OnePassLearner or a BatchLearner of opauc_bench.learners", hint
         )
     try:
-        problem = _validation_error(learner)
+        problem = _learner_problem(learner)
     except (Exception, SystemExit) as error:
         place = place_of(error, module.__file__)
         raise LearnerError(
@@ -241,7 +241,7 @@ def _parameters(learner: type) -> list[inspect.Parameter]:
     return list(inspect.signature(learner).parameters.values())
 
 
-def _validation_error(learner: type[LinearRanker]) -> str:
+def _learner_problem(learner: type[LinearRanker]) -> str:
     """Why a class cannot be built and tuned, or an empty text."""
     parameters = _parameters(learner)
     if loose := [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]:

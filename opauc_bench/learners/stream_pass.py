@@ -366,7 +366,7 @@ class StreamPass(LinearRanker):
         class_sums = np.ascontiguousarray(self._class_sums[:, :n_features])
         weights = self.current_weights()[:n_features] if average is None else average[0]
         if not np.isfinite(weights).all():
-            raise self.overflowed()
+            raise self.overflow_error()
         with np.errstate(over="ignore", invalid="ignore"):
             trained = self.trained_intercepts()
             if trained is None:
@@ -374,12 +374,12 @@ class StreamPass(LinearRanker):
             else:
                 intercept = float(trained[0]) if average is None else average[1]
         if not np.isfinite(intercept):
-            raise self.overflowed()
+            raise self.overflow_error()
         self.coef_, self.intercept_ = weights[None, :], np.array([intercept])
         return self
 
-    def overflowed(self) -> DivergenceError:
-        """The error that says so."""
+    def overflow_error(self) -> DivergenceError:
+        """The error of weights that overflowed, with the setting that is being trained."""
         return DivergenceError(
             f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
             f"({', '.join(f'{axis}={float(getattr(self, axis)):g}' for axis in self.grid_axes)}): "

@@ -126,7 +126,7 @@ class Protocol(Section):
 
     @property
     def summary(self) -> str:
-        """What the values of a cell are of, to be set beside that of a published table."""
+        """What the mean of a cell is over, such as ``5 trials``, to compare with that of a published table."""
         return f"{self.trials} {'trials' if self.trials > 1 else 'trial'}"
 
     @property
@@ -165,18 +165,18 @@ class Protocol(Section):
         """What defines the numbers of one repetition: five trials can become ten."""
         return self.model_dump(mode="json", exclude={"trials"})
 
-    def left_out(self, n_samples: int, n_positive: int) -> str:
+    def reason_left_out(self, n_samples: int, n_positive: int) -> str:
         """Why a dataset is not measured under these settings on purpose; empty if it is."""
         return ""
 
-    def validation_error(self, n_positive: int, n_negative: int) -> str | None:
+    def class_size_problem(self, n_positive: int, n_negative: int) -> str | None:
         """Why classes of these sizes cannot be used, or None."""
         return None
 
-    def data_error(self, data: Dataset) -> str | None:
+    def data_problem(self, data: Dataset) -> str | None:
         """Why a dataset cannot be used, or None."""
         n_positive = data.manifest["n_positive"]
-        return self.validation_error(n_positive, data.manifest["n_samples"] - n_positive)
+        return self.class_size_problem(n_positive, data.manifest["n_samples"] - n_positive)
 
     def learner_error(self, learner: type[Learner]) -> tuple[str, str] | None:
         """Why a learner cannot be used, after its name, with a hint; None if it can."""

@@ -86,7 +86,7 @@ class CrossValidation(SplitProtocol):
             for share in shares
         ]
 
-    def left_out(self, n_samples: int, n_positive: int) -> str:
+    def reason_left_out(self, n_samples: int, n_positive: int) -> str:
         if not isinstance(self.train_positives, float):
             return ""
         kept = self._n_kept(n_samples - n_positive)
@@ -149,7 +149,7 @@ class CrossValidation(SplitProtocol):
         train = n_samples * (n_parts - 1) / n_parts
         return train if max_train is None else min(train, max_train), 0.0, n_samples / n_parts
 
-    def validation_error(self, n_positive: int, n_negative: int) -> str | None:
+    def class_size_problem(self, n_positive: int, n_negative: int) -> str | None:
         """Why classes of these sizes cannot be split, or None: every fold needs rows of both."""
         rarer = min(n_positive, n_negative)
         in_training = rarer - -(-rarer // self.folds)
@@ -164,9 +164,9 @@ class CrossValidation(SplitProtocol):
             )
         return None
 
-    def data_error(self, data: Dataset) -> str | None:
+    def data_problem(self, data: Dataset) -> str | None:
         if not self.row_metadata:
-            return super().data_error(data)
+            return super().data_problem(data)
         folds, inside = self.folds, ""
         if self.groups and min(len(np.unique(data.group[data.y == label])) for label in (-1, 1)) > _MANY_GROUPS:
             folds = 1

@@ -133,7 +133,7 @@ class Holdout(SplitProtocol):
         train, validation, test = (n_samples * share / sum(self.shares) for share in self.shares)
         return train if max_train is None else min(train, max_train), validation, test
 
-    def validation_error(self, n_positive: int, n_negative: int) -> str | None:
+    def class_size_problem(self, n_positive: int, n_negative: int) -> str | None:
         """Why classes of these sizes cannot be split, or None: every set needs rows of both."""
         if self.imbalance is not None:
             asked = self._n_kept(n_negative)
@@ -145,8 +145,8 @@ class Holdout(SplitProtocol):
             return None
         return f"its rarer class has {rarer} rows, too few to be divided {' : '.join(map(str, self.shares))}"
 
-    def data_error(self, data: Dataset) -> str | None:
-        if error := super().data_error(data):
+    def data_problem(self, data: Dataset) -> str | None:
+        if error := super().data_problem(data):
             return error
         n_positive = int(np.count_nonzero(data.y > 0))
         n_negative = len(data.y) - n_positive

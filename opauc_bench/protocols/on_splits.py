@@ -78,14 +78,14 @@ class OnSplits(Protocol):
     def identity(self) -> dict[str, Any]:
         return {**self.model_dump(mode="json"), "splits": self.splits.identity()}
 
-    def left_out(self, n_samples: int, n_positive: int) -> str:
-        return self.splits.left_out(n_samples, n_positive)
+    def reason_left_out(self, n_samples: int, n_positive: int) -> str:
+        return self.splits.reason_left_out(n_samples, n_positive)
 
-    def validation_error(self, n_positive: int, n_negative: int) -> str | None:
-        return self.splits.validation_error(n_positive, n_negative)
+    def class_size_problem(self, n_positive: int, n_negative: int) -> str | None:
+        return self.splits.class_size_problem(n_positive, n_negative)
 
-    def data_error(self, data: Dataset) -> str | None:
-        return self.splits.data_error(data)
+    def data_problem(self, data: Dataset) -> str | None:
+        return self.splits.data_problem(data)
 
     def make_split(self, context: TaskContext) -> Split:
         """The rows of one repetition; the learner gets its seed."""

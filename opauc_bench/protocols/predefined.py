@@ -72,7 +72,7 @@ class Predefined(SplitProtocol):
         train, validation, test = self._parts or (n_samples, 0, n_samples)
         return float(train if max_train is None else min(train, max_train)), float(validation), float(test)
 
-    def data_error(self, data: Dataset) -> str | None:
+    def data_problem(self, data: Dataset) -> str | None:
         y = np.asarray(data.y)
         train, validation, test = self._parts_of(data)
         sets = {"training": (train, 1), "test": (test, 1)}

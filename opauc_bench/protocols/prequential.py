@@ -80,7 +80,7 @@ class Prequential(Protocol):
             return None
         return "does not learn row by row in one pass", "leave it out, or compare it under kind cv"
 
-    def validation_error(self, n_positive: int, n_negative: int) -> str | None:
+    def class_size_problem(self, n_positive: int, n_negative: int) -> str | None:
         rarer = min(n_positive, n_negative)
         return None if rarer > 1 else f"its rarer class has {rarer} rows, too few to select a setting and to report"
 

@@ -1,4 +1,4 @@
-"""The notes on single cells and columns of a table: which folds failed, what was not tested, how numbers came about."""
+"""Notes on single cells and columns of a table: which folds failed, what was not tested, how it was computed."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -173,7 +173,7 @@ def compare(table: ResultTable, published: Published) -> Comparison:
                     of_cell = (dataset, column, entry, cell, notes, comparable, metric, published.digits)
                     cells.append(ComparedCell(*of_cell))
     if not cells:
-        raise nothing_in_common(table.title, published)
+        raise nothing_in_common_error(table.title, published)
     used = {note for cell in cells for note in cell.notes}
     return Comparison(
         title=table.title,
@@ -184,7 +184,7 @@ def compare(table: ResultTable, published: Published) -> Comparison:
     )
 
 
-def nothing_in_common(title: str, published: Published) -> ConfigError:
+def nothing_in_common_error(title: str, published: Published) -> ConfigError:
     """The error of an experiment without a dataset and learner of the published table."""
     return ConfigError(
         f"{title!r} has no dataset and learner in common with the published {published.name}, "

@@ -97,12 +97,15 @@ def value_label(axis: str, value: float) -> str:
     return f"{AXIS_SYMBOLS.get(axis, axis)} = {value_text(value)}"
 
 
-def value_text(value: float) -> str:
-    """A power of two such as ``2⁻⁸``, unless it is 1, 2, 4 or 8; any other number with four digits."""
+def value_text(value: float, superscripts: bool = True) -> str:
+    """A power of two such as ``2⁻⁸``, unless it is 1, 2, 4 or 8; any other number with four digits.
+
+    Without ``superscripts`` such as ``2^-8``, for texts that LaTeX gets as well.
+    """
     exponent = power_of_two(value)
-    if exponent is not None and not 0 <= exponent <= 3:
-        return f"2{superscript(exponent)}"
-    return f"{value:.4g}"
+    if exponent is None or 0 <= exponent <= 3:
+        return f"{value:.4g}"
+    return f"2{superscript(exponent)}" if superscripts else f"2^{exponent}"
 
 
 def power_of_two(value: float) -> int | None:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 from .. import __version__
-from ..task import task_id
+from ..task import content_hash
 
 __all__ = ["differences", "environment", "environment_id"]
 
@@ -37,7 +37,7 @@ def environment() -> dict[str, Any]:
 @functools.lru_cache(maxsize=1)
 def environment_id() -> str:
     """The hash by which records refer to it."""
-    return task_id(environment())
+    return content_hash(environment())
 
 
 def differences(recorded: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:

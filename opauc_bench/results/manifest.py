@@ -16,7 +16,7 @@ from ..errors import ConfigError, ResultsError
 from ..files import read_json, write_text
 from ..protocols.outcome import Count, Part
 from ..sentences import problems_of
-from ..task import task_id
+from ..task import content_hash
 from .record import Fingerprint, Hash
 
 __all__ = [
@@ -153,7 +153,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest.model_validate_json(json.dumps(content, allow_nan=False))
         for kind in ("definitions", "environments"):
             for name, entry in getattr(manifest, kind).items():
-                if (computed := task_id(entry)) != name:
+                if (computed := content_hash(entry)) != name:
                     raise ValueError(f"{kind}.{name} has the hash {computed}: it was changed")
     except (FileNotFoundError, NotADirectoryError):
         lacking = f"no {MANIFEST}, so no run has written its results here"
@@ -194,7 +194,7 @@ def add_environment(folder: Path, environment: dict[str, Any]) -> None:
     """Add the environment of another process or machine, to which records refer, to the manifest if there is one."""
     if (manifest := find_manifest(folder)) is None:  # a temporary folder, as that of verify
         return
-    environments = {**manifest.environments, task_id(environment): environment}
+    environments = {**manifest.environments, content_hash(environment): environment}
     if len(environments) > len(manifest.environments):
         write_manifest(folder, manifest.model_copy(update={"environments": environments}))
 

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from ..protocols import AnyOutcome
 from ..protocols.outcome import Count, Numbers, Part, Selection, Setting
 from ..sentences import problems_of
-from ..task import Task, task_id
+from ..task import Task, content_hash
 
 __all__ = ["STATUSES", "OtherVersion", "Record", "Timing", "make_record", "record_of_line", "record_to_line"]
 
@@ -225,7 +225,7 @@ def make_record(task: Task, content: Mapping[str, Any], environment: str) -> Rec
     """
     place = {"dataset": task.dataset, "column": task.column, "trial": task.trial, "fold": task.fold}
     data = {"fingerprint": task.fingerprint, "max_train": task.max_train}
-    hashes = {"id": task.id, "definition": task_id(task.definition), "environment": environment}
+    hashes = {"id": task.id, "definition": content_hash(task.definition), "environment": environment}
     try:
         return Record.model_validate({**place, **data, **hashes, **content}, strict=False)
     except ValidationError as error:

@@ -203,13 +203,13 @@ class Store:
             with np.load(path, allow_pickle=False) as archive:
                 kept = {name: archive[name] for name in archive.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise self.damaged_scores(id, str(error)) from error
+            raise self.damaged_scores_error(id, str(error)) from error
         if not {"rows", "y", "scores"} <= set(kept) or len({array.shape for array in kept.values()}) > 1:
             found = ", ".join(f"{name} {array.shape}" for name, array in kept.items())
-            raise self.damaged_scores(id, f"expected rows, y and scores of one length, got {found or 'nothing'}")
+            raise self.damaged_scores_error(id, f"expected rows, y and scores of one length, got {found or 'nothing'}")
         return kept
 
-    def damaged_scores(self, id: str, reason: str) -> ResultsError:
+    def damaged_scores_error(self, id: str, reason: str) -> ResultsError:
         """The error for the file of a task's test scores."""
         path = self.scores_path(id)
         return ResultsError(

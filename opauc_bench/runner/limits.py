@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
-import os
 import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..memory import total_memory
 from ..task import Task
 
 __all__ = [
@@ -30,7 +30,7 @@ _FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
 
 def available_memory(limit: float | None) -> float:
     """Bytes that one task may use: the limit of the config, or the memory of this machine."""
-    return limit or float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return limit or total_memory()
 
 
 def exceeds_memory(task: Task, memory_bytes: float) -> bool:

@@ -257,7 +257,7 @@ def _load(learner: str, params: str, setting: str) -> None:
         first: dict[str, tuple[float, ...]] = {axis: (value,) for axis, value in json.loads(setting).items()}
         estimator, grid = _searched(learner, json.loads(params), first)
         if learner == ESTIMATOR and not estimator.estimator.startswith("opauc_bench."):
-            estimator.check_params()  # imports it; there is nothing to compile, and it may not like rows of our making
+            estimator.check_params()  # imports it; there is nothing to compile, and it may reject made-up rows
             return
         if not may_compile(type(estimator)):
             score_columns(X, y, np.arange(n_rows), np.zeros((3, 1)))

@@ -88,7 +88,7 @@ class LabelledRows:
                 waiting.append((X, chunk.labels, statistics))
                 n_rows, n_values = n_rows + X.shape[0], n_values + X.nnz
                 if n_rows >= _WAITING_ROWS or n_values >= _WAITING_VALUES:
-                    raise self._too_late(n_rows)
+                    raise self._too_late_error(n_rows)
                 continue
             for held, labels, known in [*waiting, (X, chunk.labels, statistics)]:
                 yield held, labels == (max(self.labels) if self._positive is None else self._positive), known
@@ -125,7 +125,7 @@ class LabelledRows:
                     f"they are {' and '.join(map(label_text, self.labels))}"
                 )
 
-    def _too_late(self, n_rows: int) -> DataError:
+    def _too_late_error(self, n_rows: int) -> DataError:
         only = label_text(self.labels[0])
         return DataError(
             f"{self._source.name}: the first {n_rows:,} rows all have the label {only}, so that it is not known yet "

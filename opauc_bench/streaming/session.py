@@ -121,9 +121,9 @@ def _require_agreement(file: Path, what: Training, model: LinearModel, options: 
     }
     for option, (value, of_model) in given.items():
         if value is not None and value != of_model:
-            raise _contradiction(file, _as_typed(option, value), _as_typed(option, of_model))
+            raise _contradiction_error(file, _as_typed(option, value), _as_typed(option, of_model))
     if what.tune is not None and what.tune != options["tune"]:
-        raise _contradiction(file, *(("--tune", "--no-tune") if what.tune else ("--no-tune", "--tune")))
+        raise _contradiction_error(file, *(("--tune", "--no-tune") if what.tune else ("--no-tune", "--tune")))
 
 
 def _as_label(text: Label | None, of_model: Label) -> Label | None:
@@ -158,7 +158,7 @@ def _as_typed(option: str, value: Any) -> str:
     return f"{option} {label_text(value) if isinstance(value, float) else value}"
 
 
-def _contradiction(file: Path, typed: str, of_model: str) -> ConfigError:
+def _contradiction_error(file: Path, typed: str, of_model: str) -> ConfigError:
     return ConfigError(
         f"{typed} with --continue: {file} was trained with {of_model}",
         f"leave {typed.split()[0]} out, or train a new model without --continue",

@@ -105,7 +105,7 @@ def _train(what: Training) -> int:
             state = None if what.small else state_of(what, model)
             trained = model.finish(rows.classes)
         except DivergenceError as error:
-            raise _diverged(error, what, model.candidates[0]) from None
+            raise _divergence_advice(error, what, model.candidates[0]) from None
         finally:
             meter.clear()
     result = _result(what, trained, model, complete, state, source.schema_at(statistics))
@@ -279,7 +279,7 @@ def _required_sizes(
     )
 
 
-def _diverged(error: DivergenceError, what: Training, first: Candidate) -> LearnerError:
+def _divergence_advice(error: DivergenceError, what: Training, first: Candidate) -> LearnerError:
     """The same with what to do about it here."""
     step = step_option(first.name, first.learner)
     hint = step if what.unit_length else f"--normalize, which brings rows to unit length; or {step}"

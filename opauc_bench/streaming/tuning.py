@@ -557,7 +557,7 @@ class TunedModel:
         self._drop(kept, "dropped")
 
     def _retire_by_width(self) -> None:
-        """Drop learners that do not take so many features; before the first row, as if they had not been there."""
+        """Drop learners that do not take so many features; before the first row, as if they had not been candidates."""
         takes = _which_take(self.candidates, self.n_features)
         kept = np.repeat(takes, [len(one.settings) for one in self._entrants])
         if not self._n_learnt:
@@ -593,7 +593,7 @@ class TunedModel:
 
     def _all_diverged(self) -> DivergenceError:
         if len(self._settings) == 1:
-            return self._entrants[0].model.learner.overflowed()
+            return self._entrants[0].model.learner.overflow_error()
         return DivergenceError(f"all {len(self._settings)} settings overflowed within {self._n_learnt:,} rows")
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from opauc_bench.evaluation.selection import cross_validate, fit_and_score, ranking
-from opauc_bench.evaluation.splits import outer_fold, stratified_folds
+from opauc_bench.evaluation.splits import outer_fold, random_folds
 from opauc_bench.learners import LSSVM, BatchUniLog, BatchUniSqu, UniExp, UniLog, UniSqu
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +73,7 @@ def test_folds_of_two_digits_are_those_of_the_package(script):
     digits = np.random.default_rng(1).integers(0, 2, 103)
     y = 1.0 - 2.0 * digits
     found = script.digit_folds(digits, 5, np.random.default_rng(7))
-    np.testing.assert_array_equal(found, stratified_folds(y, 5, np.random.default_rng(7)))
+    np.testing.assert_array_equal(found, random_folds(y, 5, np.random.default_rng(7)))
     train, test, seed = script.outer_split(digits, "any", 3)
     expected = outer_fold(y, trial=0, fold=3, folds=5, stratified=True, seed=0, dataset="any")
     np.testing.assert_array_equal(train, expected.train)

@@ -15,7 +15,7 @@ from opauc_bench.learners import get_learner
 from opauc_bench.learners.oam.oam import OAMSeq
 from opauc_bench.plan import _Training, make_columns, make_plan
 from opauc_bench.protocols import Timing
-from opauc_bench.task import Shape, expand_grid, identity_of, task_id
+from opauc_bench.task import Shape, content_hash, expand_grid, identity_of
 
 SHAPES = {
     "german": Shape(1000, 24, 1.0, "a" * 64),
@@ -256,7 +256,7 @@ CAPPED = ["uni_log", {"learner": "opauc", "max_train": {"german": 300}}]
 def test_ids_follow_from_definitions_as_manifests_have_them(made):
     """Records have a hash of the definition, and their ids are checked with it."""
     for task in made():
-        assert task_id(identity_of(json.loads(json.dumps(task.definition)), task)) == task.id
+        assert content_hash(identity_of(json.loads(json.dumps(task.definition)), task)) == task.id
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_tasks_of_one_row_and_column_share_a_definition(made):
     """The manifest has one for each of these."""
     found = {}
     for task in made():
-        found.setdefault((task.row, task.column), set()).add(task_id(task.definition))
+        found.setdefault((task.row, task.column), set()).add(content_hash(task.definition))
     assert {len(hashes) for hashes in found.values()} == {1}
 
 

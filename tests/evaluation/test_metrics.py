@@ -183,7 +183,8 @@ def test_records_from_before_scores_were_kept_are_named(kept, command, tmp_path)
     assert "without test scores" not in command("run", "e.yaml", "--out", "results", cwd=tmp_path).stderr
     shutil.rmtree(tmp_path / "results/scores")
     done = command("run", "e.yaml", "--out", "results", cwd=tmp_path)
-    assert "note: 4 records without test scores, removed or from before keep_scores; --fresh keeps them" in done.stderr
+    assert "note: 4 records without test scores (removed, or from before keep_scores was set); --fresh" in done.stderr
+    assert "computes these again and keeps their scores" in done.stderr
 
 
 def test_verify_looks_at_kept_scores(kept, command, tmp_path):

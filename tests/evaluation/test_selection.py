@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from opauc_bench.evaluation import selection
 from opauc_bench.evaluation.selection import cross_validate, ranking, score_columns
-from opauc_bench.evaluation.splits import stratified_folds
+from opauc_bench.evaluation.splits import random_folds
 from opauc_bench.learners import OPAUC, DivergenceError, UniLog
 from opauc_bench.learners.estimator import FittedEstimators
 from opauc_bench.learners.oam.oam import OAMSeq
@@ -29,7 +29,7 @@ def data():
 
 def by_a_loop(learner, X, y, grid, rows):
     """Fit one setting at a time on the rows of one inner training set in their order; score with scikit-learn."""
-    assigned = stratified_folds(y[rows], 3, np.random.default_rng([SEED, 1]))
+    assigned = random_folds(y[rows], 3, np.random.default_rng([SEED, 1]))
     n_settings = len(next(iter(grid.values())))
     aucs = np.full((3, n_settings), np.nan)
     for fold in range(3):

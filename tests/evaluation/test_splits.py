@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opauc_bench.evaluation.splits import outer_fold, seed_for, stratified_folds
+from opauc_bench.evaluation.splits import outer_fold, random_folds, seed_for
 
 
 def labels(n_positive, n_negative, seed=0):
@@ -33,7 +33,7 @@ def settings(draw):
 @given(settings())
 def test_class_counts_and_sizes_of_folds_differ_by_at_most_one(setting):
     y, n_folds, seed = setting
-    assigned = stratified_folds(y, n_folds, np.random.default_rng(seed))
+    assigned = random_folds(y, n_folds, np.random.default_rng(seed))
     assert assigned.shape == y.shape
     for rows in (y == 1, y == -1, y != 0):
         counts = np.bincount(assigned[rows], minlength=n_folds)
@@ -44,14 +44,14 @@ def test_class_counts_and_sizes_of_folds_differ_by_at_most_one(setting):
 @given(settings())
 def test_without_strata_the_sizes_still_differ_by_at_most_one(setting):
     y, n_folds, seed = setting
-    counts = np.bincount(stratified_folds(y, n_folds, np.random.default_rng(seed), False), minlength=n_folds)
+    counts = np.bincount(random_folds(y, n_folds, np.random.default_rng(seed), False), minlength=n_folds)
     assert counts.sum() == len(y)
     assert counts.max() - counts.min() <= 1
 
 
 def test_without_strata_the_classes_are_not_spread_evenly():
     y = labels(50, 50)
-    positives = np.bincount(stratified_folds(y, 5, np.random.default_rng(0), False)[y == 1], minlength=5)
+    positives = np.bincount(random_folds(y, 5, np.random.default_rng(0), False)[y == 1], minlength=5)
     assert positives.max() - positives.min() > 1
 
 
@@ -133,7 +133,7 @@ def test_splits_equal_recorded_values_in_every_process():
 def test_a_class_with_fewer_rows_than_folds_is_refused(n_positive, n_negative, stratified):
     message = f"3 folds need at least 3 rows of each class; there are {n_positive} positive and {n_negative} negative"
     with pytest.raises(ValueError, match=message):
-        stratified_folds(labels(n_positive, n_negative), 3, np.random.default_rng(0), stratified)
+        random_folds(labels(n_positive, n_negative), 3, np.random.default_rng(0), stratified)
 
 
 def test_documented_code_draws_the_same_fold():
@@ -144,5 +144,5 @@ def test_documented_code_draws_the_same_fold():
     assert told["seed"] == ours.seed
     np.testing.assert_array_equal(told["train"], ours.train)
     np.testing.assert_array_equal(told["test"], ours.test)
-    inner = stratified_folds(told["y"][ours.train], 5, np.random.default_rng([ours.seed, 1]))
+    inner = random_folds(told["y"][ours.train], 5, np.random.default_rng([ours.seed, 1]))
     np.testing.assert_array_equal(told["inner"], inner)

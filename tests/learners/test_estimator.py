@@ -21,7 +21,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import check_random_state
 
 from opauc_bench.evaluation.selection import fit_and_score, predict
-from opauc_bench.evaluation.splits import outer_fold, stratified_folds
+from opauc_bench.evaluation.splits import outer_fold, random_folds
 from opauc_bench.learners import ESTIMATOR, EstimatorLearner, class_of_column
 from opauc_bench.learners.estimator_entry import EstimatorError, check_estimator_entry
 from opauc_bench.learners.user_files import pinned_files
@@ -601,7 +601,7 @@ def test_a_run_selects_and_tests_as_a_loop_over_scikit_learn_does(finished):
     for fold in (1, 2, 3):
         record = record_of(finished / "results", column="hgb", fold=fold)
         split = outer_fold(y, trial=0, fold=fold - 1, dataset="wine", folds=3, stratified=True, seed=0)
-        inner = stratified_folds(y[split.train], 2, np.random.default_rng([split.seed, 1]), True)
+        inner = random_folds(y[split.train], 2, np.random.default_rng([split.seed, 1]), True)
         tried, train = {}, split.train
         for rate in (0.1, 0.5):
             for leaves in (3, 7):

@@ -445,7 +445,7 @@ def test_groups_are_tried_in_all_folds_before_tasks_start():
     rng, group = np.random.default_rng(0), np.repeat(np.arange(8), 20)
     y = np.where((group < 4) & (rng.random(len(group)) < 0.3 + 0.2 * (group % 2)), 1, -1)
     protocol = CrossValidation(trials=1, folds=3, inner_folds=3, groups=True)
-    error = protocol.data_error(SimpleNamespace(y=y, group=group, name="x"))
+    error = protocol.data_problem(SimpleNamespace(y=y, group=group, name="x"))
     assert error.startswith("the training set of a fold: 3 folds of 5 groups, 2 of them with positive rows")
 
 

@@ -11,7 +11,7 @@ from reference.records import OUTCOMES, content_of, record_of, task_of
 
 from opauc_bench import protocols
 from opauc_bench.results.record import STATUSES, make_record, record_of_line, record_to_line
-from opauc_bench.task import identity_of, task_id
+from opauc_bench.task import content_hash, identity_of
 
 KINDS = list(OUTCOMES)
 
@@ -57,7 +57,7 @@ def test_selection_is_an_array_that_cannot_be_changed():
 def test_id_follows_from_the_definition_and_the_place():
     task = task_of(max_train=7)
     identity = identity_of(task.definition, record_of(task))
-    assert task_id(identity) == task.id
+    assert content_hash(identity) == task.id
     assert identity["max_train"] == 7
 
 

@@ -18,7 +18,7 @@ from opauc_bench.results.environment import differences
 from opauc_bench.results.environment import environment as environment_here
 from opauc_bench.results.manifest import add_environment, read_manifest
 from opauc_bench.results.record import Record, record_to_line
-from opauc_bench.task import Task, identity_of, task_id
+from opauc_bench.task import Task, content_hash, identity_of
 
 TINY = """
 title: A tiny experiment
@@ -245,9 +245,9 @@ def redefine(folder, record, **protocol):
     manifest = json.loads((folder / "manifest.json").read_text())
     definition = manifest["definitions"][record.definition]
     definition = {**definition, "protocol": {**definition["protocol"], **protocol}}
-    manifest["definitions"][task_id(definition)] = definition
+    manifest["definitions"][content_hash(definition)] = definition
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    return definition, task_id(definition)
+    return definition, content_hash(definition)
 
 
 def test_a_changed_definition_in_the_manifest(verify, copy):
@@ -274,7 +274,7 @@ def test_consistent_forgery_of_a_definition_is_found(verify, copy):
     """Then it is not a record of this experiment, and the tables lack one."""
     record = record_of(copy)
     definition, name = redefine(copy, record, seed=1)
-    forge(copy, record, {"id": task_id(identity_of(definition, record)), "definition": name})
+    forge(copy, record, {"id": content_hash(identity_of(definition, record)), "definition": name})
     done = verify(copy, "--sample", 0, exits=1)
     assert "wine: 1 record orphaned" in done.text
     (found,) = wrong(done)
@@ -410,7 +410,7 @@ def test_other_platform_may_differ_by_1e_9_and_is_reported(verify, copy, command
     elsewhere = {**read_manifest(copy).environments[records[1].environment], "numpy": "1.0", "cores": 99}
     add_environment(copy, elsewhere)
     for fold, shift in ((1, 1e-12), (2, 1e-6), (3, 0.0)):
-        changes = {"outcome.metrics.auc": records[fold].metrics["auc"] - shift, "environment": task_id(elsewhere)}
+        changes = {"outcome.metrics.auc": records[fold].metrics["auc"] - shift, "environment": content_hash(elsewhere)}
         forge(copy, records[fold], changes)
     command("report", copy, "--write", cwd=place)
     done = verify(copy, "--all", "-d", "wine", "-l", "opauc", exits=1)
@@ -433,7 +433,7 @@ def test_numbers_that_differ_with_the_kernels_of_blas(verify, copy, command, pla
     if recorded is None:  # from before it was recorded
         del elsewhere["blas"]
     add_environment(copy, elsewhere)
-    changes = {"outcome.metrics.auc": record.metrics["auc"] - 1e-6, "environment": task_id(elsewhere)}
+    changes = {"outcome.metrics.auc": record.metrics["auc"] - 1e-6, "environment": content_hash(elsewhere)}
     forge(copy, record, changes)
     command("report", copy, "--write", cwd=place)
     done = verify(copy, "--all", "-d", "wine", "-l", "opauc", exits=1)

@@ -11,7 +11,8 @@ import pytest
 from folders import forge
 from runs import QUICK
 
-from opauc_bench.commands.progress import Estimate, Progress, duration
+from opauc_bench.commands.progress import Estimate, Progress
+from opauc_bench.commands.terminal import duration_text
 from opauc_bench.learners import ESTIMATOR
 from opauc_bench.results.environment import environment_id
 from opauc_bench.results.record import make_record
@@ -35,7 +36,7 @@ from opauc_bench.task import Task
     ],
 )
 def test_durations_in_words(seconds, text):
-    assert duration(seconds) == text
+    assert duration_text(seconds) == text
 
 
 def planned(dataset, column, fold, seconds):

@@ -13,7 +13,7 @@ from opauc_bench.commands.planning import plan_locally
 from opauc_bench.commands.recorded import Recorded
 from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources, load_catalogue, prepare
-from opauc_bench.evaluation.splits import outer_fold, stratified_folds
+from opauc_bench.evaluation.splits import outer_fold, random_folds
 from opauc_bench.learners import OAMSeq, get_learner
 from opauc_bench.memory import memory_limit
 from opauc_bench.protocols import CrossValidation
@@ -23,7 +23,7 @@ from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
 from opauc_bench.runner.limits import Deadline, TimeLimitReached
 from opauc_bench.runner.worker import WorkerConfig, compute, load_learner, run_task
-from opauc_bench.task import task_id
+from opauc_bench.task import content_hash
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_task_equals_grid_search_refit_and_test_written_out_here(wine, tmp_path)
     found = compute(task_of(wine, "oam_seq", {"eta": etas}, buffer_size=10), workplace_of(wine, tmp_path))
     X, y = np.asarray(wine.X), wine.y
     fold = outer_fold(y, trial=1, fold=2, folds=3, stratified=True, seed=5, dataset="wine")
-    inner = stratified_folds(y[fold.train], 3, np.random.default_rng([fold.seed, 1]))
+    inner = random_folds(y[fold.train], 3, np.random.default_rng([fold.seed, 1]))
 
     def auc(eta, train, test):
         learner = OAMSeq(eta=eta, buffer_size=10, random_state=fold.seed).fit(X[train], y[train])
@@ -142,11 +142,11 @@ def test_other_data_than_planned_is_an_error(wine, tmp_path):
 def test_record_refers_to_its_definition_and_environment(wine, tmp_path):
     task = task_of(wine, "uni_log", {"eta": (0.5,)})
     record = run_task(task, workplace_of(wine, tmp_path))
-    assert record.environment == environment_id() == task_id(environment_here())
+    assert record.environment == environment_id() == content_hash(environment_here())
     assert environment_here()["numpy"] == np.__version__
     parts = {"python", "opauc-bench", "scipy", "scikit-learn", "numba", "processor", "cpu_name", "blas"}
     assert parts < set(environment_here())
-    assert record.definition == task_id({"learner": "uni_log"})
+    assert record.definition == content_hash({"learner": "uni_log"})
     assert record.timing.wall_seconds > 0
     assert record.timing.peak_rss_bytes > 1e7
 

@@ -193,7 +193,7 @@ def test_memory_is_that_of_all_learners_together(monkeypatch):
         for one in model._entrants
         if one.candidate.most_features is None
     ]
-    monkeypatch.setattr("opauc_bench.learners.online._memory", lambda: 1.2 * max(needed))
+    monkeypatch.setattr("opauc_bench.learners.online.total_memory", lambda: 1.2 * max(needed))
     tuned(wide.tocsr(), positive, name="nag")
     with pytest.raises(LearnerError, match=r"learners would need .* GB for 100,012 features; this machine") as raised:
         tuned(wide.tocsr(), positive)

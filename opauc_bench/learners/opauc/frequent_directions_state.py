@@ -34,7 +34,7 @@ from ..blocks import BlockOfProducts
 from ..rows import aligned_zeros, padded, taken
 from .family import padded_settings
 from .frequent_directions_kernels import Models, Shared, largest_entries, take_rows
-from .pending_rows import DenseRows, RowsByProducts, SparseRows, dense_limit
+from .pending_rows import DenseRows, RowIndices, SparseRows, dense_limit
 
 __all__ = ["Implicit", "begin", "memory_bytes", "seconds_per_row"]
 
@@ -136,7 +136,7 @@ class Implicit(State):
             start = stop
 
     def _nothing_waits(self, are_sparse: bool, by_products: bool = False) -> SparseRows | DenseRows:
-        kind = SparseRows if are_sparse else RowsByProducts if by_products else DenseRows
+        kind = SparseRows if are_sparse else RowIndices if by_products else DenseRows
         return kind(self.base.shape[0], self.shared.rows.shape[1])
 
     def restore(self, saved):

@@ -10,7 +10,7 @@ from ..blocks import Block
 from ..rows import rows_of
 from .products import add_product, dot
 
-__all__ = ["DenseRows", "RowsByProducts", "SparseRows", "dense_limit", "most_entries"]
+__all__ = ["DenseRows", "RowIndices", "SparseRows", "dense_limit", "most_entries"]
 
 _FOLD = 4096  # features at a time in the products of dense rows
 _STRIP = 16  # features at a time when the base of sparse rows changes
@@ -94,7 +94,7 @@ class SparseRows:
         return wide
 
     def fold(self, V, base, fade, beta, C, based, of_models, of_base) -> None:
-        """V becomes V fade + B beta + X' of_models, each class's B becomes B C + X' of_base; the rows may go."""
+        """V becomes V fade + B beta + X' of_models, each class's B becomes B C + X' of_base; rows can be dropped."""
         n, used = len(of_models), slice(self.used)
         shape = (n, len(V))
         by_feature = sparse.csr_matrix((self.data[used], self.indices[used], self.indptr[: n + 1]), shape).tocsc()
@@ -164,8 +164,8 @@ class DenseRows:
         self.add(base, of_base)
 
 
-class RowsByProducts(DenseRows):
-    """Rows by their inner products with those of the pass, of which the places wait."""
+class RowIndices(DenseRows):
+    """Rows given by their inner products with those of the pass: what waits is their indices."""
 
     def __init__(self, n_features: int, limit: int):
         self.rows = np.zeros(limit, dtype=np.int64)
@@ -188,7 +188,7 @@ class RowsByProducts(DenseRows):
         return out[features]
 
     def widened(self, n_features, limit):
-        wide = RowsByProducts(n_features, max(limit, len(self.rows)))
+        wide = RowIndices(n_features, max(limit, len(self.rows)))
         wide.rows[: len(self.rows)] = self.rows
         return wide
 

@@ -225,7 +225,7 @@ class OPAUCS(SecondMomentLearner):
         return self._bytes(float(n_features) * min(self.tau, n_features), n_features, 0.0, n_settings)
 
     def _bytes(self, size, n_features, n_nonzero, n_settings):
-        # Both triangles' arenas, and while one of them is packed its old form; a row's products come in before any go.
+        # Both triangles' arenas, and while one of them is packed its old form; a row's are added before any is dropped.
         entries = 0.5 * size * (1.0 + self.slack) + 0.5 * min(n_nonzero**2, 2.0 * (1.0 + self.slack) * size)
         return 3 * 12.0 * 1.75 * entries + 8.0 * n_features * (2.0 * n_settings + 40)
 

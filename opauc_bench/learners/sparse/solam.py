@@ -68,7 +68,7 @@ class _Saddle(State):
         coef = np.zeros((len(features), self.n_live))
         if not self.counts.any():  # the mean of no iterates
             return coef
-        _means(features, self.W, self.models, self.epoch, self.since, self.epochs, coef)
+        _means(features, self.W, self.models, self.since, self.epochs, coef)
         return coef
 
     def finite(self, n_features):
@@ -304,7 +304,7 @@ def _count_row(g, W, epoch, age, since, epochs):
 
 
 @njit(error_model="numpy")
-def _means(features, W, models, epoch, since, epochs, coef):
+def _means(features, W, models, since, epochs, coef):
     """The mean of the iterates at some features."""
     for k in range(len(features)):
         i = features[k]
