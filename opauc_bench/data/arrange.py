@@ -21,9 +21,7 @@ _PIECE = 1 << 22  # values on disk that are processed at a time
 _MOST_VALUES = 2**31 - 1  # positions are stored in 32 bits
 
 
-def arrange(
-    entry: DatasetEntry, form: Form, source: Iterator[Block], folder: Path
-) -> tuple[np.ndarray, dict[str, Any]]:
+def arrange(entry: DatasetEntry, form: Form, rows: Iterator[Block], folder: Path) -> tuple[np.ndarray, dict[str, Any]]:
     """Write all arrays but y to a folder; wide sparse rows are collected on disk, others in memory.
 
     Returns
@@ -38,13 +36,13 @@ def arrange(
         The data do not agree with the catalogue.
     """
     wide = form.drop_empty or ((entry.n_features or 0) >= WIDE and entry.scaling != "minmax")
-    return (_on_disk if wide else _in_memory)(entry, form, source, folder)
+    return (_on_disk if wide else _in_memory)(entry, form, rows, folder)
 
 
-def _in_memory(entry, form, source, folder):
-    blocks, labels = collect(source)
-    numbered = form.has_indices or form.format == "token_counts"
-    width = max(_width(block) if numbered else block.shape[1] for block in blocks)
+def _in_memory(entry, form, rows, folder):
+    blocks, labels, width = collect(rows)
+    if not (form.has_indices or form.format == "token_counts"):
+        width = max(block.shape[1] for block in blocks)
     y, binary = _checked_labels(entry, form, labels, width)
     scale(blocks, entry.scaling)
     nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
@@ -59,8 +57,8 @@ def _in_memory(entry, form, source, folder):
     return y, facts | {"storage": "csr"}
 
 
-def _on_disk(entry, form, source, folder):
-    n_values, labels = _write_csr(folder, source, unit_rows if entry.scaling == "unit_rows" else None)
+def _on_disk(entry, form, rows, folder):
+    n_values, labels, width = _write_csr(folder, rows, unit_rows if entry.scaling == "unit_rows" else None)
     if n_values == 0:
         raise DataError("expected values, got only zeros")
     values, indices = (np.load(folder / f"{array}.npy", mmap_mode="r+") for array in ("data", "indices"))
@@ -74,9 +72,10 @@ def _on_disk(entry, form, source, folder):
         for piece in pieces:
             indices[piece] = numbers[indices[piece]]
         largest = largest[used]
+        width = len(largest)
         if entry.n_features is None:
             entry = entry.model_copy(update={"n_features": len(largest)})
-    y, binary = _checked_labels(entry, form, labels, len(largest))
+    y, binary = _checked_labels(entry, form, labels, width)
     if entry.scaling == "maxabs":
         for piece in pieces:
             values[piece] /= largest[indices[piece]]
@@ -97,18 +96,22 @@ def _on_disk(entry, form, source, folder):
     return y, facts | {"storage": "dense"}
 
 
-def collect(source: Iterator[Block]) -> tuple[list[Any], np.ndarray]:
-    """Return all blocks, each in the smaller of its two forms, and the labels; DataError if there are no rows."""
-    blocks, labels = [], []
-    for block in source:
+def collect(rows: Iterator[Block]) -> tuple[list[Any], np.ndarray, int]:
+    """Return all blocks, each in the smaller of its two forms, the labels, and the largest index (from 1) if sparse.
+
+    DataError if there are no rows.
+    """
+    blocks, labels, width = [], [], 0
+    for block in rows:
         X = block.X
+        width = max(width, _width(X))
         if not isinstance(X, np.ndarray) and X.nnz > DENSE_ABOVE * X.shape[0] * X.shape[1]:
             X = X.toarray()
         blocks.append(X)
         labels.append(block.labels)
     if not blocks:
         raise DataError("expected rows of data, got none")
-    return blocks, np.concatenate(labels)
+    return blocks, np.concatenate(labels), width
 
 
 def _checked_labels(
@@ -128,10 +131,9 @@ def _checked_labels(
     return y, binary
 
 
-def _width(block: Any) -> int:
-    """Return the largest feature (from 1) that is nonzero in any row."""
-    used = np.flatnonzero(block.any(axis=0)) if isinstance(block, np.ndarray) else block.indices
-    return int(used.max(initial=-1)) + 1
+def _width(X: Any) -> int:
+    """Return the largest index (from 1) in sparse rows, also if its value is 0; 0 for dense rows."""
+    return 0 if isinstance(X, np.ndarray) else int(X.indices.max(initial=-1)) + 1
 
 
 def _facts(
@@ -172,18 +174,22 @@ def _drain(blocks: list[Any]) -> Iterator[Any]:
 
 
 def _write_csr(
-    folder: Path, source: Iterator[Block], change: Callable[[Any], Any] | None = None
-) -> tuple[int, np.ndarray]:
-    """Write the arrays of a CSR matrix without explicit zeros, with one block in memory; return its size and labels."""
+    folder: Path, rows: Iterator[Block], change: Callable[[Any], Any] | None = None
+) -> tuple[int, np.ndarray, int]:
+    """Write the arrays of a CSR matrix without explicit zeros, with one block in memory.
+
+    Returns the number of values, the labels, and the largest index (from 1), also if its value is 0.
+    """
     from scipy.sparse import csr_matrix
 
-    n_values, lengths, labels = 0, [np.zeros(1, np.int32)], []
+    n_values, width, lengths, labels = 0, 0, [np.zeros(1, np.int32)], []
     paths = {array: folder / f"{array}.npy" for array in ("data", "indices")}
     with paths["data"].open("wb") as data, paths["indices"].open("wb") as indices:
         files = {"data": data, "indices": indices}
         starts = {array: _write_header(file, DTYPES[array], (0,)) for array, file in files.items()}
-        for block in source:
+        for block in rows:
             X = csr_matrix(block.X, dtype=np.float64)
+            width = max(width, _width(X))
             X = change(X) if change else X
             X.eliminate_zeros()
             n_values += X.nnz
@@ -198,7 +204,7 @@ def _write_csr(
             if _write_header(file, DTYPES[array], (n_values,)) != starts[array]:
                 raise RuntimeError("numpy wrote two headers of different sizes")
     np.save(folder / "indptr.npy", np.cumsum(np.concatenate(lengths), dtype=DTYPES["indptr"]))
-    return n_values, np.concatenate(labels) if labels else np.empty(0)
+    return n_values, np.concatenate(labels) if labels else np.empty(0), width
 
 
 def _write_header(file: Any, dtype: str, shape: tuple[int, ...]) -> int:

@@ -84,7 +84,7 @@ def read_original(entry: DatasetEntry, sources: Sources) -> tuple[np.ndarray, np
     with _usable_cache(entry, sources), locked(entry, sources, _silent):
         form, raw = _fetch_any(entry, sources, _silent, fresh=False)
         data = _data_of(entry, form, raw)
-        blocks, labels = collect(data.blocks())
+        blocks, labels, _ = collect(data.blocks())
     scale(blocks, data.entry.scaling)
     dense = [block if isinstance(block, np.ndarray) else block.toarray() for block in blocks]
     return np.concatenate(dense).astype(np.float64, copy=False), labels
@@ -169,6 +169,12 @@ def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sour
         return write_prepared(entry, form, raw, sources, fill)
     except DataError as error:
         raise _with_places(entry, raw, sources, error) from None
+    except MemoryError as error:
+        raise DataError(
+            f"{entry.name}: not enough memory to prepare it ({error})",
+            "a scaling that keeps zeros (maxabs, unit_rows, none), a dataset with fewer rows or features, or a machine "
+            "with more memory",
+        ) from None
 
 
 def _data_of(entry: DatasetEntry, form: Form, raw: list[RawFile]) -> OwnData | PublishedData:
@@ -180,7 +186,9 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, erro
     in_own_file = any(error.message.startswith(f"{copy.origin}:") for copy in raw)
     if isinstance(error, ZeroIndexError):
         hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
-    elif entry.has_own_data and error.hint.startswith("--"):
+    elif entry.has_own_data and error.hint and not error.hint.startswith("--"):
+        hint = f"{error.hint}; the same command reads it again"
+    elif entry.has_own_data and error.hint:
         ways = [f"correct the file{'' if all(copy.origin for copy in raw) else ' at its source'}"] if raw else []
         options = {
             "--missing": "set 'missing: mean' or 'missing: indicator'",
@@ -188,11 +196,14 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, erro
             "--drop ": "list the column under 'drop'",
             "--skip-bad-rows": "set 'skip_bad_rows: true'",
         }
+        more = ""
         if "accepts one of" in error.hint:  # a column that is not there
-            ways = [f"correct '{error.hint.split()[0].removeprefix('--')}'"]
+            usual, semicolon, more = error.hint.partition("; ")
+            ways, more = [f"correct '{usual.split()[0].removeprefix('--')}'"], semicolon + more
         else:
             ways += [way for option, way in options.items() if option in error.hint]
-        hint = f"{', or '.join(ways)} under 'source' of the entry in {entry.catalogue}; the same command reads it again"
+        place = f"under 'source' of the entry in {entry.catalogue}{more}"
+        hint = f"{', or '.join(ways)} {place}; the same command reads it again"
     elif entry.source is not None and ("'positive'" in error.message or "positive labels" in error.message):
         hint = f"'positive: [LABEL]' under 'source' of the entry in {entry.catalogue}, with labels that occur"
     elif in_own_file or (raw and all(copy.origin for copy in raw)):

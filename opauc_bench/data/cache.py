@@ -68,7 +68,8 @@ class LocalFile:
         """Accepted bytes of content: four times the known size, else 32 per number (enough for text), up to 64 GiB."""
         if self.file.bytes:
             return 4 * self.file.bytes
-        if self.entry.n_samples is None or self.entry.n_features is None:
+        # A table may have columns that are left out.
+        if self.entry.has_own_data or self.entry.n_samples is None or self.entry.n_features is None:
             return _LARGEST_FILE
         return min(32 * self.entry.n_samples * (self.entry.n_features + 16) + 2**20, _LARGEST_FILE)
 
@@ -84,9 +85,9 @@ class LocalFile:
 
     @property
     def elsewhere(self) -> Path | None:
-        """A copy in a mirror folder or at a ``file://`` address."""
+        """The file at a ``file://`` address, or a copy in a mirror folder."""
         found = (self.in_mirror(local_path(mirror)) for mirror in self.sources.mirrors if not is_remote(mirror))
-        return next(filter(None, found), None) or self.origin
+        return self.origin or next(filter(None, found), None)
 
     def in_mirror(self, mirror: Path) -> Path | None:
         """A mirror folder's copy, under the file's name or its path in the archive."""
@@ -117,7 +118,7 @@ class LocalFile:
         elsewhere = f"{_ELSEWHERE} ({note.get('origin', source)})"
         if source != "file":
             is_known = self.file.sha256 is not None and self.file.sha256 == note.get("sha256")
-            from_mirror = source == "mirror" and (origin is None or note.get("origin") in self.sources.mirrors)
+            from_mirror = source == "mirror" and origin is None
             return "" if is_known or from_mirror or source in self.file.urls else elsewhere
         is_same = note.get("origin") in (None, *map(str, self._addresses))
         if origin is None:
@@ -132,6 +133,11 @@ class LocalFile:
                         self.write_note(note | {"stamp": stamp})
                 return ""
         return f"{origin} has changed since it was read" if is_same else elsewhere
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing says which of the user's own files the arrays in the cache are of: no copy, and no note."""
+        return self.entry.has_own_data and not (self.cached or self.note.get("sha256"))
 
     @property
     def foreign(self) -> str:
@@ -224,16 +230,20 @@ def _note_path(folder: Path, name: str) -> Path:
 
 @contextlib.contextmanager
 def locked(entry: DatasetEntry, sources: Sources, notify: Notify) -> Iterator[None]:
-    """Hold the dataset's lock; another process that wants it waits. Datasets that share files share the lock."""
-    folder = sources.cache / entry.home
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock")
-    try:
-        held = lock.acquire(blocking=False)
-    except Timeout:
-        notify(f"{entry.name}: waiting for another process that prepares it")
-        held = lock.acquire()
-    with held:
+    """Hold the locks of a dataset's files and of its arrays; another process that wants one of them waits.
+
+    Datasets that share files share the first lock. Another catalogue may have a dataset of this name that shares none.
+    """
+    with contextlib.ExitStack() as held:
+        for name in sorted({entry.home, entry.name}):  # in one order, so that two processes do not wait for each other
+            folder = sources.cache / name
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder / ".lock")
+            try:
+                held.enter_context(lock.acquire(blocking=False))
+            except Timeout:
+                notify(f"{entry.name}: waiting for another process that prepares it")
+                held.enter_context(lock.acquire())
         yield
 
 

@@ -23,6 +23,7 @@ TIMEOUT = 30.0  # seconds without a byte
 TRIES = 3
 WAIT = 1.0  # seconds before the second try, doubled for each further one
 LONGEST_WAIT = 60.0  # seconds, if the server asks for more than that
+_LONG_WAIT = 5.0  # seconds from which on it is said
 REPORT_EVERY = 5.0  # seconds between progress messages
 _CHUNK = 1 << 16
 _PREFIX = ".download-"
@@ -30,6 +31,10 @@ _PREFIX = ".download-"
 _HEADERS = {"Accept-Encoding": "identity"}
 _GZIP = frozenset({"gzip", "x-gzip"})
 _UNREADABLE = frozenset({"br", "compress", "deflate", "x-compress", "zstd"})  # other words change no byte
+
+
+class _BrokenOff(Exception):
+    """A transfer that cannot go on; the text says why."""
 
 
 class Missing(Exception):
@@ -77,11 +82,15 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
         except DataError:
             kept.discard()
             raise
-        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+        # A server may redirect to an address that is none, which is a plain ValueError.
+        except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError, _BrokenOff) as error:
             failure, wait = _failure(error, address)
             if wait is None or attempt + 1 == TRIES:
                 break
-            time.sleep(max(wait, WAIT * 2**attempt))
+            wait = max(wait, WAIT * 2**attempt)
+            if wait >= _LONG_WAIT:
+                notify(f"{what}: {failure}; trying again in {wait:.0f} s")
+            time.sleep(wait)
     if kept.size and kept.version:
         failure.args = (f"{failure}; the same command continues after {kept.size / 1e6:.1f} MB",)
     raise failure
@@ -91,6 +100,8 @@ def _failure(error, address: str) -> tuple[Missing, float | None]:
     """What went wrong, and the seconds that the server wants to pass before a further try; None if none may succeed."""
     import requests
 
+    if isinstance(error, _BrokenOff):
+        return Missing(f"the transfer broke off: {error}"), 0.0
     if isinstance(error, requests.HTTPError) and error.response is not None:
         status, wait = error.response.status_code, _seconds_to_wait(error.response)
         reason = f"HTTP status {status}" + (f", to be asked again in {wait:,.0f} s" if wait > LONGEST_WAIT else "")
@@ -141,7 +152,6 @@ def _proxy(address: str) -> str:
 def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
     """Ask for a file, or for the rest of it, and add what comes to what is kept."""
     import requests
-    import urllib3
 
     start, version = kept.size, kept.version
     wanted = {"Range": f"bytes={start}-", "If-Range": version} if start and version else {}
@@ -157,7 +167,7 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
             or kept.whole not in (0, _size(response, start))
         ):
             kept.discard()
-            raise requests.RequestException("another part, or another version, than the one that was asked for")
+            raise _BrokenOff("another part, or another version, than the one that was asked for")
         codings = _codings(response)
         if unreadable := _unreadable(codings):
             raise requests.exceptions.InvalidHeader(unreadable)
@@ -173,9 +183,9 @@ def _transfer(address: str, kept: _Kept, progress: _Progress) -> None:
                     out.write(piece)
         except DAMAGED as error:
             kept.discard()
-            raise urllib3.exceptions.ProtocolError(f"the compressed content is damaged ({error})") from None
+            raise _BrokenOff(f"the compressed content is damaged ({error})") from None
         if kept.size < size:  # some servers send less of a part than they were asked for
-            raise urllib3.exceptions.ProtocolError(f"expected {size:,} bytes, got {kept.size:,}")
+            raise _BrokenOff(f"expected {size:,} bytes, got {kept.size:,}")
 
 
 def _codings(response) -> set[str]:
@@ -327,5 +337,5 @@ def ask(address: str, timeout: float = 10.0) -> Answer:
             return Answer(True, "ok", _size(response, 0) or None)
     except requests.Timeout:
         return Answer(False, f"no answer in {timeout:g} s")
-    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+    except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as error:
         return Answer(False, str(_failure(error, address)[0]))

@@ -92,7 +92,7 @@ class FileSpec(Strict):
             problems.append(Problem(("name",), f"{self.name!r} is not a plain file name; {expected}"))
         if len(self.name) > _LONGEST_NAME:
             problems.append(Problem(("name",), f"expected at most {_LONGEST_NAME} characters, got {len(self.name)}"))
-        if self.member is not None and not all(map(NAME.match, self.member.split("/"))):
+        if self.member is not None and {"", ".", ".."} & {*self.member.split("/")}:
             problems.append(Problem(("member",), f"{self.member!r} is not a relative path, such as 'folder/file.txt'"))
         for position, url in enumerate(self.urls):
             if not url.startswith(("http://", "https://", "file://")):
@@ -193,7 +193,7 @@ class Form(Strict):
     tokens: tuple[str, ...] = ()  # column j with token k becomes feature j * len(tokens) + k
     first_index: Literal[0, 1] = 1
     drop_empty: bool = False  # remove features that are zero in every row
-    # A row with several labels is positive if any of them is. Exactly one of these three is given.
+    # A row with several labels is positive if any of them is. One of these three is given, if there is no source.
     positive: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
     random_half: RandomHalf | None = None
     largest_class: bool = False

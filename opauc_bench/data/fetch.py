@@ -68,7 +68,8 @@ class _Fetch(LocalFile):
             raise DataUnavailable(f"{what}, and only 'run' and 'data fetch' replace it", hint)
         attempts: list[str] = []
         found_wrong = False
-        for place, step in self._steps(fresh):
+        steps = list(self._steps(fresh))
+        for n_left, (place, step) in zip(range(len(steps) - 1, -1, -1), steps):
             try:
                 raw = step()
             except Missing as missing:
@@ -76,7 +77,8 @@ class _Fetch(LocalFile):
             except DataError as error:
                 found_wrong = True
                 attempts.append(error.message if error.message.startswith(place) else f"{place}: {error.message}")
-                self._say(f"{error.message}; trying the next source")
+                if n_left:  # otherwise the error says it
+                    self._say(f"{error.message}; trying the next source")
             else:
                 if self.file.sha256 and raw.sha256 != self.file.sha256:
                     self._say(
@@ -92,6 +94,8 @@ class _Fetch(LocalFile):
     def _steps(self, fresh: bool) -> Iterator[tuple[str, Callable[[], RawFile]]]:
         if not fresh:
             yield "cache", self._from_cache
+        for path in self._addresses:  # before mirrors: a user's own file is read again after each change
+            yield str(path), partial(self._from_path, path, "file", str(path))
         for mirror in self.sources.mirrors:
             if is_remote(mirror):
                 base = f"{mirror.rstrip('/')}/{self.entry.home}/{self.file.name}"
@@ -99,11 +103,8 @@ class _Fetch(LocalFile):
                 yield f"mirror {mirror}", partial(self._from_web, addresses, "mirror", mirror)
             else:
                 yield f"mirror {mirror}", partial(self._from_mirror, mirror)
-        for url in self.file.urls:
-            if is_remote(url):
-                yield url, partial(self._from_web, [url], url, url)
-            else:
-                yield str(local_path(url)), partial(self._from_path, local_path(url), "file", str(local_path(url)))
+        for url in filter(is_remote, self.file.urls):
+            yield url, partial(self._from_web, [url], url, url)
 
     def _from_cache(self) -> RawFile:
         if self.cached is None:
@@ -202,7 +203,7 @@ def _problem(path: Path) -> str:
         if stat.S_ISREG(mode):
             with path.open("rb"):
                 return ""
-        return "a folder, expected a file" if stat.S_ISDIR(mode) else _NO_FILE
+        return "a folder, expected a file" if stat.S_ISDIR(mode) else "a pipe or device, expected a file"
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return _NO_FILE
     except OSError as error:

@@ -87,10 +87,14 @@ def _count_features(files: list[RawFile], form: Form) -> int:
     aside = len({*form.drop_columns, form.label_column})
     separator = None if form.format == "table" else b","
     for file in files:
-        for _, _, text in text_blocks(chunks(file.path, file.limit), 1, str(file.place)):
-            for line in text.split(b"\n"):
+        for first_line, _, text in text_blocks(chunks(file.path, file.limit), 1, str(file.place)):
+            for number, line in enumerate(text.split(b"\n"), first_line):
                 if line.strip():
-                    return _some((len(line.split(separator)) - aside) * max(1, len(form.tokens)))
+                    n_columns = len(line.split(separator))
+                    if n_columns <= aside:
+                        expected = f"expected more than {aside} column{'s' * (aside > 1)}, got {n_columns}"
+                        raise DataError(f"{file.place}:{number}: {expected}{_cause(line, form)}")
+                    return (n_columns - aside) * max(1, len(form.tokens))
     return _some(None)
 
 

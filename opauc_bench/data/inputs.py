@@ -359,7 +359,9 @@ class Source:
             if _is_svmlight(table):
                 raise DataError(
                     f"{table.name}: expected a table with the column {self.options.label!r}, got svmlight text",
-                    "leave --label out: the labels of svmlight rows come first",
+                    "list the file as 'svmlight' under 'source', without 'label'"
+                    if self._of_dataset
+                    else "leave --label out: the labels of svmlight rows come first",
                 )
             self.schema = Schema.of_columns(table.kinds(), self.options, table.name)
             with_comma = table.with_comma if isinstance(table, TextTable) else {}
@@ -521,13 +523,15 @@ class Source:
         if "expected a label first, got '{" in message:
             return "JSON is not read: make a csv, parquet, arrow or svmlight file of it"
         if self.hints in ("train", "entry") and "is this a csv file?" in message:
-            return "--label COLUMN reads a table with a header line"
+            table = "'csv' and 'label' under 'source' read" if self._of_dataset else "--label COLUMN reads"
+            return f"{table} a table with a header line"
         if self.hints in ("train", "entry") and "expected indices up to" in message:
             if self.n_features is None:
                 return "number the features anew, from 1 and without large gaps"
             return "--features with a larger number, or without it: features are counted as they come"
         if self.hints in ("train", "entry") and ":1: expected " in message and not self.is_table:
-            return "rows of svmlight text are a number, the label, and index:value; --label COLUMN reads a table"
+            table = "'csv' and 'label' under 'source' read" if self._of_dataset else "--label COLUMN reads"
+            return f"rows of svmlight text are a number, the label, and index:value; {table} a table"
         skip, fill, as_categories, _ = _WAYS[self.hints]
         never_filled = [self.schema.label if self.schema else None, *self.options.aside]
         ways = [skip]

@@ -37,7 +37,7 @@ def rows_in_memory(X: Any, y: Any, settings: Mapping[str, Any]) -> tuple[MemoryR
     y : array-like of shape (n_samples,), or str
         Numbers or text; the name of a column, if ``X`` is a DataFrame.
     settings : mapping
-        Those of `catalogue.DataSource` for columns, if ``X`` is a DataFrame.
+        Those of `entry.DataSource` for columns, if ``X`` is a DataFrame.
 
     Raises
     ------

@@ -49,7 +49,7 @@ def read_metadata(
     Returns
     -------
     dict of str to Encoded
-        By name, in the order of `catalogue.ROW_METADATA`.
+        By name, in the order of `entry.ROW_METADATA`.
 
     Raises
     ------

@@ -18,6 +18,8 @@ from .table_data import TableData, column_options
 
 __all__ = ["OwnData"]
 
+_MANY_VALUES = 100  # of all categories: fewer are no reason for a note
+
 
 class OwnData:
     """The rows of an entry in a form with a ``source``; sizes are counted.
@@ -107,6 +109,12 @@ class OwnData:
                 f"{len(numbers)} column{'s' * (len(numbers) != 1)} of numbers, {len(categories)} of categories"
                 + (f": {listing(categories)}" if categories else "")
             )
+            n_values = table.n_features - len(numbers)
+            if n_values > max(_MANY_VALUES, table.n_rows / 2):
+                self.remarks.append(
+                    f"note: the categories have {n_values:,} values in {table.n_rows:,} rows: is one of them an id? "
+                    "'drop' under 'source' leaves a column out"
+                )
         self.remarks += table.remarks
         return table
 
@@ -125,7 +133,10 @@ class OwnData:
         arrays: dict[str, np.ndarray] = {}
         name = ""
         try:
-            with np.load(file.path, allow_pickle=False) as archive:
+            loaded = np.load(file.path, allow_pickle=False)
+            if not isinstance(loaded, np.lib.npyio.NpzFile):
+                raise ValueError("it has a single array, and no names")
+            with loaded as archive:
                 names = archive.files
                 rows = {"X"} if "X" in names else sparse
                 for name in sorted({*rows, "y", *self._columns.values()} & {*names}):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import DataError
 from .cache import RawFile, cache_error, local_files
-from .entry import ROW_METADATA, DatasetEntry, FileSpec, Form
+from .entry import FILE_SOURCES, ROW_METADATA, DatasetEntry, FileSpec, Form
 from .fourier import RandomFourierRows
 from .sources import Notify, Sources
 
@@ -60,7 +60,7 @@ class Dataset:
         JSON: source and hash of each file, counts, density, value range, positive classes, scaling, row metadata.
     folder : Path
     split, group, time : np.ndarray or None
-        Row metadata, of shape (n_samples,): the position of the part in `catalogue.PARTS` (int8), the number of the
+        Row metadata, of shape (n_samples,): the position of the part in `entry.PARTS` (int8), the number of the
         group from 0 (int32), the time (float64; seconds since 1970 where it is given as dates).
     """
 
@@ -101,8 +101,7 @@ def recipe_key(entry: DatasetEntry, form: Form) -> str:
         **entry.model_dump(mode="json", include=_ENTRY_SETTINGS, exclude_defaults=True),
     }
     if form.source is not None:  # where the files are is not part of the data
-        places = {"csv", "parquet", "arrow", "svmlight", "npz"}
-        source = form.source.model_dump(mode="json", exclude_defaults=True, exclude=places)
+        source = form.source.model_dump(mode="json", exclude_defaults=True, exclude=set(FILE_SOURCES))
         recipe["source"] = source | ({"kind": form.source.kind} if form.source.files else {})
     for name in form.row_metadata:
         value = getattr(form, name)
@@ -124,6 +123,8 @@ def find_prepared(entry: DatasetEntry, sources: Sources) -> Dataset | None:
     for form in entry.forms:
         files = local_files(entry, form, sources)
         if any(file.outdated for file in files):
+            continue
+        if any(file.is_unknown for file in files):
             continue
         hashes = [sha256 for file in files if (sha256 := file.note.get("sha256")) is not None]
         content = _content_key(hashes) if len(hashes) == len(files) else "*"

@@ -49,6 +49,10 @@ class Server:
             request.send_response(302)
             request.send_header("Location", request.path)
             return request.end_headers()
+        if request.path == "/malformed":
+            request.send_response(302)
+            request.send_header("Location", "http://[bad/")
+            return request.end_headers()
         if request.path == "/none":
             request.send_response(204)
             return request.end_headers()
@@ -162,7 +166,7 @@ def test_transfers_that_the_server_compresses_are_read_to_their_end(server, tmp_
     server.files["/toy"] = gzip.compress(gzip.compress(TEXT))  # a .gz file that the server compresses once more
     assert prepare(entry, Sources(tmp_path / "2")).X.shape == (4, 2)
     server.files["/toy"] = gzip.compress(TEXT)[:-10]
-    with pytest.raises(DataError, match="the transfer broke off"):
+    with pytest.raises(DataError, match=r"the transfer broke off: the compressed content is damaged \("):
         prepare(entry, Sources(tmp_path / "3"))
     assert not list((tmp_path / "3").rglob(".download*"))
     for coding in ("none", "", "UTF-8", "identity"):  # which change no byte
@@ -186,6 +190,9 @@ def test_permanent_failures_are_named_and_not_tried_again(server, tmp_path):
     server.files["/loop"] = b""
     assert reason(f"{server.url}/loop", tmp_path) == "Exceeded 30 redirects."
     assert len(server.asked) == 31
+    server.files["/malformed"] = b""
+    assert reason(f"{server.url}/malformed", tmp_path) == "Invalid IPv6 URL"
+    assert ask(f"{server.url}/malformed") == Answer(False, "Invalid IPv6 URL")
     assert "99999" in reason("http://127.0.0.1:99999/file", tmp_path)
     assert "ftp://" in reason("ftp://127.0.0.1/file", tmp_path)
     assert reason(server.url.replace("http:", "https:"), tmp_path).startswith("no secure connection (")

@@ -138,7 +138,7 @@ def test_file_address_works_offline(tmp_path, cache):
 def test_member_of_archive_is_extracted(cache, server):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content in (("cup/readme", b"hello"), ("cup/toy.dat", TEXT)):
+        for name, content in (("cup/readme", b"hello"), ("cup/toy.dat", TEXT), ("my cup/_n (1).csv", TEXT)):
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
@@ -147,6 +147,9 @@ def test_member_of_archive_is_extracted(cache, server):
     sources = Sources(cache)
     assert prepare(entry_of(urls=urls, member="toy.dat"), sources).manifest["files"][0]["sha256"] == SHA
     assert raw_files(sources) == ["toy.txt"]
+    for number, member in enumerate(("_n (1).csv", "my cup/_n (1).csv")):
+        second = Sources(cache.with_name(f"of_blanks_{number}"))
+        assert prepare(entry_of(urls=urls, member=member), second).manifest["files"][0]["sha256"] == SHA
     with pytest.raises(DataError, match=r"expected a file other\.dat in the archive, found none"):
         prepare(entry_of(urls=urls, member="other.dat"), Sources(cache.with_name("second")))
     server.answers["/cup.tar.gz"] = (200, buffer.getvalue()[:-40])
@@ -605,13 +608,15 @@ def test_web_file_is_not_used_for_a_local_one(tmp_path, cache, server):
     assert [rows_of(entry, Sources(cache)) for entry in (web, local, web)] == [8, 4, 8]
 
 
-def test_file_of_a_mirror_is_used_while_that_is_a_mirror(tmp_path, cache):
+def test_a_file_of_a_mirror_does_not_replace_the_users_own_file(tmp_path, cache):
     (tmp_path / "toy.txt").write_bytes(TEXT)
     local, official = own_entry((tmp_path / "toy.txt").as_uri()), own_entry("http://127.0.0.1:9/toy")
     mirrored = Sources(cache, (mirror_of(tmp_path / "m", TEXT * 2),))
     assert rows_of(official, mirrored) == rows_of(official, Sources(cache)) == 8
-    assert rows_of(local, mirrored) == 8
-    assert rows_of(local, Sources(cache)) == 4
+    assert rows_of(local, mirrored) == rows_of(local, Sources(cache)) == 4
+    (tmp_path / "toy.txt").unlink()
+    assert rows_of(local, mirrored) == 4  # the copy in the cache
+    assert prepare(local, mirrored, fresh=True).manifest["n_samples"] == 8
 
 
 def test_another_address_in_the_web_is_no_change_of_the_users_files(server, cache):

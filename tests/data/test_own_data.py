@@ -958,3 +958,53 @@ def test_notes_on_own_data_are_printed_even_if_progress_is_not(environment, tmp_
     assert "numbers have a decimal point and no commas" in said
     assert "leave the cell empty and set 'missing: mean' or 'missing: indicator' under 'source'" in said
     assert ("reading mine.csv" in said) == (not quiet)
+
+
+def test_arrays_without_their_file_are_not_those_of_another_path(tmp_path, frame):
+    sources = Sources(tmp_path / "cache", offline=True)
+    for name, rows in (("one", frame), ("two", frame.iloc[:-9])):
+        (tmp_path / name).mkdir()
+        rows.drop(columns="age").to_csv(tmp_path / name / "t.csv", index=False)
+    one, two, absent = (
+        entry_of({"csv": str(tmp_path / name / "t.csv"), "label": "clicked"}) for name in ("one", "two", "absent")
+    )
+    first = prepare(one, sources)
+    shutil.rmtree(tmp_path / "cache/mine/raw")
+    with pytest.raises(DataUnavailable, match="absent"):
+        prepare(absent, sources)
+    assert len(prepare(two, sources).y) == len(first.y) - 9
+    shutil.rmtree(tmp_path / "cache/mine/raw")
+    assert prepare(one, sources).fingerprint == first.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "hint"),
+    [
+        ("csv", b"# made by me\nx,label\n1,a\n2,b\n", "remove the first line, '# made by me'"),
+        ("csv", b"1,a\n2,b\n", "correct 'label' under 'source' of the entry in .*; if these are values, the names"),
+        ("csv", b"1 1:2\n0 1:3\n", "list the file as 'svmlight' under 'source', without 'label'"),
+        ("svmlight", b"x,label\n1,0\n2,1\n", "'csv' and 'label' under 'source' read"),
+        ("svmlight", b'{"x": 1}\n', "JSON is not read"),
+    ],
+)
+def test_hints_are_those_of_the_reader(tmp_path, source, text, hint):
+    (tmp_path / "t").write_bytes(text)
+    given = {source: str(tmp_path / "t")} | ({"label": "label"} if source == "csv" else {})
+    with pytest.raises(DataError) as raised:
+        prepared(tmp_path, given)
+    assert re.search(hint, raised.value.hint), raised.value.hint
+
+
+def test_a_column_of_ids_among_the_categories_is_noted(tmp_path):
+    rows = "".join(f"id{row},{row % 7},{row % 2}\n" for row in range(300))
+    (tmp_path / "t.csv").write_text(f"id,x,label\n{rows}")
+    said = []
+    prepare(entry_of({"csv": str(tmp_path / "t.csv"), "label": "label"}), Sources(tmp_path / "cache"), said.append)
+    (note,) = (line for line in said if "note: " in line)
+    assert "300 values in 300 rows: is one of them an id? 'drop' under 'source' leaves a column out" in note
+
+
+def test_an_array_without_a_name_is_no_archive(tmp_path):
+    np.save(tmp_path / "t.npy", np.eye(3))
+    with pytest.raises(DataError, match="it has a single array, and no names"):
+        prepared(tmp_path, {"npz": str(tmp_path / "t.npy")})

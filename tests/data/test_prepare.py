@@ -200,11 +200,37 @@ def test_file_of_blank_lines_is_refused(sources, tmp_path):
             prepare(entry, sources)
 
 
-@pytest.mark.parametrize("changes", [{}, {"format": "csv", "label_column": 1}], ids=["svmlight", "csv"])
-def test_rows_without_features_are_refused(sources, tmp_path, changes):
-    put(tmp_path, b"1\n-1\n1\n-1\n")
-    with pytest.raises(DataError, match="expected rows with features, got none"):
+@pytest.mark.parametrize(
+    ("changes", "text", "message"),
+    [
+        ({}, b"1\n-1\n1\n-1\n", "expected rows with features, got none"),
+        ({"format": "csv", "label_column": 1}, b"1\n-1\n1\n-1\n", "toy.txt:1: expected more than 1 column, got 1"),
+        ({"format": "csv"}, b"\n1;2;1\n3;4;-1\n", "toy.txt:2: .* semicolons are not supported"),
+        ({"format": "csv"}, b"1\t2\t1\n", "toy.txt:1: .* use 'format: table'"),
+        ({"format": "table"}, b"1,2,1\n", "toy.txt:1: .* use 'format: csv'"),
+    ],
+)
+def test_rows_without_features_are_refused(sources, tmp_path, changes, text, message):
+    put(tmp_path, text)
+    with pytest.raises(DataError, match=message):
         prepare(entry_of(n_features=None, **changes), sources)
+
+
+@pytest.mark.parametrize("last", [3, 20_000])
+@pytest.mark.parametrize("given", [False, True])
+def test_the_largest_index_counts_also_if_its_values_are_zero(sources, tmp_path, last, given):
+    put(tmp_path, b"".join(b"%d 1:0.5 2:%d %d:0\n" % (row % 3, row % 2, last) for row in range(12)))
+    rows = {"n_samples": 12, "n_positive": 4, "scaling": "maxabs", "n_features": last if given else None}
+    assert prepare(entry_of(**rows), sources).X.shape == (12, last)
+
+
+def test_data_that_do_not_fit_in_memory_are_an_error_of_the_dataset(sources, monkeypatch):
+    def fail(*_):
+        raise MemoryError("Unable to allocate 112. GiB")
+
+    monkeypatch.setattr("opauc_bench.data.build.arrange", fail)
+    with pytest.raises(DataError, match=r"toy: not enough memory to prepare it \(Unable to allocate 112\. GiB\)"):
+        prepare(entry_of(), sources)
 
 
 # ------------------------------------------------------------------------------------------ labels, scaling
