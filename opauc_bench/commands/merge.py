@@ -182,8 +182,11 @@ def _same_numbers(one: Record, other: Record) -> bool:
     """Whether the numbers that do not depend on the machine are the same."""
     columns = getattr(one.outcome, "columns", {}), getattr(other.outcome, "columns", {})
     common = one.metrics.keys() & other.metrics.keys()  # some may have been added later
+    first, second = (np.empty(0) if each.selection is None else each.selection.auc for each in (one, other))
     return (
         all(one.metrics[name] == other.metrics[name] for name in common)
+        and one.selected == other.selected
+        and np.array_equal(first, second, equal_nan=True)
         and columns[0].keys() == columns[1].keys()
         and all(np.array_equal(values, columns[1][name], equal_nan=True) for name, values in columns[0].items())
     )

@@ -303,6 +303,7 @@ class _Run:
                 for task, record in executor.run(self.todo, config):
                     self.before.records.add(record)
                     progress.done(task, record)
+                executor.stop()  # a thread that a learner has left would keep its worker, and this process, for ever
             except BaseException as error:
                 executor.stop()
                 store.remove_leftovers()  # a worker may have been ended while it wrote a file

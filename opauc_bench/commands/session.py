@@ -16,7 +16,7 @@ from ..plan import Column, make_column, make_columns, recorded_column
 from ..report.published import list_published
 from ..results.manifest import Manifest, config_of, find_manifest, read_manifest
 from ..results.reuse import beside
-from ..sentences import suggest
+from ..sentences import Problems, suggest
 from ..task import Task
 from .shards import Shard, parse_shard
 
@@ -101,7 +101,7 @@ class Session:
             experiment = load_experiment(config, known_published=list_published(), content=content)
             own = experiment.own_entries or experiment.catalogue_path
             catalogue = load_catalogue(own, experiment.path)
-        except ConfigError:
+        except (ConfigError, Problems):
             return None
         if not is_here:
             experiment = experiment.model_copy(update={"catalogue": path})

@@ -32,7 +32,7 @@ from .recorded import Recorded
 from .session import Session, shell_command
 from .terminal import counted, duration_text, say, wrapped
 
-__all__ = ["Outcome", "compare_records", "draw", "verify_results"]
+__all__ = ["Recomputation", "compare_records", "draw", "verify_results"]
 
 TOLERANCE = 1e-9
 RECOMPUTABLE = ("ok", "diverged")  # the other statuses belong to the machine and its load
@@ -48,7 +48,7 @@ _ABSENT = object()  # instead of a value that only one of two records has
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Recomputation:
     """A record and the same task computed again.
 
     ``same_platform`` states whether software and processor are the same, so that all bits have to be the same.
@@ -62,6 +62,7 @@ class Outcome:
     same_platform: bool
     differences: list[tuple[str, Any, Any]] = field(default_factory=list)
     within: list[tuple[str, Any, Any]] = field(default_factory=list)
+    unchecked: tuple[str, ...] = ()  # metrics that were added later, and are not computed again
 
     @property
     def finished(self) -> bool:
@@ -167,7 +168,7 @@ def draw(
 
 def recompute(
     recorded: Recorded, local: LocalData, pairs: list[Pair], n_jobs: int, quiet: bool = True
-) -> list[Outcome]:
+) -> list[Recomputation]:
     """Compute tasks again in a temporary folder, without a time limit, and compare."""
     estimate = Estimate()
     for task, record in pairs:
@@ -185,9 +186,8 @@ def recompute(
                 for task, record in executor.run(ordered, config):
                     computed[task.id] = record
                     progress.done(task, record)
-            except BaseException:
+            finally:
                 executor.stop()
-                raise
     here = environment()
     return [
         compare_records(task, record, computed[task.id], not differences(recorded.environment_of(record), here))
@@ -195,16 +195,17 @@ def recompute(
     ]
 
 
-def compare_records(task: Task, recorded: Record, computed: Record, same_platform: bool) -> Outcome:
+def compare_records(task: Task, recorded: Record, computed: Record, same_platform: bool) -> Recomputation:
     """Compare a record with the same task computed again.
 
     On the same platform numbers have to have the same bits, otherwise they may differ by 1e-9. Status, selection,
     diverged settings and counts have to be equal.
     """
-    outcome = Outcome(task, recorded, computed, same_platform)
     before, after = _result(recorded), _result(computed)
-    if "metrics" in before and "metrics" in after:  # some may have been added from kept scores
-        before["metrics"] = {name: value for name, value in before["metrics"].items() if name in after["metrics"]}
+    added = tuple(name for name in recorded.metrics if name not in computed.metrics) if computed.ok else ()
+    outcome = Recomputation(task, recorded, computed, same_platform, unchecked=added)
+    for name in added:
+        del before["metrics"][name]
     for place, old, new in _compared(before, after):
         close = isinstance(old, float) and isinstance(new, float) and abs(old - new) <= TOLERANCE
         (outcome.within if close and not same_platform else outcome.differences).append((place, old, new))
@@ -270,7 +271,7 @@ def _print_audit(session: Session, found: Audit) -> None:
         print(wrapped("checksums, ids, fingerprints, selected settings and tables agree with the records"))
 
 
-def _row(outcome: Outcome) -> list[str]:
+def _row(outcome: Recomputation) -> list[str]:
     task, old, new = outcome.task, outcome.recorded, outcome.computed
     places = [place for place, *_ in outcome.differences]
     n_inner = sum(place.startswith("selection.auc") for place in places)
@@ -291,7 +292,7 @@ def _auc(record: Record) -> str:
     return record.status if auc is None else auc_text(auc)
 
 
-def _explanations(outcomes: list[Outcome]) -> list[str]:
+def _explanations(outcomes: list[Recomputation]) -> list[str]:
     lines = []
     for outcome in outcomes:
         if not outcome.finished:
@@ -301,6 +302,8 @@ def _explanations(outcomes: list[Outcome]) -> list[str]:
             lines.append(f"{outcome.task.label}: {place} is {_short(old)} in the record, {_short(new)} computed again")
         if (more := len(outcome.differences) - _SHOWN) > 0:
             lines.append(f"{outcome.task.label}: {more} further differences")
+    unchecked = Counter(name for outcome in outcomes for name in outcome.unchecked)
+    lines += [f"{name} of {counted(n, 'record')}: added later, not computed again" for name, n in unchecked.items()]
     return lines
 
 
@@ -309,7 +312,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _summary(recorded: Recorded, outcomes: list[Outcome], seconds: float) -> list[str]:
+def _summary(recorded: Recorded, outcomes: list[Recomputation], seconds: float) -> list[str]:
     good = sum(outcome.agrees for outcome in outcomes)
     words = Counter(outcome.word for outcome in outcomes)
     peak = max(outcome.computed.timing.peak_rss_bytes for outcome in outcomes)
@@ -322,7 +325,7 @@ def _summary(recorded: Recorded, outcomes: list[Outcome], seconds: float) -> lis
     return lines
 
 
-def _other_platforms(recorded: Recorded, outcomes: list[Outcome]) -> Iterator[str]:
+def _other_platforms(recorded: Recorded, outcomes: list[Recomputation]) -> Iterator[str]:
     """What is known of the platforms of records, and what to do about numbers that differ."""
     here = environment()
     there = [recorded.environment_of(outcome.recorded) for outcome in outcomes]

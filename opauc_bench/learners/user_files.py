@@ -60,8 +60,10 @@ def load_file(path: Path) -> ModuleType:
     try:
         # Not by the loader of the module: it reads the file again, or bytecode of a file of the same second and size.
         exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
-    except (Exception, SystemExit) as error:  # importing a script may end it
+    except BaseException as error:  # importing a script may end it
         del sys.modules[module_name]
+        if isinstance(error, KeyboardInterrupt):
+            raise
         reason = f"{type(error).__name__}: {error}"
         if not isinstance(error, SyntaxError):  # which says the line itself
             reason += f" ({place_of(error, path)})"

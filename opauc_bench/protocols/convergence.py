@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Convergence", "ConvergenceOutcome", "checkpoints", "learning_curve"]
 
 
+_MOST_ROWS = 2.0**53  # that a float counts exactly
+
+
 class ConvergenceOutcome(CurveOutcome):
     """Test AUC at points of one pass."""
 
@@ -31,7 +34,9 @@ class ConvergenceOutcome(CurveOutcome):
     @model_validator(mode="after")
     def _check_n_seen(self) -> ConvergenceOutcome:
         n_seen = self.columns.get("n_seen")
-        if n_seen is not None and len(n_seen) and not (n_seen[0] >= 1 and (np.diff(n_seen) > 0).all()):
+        if n_seen is None or not len(n_seen):
+            return self
+        if not (1 <= n_seen[0] and n_seen[-1] <= _MOST_ROWS and (np.diff(n_seen) > 0).all()):
             raise ValueError("expected increasing numbers of rows in columns.n_seen")
         return self
 

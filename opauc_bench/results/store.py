@@ -105,6 +105,7 @@ class Store:
             If a folder cannot be read, or if another version of this package has written a record.
         """
         found, damaged = Records(), []
+        conflicts: set[str] = set()
         for path in self._loose():
             if only is None or path.stem in only:
                 try:
@@ -120,6 +121,7 @@ class Store:
                 for number, _, record in _packed_lines(path, only):
                     if isinstance(record, ValueError):
                         found.damaged.append(f"{path}, line {number}: {record}")
+                        conflicts |= {record.id} if isinstance(record, _Conflict) else set()
                     else:
                         found.setdefault(record.id, record)
             except FileNotFoundError:
@@ -127,6 +129,8 @@ class Store:
             except OSError as error:
                 found.damaged.append(f"{path}: {_reason(error)}")
         found.damaged += damaged
+        for id in conflicts - found.loose:
+            found.pop(id, None)
         return found
 
     def _packed(self) -> list[Path]:
@@ -272,18 +276,21 @@ class Store:
     def _lines(self, dataset: str) -> tuple[dict[str, _Line], int]:
         """A dataset's packed records that are not damaged, by id, and the number of all lines."""
         path, lines, n_lines = self.packed_path(dataset), {}, 0
+        conflicts: set[str] = set()
         try:
             for _, text, record in _packed_lines(path):
                 n_lines += 1
                 if isinstance(record, Record):
                     lines[record.id] = _Line(_order(record), text)
+                elif isinstance(record, _Conflict):
+                    conflicts.add(record.id)
         except FileNotFoundError:
             pass
         except OSError as error:
             raise ResultsError(
                 f"{path} cannot be read: {error.strerror}", "make it readable, or remove it to compute it again"
             ) from error
-        return lines, n_lines
+        return {id: line for id, line in lines.items() if id not in conflicts}, n_lines
 
     def _write_packed(self, dataset: str, lines: Mapping[str, _Line]) -> None:
         if lines:
@@ -402,8 +409,20 @@ class Store:
         return (self._lock_path.read_text("ascii", "replace").strip() if self._lock_path.exists() else "") or "?"
 
 
+class _Conflict(ValueError):
+    """Two lines of one id that differ: neither counts."""
+
+    def __init__(self, id: str):
+        super().__init__(f"another line has the same id {id} and other content")
+        self.id = id
+
+
 def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[tuple[int, bytes, Record | ValueError]]:
-    """Number, text and record of each line, or why it is damaged; with `only`, lines with these ids."""
+    """Number, text and record of each line, or why it is damaged; with `only`, lines with these ids.
+
+    Identical lines, as a merge by hand leaves them, are one record. Where lines with one id differ, the second one is a
+    `_Conflict`, and the caller drops the record.
+    """
     checksums: dict[str, bytes] = {}
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -415,10 +434,9 @@ def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[t
                 record = record_of_line(text)
                 if record.dataset != path.stem:
                     raise ValueError(f"it is about {record.dataset}")
-                # Identical lines, as a merge by hand leaves them, are one record.
                 checksum = text[-_CHECKSUM_LENGTH:]
                 if checksums.setdefault(record.id, checksum) != checksum:
-                    raise ValueError(f"another line has the same id {record.id} and other content")
+                    raise _Conflict(record.id)
             except OtherVersion as error:
                 raise _of_other_version(f"{path}, line {number}", error) from None
             except ValueError as error:

@@ -20,7 +20,7 @@ from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset, open_prepared
-from ..errors import LearnerError, OpaucBenchError, place_of
+from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, class_of_column
@@ -89,7 +89,8 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
             # Libraries are loaded and their buffers allocated before memory is limited: BLAS would wait forever.
             task.protocol.load()
             if task.learner not in config.unloaded:
-                load_learner(task)
+                with hard_time_limit(config.to_load(SECONDS_TO_LOAD)[0], note):
+                    load_learner(task)
             with hard_time_limit(_seconds_to_end(task, config, store), note), memory_limit(config.memory_bytes):
                 _require_planned_files(task)
                 outcome = compute(task, config, store)
@@ -99,9 +100,11 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
         limit = config.memory_bytes
         reason = f"memory limit of {limit / 1e9:g} GB reached" if limit else "out of memory"
         outcome = {"status": "out_of_memory", "message": f"{reason}: {_text_of(error)}".rstrip(": ")}
+    except ResultsError:  # the results folder cannot be written: no fault of the task
+        raise
     except OpaucBenchError as error:
         outcome = {"status": "error", "message": error.message}
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # Ctrl-C is for the parent; a learner may raise it
+    except BaseException as error:  # Ctrl-C is for the parent; a learner may raise it, or what is no Exception
         outcome = {
             "status": "error",
             "message": f"{type(error).__name__}: {_text_of(error)}{_own_place(error, task)}",
@@ -152,7 +155,8 @@ def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dic
     def keep(finished: dict[str, Any]) -> None:
         if store and deadline.used > _WORTH_KEEPING:
             clocks = {"seconds": deadline.used, "cpu_seconds": context.cpu_seconds}
-            store.write_partial(task, {**finished, **clocks})
+            with contextlib.suppress(ResultsError):  # it saves time after an interruption, no more
+                store.write_partial(task, {**finished, **clocks})
 
     context = TaskContext(
         task=task,
@@ -203,8 +207,12 @@ def overdue_record(task: Task, config: WorkerConfig, note: str | None) -> Record
     place, limit = overrun_in(note or "", compute.__name__), config.seconds
     if place is None or limit is None:
         return None
+    seconds = limit + OVERTIME
     message = f"time limit of {limit:g} s reached in {place}; its process had to be ended"
-    return failed_record(task, "timeout", message, limit + OVERTIME)
+    if note is not None and f" in {load_learner.__name__}\n" in note:
+        seconds = limit + SECONDS_TO_LOAD
+        message = f"its learner was not loaded within {seconds:g} s; its process had to be ended"
+    return failed_record(task, "timeout", message, seconds)
 
 
 def lost_record(task: Task) -> Record:
@@ -253,7 +261,7 @@ def _load(learner: str, params: str, setting: str) -> None:
     rng = np.random.default_rng(0)
     n_rows = 200  # some kernels are first called when a sketch, or the rows that wait for it, are full
     X, y = rng.uniform(-1, 1, (n_rows, 3)), np.tile(np.array([1, -1], dtype=np.int8), n_rows // 2)
-    with contextlib.suppress(Exception, SystemExit, KeyboardInterrupt):
+    with contextlib.suppress(BaseException):
         first: dict[str, tuple[float, ...]] = {axis: (value,) for axis, value in json.loads(setting).items()}
         estimator, grid = _searched(learner, json.loads(params), first)
         if learner == ESTIMATOR and not estimator.estimator.startswith("opauc_bench."):

@@ -165,6 +165,16 @@ def test_records_that_contradict_each_other_are_not_merged(command, shards, tmp_
     assert "nothing was merged" in said
 
 
+@pytest.mark.parametrize("place", ["outcome.selected", "outcome.selection.auc"])
+def test_records_of_different_searches_are_not_merged(command, shards, tmp_path, place):
+    copy = shutil.copytree(shards[0], tmp_path / "copy")
+    record = records_of(copy)[0]
+    aucs = record.selection.auc.tolist()
+    other = {axis: 2 * value for axis, value in record.selected.items()}
+    forge(copy, record, {place: other if place == "outcome.selected" else [*aucs[:-1], aucs[-1] / 2]})
+    assert "nothing was merged" in merge_is_refused(command, tmp_path, "shared.yaml", *shards, copy)
+
+
 def test_damaged_records_are_not_merged(command, shards, tmp_path):
     for folder in shards[:2]:
         edit(folder, records_of(folder)[0], {"outcome.metrics.auc": 0.0})

@@ -355,6 +355,10 @@ def test_read_lists_two_lines_of_one_id_as_damage_if_they_differ(store):
     path.write_bytes(path.read_bytes() + record_to_line(record.model_copy(update={"message": "other"})) + b"\n")
     (damage,) = store.read().damaged
     assert "line 2: another line has the same id" in damage
+    path.write_bytes(path.read_bytes() + record_to_line(record) + b"\n")
+    assert len(store.read()) == 0  # neither is known to be the right one
+    store.remove_damaged()
+    assert not path.exists()
 
 
 def test_remove_partials_keeps_those_of_the_given_tasks(store):

@@ -385,6 +385,14 @@ def test_a_forged_test_auc_is_found(verify, copy, command, place):
     assert told in done.text
 
 
+def test_a_metric_that_was_added_later_is_said_to_be_unchecked(verify, copy, command, place):
+    record = record_of(copy)
+    forge(copy, record, {"outcome.metrics.average_precision": 0.123})
+    command("report", copy, "--write", cwd=place, exits=0)
+    done = verify(copy, "--all", "-d", "wine", "-l", "opauc", exits=0)
+    assert "average_precision of 1 record: added later, not computed again" in done.text
+
+
 def test_a_forged_inner_auc_is_found(verify, copy):
     record = record_of(copy)
     aucs = record.selection.auc.tolist()

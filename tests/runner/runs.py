@@ -13,8 +13,10 @@ from opauc_bench.results.store import Store
 LEARNERS = (
     HEBB
     + '''
+import asyncio
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,9 +31,14 @@ class Raises(Hebb):
         raise KeyError("no such thing")
 
 
-class Interrupts(Hebb):
+class Cancels(Hebb):
     def behave(self, state, X):
-        raise KeyboardInterrupt
+        raise asyncio.CancelledError  # as KeyboardInterrupt, no Exception
+
+
+class LeavesAThread(OnData):
+    def misbehave(self):
+        threading.Thread(target=time.sleep, args=(600,)).start()
 
 
 class Edits(OnData):
@@ -137,7 +144,7 @@ learners:
   - uni_squ
   - "mine.py:Raises"
   - "mine.py:Exits"
-  - "mine.py:Interrupts"
+  - "mine.py:Cancels"
   - "mine.py:Greedy"
   - "mine.py:Slow"
   - "mine.py:Diverges"

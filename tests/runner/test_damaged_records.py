@@ -77,18 +77,24 @@ def test_damaged_loose_record_is_computed_again(desk, folder, command):
     assert leftovers(folder) == []
 
 
+@pytest.mark.parametrize("position", [0, 3])
+def test_of_two_records_of_one_task_that_differ_neither_counts(desk, folder, command, position):
+    before, known = written(folder), contents(folder)
+    lines = list(before.values())
+    other = forged(lines[0], lambda content: content["outcome"]["metrics"].update(auc=0.5))
+    edit_lines(folder, {position: b"\n".join([lines[position], other][:: -1 if position == 0 else 1]) + b"\n"})
+    assert "another line has the same id" in command("report", "quick.yaml", cwd=desk, exits=1).stderr
+    done = command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
+    assert "1 of 4 tasks to compute" in done.stderr
+    assert contents(folder) == known
+
+
 def leave_conflict_marks(folder, lines):
     edit_lines(folder, {0: b"<<<<<<< HEAD\n" + lines[0] + b"\n=======\n", 1: lines[1] + b"\n>>>>>>> theirs\n"})
 
 
 def add_an_empty_object(folder, lines):
     edit_lines(folder, {3: lines[3] + b"\n\n{}\n"})
-
-
-def add_another_record_of_an_id(folder, lines):
-    edit_lines(
-        folder, {3: lines[3] + b"\n" + forged(lines[0], lambda content: content.update(message="other")) + b"\n"}
-    )
 
 
 def stand_in_another_file(folder, lines):
@@ -119,7 +125,6 @@ def damaged_beside_the_packed_one(folder, lines):
     [
         leave_conflict_marks,
         add_an_empty_object,
-        add_another_record_of_an_id,
         stand_in_another_file,
         stand_under_another_id,
         orphan_damaged,

@@ -26,7 +26,7 @@ def failing(invoke, place):
     [
         ("Raises", "error", "KeyError: 'no such thing' (mine.py:"),
         ("Exits", "error", "SystemExit: 7"),
-        ("Interrupts", "error", "KeyboardInterrupt: "),
+        ("Cancels", "error", "CancelledError: "),
         ("Greedy", "out_of_memory", "memory limit of 0.3 GB reached"),
         ("Slow", "timeout", "time limit of 2 s reached"),
         ("Diverges", "diverged", "no setting stayed finite"),
@@ -54,6 +54,12 @@ def test_task_that_kills_its_worker_is_recorded_and_the_others_computed(bench, p
     assert done.stderr.count("wine Kills trial 1 fold ") == 2
     assert "printed by a learner" not in done.stdout, "the table alone is there"
     assert "printed by a learner" in done.stderr
+
+
+@pytest.mark.faults
+def test_a_thread_that_a_learner_leaves_does_not_keep_the_run(bench, place):
+    (place / "thread.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:LeavesAThread"'))
+    bench("run", "thread.yaml", "--offline", "--jobs", 2, cwd=place, exits=0)  # within the time limit of the test
 
 
 def test_learners_beside_failing_ones_have_their_numbers(failing, place, command):

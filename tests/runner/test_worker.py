@@ -13,6 +13,7 @@ from opauc_bench.commands.planning import plan_locally
 from opauc_bench.commands.recorded import Recorded
 from opauc_bench.commands.session import Session
 from opauc_bench.data import Sources, load_catalogue, prepare
+from opauc_bench.errors import ResultsError
 from opauc_bench.evaluation.splits import outer_fold, random_folds
 from opauc_bench.learners import OAMSeq, get_learner
 from opauc_bench.memory import memory_limit
@@ -109,6 +110,23 @@ def test_inner_folds_of_an_interrupted_task_are_kept_and_used(wine, place, tmp_p
     assert record.timing.selection_cpu_seconds > 30.0
     assert store.read_partial(task) == {}
     assert record_to_line(store.read_loose(task)) == record_to_line(record)
+
+
+def test_a_full_disk_is_no_failure_of_the_task(wine, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise ResultsError("No space left on device")
+
+    task = task_of(wine, "uni_log", {"eta": (0.5, 0.25)})
+    monkeypatch.setattr("opauc_bench.runner.worker._WORTH_KEEPING", -1.0)
+    monkeypatch.setattr(Store, "write_partial", refuse)
+    assert run_task(task, workplace_of(wine, tmp_path)).ok, "inner folds only save time"
+    monkeypatch.setattr(Store, "write", refuse)
+    with pytest.raises(ResultsError, match="No space left"):
+        run_task(task, workplace_of(wine, tmp_path))
+    monkeypatch.setattr("opauc_bench.runner.worker.compute", refuse)
+    monkeypatch.setattr(Store, "write", lambda *_: pytest.fail("there is nothing to record"))
+    with pytest.raises(ResultsError, match="No space left"):
+        run_task(task, workplace_of(wine, tmp_path))
 
 
 @pytest.mark.parametrize(("options", "used"), [((), True), (("--fresh",), False)], ids=["resumed", "fresh"])
