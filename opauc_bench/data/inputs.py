@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ from ..errors import DataError
 from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
+from .feature_offsets import FeatureOffsets
 from .frames import FrameTable
 from .row_encoder import FarValues, RowEncoder, Statistics, offsets_of, scales_of
 from .schema import ColumnOptions, Schema, absent_column, header_hint, listing, written_names
@@ -156,8 +158,10 @@ class Source:
     learnt: bool = True  # whether the rows are learnt: then they need labels
     # Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
     skip_bad_rows: bool = False
-    # Whether columns of numbers are learnt less their medians in the first rows, by their scale there (`scales_of`).
+    # Whether columns of numbers are learnt less their medians in the first rows, by their scale there (`scales_of`),
+    # and features of svmlight files where these are in units of their own (`FeatureOffsets`).
     centred: bool = False
+    feature_offsets: FeatureOffsets | None = None  # of svmlight files; by default those of the first rows
     fixed_means: bool | None = None  # whether means of columns stay those of the schema; by default unless learnt
     names: Sequence[str] | None = None  # of the files, for messages
     # Whether the labels of tables are numbers, as those of a model; by default as they are in the first file.
@@ -266,6 +270,10 @@ class Source:
         if self.is_table:
             yield from self._encoded(self._rows_of_tables())
             return
+        chunks = self._chunks_of_text()
+        yield from self._centred_chunks(chunks) if self.centred else chunks
+
+    def _chunks_of_text(self) -> Iterator[RowChunk]:
         for opened in self._opened_in_turn():
             if not isinstance(opened, tuple):
                 raise DataError(f"{opened.name}: expected a svmlight file like the first one, got a table")
@@ -275,6 +283,24 @@ class Source:
             ):
                 bad = np.ones(1, dtype=bool) if chunk.text == _BAD_LINE else None
                 yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk), bad=bad)
+
+    def _centred_chunks(self, chunks: Iterator[RowChunk]) -> Iterator[RowChunk]:
+        """Rows less the offsets of features; the first ones wait until these are known."""
+        waiting: list[RowChunk] = []
+        while self.feature_offsets is None and (chunk := next(chunks, None)) is not None:
+            waiting.append(chunk)
+            if sum(held.X.shape[0] for held in waiting) >= _ROWS_OF_OFFSETS:
+                break
+        if waiting:
+            # A fixed number of rows, so that the offsets do not depend on how the rows came.
+            self.feature_offsets = FeatureOffsets.of_first_rows(
+                _stacked([held.X for held in waiting])[:_ROWS_OF_OFFSETS]
+            )
+            if note := self.feature_offsets.note(self.zero_based):
+                self.notes.append(note)
+        for chunk in itertools.chain(waiting, chunks):
+            assert self.feature_offsets is not None
+            yield chunk._replace(X=self.feature_offsets.applied(chunk.X))
 
     def _opened_in_turn(self) -> Iterator[Any]:
         """Each file, as `_opened` returns it, which is closed when the next one is asked for."""
@@ -540,6 +566,15 @@ class Source:
         elif "expected a number, got" in message:
             ways = [skip, as_categories]
         return "; ".join(filter(None, ways))
+
+
+def _stacked(blocks: Sequence[Any]) -> Any:
+    """CSR blocks of different widths as one."""
+    from scipy.sparse import csr_matrix, vstack
+
+    width = max(X.shape[1] for X in blocks)
+    wide = (csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X in blocks)
+    return vstack([*wide], format="csr")
 
 
 def _is_svmlight(table: Table) -> bool:

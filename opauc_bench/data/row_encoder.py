@@ -48,8 +48,8 @@ def offsets_of(numbers: np.ndarray) -> tuple[float | None, ...]:
 def scales_of(numbers: np.ndarray, offsets: tuple[float | None, ...]) -> tuple[float, ...]:
     """What to divide columns of numbers by so that one step size does for all: their interquartile ranges.
 
-    Where more than half of the values are equal, that is 0: the median distance of the others from the offset instead,
-    so that a column of 0 and 1 stays as it is.
+    Where half of the values or more are equal, that may be 0 or arbitrarily small: if it is less than a tenth of the
+    median distance of the others from the offset, it is that distance, so that a column of 0 and 1 stays as it is.
 
     Parameters
     ----------
@@ -70,8 +70,9 @@ def scales_of(numbers: np.ndarray, offsets: tuple[float | None, ...]) -> tuple[f
             if len(values):
                 low, high = np.percentile(values, [25, 75])
                 scale = float(high - low)
-            if scale == 0.0 and (distances := np.abs(values - (offset or 0.0))).any():
-                scale = float(np.median(distances[distances > 0.0]))
+            if (distances := np.abs(values - (offset or 0.0))).any():
+                distance = float(np.median(distances[distances > 0.0]))
+                scale = distance if scale < 0.1 * distance else scale
         found.append(scale if 1.0 / _LARGEST_OFFSET < scale < _LARGEST_OFFSET else 1.0)
     return tuple(found)
 

@@ -36,7 +36,7 @@ class ConvergenceOutcome(CurveOutcome):
         n_seen = self.columns.get("n_seen")
         if n_seen is None or not len(n_seen):
             return self
-        if not (1 <= n_seen[0] and n_seen[-1] <= _MOST_ROWS and (np.diff(n_seen) > 0).all()):
+        if not (n_seen[0] >= 1 and n_seen[-1] <= _MOST_ROWS and (np.diff(n_seen) > 0).all()):
             raise ValueError("expected increasing numbers of rows in columns.n_seen")
         return self
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..data.feature_offsets import FeatureOffsets
 from ..data.schema import ColumnOptions, written_names
 from ..errors import ConfigError, DataError, LearnerError
 from ..sentences import label_text
@@ -25,7 +26,9 @@ _KEPT = ("learner", "tune", "window", "n_features", "n_rows")  # of the options,
 def state_of(what: Training, model: TunedModel) -> dict[str, Any] | None:
     """What has to be stored to continue, before the model is finished; None, with a note, if it cannot be stored."""
     try:
-        return {"options": {name: getattr(what, name) for name in _KEPT}, "pass": model.snapshot()}
+        offsets = None if what.feature_offsets is None else list(what.feature_offsets)
+        options = {name: getattr(what, name) for name in _KEPT} | {"feature_offsets": offsets}
+        return {"options": options, "pass": model.snapshot()}
     except TypeError as error:
         print(
             f"note: train --continue will not accept this model: {error}, which is in the state of the learner",
@@ -55,6 +58,7 @@ def resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
         )
     try:
         options = {name: model.state["options"][name] for name in _KEPT}
+        offsets = model.state["options"]["feature_offsets"]
         if what.learner is not None and _is_moved(what.learner, options["learner"]):
             for entrant in model.state["pass"]["entrants"]:
                 entrant["candidate"]["name"] = what.learner
@@ -84,6 +88,7 @@ def resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
         zero_based=model.zero_based,
         labels=model.classes,
         schema=model.schema,
+        feature_offsets=None if offsets is None else FeatureOffsets(*offsets),
         columns=what.columns if model.schema is None else ColumnOptions(),  # a schema has them
         **options,
     )

@@ -102,6 +102,7 @@ def _train(what: Training) -> int:
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
                 meter.clear()
                 return _nothing_to_save()
+            what = replace(what, feature_offsets=source.feature_offsets)
             state = None if what.small else state_of(what, model)
             trained = model.finish(rows.classes)
         except DivergenceError as error:
@@ -305,6 +306,11 @@ def _result(
         weights = weights.copy()
         weights[: len(schema.offsets)] /= np.array(schema.scales)
         intercept -= float(weights[: len(schema.offsets)] @ np.array([offset or 0.0 for offset in schema.offsets]))
+    if what.feature_offsets is not None:  # likewise for features
+        features, offsets, scales = what.feature_offsets
+        weights = weights.copy()
+        weights[features] /= scales
+        intercept -= float(weights[features] @ offsets)
     calibration = calibrate(scores, positive, what.calibration)
     negative_label, positive_label = trained.classes_.tolist()
     return LinearModel(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..data.feature_offsets import FeatureOffsets
 from ..data.inputs import Format
 from ..data.schema import ColumnOptions, Schema
 from .rows import Label, Source
@@ -38,6 +39,7 @@ class Training:
     skip_bad_rows: bool = False
     labels: tuple[Label, ...] = ()  # both, if they are known beforehand
     schema: Schema | None = None  # of the model that goes on
+    feature_offsets: FeatureOffsets | None = None  # likewise, of svmlight files
 
     def open_source(self) -> Source:
         """Open the files."""
@@ -49,6 +51,7 @@ class Training:
             self.n_features,
             self.zero_based,
             centred=not self.unit_length,  # the length of a row is that of its values as they are
+            feature_offsets=self.feature_offsets,
             skip_bad_rows=self.skip_bad_rows,
             numeric_labels=not isinstance(self.labels[0], str) if self.labels else None,
             model=str(self.resume) if self.resume is not None and self.schema is None else None,

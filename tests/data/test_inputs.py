@@ -524,6 +524,8 @@ def test_scales_are_interquartile_ranges_or_typical_distances():
     wanted = [iqr(skewed), iqr(holes, nan_policy="omit"), 1.0, typical, 1.0, 1.0, 1.0, 1.0]
     np.testing.assert_allclose(scales_of(numbers, offsets_of(numbers)), wanted, rtol=1e-12)
     assert scales_of(np.empty((3, 0)), ()) == ()
+    half = np.array([7.0] * 50 + [7.0 + 1e-6] * 2 + [8.0] * 24 + [6.0] * 24)[:, np.newaxis]
+    assert scales_of(np.vstack([half, half]), (7.0,)) == (1.0,)  # its quartiles are at the edge of the equal values
 
 
 def test_columns_that_leave_the_range_of_the_first_rows():

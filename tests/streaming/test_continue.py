@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
+from sklearn.metrics import roc_auc_score
 from streams import ONE_PASS, estimator, rows, threshold, write
 
 import opauc_bench
@@ -77,6 +78,20 @@ def test_two_sessions_are_one_with_tuning(command, desk, tmp_path, options):
     run(command, desk, "second.svm", "--continue", tmp_path / "1.npz", "--out", tmp_path / "2.npz")
     require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
     assert len(whole.leaderboard) > 3
+
+
+def test_two_sessions_are_one_with_features_far_from_0(command, tmp_path):
+    X, y = rows(N, d=8)
+    write(tmp_path / "both.svm", X.toarray() + 1000.0 * np.arange(8), y)
+    lines = (tmp_path / "both.svm").read_text().splitlines(keepends=True)
+    for name, part in (("first.svm", lines[:2300]), ("second.svm", lines[2300:])):
+        (tmp_path / name).write_text("".join(part))
+    whole = trained(command, tmp_path, tmp_path)
+    run(command, tmp_path, "first.svm", "--out", "1.npz")
+    run(command, tmp_path, "second.svm", "--continue", "1.npz", "--out", "2.npz")
+    require_same_models(LinearModel.load(tmp_path / "2.npz"), whole)
+    scores = whole.scores(X.toarray() + 1000.0 * np.arange(8))[0]
+    assert roc_auc_score(y, scores) > 0.95  # the model is for features as they are
 
 
 def stored(tree):
