@@ -221,7 +221,7 @@ class Source:
     def remarks(self) -> list[str]:
         """What the user should know after the pass."""
         unknown = [] if self._encoder is None else self._encoder.unknown_categories()
-        lines = [f"note: {note}" for note in [*self.notes, *self._about_far_values(), *unknown]]
+        lines = [f"note: {note}" for note in [*self.notes, *self._about_far_values(), *self._about_ids(), *unknown]]
         if self.n_skipped:
             rows = "1 bad row" if self.n_skipped == 1 else f"{self.n_skipped:,} bad rows"
             what = "left out" if self.learnt else "without a score (nan)"
@@ -236,6 +236,22 @@ class Source:
     def _fill(self) -> str:
         """What to do about missing values, in a note."""
         return "set 'missing: mean' or 'missing: indicator' under 'source'" if self._of_dataset else "use --missing"
+
+    @property
+    def ids(self) -> list[str]:
+        """Columns of categories that have another value in nearly every row."""
+        return self._encoder.ids() if self._encoder is not None and self.learnt else []
+
+    def _about_ids(self) -> list[str]:
+        if not (columns := self.ids):
+            return []
+        what, have, them = ("columns", "have", "them") if len(columns) > 1 else ("column", "has", "it")
+        names = written_names(columns)
+        drop = f"'drop' under 'source' leaves {them} out" if self._of_dataset else f"--drop {shlex.quote(names)}"
+        return [
+            f"{what} {listing(columns)} {have} another value in most rows, as an id or a date: such values are not "
+            f"found in other rows; {drop}"
+        ]
 
     def _about_far_values(self) -> list[str]:
         if self._far is None or self.schema is None:
@@ -555,7 +571,10 @@ class Source:
             if self.n_features is None:
                 return "number the features anew, from 1 and without large gaps"
             return "--features with a larger number, or without it: features are counted as they come"
-        if self.hints in ("train", "entry") and ":1: expected " in message and not self.is_table:
+        if self.hints == "score" and "expected a label first" in message:
+            return "put a 0 in front of each line, which stands for a label that is not known: sed 's/^/0 /' FILE"
+        is_svmlight = "ascending indices" in message or "query ids" in message
+        if self.hints in ("train", "entry") and ":1: expected " in message and not (self.is_table or is_svmlight):
             table = "'csv' and 'label' under 'source' read" if self._of_dataset else "--label COLUMN reads"
             return f"rows of svmlight text are a number, the label, and index:value; {table} a table"
         skip, fill, as_categories, _ = _WAYS[self.hints]

@@ -16,6 +16,7 @@ __all__ = ["FarValues", "RowEncoder", "Statistics", "offsets_of", "scales_of"]
 _LARGEST_OFFSET = 1e100  # no difference or product with it overflows
 # Of categories: names of all columns together, but that many of each, and characters of one.
 _MOST_NAMES, _NAMES_OF_COLUMN, _LONGEST_NAME = 10_000, 1000, 60
+_LEAST_OF_IDS = 500  # different values of a column that is said to have ids
 
 
 def offsets_of(numbers: np.ndarray) -> tuple[float | None, ...]:
@@ -80,7 +81,8 @@ def scales_of(numbers: np.ndarray, offsets: tuple[float | None, ...]) -> tuple[f
 class FarValues:
     """Values far from the others of their columns: they spoil a linear model, and may stand for missing ones.
 
-    Far is more than 100 times the interquartile range from the median, both of the first rows.
+    Far is more than 100 times the interquartile range, or the scale if that is larger (`scales_of`), from the median,
+    all of the first rows.
 
     Parameters
     ----------
@@ -102,11 +104,12 @@ class FarValues:
         self.found: dict[int, tuple[float, str]] = {}
         self._range = np.full((2, first.shape[1]), [[-np.inf], [np.inf]])
         self._n_rows, self._n_outside = 0, np.zeros(first.shape[1], dtype=np.int64)
+        scales = scales_of(first, offsets_of(first))
         for k, column in enumerate(first.T):
             if len(values := column[~np.isnan(column)]):
                 with np.errstate(over="ignore"):
                     low, self.medians[k], high = np.percentile(values, [25, 50, 75])
-                    self._limits[k] = 100.0 * (high - low) or np.inf
+                    self._limits[k] = 100.0 * max(high - low, scales[k])
                 self._range[:, k] = values.min(), values.max()
 
     def add(self, numbers: np.ndarray, place: Callable[[int], str]) -> None:
@@ -161,6 +164,7 @@ class RowEncoder:
             of = max((column for column in starts if name.startswith(starts[column])), key=len, default=None)
             if of is not None:
                 self._n_names[schema.categories.index(of)] += 1
+        self._n_named = np.zeros(len(schema.categories), dtype=np.int64)  # values that came while all had names
         self._n_values, self._n_unknown = (np.zeros(len(schema.categories), dtype=np.int64) for _ in range(2))
         self._first_unknown: dict[int, str] = {}  # by column
 
@@ -214,6 +218,7 @@ class RowEncoder:
         """Take in the positions of categories of rows, whose values are given by row and column."""
         if not self._has_all_names.any():
             return
+        self._n_named += np.where(self._has_all_names, (categories >= 0).sum(axis=0), 0)
         for row, k in np.argwhere(self._without_name(categories)).tolist():
             position, column = int(categories[row, k]), self._schema.categories[k]
             if position not in self._names and self._n_names[k] < self._most_names:
@@ -232,6 +237,11 @@ class RowEncoder:
         for k in np.flatnonzero(unknown.any(axis=0)).tolist():
             if k not in self._first_unknown:
                 self._first_unknown[k] = text(int(np.argmax(unknown[:, k])), self._schema.categories[k])
+
+    def ids(self) -> list[str]:
+        """Columns of categories whose values hardly ever come again, as far as they have been counted."""
+        often = (self._n_names >= _LEAST_OF_IDS) & (self._n_names > 0.5 * self._n_named)
+        return [self._schema.categories[k] for k in np.flatnonzero(often).tolist()]
 
     def unknown_categories(self) -> list[str]:
         """A sentence on each column with categories that `count_unknown` has found."""

@@ -36,19 +36,23 @@ class Meter:
         """Since the beginning."""
         return time.monotonic() - self._begin
 
-    def tick(self, n_rows: int, more: Callable[[], str] = str) -> None:
-        """Say how far it is, if it was not said just now; ``more`` makes the end of the line."""
+    def tick(self, n_rows: int, more: Callable[[], str] = str, position: int | None = None) -> None:
+        """Say how far it is, if it was not said just now; ``more`` makes the end of the line.
+
+        ``position`` is how many bytes had been read when these rows came; by default those that have been read by now.
+        """
         now = time.monotonic()
         if self._quiet or now - self._said < (_ON_TERMINAL if self._terminal else _ELSEWHERE):
             return
         self._said = now
         seconds = now - self._begin
         parts = [f"{n_rows:,} rows", f"{n_rows / seconds:,.0f} rows/s"]
-        if self._source.share:
-            left = timedelta(seconds=round(seconds / self._source.share - seconds))
-            parts += [f"{100 * self._source.share:.0f} %", f"{left} left"]
-        else:
-            parts.append(f"{self._source.position / 1e6:,.0f} MB")
+        position = self._source.position if position is None else position
+        share = position / self._source.size if self._source.size else 0.0
+        if 0.0 < share < 1.0:
+            parts += [f"{100 * share:.0f} %", f"{timedelta(seconds=round(seconds / share - seconds))} left"]
+        elif not share:  # otherwise the last rows of the file are under way, and how many is not known
+            parts.append(f"{position / 1e6:,.0f} MB")
         line = "  ".join(filter(None, [*parts, more()]))
         if self._terminal:
             # A line that wraps could not be written over.

@@ -6,11 +6,13 @@ import contextlib
 import math
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from ..data.inputs import RowChunk, Source
+from ..data.row_encoder import Statistics
 from ..errors import DataError, ZeroIndexError
 from ..sentences import label_text
 
@@ -44,6 +46,15 @@ def _lengths(data: np.ndarray, rows: np.ndarray, n_rows: int) -> np.ndarray:
         return np.sqrt(np.bincount(rows, weights=data * data, minlength=n_rows))
 
 
+class ClassifiedRows(NamedTuple):
+    """Rows as a learner takes them, and how far the source had been read when they came."""
+
+    X: sparse.csr_matrix
+    positive: np.ndarray  # (n_rows,), bool
+    statistics: Statistics | None  # of columns of tables, these rows included
+    position: int  # bytes
+
+
 class LabelledRows:
     """Read a source; labels become classes.
 
@@ -74,24 +85,22 @@ class LabelledRows:
         low, high = sorted(self.labels)
         return np.array([high, low] if self._positive == low else [low, high])
 
-    def __iter__(self) -> Iterator[tuple]:
-        """Yield CSR rows, which of them are positive, and the statistics of columns with them.
-
-        DataError unless there are two labels, soon enough.
-        """
+    def __iter__(self) -> Iterator[ClassifiedRows]:
+        """Yield rows; DataError unless there are two labels, soon enough."""
         waiting, n_rows, n_values = [], 0, 0
         for chunk in self._chunks():
             self._check_labels(chunk)
             X = unit_length(chunk.X) if self._unit_length else chunk.X
-            statistics = self._source.statistics_so_far()
+            read = self._source.statistics_so_far(), self._source.position
             if self._positive is None and len(self.labels) < 2:
-                waiting.append((X, chunk.labels, statistics))
+                waiting.append((X, chunk.labels, read))
                 n_rows, n_values = n_rows + X.shape[0], n_values + X.nnz
                 if n_rows >= _WAITING_ROWS or n_values >= _WAITING_VALUES:
                     raise self._too_late_error(n_rows)
                 continue
-            for held, labels, known in [*waiting, (X, chunk.labels, statistics)]:
-                yield held, labels == (max(self.labels) if self._positive is None else self._positive), known
+            positive = max(self.labels) if self._positive is None else self._positive
+            for held, labels, (statistics, position) in [*waiting, (X, chunk.labels, read)]:
+                yield ClassifiedRows(held, np.asarray(labels == positive), statistics, position)
             waiting = []
         _ = self.classes  # both have come, or this says so
 
@@ -139,7 +148,8 @@ def _label_like(label: Label, source: Source) -> Label:
     """The label as those of a source are: a number or text."""
     if not source.numeric_labels:
         return str(label)
+    as_boolean = {"true": 1.0, "false": 0.0}.get(str(label).lower())  # booleans of Parquet are numbers
     with contextlib.suppress(ValueError):
-        if math.isfinite(number := float(label)):
+        if math.isfinite(number := float(label) if as_boolean is None else as_boolean):
             return number
     raise DataError(f"{source.name}: expected {label} to be one of the labels (--positive); the labels are numbers")

@@ -94,9 +94,18 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
         f"AUC       {shown_auc(auc)}{spread}, of the latest rows, each scored before it was learnt",
         f"weights   {model.about_weights}",
         *([] if model.schema is None else [f"columns   {model.schema.described()}"]),
-        f"scaling   {'each row divided by its length' if model.unit_length else 'none'}",
+        f"scaling   {_scaling(model)}",
         f"continue  {'with train --continue' if model.state else 'not possible: the file has no state for it'}",
     ]
+
+
+def _scaling(model: LinearModel) -> str:
+    """What was done to rows before they were learnt."""
+    if model.unit_length:
+        return "each row divided by its length"
+    if model.schema is not None and model.schema.offsets:
+        return "columns of numbers centred and scaled in training"
+    return "none"
 
 
 def _plot(progress: list[list[float]]) -> list[str]:

@@ -96,7 +96,9 @@ def _train(what: Training) -> int:
         rows.labels = list(what.labels)
         meter = Meter(source, what.quiet)
         try:
-            complete, statistics, error = _pass(source, rows, model, meter)
+            about_memory = _AboutMemory(what, source)
+            about_memory(model)  # of what is known before the first row
+            complete, statistics, error = _pass(source, rows, model, meter, about_memory)
             if error is not None and (model.n_rows - n_before < _ROWS_TO_KEEP or len(rows.labels) < 2):
                 raise error
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
@@ -106,6 +108,9 @@ def _train(what: Training) -> int:
             state = None if what.small else state_of(what, model)
             trained = model.finish(rows.classes)
         except DivergenceError as error:
+            meter.clear()
+            for line in source.remarks():  # on columns far from the others, which may be why
+                print(line, file=sys.stderr)
             raise _divergence_advice(error, what, model.candidates[0]) from None
         finally:
             meter.clear()
@@ -167,19 +172,31 @@ def _begun(what: Training, source: Source) -> tuple[Training, TunedModel]:
     entered = candidates(learner, what.given, what.assignments, tune)
     n_features, n_rows = _required_sizes(what, learner, entered, source)
     model = TunedModel(entered, window=window, n_features=n_features, n_rows=n_rows)
-    memory = model.memory_bytes * (1 if what.small else 2)  # the state that is kept for --continue is a copy
-    if memory > _MUCH_MEMORY and not what.quiet:
-        ways = ["fewer --bits"] * source.is_table + ["--small"] * (not what.small) + ["--no-tune"]
+    return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
+
+
+class _AboutMemory:
+    """Say once, unless ``quiet``, that the features of the rows so far take much memory."""
+
+    def __init__(self, what: Training, source: Source):
+        self._small, self._is_table, self._said = what.small, source.is_table, what.quiet
+
+    def __call__(self, model: TunedModel) -> None:
+        memory = model.memory_bytes * (1 if self._small else 2)  # the state that is kept for --continue is a copy
+        if self._said or memory <= _MUCH_MEMORY:
+            return
+        self._said = True
+        ways = ["fewer --bits"] if self._is_table else ["indices without large gaps"]
+        ways += ["--small"] * (not self._small) + ["--no-tune"]
         print(
             f"note: {len(model.live)} settings of {model.n_features:,} features take up to {memory / 1e9:.0f} GB of "
             f"memory; less with {', '.join(ways)}",
             file=sys.stderr,
         )
-    return replace(what, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
 
 
 def _pass(
-    source: Source, rows: LabelledRows, model: TunedModel, meter: Meter
+    source: Source, rows: LabelledRows, model: TunedModel, meter: Meter, about_memory: _AboutMemory
 ) -> tuple[bool, Statistics | None, DataError | None]:
     """Score and then learn, chunk after chunk.
 
@@ -188,13 +205,14 @@ def _pass(
     learnt = source.statistics_so_far()  # the reader goes on to later rows
     with _Interruption() as interruption:
         try:
-            for X, positive, statistics in ahead(rows):
+            for X, positive, statistics, position in ahead(rows):
                 if model.n_rows <= _MANY_ROWS < model.n_rows + X.shape[0]:
                     load_ahead()
                 with interruption.delayed():
                     learnt = statistics
                     model.learn(X, positive)
-                meter.tick(model.n_rows, lambda: _standing(model))
+                about_memory(model)
+                meter.tick(model.n_rows, lambda: _standing(model), position)
         except KeyboardInterrupt:
             return False, learnt, None
         except DataError as error:
@@ -424,9 +442,10 @@ def _about_width(model: TunedModel) -> list[str]:
     ]
 
 
-def _about_positions(model: TunedModel, schema: Schema | None) -> list[str]:
-    """A note if many categories share a feature."""
-    if schema is None or not schema.categories:
+def _about_positions(model: TunedModel, source: Source) -> list[str]:
+    """A note if many categories share a feature, unless most of them are ids."""
+    schema = source.schema
+    if schema is None or not schema.categories or source.ids:
         return []
     n_taken, n_features = model.n_occurring(schema.first_category), 1 << schema.bits
     if n_taken <= _SHARE_OF_POSITIONS * n_features:
@@ -448,7 +467,7 @@ def _print_summary(what, result, trained, model, meter, n_before, source) -> Non
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
     about_model = (_about_comparison, _about_drift, _about_blocks, _about_width)
-    notes = [*source.remarks(), *_about_positions(model, source.schema), *_about_order(model, trained)]
+    notes = [*source.remarks(), *_about_positions(model, source), *_about_order(model, trained)]
     for line in [*notes, *(note for about in about_model for note in about(model))]:
         print(line, file=sys.stderr)
     negative, positive = map(label_text, trained.classes_.tolist())

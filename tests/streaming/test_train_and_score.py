@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from sklearn.metrics import roc_auc_score
 from streams import estimator, standard_input, trained
 
 from opauc_bench.streaming.model import LinearModel
+from opauc_bench.streaming.progress import Meter
 
 
 def piped(environment, cwd, shell):
@@ -129,12 +131,25 @@ def test_progress_on_the_way(command, desk, tmp_path, monkeypatch):
     size = f"{os.path.getsize(desk / 'data.svm'):,}"
     assert len(lines) >= 3, size
     pattern = (
-        r"[\d,]+ rows  [\d,]+ rows/s  \d+ %  0:00:\d\d left  AUC (\.\d{4}|-|1\.0000) \(last [\d,]+\)"
+        r"[\d,]+ rows  [\d,]+ rows/s(  \d+ %  0:00:\d\d left)?  AUC (\.\d{4}|-|1\.0000) \(last [\d,]+\)"
         r"(  [a-z_]+, \d+ settings)?"
     )
     assert all(re.fullmatch(pattern, line) for line in lines), lines
     assert lines[-1].startswith("9,000 rows")
-    assert " 100 %  0:00:00 left" in lines[-1]
+
+
+def test_progress_is_that_of_the_rows_that_have_been_learnt(monkeypatch, capsys):
+    monkeypatch.setattr("opauc_bench.streaming.progress._ELSEWHERE", 0.0)
+    source = SimpleNamespace(size=4_000_000, position=4_000_000)  # a thread reads ahead
+    meter = Meter(source)
+    meter.tick(100, position=1_000_000)
+    meter.tick(400, position=4_000_000)
+    source.size = None
+    meter.tick(500)
+    first, last, pipe = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"100 rows  [\d,]+ rows/s  25 %  0:00:00 left", first)
+    assert re.fullmatch(r"400 rows  [\d,]+ rows/s", last), "the rest may take a while"
+    assert re.fullmatch(r"500 rows  [\d,]+ rows/s  4 MB", pipe)
 
 
 def test_progress_on_a_terminal_is_one_line(environment, desk, tmp_path):
@@ -421,9 +436,30 @@ def test_a_first_line_that_is_not_svmlight_has_advice_on_the_format(command, tmp
     lines(tmp_path / "t.svm", "1 |f a:1 b:2", "-1 |f a:2")
     done = command("train", "t.svm", "--out", "m.npz", cwd=tmp_path, exits=3)
     assert "t.svm:1: expected index:value, got '|f'\n  try: rows of svmlight text are a number" in done.stderr
+    lines(tmp_path / "t.svm", "1 3:1 2:1")
+    done = command("train", "t.svm", "--out", "m.npz", cwd=tmp_path, exits=3)
+    assert "rows of svmlight text are" not in done.stderr
     lines(tmp_path / "t.svm", "1 1:2", "-1 x:2")
     done = command("train", "t.svm", "--out", "m.npz", cwd=tmp_path, exits=3)
     assert "try: --skip-bad-rows leaves such rows out" in done.stderr
+
+
+def test_rows_without_labels_have_advice(command, desk, model, tmp_path):
+    lines(tmp_path / "t.svm", "1:2 2:3", "1:1")
+    done = command("score", model, "t.svm", cwd=tmp_path, exits=3)
+    assert (
+        "try: put a 0 in front of each line, which stands for a label that is not known: sed 's/^/0 /'" in done.stderr
+    )
+
+
+def test_a_large_index_comes_with_a_note_on_memory(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("opauc_bench.streaming.train._MUCH_MEMORY", 1e8)
+    lines(tmp_path / "t.svm", "1 400000:1", *[f"{k % 2} 1:{k}" for k in range(150)])
+    said = command("train", "t.svm", "--out", "m.npz", cwd=tmp_path, exits=0).stderr
+    assert re.search(
+        r"^note: \d+ settings of 400,000 features take up to \d+ GB of memory; less with indices", said, re.M
+    )
+    assert said.count("of memory") == 1
 
 
 def test_an_index_above_features(command, desk, tmp_path):

@@ -212,6 +212,18 @@ def test_a_note_on_categories_that_share_features(command, frame, tmp_path):
     )
 
 
+def test_a_note_on_columns_of_ids(command, frame, tmp_path):
+    days = pd.date_range("2020-01-01", periods=len(frame)).strftime("%Y-%m-%d")
+    frame.assign(id=[f"u{k:x}" for k in range(len(frame))], when=days).to_csv(tmp_path / "t.csv", index=False)
+    options = ("--label", "clicked", "--bits", 15, "--out")
+    said = command("train", "t.csv", *options, "m.npz", cwd=tmp_path, exits=0).stderr
+    assert "note: columns 'id', 'when' have another value in most rows, as an id or a date: such values" in said
+    assert "; --drop id,when\n" in said
+    assert "--bits" not in said
+    said = command("train", "t.csv", *options, "n.npz", "--drop", "id,when", cwd=tmp_path, exits=0).stderr
+    assert "another value" not in said
+
+
 def test_a_note_on_a_column_that_begins_with_a_marker(command, frame, tmp_path):
     frame.assign(size=frame["size"].astype(str).where(frame.index % 20 > 0, "-")).to_csv(
         tmp_path / "t.csv", index=False
