@@ -1,7 +1,7 @@
 """Write docs/results.md and docs/does_it_pay.md from their templates and the committed records, so that their numbers
 are always up to date.
 
-    python scripts/write_results_page.py            writes both pages, and the figures of the second
+    python scripts/write_results_page.py            writes both pages and their figures
     python scripts/write_results_page.py --check    compares only; exit code 1 if something is out of date
 
 In docs/results.md.in, ``{{name argument ...}}`` is replaced by a number; docs/does_it_pay.md.in also has the names of
@@ -57,6 +57,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import digit_partitions  # noqa: E402
+import draw_step_sizes  # noqa: E402
 import study_page  # noqa: E402
 
 PAGES = ("results", "does_it_pay")
@@ -293,6 +294,7 @@ def main() -> int:
     for name in PAGES:
         (ROOT / f"docs/{name}.md").write_text(page(name), encoding="utf-8")
     study_page.write_figures()
+    draw_step_sizes.main()
     return 0
 
 

@@ -21,26 +21,17 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ..errors import LearnerError
-from .blocks import BlockOfProducts
-from .identical_columns import ColumnGroups, identical_columns
+from .grid_pass import FIRST_CHUNK, GridPass
 from .ranker import DivergenceError
 from .rows import by_rows, check_rows
 from .snapshot import is_writeable
-from .state import State, empty_state
+from .state import State
 from .stream_pass import LONGEST_CHUNK, StreamPass
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
-# A chunk takes about this long, so that limits and progress are checked often enough.
-_CHUNK_SECONDS = 0.25
-# Most settings that overflow do so at once: short first chunks get rid of them early.
-_FIRST_CHUNK = 16
-_SECONDS_PER_CHECK = 2.5e-9  # of a weight, whether it is finite
+_SECONDS_PER_CHECK = 2.5e-9  # whether a weight is finite
 _SECONDS_TO_COMPARE = 7e-8  # per nonzero, and per feature
-# Wide rows that are made when they are read come in fewer.
-_CHUNK_BYTES = 1 << 26
-_FIRST_FEATURES = 256  # of rows that get more and more of them
 
 
 class OnePassLearner(StreamPass):
@@ -79,7 +70,7 @@ class OnePassLearner(StreamPass):
 
     def cost(self, n_rows: float, n_features: int, n_nonzero: float, n_settings: int) -> tuple[float, float]:
         # Weights are checked after each chunk and copied at the end: with many features that is most of the work.
-        checks = math.log2(max(2.0, n_rows / _FIRST_CHUNK)) + n_rows / LONGEST_CHUNK
+        checks = math.log2(max(2.0, n_rows / FIRST_CHUNK)) + n_rows / LONGEST_CHUNK
         checked = checks * n_features
         if self._moves_own_features:
             checked = min(checked, n_rows * n_nonzero)
@@ -121,101 +112,29 @@ class OnePassLearner(StreamPass):
             more once every setting has overflowed.
         """
         settings, X = self._settings(grid), by_rows(X)
-        n_settings = len(next(iter(settings.values())))
         if len(y) != X.shape[0]:
             raise ValueError(f"expected a label for each of {X.shape[0]} rows, got {len(y)}")
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
-        features = _features_in_use(X) if self._skips_zero_features else None
-        groups = self._identical_columns(X, order) if self._merges_identical_columns else None
-        if groups is not None:
-            features = groups.features
-        grows = hasattr(X, "n_leading")
-        n_features = X.shape[1] if features is None else len(features)
-        if grows:
-            n_features = min(n_features, _FIRST_FEATURES)
-        begin = self._begin if sparse.issparse(X) else self._begin_dense
-        state = begin(n_features, settings)
-        if not isinstance(state, State):
-            raise LearnerError(f"{type(self).__name__}._begin has to return a State, got {type(state).__name__}")
-        state.require_shape(n_features, n_settings)
-        state.expect(len(order))
-        if groups is not None:
-            state.stand_for(groups.sizes)
-        live = np.arange(n_settings)
-        n_nonzero = X.nnz / max(1, X.shape[0]) if sparse.issparse(X) else float(X.shape[1])
-        most = LONGEST_CHUNK
-        if not (sparse.issparse(X) and self._sparse_chunks):
-            most = min(most, max(1, _CHUNK_BYTES // (8 * X.shape[1])))
-        start, length = 0, min(_FIRST_CHUNK, most)
-        ends = sorted({*stops, len(order)})
-
-        def weights(at: np.ndarray | None = None) -> np.ndarray:
-            if at is not None and groups is None and features is None and not grows:
-                some = np.full((len(at), n_settings), np.nan)
-                some[:, live] = state.coef_at(at)
-                return some
-            coef = np.zeros((X.shape[1], n_settings))
-            coef[:, np.setdiff1d(np.arange(n_settings), live)] = np.nan
-            if len(live) == 0:
-                return coef if at is None else coef[at]
-            found = state.coef(n_features)
-            if np.shape(found) != (n_features, len(live)):
-                raise LearnerError(
-                    f"expected weights of shape (n_features, n_settings), here {(n_features, len(live))}; "
-                    f"got {np.shape(found)}",
-                    "opauc-bench learners check FILE:CLASS",
-                )
-            if groups is not None:
-                groups.expand(found, coef, live)
-            elif features is not None:
-                coef[np.ix_(features, live)] = found
-            else:
-                coef[:n_features, live if len(live) < n_settings else slice(None)] = found
-            return coef if at is None else coef[at]
-
+        training = GridPass(self, X, order, settings)
+        start, ends = 0, sorted({*stops, len(order)})
         with np.errstate(over="ignore", invalid="ignore"):
-            while start < len(order) and len(live):
-                end = ends[bisect_right(ends, start)]
-                rows = order[start : min(start + length, end)]
-                if grows and (n_leading := X.n_leading(rows)) > n_features:
-                    n_features = min(X.shape[1], n_leading + n_leading // 8)
-                    state = state.widened(empty_state(begin, n_features, state.settings, n_settings > 1))
-                leading = X.leading(n_features) if grows else X
-                chunk = self._chunk(leading, rows, features)
-                if hasattr(X, "places"):
-                    chunk = BlockOfProducts(chunk, X.places(rows), leading.visited)
-                self._consume_at_hand(state, chunk, np.asarray(y[rows], dtype=np.int8))
-                finite = self._finite(state, chunk, n_features)
-                if not finite.all():
-                    live = live[finite]
-                    if len(live):
-                        state.keep(np.flatnonzero(finite))
+            while start < len(order) and len(training.live):
+                rows = order[start : min(start + training.length, ends[bisect_right(ends, start)])]
+                training.learn(rows, y[rows])
                 start += len(rows)
-                longest = int(_CHUNK_SECONDS / self.seconds_per_row(n_features, n_nonzero, max(1, len(live))))
-                length = min(2 * length, max(_FIRST_CHUNK, longest), most)
                 if on_chunk is not None:
                     on_chunk(start)
-                if on_stop is not None and start in stops and len(live):
-                    on_stop(start, weights)
-        return weights()
+                if on_stop is not None and start in stops and len(training.live):
+                    on_stop(start, training.weights)
+        return training.weights()
 
-    def _finite(self, state: State, chunk, n_features: int) -> np.ndarray:
+    def _finite(self, state: State, chunk: Any, n_features: int) -> np.ndarray:
         """Which settings have finite weights after a chunk, if all had before; shape (n_live,)."""
         if not (self._moves_own_features and sparse.issparse(chunk) and state.finite_elsewhere()):
             return state.finite(n_features)
         own = np.zeros(n_features, dtype=bool)
         own[chunk.indices] = True
         return state.finite_at(np.flatnonzero(own))
-
-    def _identical_columns(self, X, order: np.ndarray) -> ColumnGroups | None:
-        """Groups of identical columns in the rows ``order`` of a sparse ``X``; None if it is dense."""
-        if not sparse.issparse(X):
-            return None
-        stored = sparse.csr_matrix(X)  # the rows alone, if X does more when it is asked for them
-        starts = range(0, len(order), LONGEST_CHUNK)
-        return identical_columns(
-            lambda: (self._chunk(stored, order[start : start + LONGEST_CHUNK], None) for start in starts), X.shape[1]
-        )
 
     # ------------------------------------------------------------------ scikit-learn
 
@@ -287,19 +206,3 @@ class OnePassLearner(StreamPass):
                 raise ValueError(
                     f"the pass began with {name}={began[name]!r}, got {value!r}: call fit again, or set it back"
                 )
-
-
-def _features_in_use(X) -> np.ndarray | None:
-    """Columns of a dense ``X`` with any nonzero entry, or None if that is all of them (or ``X`` is not an array).
-
-    Where a feature that is zero in every row keeps a zero weight, leaving it out changes nothing: with O(d^2) per step,
-    on mnist it saves a seventh of the work.
-    """
-    if not isinstance(X, np.ndarray):
-        return None
-    used = np.zeros(X.shape[1], dtype=bool)
-    for start in range(0, X.shape[0], LONGEST_CHUNK):
-        used |= (X[start : start + LONGEST_CHUNK] != 0).any(axis=0)
-        if used.all():
-            return None
-    return np.flatnonzero(used)

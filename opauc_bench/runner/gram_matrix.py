@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
+from ..errors import RunnerError
 from ..evaluation.span import gram_matrix
 
 __all__ = ["has_stored_gram_matrix", "stored_gram_matrix"]
@@ -22,7 +23,7 @@ _SECONDS_TO_WAIT = 1.0  # for another process, between two checks of the limits
 
 
 def stored_gram_matrix(X: Any, folder: Path, check: Callable[..., None]) -> np.ndarray:
-    """The Gram matrix, mapped into memory; where the folder cannot be written to, or has no room, it is in memory.
+    """The Gram matrix, mapped into memory; that of a folder that cannot be written to is in memory.
 
     ``folder`` is that of the prepared arrays. ``check`` is called again and again; what it raises ends the work.
     """
@@ -32,8 +33,8 @@ def stored_gram_matrix(X: Any, folder: Path, check: Callable[..., None]) -> np.n
             return gram_matrix(X, check=check)
         try:
             with FileLock(folder / "gram_matrix.lock", timeout=_SECONDS_TO_WAIT):
-                if not _is_intact(path) and not _write(X, path, check):
-                    return gram_matrix(X, check=check)
+                if not _is_intact(path):
+                    _write(X, path, check)
         except Timeout:
             check()
     return np.load(path, mmap_mode="r")
@@ -59,8 +60,7 @@ def _hash_of(path: Path, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(X: Any, path: Path, check: Callable[..., None]) -> bool:
-    """Compute and write the Gram matrix; False if the disk has no room for it."""
+def _write(X: Any, path: Path, check: Callable[..., None]) -> None:
     unfinished = path.with_suffix(".part")
     products = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float64, shape=(X.shape[0], X.shape[0]))
     size = products.offset + products.nbytes
@@ -69,9 +69,11 @@ def _write(X: Any, path: Path, check: Callable[..., None]) -> bool:
             if hasattr(os, "posix_fallocate"):  # macOS has none
                 with unfinished.open("r+b") as file:
                     os.posix_fallocate(file.fileno(), 0, size)  # a page without room on the disk would end the process
-        except OSError:
-            unfinished.unlink()
-            return False
+        except OSError as error:
+            needed = f"{path}: the Gram matrix needs {size / 1e9:.2g} GB: {error.strerror}"
+            raise RunnerError(
+                needed, "free some of the disk, or set OPAUC_BENCH_CACHE to a folder with more room"
+            ) from None
         gram_matrix(X, products, check)
     except BaseException:
         unfinished.unlink()
@@ -80,4 +82,3 @@ def _write(X: Any, path: Path, check: Callable[..., None]) -> bool:
     status = unfinished.stat()
     path.with_suffix(_HASH).write_text(_hash_of(unfinished, status.st_size, status.st_mtime_ns), "ascii")
     os.replace(unfinished, path)
-    return True

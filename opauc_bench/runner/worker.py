@@ -20,7 +20,7 @@ from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset, open_prepared
-from ..errors import LearnerError, OpaucBenchError, ResultsError, place_of
+from ..errors import LearnerError, OpaucBenchError, ResultsError, RunnerError, place_of
 from ..evaluation.selection import score_columns
 from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, class_of_column
@@ -100,7 +100,7 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
         limit = config.memory_bytes
         reason = f"memory limit of {limit / 1e9:g} GB reached" if limit else "out of memory"
         outcome = {"status": "out_of_memory", "message": f"{reason}: {_text_of(error)}".rstrip(": ")}
-    except ResultsError:  # the results folder cannot be written: no fault of the task
+    except (ResultsError, RunnerError):  # the results folder or the cache has no room: no fault of the task
         raise
     except OpaucBenchError as error:
         outcome = {"status": "error", "message": error.message}

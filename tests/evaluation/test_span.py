@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from opauc_bench.errors import DataError, LearnerError
+from opauc_bench.errors import LearnerError, RunnerError
 from opauc_bench.evaluation import span
 from opauc_bench.evaluation.auc import auc_columns
 from opauc_bench.evaluation.selection import fit_and_score
@@ -261,8 +261,8 @@ IN_BLOCKS = [name for name in INVARIANT if small(name).takes_blocks]
     [*itertools.product(INVARIANT, ["eigenvectors", "triangular"]), *itertools.product(IN_BLOCKS, ["products"])],
 )
 def test_scores_on_coordinates_equal_scores_on_rows(name, form, wide, monkeypatch):
-    monkeypatch.setattr("opauc_bench.learners.base._FIRST_FEATURES", 3)
-    monkeypatch.setattr("opauc_bench.learners.base._FIRST_CHUNK", 4)
+    monkeypatch.setattr("opauc_bench.learners.grid_pass._FIRST_FEATURES", 3)
+    monkeypatch.setattr("opauc_bench.learners.grid_pass.FIRST_CHUNK", 4)
     X, y = wide
     order = np.random.default_rng(1).permutation(60)
     make = {"triangular": triangular_rows, "products": RowsByProducts}
@@ -288,7 +288,7 @@ def test_pairs_that_meet_the_margin_are_the_same_on_coordinates(form):
 
 @pytest.mark.parametrize("steps", [[1e-3, 1e200, 1e-2], [1e-3, 1e200]])
 def test_settings_that_overflow_are_dropped_from_a_state_that_grows(steps, wide, monkeypatch):
-    monkeypatch.setattr("opauc_bench.learners.base._FIRST_FEATURES", 2)
+    monkeypatch.setattr("opauc_bench.learners.grid_pass._FIRST_FEATURES", 2)
     X, y = wide
     learner, T = small("uni_squ"), triangular_rows(X @ X.T, np.arange(60))
     on_rows, on_coordinates = (
@@ -480,7 +480,7 @@ def test_a_full_disk_is_an_error_that_names_the_folder(wide, tmp_path, monkeypat
 
     monkeypatch.setattr(os, "posix_fallocate", fill, raising=False)
     monkeypatch.setattr("opauc_bench.learners.opauc.projected._MOST_IN_MEMORY", 0)
-    with pytest.raises(DataError, match=r"gram_matrix.npy: .* needs 2.9e-05 GB: No space left"):
+    with pytest.raises(RunnerError, match=r"gram_matrix.npy: .* needs 2.9e-05 GB: No space left"):
         stored_gram_matrix(wide[0], tmp_path, lambda: None)
     assert not list(tmp_path.glob("*.[np]*"))
     with pytest.raises(LearnerError, match=r"projected rows need .* GB: No space left"):

@@ -50,7 +50,7 @@ def fit_grid_by_products(learner, X, y, grid, monkeypatch):
 
     The rows are visited from last to first, as if that was their order, and the state grows on the way.
     """
-    monkeypatch.setattr("opauc_bench.learners.base._FIRST_FEATURES", 3)
+    monkeypatch.setattr("opauc_bench.learners.grid_pass._FIRST_FEATURES", 3)
     backwards = np.arange(len(y))[::-1]
     rows = RowsByProducts(X[backwards] @ X[backwards].T, backwards)
     return X.T @ learner.fit_grid(rows, y[backwards], grid, order=backwards)
