@@ -125,12 +125,16 @@ def make_plan(
     for dataset in experiment.datasets:
         if dataset not in shapes:
             continue
+        cases = (
+            _Case(dataset, f"{dataset}{end}", shapes[dataset], case, experiment.limits.memory_bytes)
+            for end, case in protocol.cases()
+        )
         tasks = [
-            _task(experiment, dataset, end, shapes[dataset], column, protocol, trial, fold, selected)
-            for end, protocol in experiment.protocol.cases()
-            if not reason_left_out(protocol, shapes[dataset])
+            case.task(column, trial, fold, selected.get((case.row, column.key, trial, fold)))
+            for case in cases
+            if not reason_left_out(case.protocol, case.shape)
             for column in columns
-            for trial, fold in protocol.repetitions()
+            for trial, fold in case.protocol.repetitions()
         ]
         plans.append(sorted(tasks, key=lambda task: -task.seconds))
     plans.sort(key=lambda tasks: sum(task.seconds for task in tasks))
@@ -142,52 +146,54 @@ def reason_left_out(protocol: Protocol, shape: Shape) -> str:
     return "" if shape.n_positive is None else protocol.reason_left_out(shape.n_samples, shape.n_positive)
 
 
-def _task(
-    experiment: Experiment,
-    dataset: str,
-    case: str,
-    shape: Shape,
-    column: Column,
-    protocol: Protocol,
-    trial: int,
-    fold: int,
-    known: Mapping[tuple[str, str, int, int], dict[str, float]],
-) -> Task:
-    selected = known.get((f"{dataset}{case}", column.key, trial, fold))
-    max_train = column.max_train.get(dataset)
-    sized = protocol.on(shape)
-    n_rows = sized.n_rows(shape.n_samples, shape.n_positive)
-    if selected is None:
-        searched = [(one, one.n_settings) for one in (column, column.tuned_by) if one]
-    else:
-        searched = [(column, 1)]
-    trainings = [_Training(one, shape, experiment.limits.memory_bytes, protocol.n_repetitions) for one, _ in searched]
-    costs = [
-        sized.cost(n_rows, n_settings, max_train, training) for (_, n_settings), training in zip(searched, trainings)
-    ]
-    tuned_by = None
-    if other := column.tuned_by:
-        axes = list(column.inherited_axes)
-        tuned_by = {"learner": other.learner, "params": other.params, "grid": other.grid, "axes": axes}
-    return Task(
-        dataset=dataset,
-        column=column.key,
-        learner=column.learner,
-        trial=trial,
-        fold=fold,
-        fingerprint=shape.fingerprint,
-        definition={**column.identity, "protocol": {**protocol.identity(), "version": PROTOCOL_VERSION}},
-        params=column.params,
-        grid=column.grid,
-        protocol=protocol,
-        seconds=sum(seconds for seconds, _ in costs),
-        memory_bytes=max(memory for _, memory in costs),
-        kept_bytes=max(training.kept_bytes for training in trainings),
-        max_train=max_train,
-        row=f"{dataset}{case}",
-        tuned_by=tuned_by,
-        selected=selected,
-    )
+@dataclass(frozen=True)
+class _Case:
+    """A dataset under one case of the protocol: a row of the table."""
+
+    dataset: str
+    row: str
+    shape: Shape
+    protocol: Protocol
+    memory_limit: float | None  # bytes
+
+    def task(self, column: Column, trial: int, fold: int, selected: dict[str, float] | None) -> Task:
+        """The task of a column in one repetition; ``selected`` is the setting, if that is known."""
+        shape, protocol = self.shape, self.protocol
+        max_train = column.max_train.get(self.dataset)
+        sized = protocol.on(shape)
+        n_rows = sized.n_rows(shape.n_samples, shape.n_positive)
+        if selected is None:
+            searched = [(one, one.n_settings) for one in (column, column.tuned_by) if one]
+        else:
+            searched = [(column, 1)]
+        trainings = [_Training(one, shape, self.memory_limit, protocol.n_repetitions) for one, _ in searched]
+        costs = [
+            sized.cost(n_rows, n_settings, max_train, training)
+            for (_, n_settings), training in zip(searched, trainings)
+        ]
+        tuned_by = None
+        if other := column.tuned_by:
+            axes = list(column.inherited_axes)
+            tuned_by = {"learner": other.learner, "params": other.params, "grid": other.grid, "axes": axes}
+        return Task(
+            dataset=self.dataset,
+            column=column.key,
+            learner=column.learner,
+            trial=trial,
+            fold=fold,
+            fingerprint=shape.fingerprint,
+            definition={**column.identity, "protocol": {**protocol.identity(), "version": PROTOCOL_VERSION}},
+            params=column.params,
+            grid=column.grid,
+            protocol=protocol,
+            seconds=sum(seconds for seconds, _ in costs),
+            memory_bytes=max(memory for _, memory in costs),
+            kept_bytes=max(training.kept_bytes for training in trainings),
+            max_train=max_train,
+            row=self.row,
+            tuned_by=tuned_by,
+            selected=selected,
+        )
 
 
 @dataclass

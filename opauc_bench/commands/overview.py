@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any
 
-from ..data import availability, download_size, foreign_files, has_changed_files
+from ..data import DatasetEntry, availability, download_size, foreign_files, has_changed_files
 from ..learners import ESTIMATOR, get_learner
 from ..report.titles import plain_title
 from ..results.reuse import absent_folders, beside
@@ -58,6 +58,27 @@ class _Work:
                 work.todo[task.dataset].append(task)
         return work
 
+    def cost_of(self, dataset: str, estimate: Estimate) -> list[Any]:
+        """Tasks done, tasks to do, CPU time and memory of one, for a row of the table."""
+        if not (left := self.todo[dataset]):
+            return [self.done[dataset], 0, "-", "-"]
+        memory = max(task.memory_bytes for task in left)
+        return [self.done[dataset], len(left), duration_text(estimate.seconds(left)), f"{memory / 1e6:.0f} MB"]
+
+    def about_failed(self) -> list[str]:
+        """A note on tasks whose record is a failure, if there are any."""
+        again = "--retry-failed computes them again"
+        return [f"{self.failed} of the done tasks have failed: {again}."] if self.failed else []
+
+    def about_too_large(self) -> list[str]:
+        """A note on tasks that run leaves out, if there are any."""
+        if not self.too_large:
+            return []
+        return [
+            f"{len(self.too_large)} tasks that need more than twice the available memory are not counted here, and run "
+            "leaves them out: raise limits.memory_gb if they fit."
+        ]
+
 
 def describe_plan(session: Session, n_jobs: int) -> str:
     """Describe the work of a run; raises as `Session.require_all`."""
@@ -79,65 +100,60 @@ def describe_plan(session: Session, n_jobs: int) -> str:
     without_size = [name for name in without_size if name not in planned]  # folders under reuse may know it
     entries = {name: session.catalogue[name] for name in (*planned, *without_size, *impossible)}
     where = {name: availability(entry, session.sources) for name, entry in entries.items()}
-    missing = [name for name, found in where.items() if found == "unavailable"]
     sizes = {name: download_size(entries[name], session.sources) for name in entries if where[name] == "download"}
     rows = []
     for name, found in where.items():
         data = f"{found} {megabytes(size)}" if (size := sizes.get(name)) else found
-        cost: list[Any] = [work.done[name], 0, "-", "-"]
-        if name in without_size or name in impossible:
-            cost = [0, "?", "?", "?"]
-        elif left := work.todo[name]:
-            memory_per_task = max(task.memory_bytes for task in left)
-            cost = [
-                work.done[name],
-                len(left),
-                duration_text(estimate.seconds(left)),
-                f"{memory_per_task / 1e6:.0f} MB",
-            ]
+        unknown = name in without_size or name in impossible
+        cost: list[Any] = [0, "?", "?", "?"] if unknown else work.cost_of(name, estimate)
         rows.append([name, data, *cost])
+    headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
+    table = table_text(rows, headers, colalign=("left", "left", *["right"] * 4))
+    missing = [name for name, found in where.items() if found == "unavailable"]
     left = [task for tasks in work.todo.values() for task in tasks if task.dataset not in missing]
     cpu = estimate.seconds(left)
     notes = [
         f"{work.done.total()} tasks done, {len(left)} to do: at most about {duration_text(cpu)} of CPU time, "
         f"{duration_text(cpu / n_jobs)} on {workers(n_jobs)}. Settings that overflow are dropped during the pass, "
-        "which often halves it; measured times correct the estimate of their column."
+        "which often halves it; measured times correct the estimate of their column.",
+        *_without_cost(local, estimate, left),
+        *([f"{line}." for line in absent_folders(session.reuse)] if left else []),
+        *session.changed_versions(),
+        *work.about_failed(),
+        *_data_notes(local, entries, sizes, without_size, missing),
+        *(f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged),
+        *(f"{line}." for line in kept_notes(local, left)),
+        *left_out_cases(recorded, local),
+        *(f"It would not start: {line}." for problems in impossible.values() for line in problems),
+        *(f"{line}." for line in memory_problems(session, left + work.too_large, memory)),
+        *_wider_grids(recorded),
+        *work.about_too_large(),
     ]
-    notes += _without_cost(local, estimate, left)
-    notes += [f"{line}." for line in absent_folders(session.reuse)] if left else []
-    notes += session.changed_versions()
-    if work.failed:
-        notes.append(f"{work.failed} of the done tasks have failed: --retry-failed computes them again.")
-    if sizes:
-        notes.append(f"To download: {_download(sizes)}.")
+    return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
+
+
+def _data_notes(
+    local: LocalData,
+    entries: Mapping[str, DatasetEntry],
+    sizes: Mapping[str, int | None],
+    without_size: Sequence[str],
+    missing: Sequence[str],
+) -> list[str]:
+    """Notes on what a run would download, and on data that are not here or are others."""
+    notes = [f"To download: {_download(sizes)}."] if sizes else []
     notes += [line for text in local.absences() for line in text.splitlines()]
     notes += [
         f"{name}: {line}. run reads the file of this experiment."
         for name, entry in entries.items()
         if name not in local.prepared
-        for line in foreign_files(entry, session.sources)
+        for line in foreign_files(entry, local.sources)
     ]
     if without_size:
         notes.append(
             f"Not counted, since rows and features are known after the download only: {', '.join(without_size)}. "
             "n_samples and n_features in the catalogue tell them before it."
         )
-    if missing:
-        notes.append(f"Unavailable: {', '.join(missing)}.")
-    notes += [f"Damaged, to be computed again: {damage}." for damage in recorded.records.damaged]
-    notes += [f"{line}." for line in kept_notes(local, left)]
-    notes += left_out_cases(recorded, local)
-    notes += [f"It would not start: {line}." for problems in impossible.values() for line in problems]
-    notes += [f"{line}." for line in memory_problems(session, left + work.too_large, memory)]
-    notes += _wider_grids(recorded)
-    if work.too_large:
-        notes.append(
-            f"{len(work.too_large)} tasks that need more than twice the available memory are not counted here, and "
-            "run leaves them out: raise limits.memory_gb if they fit."
-        )
-    headers = ["dataset", "data", "done", "to do", "CPU time", "memory/task"]
-    table = table_text(rows, headers, colalign=("left", "left", *["right"] * 4))
-    return "\n".join([*_heading(session), table, "", *map(wrapped, notes)])
+    return [*notes, *([f"Unavailable: {', '.join(missing)}."] if missing else [])]
 
 
 def _prepare_unknown(session: Session, recorded: Recorded, local: LocalData) -> list[str]:

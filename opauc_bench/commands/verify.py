@@ -116,19 +116,11 @@ def verify_results(
     if not pairs:
         error = DataError if missing else ResultsError
         if missing or changed:
-            hint = "opauc-bench data list"
+            hint = _hint_on_data(session, local, [*missing, *changed])
         elif max_seconds is None:
             hint = shell_command(session, "run", *(["--retry-failed"] if notes else []))
         else:
             hint = "opauc-bench verify with another --max-seconds"
-        for name in (*missing, *changed):
-            entry = session.catalogue.get(name)
-            if entry is None or not entry.has_own_data:
-                continue
-            if name in local.unavailable and foreign_files(entry, local.sources):
-                hint = local.unavailable[name].hint
-            else:
-                hint = f"{shell_command(session, 'run')}  # computes on the data as they are now"
         raise error("\n".join([f"{session.folder}: no record can be computed again", *notes]), hint)
     n_jobs = min(n_jobs, len(pairs))
     wall = sum(record.timing.wall_seconds for _, record in pairs)
@@ -145,6 +137,20 @@ def verify_results(
     for line in [*_explanations(outcomes), *notes, *summary]:
         print(wrapped(line))
     return 1 if found.findings or not all(outcome.agrees for outcome in outcomes) else 0
+
+
+def _hint_on_data(session: Session, local: LocalData, names: list[str]) -> str:
+    """What to do about datasets that are unavailable or have changed."""
+    hint = "opauc-bench data list"
+    for name in names:
+        entry = session.catalogue.get(name)
+        if entry is None or not entry.has_own_data:
+            continue
+        if name in local.unavailable and foreign_files(entry, local.sources):
+            hint = local.unavailable[name].hint
+        else:
+            hint = f"{shell_command(session, 'run')}  # computes on the data as they are now"
+    return hint
 
 
 def draw(

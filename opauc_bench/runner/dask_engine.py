@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__
 from ..data import DatasetEntry, Sources, prepare
-from ..errors import DataError, RunnerError
+from ..errors import DataError, ResultsError, RunnerError
 from ..results.environment import environment
 from ..results.manifest import add_environment
 from ..results.record import Record
@@ -258,8 +258,10 @@ def _outcome_of(future: Future, task: Task) -> _Computed | Record | _Refusal | N
     error = future.exception()
     if isinstance(error, KilledWorker):
         return None
+    if isinstance(error, (ResultsError, RunnerError)):  # no room on the disk of the worker
+        raise error
     if error is not None:
-        # Tasks do not raise: this is about sending or receiving them.
+        # Tasks do not raise anything else: this is about sending or receiving them.
         return failed_record(task, "error", f"{type(error).__name__}: {error}")
     return future.result()
 
