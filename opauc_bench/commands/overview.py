@@ -10,13 +10,13 @@ from typing import Any
 
 from ..data import DatasetEntry, availability, download_size, foreign_files, has_changed_files
 from ..learners import ESTIMATOR, get_learner
+from ..report.grid_edges import Edges, edge_notes, wider_grids
 from ..report.titles import plain_title
 from ..results.reuse import absent_folders, beside
 from ..results.store import Store
 from ..runner.engines import workers
 from ..runner.limits import available_memory, exceeds_memory
 from ..task import Task
-from .edges import Edges, edge_notes, wider_grids
 from .local_data import LocalData
 from .planning import (
     LocalPlan,

@@ -15,13 +15,13 @@ from .. import __version__
 from ..data import find_prepared, foreign_files, has_changed_files
 from ..errors import ResultsError
 from ..plan import make_plan
+from ..report.grid_edges import Edges, edges_of
 from ..results.manifest import DatasetFacts, Manifest, find_manifest
 from ..results.record import Record
 from ..results.reuse import beside, read_results
 from ..results.store import Records, Store
 from ..runner.limits import available_memory
 from ..task import Shape, Task
-from .edges import Edges, edges_of
 from .manifests import definitions_of
 from .session import Session, shell_command
 from .terminal import counted

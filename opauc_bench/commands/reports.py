@@ -14,6 +14,7 @@ from ..protocols import KINDS, PROTOCOLS
 from ..protocols.outcome import TestedOutcome
 from ..report.compare_render import comparison_to_terminal
 from ..report.figure_text import figure_to_terminal
+from ..report.grid_edges import edge_notes
 from ..report.latex import paper_table
 from ..report.over_datasets import cases_of, over_datasets
 from ..report.terminal import over_datasets_to_terminal, to_terminal
@@ -22,7 +23,6 @@ from ..report.write import Files, figure_files, names_of_files, table_files, wri
 from ..results.frame import folds_text
 from ..results.manifest import Manifest, config_of, find_manifest, place_of_config, write_manifest
 from ..results.store import Store
-from .edges import edge_notes
 from .figures import figures_of
 from .manifests import rendered_test
 from .page import PAGE, page_text

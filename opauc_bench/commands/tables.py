@@ -13,6 +13,7 @@ from ..errors import ConfigError, ResultsError
 from ..plan import Column
 from ..report.cell_notes import origin_notes
 from ..report.compare import Comparison, compare, nothing_in_common_error
+from ..report.grid_edges import edge_notes
 from ..report.metrics import metric_of
 from ..report.published import load_published
 from ..report.table import Cell, ResultTable, TableColumn, Test, build_table
@@ -20,7 +21,6 @@ from ..report.titles import distinct_titles, plain_title
 from ..results.manifest import DatasetFacts
 from ..results.record import Record
 from ..runner.limits import exceeds_memory
-from .edges import edge_notes
 from .recorded import Cells, Pair, Recorded
 from .session import Session, shell_command
 

@@ -10,6 +10,7 @@ from ..kernels import njit
 
 __all__ = [
     "AUCS",
+    "AUC_DECIMALS",
     "auc_columns",
     "auc_of_prefixes",
     "auc_of_sorted",
@@ -17,6 +18,9 @@ __all__ = [
     "positive_rows",
     "released_auc_columns",
 ]
+
+
+AUC_DECIMALS = 12  # of an AUC, or of a mean or difference of some: what comes after them is rounding
 
 
 def auc_score(y: Any, scores: Any) -> float:

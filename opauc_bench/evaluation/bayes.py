@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .auc import AUC_DECIMALS
 from .significance import Verdict, corrected_variance_factor, mean_and_spread
 
 __all__ = ["ROPE", "Posterior", "bayesian_signed_rank_test", "bayesian_t_test"]
@@ -139,9 +140,9 @@ def bayesian_signed_rank_test(
     z = np.concatenate([[0.0], z])
     sums = z[:, np.newaxis] + z
     weights = _draw_weights(prior_strength, z.size - 1, n_samples, seed)
-    # Rounding of sums that are equal to the end of the region must not decide.
-    better = ((weights @ (sums > 2 * rope + 1e-12)) * weights).sum(axis=1)
-    worse = ((weights @ (sums < -2 * rope - 1e-12)) * weights).sum(axis=1)
+    rounding = 10.0**-AUC_DECIMALS  # of sums that are equal to the end of the region: it must not decide
+    better = ((weights @ (sums > 2 * rope + rounding)) * weights).sum(axis=1)
+    worse = ((weights @ (sums < -2 * rope - rounding)) * weights).sum(axis=1)
     equivalent = 1 - better - worse
     # Of equal masses the equivalence counts.
     is_better, is_worse = (better > equivalent) & (better > worse), (worse > equivalent) & (worse > better)

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .auc import AUC_DECIMALS
+
 __all__ = ["RankTest", "critical_difference", "friedman_nemenyi", "holm", "wilcoxon_test"]
 
 
@@ -80,7 +82,7 @@ def friedman_nemenyi(scores: ArrayLike, alpha: float = 0.05) -> RankTest:
         raise ValueError("scores must be complete and finite")
     n, k = scores.shape
     # Equal means of other folds may differ in the last bit.
-    by_dataset = rankdata(-np.round(scores, 12), axis=1)
+    by_dataset = rankdata(-np.round(scores, AUC_DECIMALS), axis=1)
     ranks = by_dataset.mean(axis=0)
     spread = ((by_dataset - (k + 1) / 2) ** 2).sum()
     between = n * ((ranks - (k + 1) / 2) ** 2).sum()
@@ -133,7 +135,7 @@ def wilcoxon_test(differences: ArrayLike) -> tuple[float, float]:
     from scipy.stats import wilcoxon
 
     # Equal differences such as .83 - .82 and .73 - .72 have equal ranks only without their rounding errors.
-    differences = np.round(np.asarray(differences, dtype=np.float64), 12)
+    differences = np.round(np.asarray(differences, dtype=np.float64), AUC_DECIMALS)
     if differences.ndim != 1 or differences.size < 2 or not np.isfinite(differences).all():
         raise ValueError(f"differences must be one-dimensional, at least two, and finite, got {differences}")
     found = wilcoxon(differences, zero_method="zsplit")

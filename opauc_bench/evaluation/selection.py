@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import LearnerError
-from .auc import auc_columns
+from .auc import AUC_DECIMALS, auc_columns
 from .splits import inner_splits
 
 if TYPE_CHECKING:
@@ -345,4 +345,4 @@ def ranking(mean_auc: np.ndarray) -> np.ndarray:
     ndarray of int
     """
     alive = np.flatnonzero(np.isfinite(mean_auc))
-    return alive[np.argsort(-np.round(mean_auc[alive], 12), kind="stable")]
+    return alive[np.argsort(-np.round(mean_auc[alive], AUC_DECIMALS), kind="stable")]

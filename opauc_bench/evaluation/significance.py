@@ -19,6 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .auc import AUC_DECIMALS
+
 __all__ = [
     "TestResult",
     "Verdict",
@@ -28,7 +30,6 @@ __all__ = [
     "paired_t_test",
 ]
 
-_SAME = 1e-12  # the largest difference between equal differences of AUC values that rounding explains
 
 # A t-test ends with win, tie or loss, a Bayesian test with win, equivalent, loss or undecided.
 Verdict = Literal["win", "tie", "loss", "equivalent", "undecided"]
@@ -115,8 +116,8 @@ def mean_and_spread(a: ArrayLike, b: ArrayLike) -> tuple[int, float, float]:
     if not np.isfinite(difference).all():
         raise ValueError("a paired test needs finite values")
     # The range decides, not the standard deviation: rounding of the mean leaves equal values a tiny one.
-    if np.ptp(difference) <= _SAME:
-        return difference.size, round(float(difference.mean()), 12), 0.0
+    if np.ptp(difference) <= 10.0**-AUC_DECIMALS:
+        return difference.size, round(float(difference.mean()), AUC_DECIMALS), 0.0
     return difference.size, float(difference.mean()), float(difference.std(ddof=1))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..evaluation.auc import AUC_DECIMALS
 from ..figures import FigureEntry
 from .cell_notes import NOT_STARTED, STATUS_WORDS
 from .table import TableColumn
@@ -266,7 +267,7 @@ def _drawn_rows(sample: Sample, along: str, fixed: Sequence[str]) -> Iterable[in
     for row in range(sample.n_rows):
         alike.setdefault(tuple(sample.exact[axis][row] for axis in keys), []).append(row)
     # As for tables: compared after rounding to 12 decimals, the first one wins.
-    rounded = [-math.inf if math.isnan(auc) else round(auc, 12) for auc in validation]
+    rounded = [-math.inf if math.isnan(auc) else round(auc, AUC_DECIMALS) for auc in validation]
     return [max(rows, key=rounded.__getitem__) for rows in alike.values()]
 
 

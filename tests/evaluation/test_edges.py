@@ -9,9 +9,9 @@ from folders import forge, records_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opauc_bench.commands.edges import Edge, edge_notes, wider_grids
 from opauc_bench.evaluation.edges import FLAT, edges_cutting
 from opauc_bench.learners import EstimatorLearner
+from opauc_bench.report.grid_edges import Edge, edge_notes, wider_grids
 from opauc_bench.task import expand_grid
 from opauc_bench.values import grid_values
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from ...evaluation.auc import AUC_DECIMALS
 from ..template import render_svg
 from ..text import AXIS_SYMBOLS, auc_text, value_text
 
@@ -149,7 +150,7 @@ def _classes(grid: GridMap) -> np.ndarray:
     """The index in `_STYLES` of each setting."""
     place = _best(grid)
     below = np.zeros(grid.auc.shape) if place is None else grid.auc[place] - grid.auc
-    classes = np.searchsorted(np.array(EDGES), np.round(below, 12), side="left")
+    classes = np.searchsorted(np.array(EDGES), np.round(below, AUC_DECIMALS), side="left")
     classes[grid.diverged > 0] = _SOMETIMES
     classes[np.isnan(grid.auc)] = _ALWAYS
     return classes

@@ -10,9 +10,9 @@ from functools import partial
 from itertools import chain, takewhile
 
 from ..evaluation.edges import edges_cutting
-from ..report.text import power_of_two, value_text
 from ..results.record import Record
 from ..task import Task, expand_grid
+from .text import power_of_two, value_text
 
 __all__ = ["Edge", "Edges", "edge_notes", "edges_of", "wider_grids"]
 
