@@ -24,6 +24,7 @@ from .session import Session, shell_command
 from .shards import Shard, parse_shard
 from .tables import check_published, check_test
 from .terminal import counted, say, wrapped
+from .verify import TOLERANCE
 
 __all__ = ["Merged", "merge_folders", "merge_results"]
 
@@ -168,28 +169,32 @@ def _keep(kept: dict[str, tuple[Record, Path]], task: Task, record: Record, fold
         kept[record.id] = (record, folder)
     elif record.ok:
         other, place = kept[record.id]
-        if not _same_numbers(record, other):
+        if what := _difference(record, other):
             values = [f"{each.metrics['auc']!r} in " if "auc" in each.metrics else "" for each in (other, record)]
             raise ResultsError(
-                f"two records of {task.label} differ: {values[0]}{place} and {values[1]}{folder}",
+                f"two records of {task.label} differ{what}: {values[0]}{place} and {values[1]}{folder}",
                 f"opauc-bench verify {quote(str(place))}  # likewise {folder}; nothing was merged",
             )
         if not record.metrics.keys() <= other.metrics.keys():  # some were added later
             kept[record.id] = (other.with_metrics({**record.metrics, **other.metrics}), folder)
 
 
-def _same_numbers(one: Record, other: Record) -> bool:
-    """Whether the numbers that do not depend on the machine are the same."""
+def _difference(one: Record, other: Record) -> str:
+    """In which numbers that do not depend on the machine two records differ; empty if they agree."""
     columns = getattr(one.outcome, "columns", {}), getattr(other.outcome, "columns", {})
     common = one.metrics.keys() & other.metrics.keys()  # some may have been added later
     first, second = (np.empty(0) if each.selection is None else each.selection.auc for each in (one, other))
-    return (
-        all(one.metrics[name] == other.metrics[name] for name in common)
-        and one.selected == other.selected
-        and np.array_equal(first, second, equal_nan=True)
-        and columns[0].keys() == columns[1].keys()
-        and all(np.array_equal(values, columns[1][name], equal_nan=True) for name, values in columns[0].items())
-    )
+    if any(one.metrics[name] != other.metrics[name] for name in common):
+        return " in the test set's metrics"
+    if columns[0].keys() != columns[1].keys() or not all(
+        np.array_equal(values, columns[1][name], equal_nan=True) for name, values in columns[0].items()
+    ):
+        return " in their curves"
+    if one.selected != other.selected:
+        return " in the selected setting"
+    if first.shape != second.shape or not np.allclose(first, second, rtol=0.0, atol=TOLERANCE, equal_nan=True):
+        return " in the inner AUCs"
+    return ""
 
 
 def _absent_shards(manifests: Iterable[Manifest]) -> list[Shard]:

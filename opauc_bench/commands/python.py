@@ -118,7 +118,7 @@ def run(
         for entry in entries:
             entry._arrays = found
     engine = Engine(n_jobs=jobs or cpu_count())
-    outcome = compute_experiment(session, engine, RunOptions(fresh, retry_failed, quiet=not verbose))
+    outcome = compute_experiment(session, engine, RunOptions(fresh, retry_failed, quiet=not verbose, keep_workers=True))
     if outcome.local.unavailable:
         raise next(iter(outcome.local.unavailable.values()))
     return frame_of(session)

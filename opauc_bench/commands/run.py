@@ -35,12 +35,17 @@ __all__ = ["RunOptions", "compute_experiment", "run_experiment"]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What ``run`` computes again, the test of its tables, and whether it is silent on progress."""
+    """What ``run`` computes again, the test of its tables, and whether it is silent on progress.
+
+    With ``keep_workers`` the worker processes stay for the next call from Python. In a command, one with a thread that
+    a learner has left would keep the process for ever.
+    """
 
     fresh: bool = False
     retry_failed: bool = False
     test: str | None = None
     quiet: bool = False
+    keep_workers: bool = False
 
     def notify(self, text: str) -> None:
         """Print a line; of a quiet run, only what users should know of their data."""
@@ -303,7 +308,8 @@ class _Run:
                 for task, record in executor.run(self.todo, config):
                     self.before.records.add(record)
                     progress.done(task, record)
-                executor.stop()  # a thread that a learner has left would keep its worker, and this process, for ever
+                if not self.options.keep_workers:
+                    executor.stop()
             except BaseException as error:
                 executor.stop()
                 store.remove_leftovers()  # a worker may have been ended while it wrote a file

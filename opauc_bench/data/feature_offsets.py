@@ -1,4 +1,4 @@
-"""Features of svmlight rows in units of their own: what is subtracted from each while it is learnt, and its scale."""
+"""Features of svmlight rows that lie far from 0: what is subtracted from each while it is learnt, and its scale."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from .row_encoder import offsets_of, scales_of
 __all__ = ["FeatureOffsets"]
 
 _FAR = 2.0  # scales from 0, of a median
+_MOST_CELLS = 1 << 22  # of the first rows that are looked at
+_LARGEST = 1.7e308  # of a quotient that would overflow
 _LISTED = 3  # features in a note
 
 
 class FeatureOffsets(NamedTuple):
     """Medians and scales of the features that are nonzero in most of the first rows.
 
-    Steps on a feature far from 0 are along the intercept: its differences are hardly learnt. The features of a file are
-    taken to be in units of their own if the median of any lies more than two of its scales from 0. Otherwise all are
-    learnt as they are, as those of text and of data that have been scaled.
+    Steps on a feature far from 0 are along the intercept: its differences are hardly learnt. If the median of any
+    feature lies more than two of its scales from 0, all are taken as columns of a table. Otherwise, as in most text,
+    they are learnt as they are.
     """
 
     features: np.ndarray  # (n,), int32, increasing, from 0; empty where features are learnt as they are
@@ -32,7 +34,7 @@ class FeatureOffsets(NamedTuple):
         """Find them on the first rows, a CSR matrix; see `offsets_of` and `scales_of`."""
         counts = np.bincount(X.indices, minlength=1)
         common = np.flatnonzero(counts > X.shape[0] / 2).astype(np.int32)
-        values = X[:, common].toarray()
+        values = X[: 1 + _MOST_CELLS // max(1, len(common)), common].toarray()
         offsets = offsets_of(values)
         medians, scales = np.array(offsets, dtype=np.float64), np.array(scales_of(values, offsets))
         if not (np.abs(medians) > _FAR * scales).any():
@@ -45,11 +47,12 @@ class FeatureOffsets(NamedTuple):
 
         if not len(self.features):
             return X
-        room = X.nnz + X.shape[0] * len(self.features)
+        is_shifted = np.zeros(max(X.shape[1], int(self.features[-1]) + 1), dtype=bool)
+        is_shifted[self.features] = True
+        room = X.nnz + X.shape[0] * len(self.features) - np.count_nonzero(is_shifted[X.indices])
         data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(X.shape[0] + 1, np.int32)
         n_entries = _shifted(X.data, X.indices, X.indptr, *self, data, indices, indptr)
-        shape = (X.shape[0], max(X.shape[1], int(self.features[-1]) + 1))
-        shifted = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=shape)
+        shifted = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(X.shape[0], len(is_shifted)))
         shifted.has_canonical_format = True
         return shifted
 
@@ -61,7 +64,7 @@ class FeatureOffsets(NamedTuple):
         first = 0 if zero_based else 1
         shown = ", ".join(f"{self.features[k] + first} around {self.offsets[k]:.3g}" for k in sorted(far.tolist()))
         n = f"{len(self.features):,} feature{'s' * (len(self.features) > 1)}"
-        return f"{n} centred and scaled while they are learnt, since some lie far from 0 ({shown})"
+        return f"{n} centred and scaled while they are learnt, since some lie far from 0 for their spread ({shown})"
 
 
 @njit()
@@ -80,7 +83,7 @@ def _shifted(data, indices, indptr, features, offsets, scales, new_data, new_ind
                 if e < end and indices[e] == feature:
                     value += data[e]
                     e += 1
-                value /= scales[k]
+                value = min(max(value / scales[k], -_LARGEST), _LARGEST)
                 k += 1
             if value != 0.0:
                 new_data[entry] = value

@@ -159,7 +159,7 @@ class Source:
     # Whether rows that cannot be read are counted, and left out; marked if the rows are not learnt.
     skip_bad_rows: bool = False
     # Whether columns of numbers are learnt less their medians in the first rows, by their scale there (`scales_of`),
-    # and features of svmlight files where these are in units of their own (`FeatureOffsets`).
+    # and features of svmlight files where some lie far from 0 (`FeatureOffsets`).
     centred: bool = False
     feature_offsets: FeatureOffsets | None = None  # of svmlight files; by default those of the first rows
     fixed_means: bool | None = None  # whether means of columns stay those of the schema; by default unless learnt
@@ -183,6 +183,7 @@ class Source:
         self.position = 0
         self._open = contextlib.ExitStack()
         self._encoder: RowEncoder | None = None
+        self._continues = self.schema is not None  # what occurred in earlier rows is not known
         self._far: FarValues | None = None
         self._first: Any = None
         if sum(isinstance(file, str) and file == "-" for file in self.files) > 1:
@@ -240,7 +241,9 @@ class Source:
     @property
     def ids(self) -> list[str]:
         """Columns of categories that have another value in nearly every row."""
-        return self._encoder.ids() if self._encoder is not None and self.learnt else []
+        if self._encoder is None or not self.learnt or self._continues:
+            return []
+        return self._encoder.ids()
 
     def _about_ids(self) -> list[str]:
         if not (columns := self.ids):

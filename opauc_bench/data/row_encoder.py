@@ -14,6 +14,7 @@ from .schema import Schema, category_name, folded, seed_of
 __all__ = ["FarValues", "RowEncoder", "Statistics", "offsets_of", "scales_of"]
 
 _LARGEST_OFFSET = 1e100  # no difference or product with it overflows
+_LARGEST = 1.7e308  # of a quotient that would overflow
 # Of categories: names of all columns together, but that many of each, and characters of one.
 _MOST_NAMES, _NAMES_OF_COLUMN, _LONGEST_NAME = 10_000, 1000, 60
 _LEAST_OF_IDS = 500  # different values of a column that is said to have ids
@@ -109,7 +110,8 @@ class FarValues:
             if len(values := column[~np.isnan(column)]):
                 with np.errstate(over="ignore"):
                     low, self.medians[k], high = np.percentile(values, [25, 50, 75])
-                    self._limits[k] = 100.0 * max(high - low, scales[k])
+                    if values.min() < values.max():  # otherwise there is no scale
+                        self._limits[k] = 100.0 * max(high - low, scales[k])
                 self._range[:, k] = values.min(), values.max()
 
     def add(self, numbers: np.ndarray, place: Callable[[int], str]) -> None:
@@ -164,7 +166,8 @@ class RowEncoder:
             of = max((column for column in starts if name.startswith(starts[column])), key=len, default=None)
             if of is not None:
                 self._n_names[schema.categories.index(of)] += 1
-        self._n_named = np.zeros(len(schema.categories), dtype=np.int64)  # values that came while all had names
+        self._occurred = np.zeros_like(self._seen)  # positions of categories
+        self._n_new = np.zeros(len(schema.categories), dtype=np.int64)  # by column, values that came for the first time
         self._n_values, self._n_unknown = (np.zeros(len(schema.categories), dtype=np.int64) for _ in range(2))
         self._first_unknown: dict[int, str] = {}  # by column
 
@@ -216,9 +219,13 @@ class RowEncoder:
 
     def learn_names(self, categories: np.ndarray, text: Callable[[int, str], str]) -> None:
         """Take in the positions of categories of rows, whose values are given by row and column."""
+        self._n_values += (categories >= 0).sum(axis=0)
+        for k, column in enumerate(categories.T):
+            new = np.unique(column[(column >= 0) & ~self._occurred[column]])
+            self._occurred[new] = True
+            self._n_new[k] += len(new)
         if not self._has_all_names.any():
             return
-        self._n_named += np.where(self._has_all_names, (categories >= 0).sum(axis=0), 0)
         for row, k in np.argwhere(self._without_name(categories)).tolist():
             position, column = int(categories[row, k]), self._schema.categories[k]
             if position not in self._names and self._n_names[k] < self._most_names:
@@ -239,8 +246,8 @@ class RowEncoder:
                 self._first_unknown[k] = text(int(np.argmax(unknown[:, k])), self._schema.categories[k])
 
     def ids(self) -> list[str]:
-        """Columns of categories whose values hardly ever come again, as far as they have been counted."""
-        often = (self._n_names >= _LEAST_OF_IDS) & (self._n_names > 0.5 * self._n_named)
+        """Columns of categories of which most values occur once."""
+        often = (self._n_new >= _LEAST_OF_IDS) & (self._n_new > 0.5 * self._n_values)
         return [self._schema.categories[k] for k in np.flatnonzero(often).tolist()]
 
     def unknown_categories(self) -> list[str]:
@@ -277,6 +284,7 @@ def _assemble(numbers, categories, policy, first_category, learnt, of_columns, d
                 value = offsets[j]
             if centred:
                 value = (value - offsets[j]) / scales[j]  # NaN as long as all were missing: then no entry
+                value = min(max(value, -_LARGEST), _LARGEST) if value == value else value
             if value == value and value != 0.0:
                 data[entry] = value
                 indices[entry] = j

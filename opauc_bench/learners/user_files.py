@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import importlib.util
@@ -9,16 +10,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from ..errors import LearnerError, place_of
 
 __all__ = ["file_hash", "load_file", "may_compile", "pin_module", "pinned_files", "pinned_module"]
 
-# Of the package, a learner without kernels imports these only.
-_BASES = frozenset(
+_WITHOUT_KERNELS = frozenset({*sys.stdlib_module_names, "numpy", "scipy"})
+_BASE_MODULES = frozenset(
     f"opauc_bench.{name}" for name in ("errors", "learners.base", "learners.batch.base", "learners.state")
 )
+_BASE_CLASSES = frozenset({"BatchLearner", "OnePassLearner"})
 _pinned: dict[Path, ModuleType] | None = None
 
 
@@ -59,7 +60,9 @@ def load_file(path: Path) -> ModuleType:
     sys.modules[module_name] = module
     try:
         # Not by the loader of the module: it reads the file again, or bytecode of a file of the same second and size.
-        exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
+        tree = ast.parse(content, str(path))
+        module.may_compile = _may_compile(tree)  # type: ignore[attr-defined]
+        exec(compile(tree, str(path), "exec", dont_inherit=True), vars(module))
     except BaseException as error:  # importing a script may end it
         del sys.modules[module_name]
         if isinstance(error, KeyboardInterrupt):
@@ -74,18 +77,30 @@ def load_file(path: Path) -> ModuleType:
 
 
 def may_compile(class_: type) -> bool:
-    """Whether training a learner may compile: all may, but those of a file that imports neither numba nor kernels."""
-    module = sys.modules[class_.__module__]
-    if not hasattr(module, "source_hash"):
-        return True
-    values = vars(module).values()
-    imported = {str(value.__name__ if isinstance(value, ModuleType) else _module_of(value)) for value in values}
-    of_package = {name for name in imported if name.startswith("opauc_bench.")}
-    return any(name.split(".")[0] == "numba" for name in imported) or not of_package <= _BASES
+    """Whether training a learner may compile.
+
+    Not one of a file that imports numpy, scipy, the standard library and base classes of this package only.
+    """
+    return getattr(sys.modules[class_.__module__], "may_compile", True)
 
 
-def _module_of(value: Any) -> str:
-    return getattr(value, "__module__", None) or type(value).__module__
+def _may_compile(tree: ast.AST) -> bool:
+    """Whether a module imports anything else, at its top or in a function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            is_known = all(alias.name.partition(".")[0] in _WITHOUT_KERNELS for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module, names = node.module or "", {alias.name for alias in node.names}
+            is_known = node.level == 0 and (
+                module.partition(".")[0] in _WITHOUT_KERNELS
+                or module in _BASE_MODULES
+                or (module == "opauc_bench.learners" and names <= _BASE_CLASSES)
+            )
+        else:
+            is_known = True
+        if not is_known:
+            return True
+    return False
 
 
 @contextlib.contextmanager

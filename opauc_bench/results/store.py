@@ -409,6 +409,11 @@ class Store:
         return (self._lock_path.read_text("ascii", "replace").strip() if self._lock_path.exists() else "") or "?"
 
 
+def _result(record: Record) -> str:
+    """The content of a record without times and machine."""
+    return record.model_dump_json(exclude={"timing", "environment"})
+
+
 class _Conflict(ValueError):
     """Two lines of one id that differ: neither counts."""
 
@@ -420,10 +425,10 @@ class _Conflict(ValueError):
 def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[tuple[int, bytes, Record | ValueError]]:
     """Number, text and record of each line, or why it is damaged; with `only`, lines with these ids.
 
-    Identical lines, as a merge by hand leaves them, are one record. Where lines with one id differ, the second one is a
-    `_Conflict`, and the caller drops the record.
+    Lines with one id that agree but for times and machine, as a merge by hand leaves them, are one record: the first
+    counts. Where they differ, the second one is a `_Conflict`, and the caller drops the record.
     """
-    checksums: dict[str, bytes] = {}
+    known: dict[str, tuple[bytes, Record]] = {}
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             text = line.rstrip(b"\r\n")
@@ -435,8 +440,11 @@ def _packed_lines(path: Path, only: Collection[str] | None = None) -> Iterator[t
                 if record.dataset != path.stem:
                     raise ValueError(f"it is about {record.dataset}")
                 checksum = text[-_CHECKSUM_LENGTH:]
-                if checksums.setdefault(record.id, checksum) != checksum:
-                    raise _Conflict(record.id)
+                of_first, first = known.setdefault(record.id, (checksum, record))
+                if checksum != of_first:
+                    if _result(record) != _result(first):
+                        raise _Conflict(record.id)
+                    continue
             except OtherVersion as error:
                 raise _of_other_version(f"{path}, line {number}", error) from None
             except ValueError as error:

@@ -57,6 +57,8 @@ class LinearModel:
         Numbers of rows, and the AUC of the scores that recent ones had before they were learnt; at most 60.
     schema : Schema or None
         The columns of the table that was learnt; None for svmlight text.
+    n_centred : int
+        Features that were centred and scaled while they were learnt; the weights are for them as they are.
     version : str
         Of this program.
     calibration : Calibration, optional
@@ -79,6 +81,7 @@ class LinearModel:
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     progress: list[list] = field(default_factory=list)
     schema: Schema | None = None
+    n_centred: int = 0
     version: str = field(default=__version__)
     calibration: Calibration | None = None
     reliability: dict[str, Any] | None = None

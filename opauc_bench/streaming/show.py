@@ -103,9 +103,8 @@ def _scaling(model: LinearModel) -> str:
     """What was done to rows before they were learnt."""
     if model.unit_length:
         return "each row divided by its length"
-    if model.schema is not None and model.schema.offsets:
-        return "columns of numbers centred and scaled in training"
-    return "none"
+    features = "1 feature" if model.n_centred == 1 else f"{model.n_centred:,} features"
+    return f"{features} centred and scaled in training" if model.n_centred else "none"
 
 
 def _plot(progress: list[list[float]]) -> list[str]:

@@ -320,13 +320,15 @@ def _result(
 ) -> LinearModel:
     weights, intercept = trained.coef_[0], _intercept(trained, model)
     scores, positive = model.recent_by(trained, intercept)
+    n_centred = 0
     if schema is not None and schema.offsets:  # the model is for columns as they are
         weights = weights.copy()
-        weights[: len(schema.offsets)] /= np.array(schema.scales)
-        intercept -= float(weights[: len(schema.offsets)] @ np.array([offset or 0.0 for offset in schema.offsets]))
+        n_centred = len(schema.offsets)
+        weights[:n_centred] /= np.array(schema.scales)
+        intercept -= float(weights[:n_centred] @ np.array([offset or 0.0 for offset in schema.offsets]))
     if what.feature_offsets is not None:  # likewise for features
         features, offsets, scales = what.feature_offsets
-        weights = weights.copy()
+        weights, n_centred = weights.copy(), len(features)
         weights[features] /= scales
         intercept -= float(weights[features] @ offsets)
     calibration = calibrate(scores, positive, what.calibration)
@@ -347,6 +349,7 @@ def _result(
         reliability=None if calibration is None else check(calibration, scores, positive),
         state=state,
         schema=schema,
+        n_centred=n_centred,
     )
 
 

@@ -30,7 +30,7 @@ def test_features_of_most_rows_are_centred_and_scaled_if_any_is_far_from_0():
         assert np.count_nonzero(column < offset) in (199, 200)
         assert scale == pytest.approx(np.subtract(*np.percentile(column, [75, 25])))
     assert found.note(zero_based=False) == (
-        "3 features centred and scaled while they are learnt, since some lie far from 0 "
+        "3 features centred and scaled while they are learnt, since some lie far from 0 for their spread "
         f"(1 around 1e+03, 2 around {found.offsets[1]:.3g}, 4 around {found.offsets[2]:.3g})"
     )
     assert "(0 around 1e+03, 1 around " in found.note(zero_based=True)
@@ -59,6 +59,11 @@ def test_rows_are_those_of_the_dense_matrix(seed, n_features, density):
     assert np.all(shifted.data != 0.0)
     np.testing.assert_array_equal(shifted.toarray(), expected[:, : shifted.shape[1]])
     assert not expected[:, shifted.shape[1] :].any()
+
+
+def test_a_quotient_that_would_overflow_is_the_largest_number():
+    found = FeatureOffsets(np.array([0], np.int32), np.array([1000.0]), np.array([0.1]))
+    assert found.applied(sparse.csr_matrix([[1.79e308], [-1.79e308]])).data.tolist() == [1.7e308, -1.7e308]
 
 
 def test_offsets_are_those_of_the_first_thousand_rows_however_they_come(tmp_path):

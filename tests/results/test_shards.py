@@ -161,7 +161,7 @@ def test_records_that_contradict_each_other_are_not_merged(command, shards, tmp_
     record = records_of(copy)[0]
     forge(copy, record, {"outcome.metrics.auc": record.metrics["auc"] / 2})
     said = merge_is_refused(command, tmp_path, "shared.yaml", *shards, copy)
-    assert f"two records of {record.label} differ: {record.metrics['auc']!r} in " in said
+    assert f"two records of {record.label} differ in the test set's metrics: {record.metrics['auc']!r} in " in said
     assert "nothing was merged" in said
 
 
@@ -172,7 +172,15 @@ def test_records_of_different_searches_are_not_merged(command, shards, tmp_path,
     aucs = record.selection.auc.tolist()
     other = {axis: 2 * value for axis, value in record.selected.items()}
     forge(copy, record, {place: other if place == "outcome.selected" else [*aucs[:-1], aucs[-1] / 2]})
-    assert "nothing was merged" in merge_is_refused(command, tmp_path, "shared.yaml", *shards, copy)
+    said = merge_is_refused(command, tmp_path, "shared.yaml", *shards, copy)
+    assert f"differ in the {'selected setting' if place == 'outcome.selected' else 'inner AUCs'}: " in said
+
+
+def test_inner_aucs_may_differ_in_their_last_bits(command, shards, tmp_path):
+    copy = shutil.copytree(shards[0], tmp_path / "copy")
+    record = records_of(copy)[0]
+    forge(copy, record, {"outcome.selection.auc": [auc - 1e-15 for auc in record.selection.auc.tolist()]})
+    command("merge", "shared.yaml", *shards, copy, cwd=tmp_path, exits=0)
 
 
 def test_damaged_records_are_not_merged(command, shards, tmp_path):

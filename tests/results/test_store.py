@@ -348,6 +348,18 @@ def test_read_takes_identical_lines_as_one_record(store):
     assert store.read().damaged == []
 
 
+def test_two_lines_of_one_id_that_differ_in_times_alone_are_one_record(store):
+    packed(store, "wine", trials=1)
+    path = store.packed_path("wine")
+    (record,) = store.read().values()
+    later = record.model_copy(update={"timing": record.timing.model_copy(update={"wall_seconds": 99.0})})
+    path.write_bytes(path.read_bytes() + record_to_line(later) + b"\n")
+    read = store.read()
+    assert (read.damaged, [one.timing.wall_seconds for one in read.values()]) == ([], [record.timing.wall_seconds])
+    store.remove_damaged()
+    assert len(store.read()) == 1
+
+
 def test_read_lists_two_lines_of_one_id_as_damage_if_they_differ(store):
     packed(store, "wine", trials=1)
     path = store.packed_path("wine")

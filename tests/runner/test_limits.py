@@ -237,9 +237,14 @@ class Own({base}):
         ("from opauc_bench.kernels import njit", "OnePassLearner", True),
         ("from opauc_bench.evaluation import auc", "OnePassLearner", True),
         ("", "OPAUC", True),
+        ("import beside", "OnePassLearner", True),
+        ("def later():\n    from numba import njit", "OnePassLearner", True),
+        ("from scipy import sparse\nimport os.path", "OnePassLearner", False),
     ],
 )
-def test_only_learners_that_may_compile_are_trained_before_their_tasks(tmp_path, imports, base, compiles):
+def test_only_learners_that_may_compile_are_trained_before_their_tasks(tmp_path, monkeypatch, imports, base, compiles):
+    (tmp_path / "beside.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own.py").write_text(TRAINED.format(imports=imports, base=base))
     address = f"{tmp_path}/own.py:Own"
     worker.load_learner(SimpleNamespace(learner=address, params={}, grid={"eta": (0.1,)}, tuned_by=None))

@@ -199,6 +199,16 @@ def test_probabilities_do_not_suffer_from_features_far_from_0(command, tmp_path,
 # ---------------------------------------------------------------------- model show
 
 
+def test_show_says_how_many_features_were_centred(command, tmp_path):
+    X, y = rows(2000)
+    write(tmp_path / "data.svm", X.toarray() + 100.0, y)
+    trained(command, tmp_path, tmp_path)
+    assert (
+        "scaling   9 features centred and scaled in training\n"
+        in command("model", "show", "m.npz", cwd=tmp_path).stdout
+    )
+
+
 def test_show_says_what_a_model_is(command, desk, model):
     done = command("model", "show", model, cwd=desk)
     assert (done.returncode, done.stderr) == (0, "")

@@ -222,6 +222,11 @@ def test_a_note_on_columns_of_ids(command, frame, tmp_path):
     assert "--bits" not in said
     said = command("train", "t.csv", *options, "n.npz", "--drop", "id,when", cwd=tmp_path, exits=0).stderr
     assert "another value" not in said
+    users = frame.assign(user=[f"u{k % 900}" for k in range(len(frame))])
+    users.to_csv(tmp_path / "t.csv", index=False)
+    users[:600].assign(user=[f"u{k}" for k in range(600)]).to_csv(tmp_path / "later.csv", index=False)
+    for arguments in (("t.csv", *options, "u.npz"), ("later.csv", "--continue", "u.npz", "--out", "v.npz")):
+        assert "another value" not in command("train", *arguments, cwd=tmp_path, exits=0).stderr
 
 
 def test_a_note_on_a_column_that_begins_with_a_marker(command, frame, tmp_path):
