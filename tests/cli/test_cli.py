@@ -865,7 +865,7 @@ def test_plan_reports_folds_that_are_impossible(command, tmp_path):
 def test_impossible_folds_are_reported_before_their_tasks_are_listed(command, monkeypatch, tmp_path):
     monkeypatch.setitem(command.environment, "OPAUC_BENCH_CACHE", str(tmp_path / "cache"))
     made = []
-    monkeypatch.setattr("opauc_bench.plan._task", lambda *arguments: made.append(arguments))
+    monkeypatch.setattr("opauc_bench.plan._Case.task", lambda *arguments: made.append(arguments))
     text = "datasets: [wine]\nlearners: [uni_log]\ngrids: {eta: [0.1]}\ntitle: t\nprotocol: {folds: 300000}\n"
     (tmp_path / "x.yaml").write_text(text)
     told = "wine: its rarer class has 59 rows, too few for 300000 folds"
