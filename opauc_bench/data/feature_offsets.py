@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels import njit
-from .row_encoder import offsets_of, scales_of
+from .row_encoder import LARGEST, offsets_of, scales_of
 
 __all__ = ["FeatureOffsets"]
 
 _FAR = 2.0  # scales from 0, of a median
 _MOST_CELLS = 1 << 22  # of the first rows that are looked at
-_LARGEST = 1.7e308  # of a quotient that would overflow
 _LISTED = 3  # features in a note
 
 
@@ -83,7 +82,7 @@ def _shifted(data, indices, indptr, features, offsets, scales, new_data, new_ind
                 if e < end and indices[e] == feature:
                     value += data[e]
                     e += 1
-                value = min(max(value / scales[k], -_LARGEST), _LARGEST)
+                value = min(max(value / scales[k], -LARGEST), LARGEST)
                 k += 1
             if value != 0.0:
                 new_data[entry] = value

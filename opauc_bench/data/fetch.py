@@ -69,7 +69,7 @@ class _Fetch(LocalFile):
         attempts: list[str] = []
         found_wrong = False
         steps = list(self._steps(fresh))
-        for n_left, (place, step) in zip(range(len(steps) - 1, -1, -1), steps):
+        for number, (place, step) in enumerate(steps, 1):
             try:
                 raw = step()
             except Missing as missing:
@@ -77,7 +77,7 @@ class _Fetch(LocalFile):
             except DataError as error:
                 found_wrong = True
                 attempts.append(error.message if error.message.startswith(place) else f"{place}: {error.message}")
-                if n_left:  # otherwise the error says it
+                if number < len(steps):  # otherwise the error says it
                     self._say(f"{error.message}; trying the next source")
             else:
                 if self.file.sha256 and raw.sha256 != self.file.sha256:

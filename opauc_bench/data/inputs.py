@@ -206,11 +206,6 @@ class Source:
         """Close all files."""
         self._open.close()
 
-    @property
-    def share(self) -> float:
-        """Which part of all files has been read; 0 if that is not known."""
-        return min(1.0, self.position / self.size) if self.size else 0.0
-
     def statistics_so_far(self) -> Statistics | None:
         """Those of the rows so far; None without columns."""
         return None if self._encoder is None else self._encoder.statistics()

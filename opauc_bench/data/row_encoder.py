@@ -11,10 +11,10 @@ import numpy as np
 from ..kernels import njit
 from .schema import Schema, category_name, folded, seed_of
 
-__all__ = ["FarValues", "RowEncoder", "Statistics", "offsets_of", "scales_of"]
+__all__ = ["LARGEST", "FarValues", "RowEncoder", "Statistics", "offsets_of", "scales_of"]
 
 _LARGEST_OFFSET = 1e100  # no difference or product with it overflows
-_LARGEST = 1.7e308  # of a quotient that would overflow
+LARGEST = 1.7e308  # of a quotient that would overflow
 # Of categories: names of all columns together, but that many of each, and characters of one.
 _MOST_NAMES, _NAMES_OF_COLUMN, _LONGEST_NAME = 10_000, 1000, 60
 _LEAST_OF_IDS = 500  # different values of a column that is said to have ids
@@ -284,7 +284,7 @@ def _assemble(numbers, categories, policy, first_category, learnt, of_columns, d
                 value = offsets[j]
             if centred:
                 value = (value - offsets[j]) / scales[j]  # NaN as long as all were missing: then no entry
-                value = min(max(value, -_LARGEST), _LARGEST) if value == value else value
+                value = min(max(value, -LARGEST), LARGEST) if value == value else value
             if value == value and value != 0.0:
                 data[entry] = value
                 indices[entry] = j

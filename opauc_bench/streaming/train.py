@@ -109,9 +109,9 @@ def _train(what: Training) -> int:
             trained = model.finish(rows.classes)
         except DivergenceError as error:
             meter.clear()
-            for line in source.remarks():  # on columns far from the others, which may be why
+            for line in () if what.quiet else source.remarks():  # on columns far from the others, which may be why
                 print(line, file=sys.stderr)
-            raise _divergence_advice(error, what, model.candidates[0]) from None
+            raise _divergence_error(error, what, model.candidates[0]) from None
         finally:
             meter.clear()
     result = _result(what, trained, model, complete, state, source.schema_at(statistics))
@@ -298,7 +298,7 @@ def _required_sizes(
     )
 
 
-def _divergence_advice(error: DivergenceError, what: Training, first: Candidate) -> LearnerError:
+def _divergence_error(error: DivergenceError, what: Training, first: Candidate) -> LearnerError:
     """The same with what to do about it here."""
     step = step_option(first.name, first.learner)
     hint = step if what.unit_length else f"--normalize, which brings rows to unit length; or {step}"

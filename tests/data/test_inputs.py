@@ -624,7 +624,7 @@ def test_several_files_are_one_stream_with_columns_by_name(tmp_path):
     np.testing.assert_array_equal(X.toarray(), slow_rows(["x", "c"], rows, source.schema))
     assert labels.tolist() == [0, 1, 1, 1, 0]
     assert source.remarks() == [f"note: columns of {b} that are not features are ignored: 'more'"]
-    assert source.share == 1
+    assert source.position >= source.size  # Parquet files are read in part twice
     c = write_csv(tmp_path / "c.csv", ["x", "y"], [[1, 0]])
     with pytest.raises(DataError, match=r"c.csv: expected a column 'c'; the columns are 'x', 'y'"):
         read(Source([a, c], ColumnOptions(label="y")))
