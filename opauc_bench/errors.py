@@ -11,6 +11,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "DataUnavailable",
+    "LabelError",
     "LearnerError",
     "OpaucBenchError",
     "ResultsError",
@@ -59,6 +60,10 @@ class DataError(OpaucBenchError):
 
 class DataUnavailable(DataError):
     """A dataset's files are in no cache, no mirror and at no reachable address."""
+
+
+class LabelError(DataError):
+    """The labels are not two, and not those that the entry calls positive."""
 
 
 class ZeroIndexError(DataError):

@@ -129,8 +129,8 @@ class _Ranker(base.Classifier):
         score = self._score(row)
         if not math.isfinite(score):
             raise DivergenceError(
-                f"{type(self).__name__} overflowed within {self._positives.n + self._negatives.n} rows: "
-                "take smaller steps, or scale the features to [-1, 1]"
+                f"{type(self).__name__} overflowed within {self._positives.n + self._negatives.n} rows",
+                "take smaller steps, or scale the features to [-1, 1]",
             )
         return score
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import DataError
 from .base_table import Batch, Table
 from .content import import_pyarrow
+from .faults import RowProblem
 from .schema import BLANKS, hash_spans, require_different
 
 __all__ = ["ArrowTable"]
@@ -108,7 +109,7 @@ class ArrowTable(Table):
     def _values(self, column: Any) -> list[Any]:
         return [None if value is None or value != value else value for value in column.to_pylist()]
 
-    def _numbers(self, column: Any, name: str, problems: dict[int, str]) -> np.ndarray:
+    def _numbers(self, column: Any, name: str, problems: dict[int, RowProblem]) -> np.ndarray:
         column, types = self._decoded(column), self._pyarrow.types
         if types.is_boolean(column.type):
             column = column.cast("uint8")
@@ -116,10 +117,10 @@ class ArrowTable(Table):
             column = column.cast("string")
         return np.array(column.cast("float64", safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
-    def _texts(self, column: Any, name: str, problems: dict[int, str]) -> list[str | None]:
+    def _texts(self, column: Any, name: str, problems: dict[int, RowProblem]) -> list[str | None]:
         return self._as_text(column).to_pylist()
 
-    def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, str]) -> np.ndarray:
+    def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, RowProblem]) -> np.ndarray:
         column = self._as_text(column)
         _, offsets, content = column.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]

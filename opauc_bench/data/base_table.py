@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DataError
-from .content import LineProblem, finite_number
+from .content import finite_number
+from .faults import Fault, LineProblem, RowProblem
 from .schema import BLANKS, Schema
 
 __all__ = ["Batch", "Table", "TableRows", "no_value"]
@@ -24,7 +25,7 @@ class TableRows(NamedTuple):
     labels: np.ndarray | None  # (rows,), float64 if the labels are numbers, else text; None without a column of labels
     text: Callable[[int, str], str]  # from a row and the name of a column to the value, empty where it is missing
     places: np.ndarray  # (rows,), int64: number of the line (of text) or of the row (of other formats), from 1
-    problems: dict[int, str]  # rows that cannot be used, and why; their other fields are undefined
+    problems: dict[int, RowProblem]  # rows that cannot be used; their other fields are undefined
 
 
 class Batch(NamedTuple):
@@ -32,7 +33,7 @@ class Batch(NamedTuple):
 
     columns: dict[str, Any]  # by name, in a type of the table
     places: np.ndarray  # as in `TableRows`
-    problems: dict[int, str]  # likewise
+    problems: dict[int, RowProblem]  # likewise
 
 
 class Table(ABC):
@@ -71,16 +72,16 @@ class Table(ABC):
         """Values of a column of a batch, None where one is missing."""
         raise NotImplementedError
 
-    def _numbers(self, column: Any, name: str, problems: dict[int, str]) -> np.ndarray:
+    def _numbers(self, column: Any, name: str, problems: dict[int, RowProblem]) -> np.ndarray:
         """Likewise as float64, NaN where one is missing."""
         raise NotImplementedError
 
     @abstractmethod
-    def _texts(self, column: Any, name: str, problems: dict[int, str]) -> Sequence[str | None]:
+    def _texts(self, column: Any, name: str, problems: dict[int, RowProblem]) -> Sequence[str | None]:
         """Likewise as text, None where one is missing."""
 
     @abstractmethod
-    def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, str]) -> np.ndarray:
+    def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, RowProblem]) -> np.ndarray:
         """Their hashes, -1 where one is missing."""
 
     @abstractmethod
@@ -130,19 +131,20 @@ class Table(ABC):
             yield TableRows(values, hashes, labels, text, batch.places, problems)
 
     def _finite_numbers(
-        self, batch: Batch, names: Sequence[str], complete: bool, problems: dict[int, str]
+        self, batch: Batch, names: Sequence[str], complete: bool, problems: dict[int, RowProblem]
     ) -> np.ndarray:
         """Values of some columns, shape (rows, len(names)), NaN where one is missing."""
         found = np.empty((len(batch.places), len(names)))
         for k, name in enumerate(names):
             found[:, k] = values = self._numbers(batch.columns[name], name, problems)
             for row in np.flatnonzero(np.isinf(values)).tolist():
-                problems.setdefault(row, f"column {name!r}: expected a finite number, got {values[row]}")
+                problem = RowProblem(f"expected a finite number, got {values[row]}", column=name)
+                problems.setdefault(row, problem)
             if complete:
                 _refuse_missing(np.isnan(values), name, problems)
         return found
 
-    def _text_labels(self, column: Any, name: str, as_numbers: bool, problems: dict[int, str]) -> np.ndarray:
+    def _text_labels(self, column: Any, name: str, as_numbers: bool, problems: dict[int, RowProblem]) -> np.ndarray:
         texts = [(text or "").strip(BLANKS) for text in self._texts(column, name, problems)]
         if as_numbers:
             return np.array([_number(text) for text in texts])
@@ -168,12 +170,12 @@ class Table(ABC):
         return text
 
 
-def no_value(column: str) -> str:
+def no_value(column: str) -> RowProblem:
     """What is wrong with a row that has nothing in a column."""
-    return f"column {column!r}: expected a value, got nothing"
+    return RowProblem("expected a value, got nothing", Fault.MISSING, column)
 
 
-def _refuse_missing(missing: np.ndarray, column: str, problems: dict[int, str]) -> None:
+def _refuse_missing(missing: np.ndarray, column: str, problems: dict[int, RowProblem]) -> None:
     for row in np.flatnonzero(missing).tolist():
         problems.setdefault(row, no_value(column))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, DataUnavailable, ZeroIndexError
+from ..errors import DataError, DataUnavailable, LabelError, ZeroIndexError
 from .arrange import arrange, collect
 from .cache import RawFile, cache_error, is_local, locked, lost_files
 from .entry import DatasetEntry, FileSpec, Form
@@ -186,25 +186,9 @@ def _with_places(entry: DatasetEntry, raw: list[RawFile], sources: Sources, erro
     in_own_file = any(error.message.startswith(f"{copy.origin}:") for copy in raw)
     if isinstance(error, ZeroIndexError):
         hint = f"first_index: 0 in the entry in {entry.catalogue}, if indices begin with 0"
-    elif entry.has_own_data and error.hint and not error.hint.startswith("--"):
-        hint = f"{error.hint}; the same command reads it again"
     elif entry.has_own_data and error.hint:
-        ways = [f"correct the file{'' if all(copy.origin for copy in raw) else ' at its source'}"] if raw else []
-        options = {
-            "--missing": "set 'missing: mean' or 'missing: indicator'",
-            "--categorical COLUMN": "name the column under 'categorical'",
-            "--drop ": "list the column under 'drop'",
-            "--skip-bad-rows": "set 'skip_bad_rows: true'",
-        }
-        more = ""
-        if "accepts one of" in error.hint:  # a column that is not there
-            usual, semicolon, more = error.hint.partition("; ")
-            ways, more = [f"correct '{usual.split()[0].removeprefix('--')}'"], semicolon + more
-        else:
-            ways += [way for option, way in options.items() if option in error.hint]
-        place = f"under 'source' of the entry in {entry.catalogue}{more}"
-        hint = f"{', or '.join(ways)} {place}; the same command reads it again"
-    elif entry.source is not None and ("'positive'" in error.message or "positive labels" in error.message):
+        hint = f"{error.hint}; the same command reads it again"
+    elif entry.source is not None and isinstance(error, LabelError):
         hint = f"'positive: [LABEL]' under 'source' of the entry in {entry.catalogue}, with labels that occur"
     elif in_own_file or (raw and all(copy.origin for copy in raw)):
         hint = f"correct the file, or the entry in {entry.catalogue}; the same command reads changed files again"

@@ -24,12 +24,12 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from ..errors import DataError
+from .faults import Fault, LineProblem
 
 __all__ = [
     "DAMAGED",
     "SUFFIXES",
     "Block",
-    "LineProblem",
     "Readable",
     "chunks",
     "compression_of",
@@ -265,14 +265,6 @@ class Block(NamedTuple):
     file: int = 0
 
 
-class LineProblem(Exception):
-    """A line that cannot be read: its number, what is wrong with it, and the class of the error to raise."""
-
-    def __init__(self, number: int, problem: str, kind: type[DataError] = DataError):
-        super().__init__(number, problem, kind)
-        self.number, self.problem, self.kind = number, problem, kind
-
-
 def text_blocks(source: Iterator[bytes], size: int, name: str) -> Iterator[tuple[int, int, bytes]]:
     """Cut a text into pieces of at least ``size`` bytes that end with a line.
 
@@ -341,13 +333,13 @@ def is_number(token: bytes) -> bool:
     return b"_" not in token
 
 
-def finite_number(token: bytes, line: int, what: str) -> float:
-    """Return a finite number, or raise LineProblem with ``what``."""
+def finite_number(token: bytes, line: int, what: str, fault: Fault = Fault.OTHER) -> float:
+    """Return a finite number, or raise LineProblem with ``what``, of this ``fault`` if it is no number."""
     value = float(token) if is_number(token) else None
     if value is None:
         mark = token.startswith(codecs.BOM_UTF8)
         why = "; the file begins with a byte order mark: remove it (tail -c +4)" if mark else ""
-        raise LineProblem(line, f"expected {what} to be a number, got {shown(token)}{why}")
+        raise LineProblem(line, f"expected {what} to be a number, got {shown(token)}{why}", fault)
     if not math.isfinite(value):
         raise LineProblem(line, f"expected {what} to be finite, got {shown(token)}")
     return value

@@ -17,8 +17,9 @@ import numpy as np
 
 from ..errors import DataError
 from .cache import RawFile
-from .content import Block, LineProblem, chunks, finite_number, is_number, shown, text_blocks, utf8
+from .content import Block, chunks, finite_number, is_number, shown, text_blocks, utf8
 from .entry import DatasetEntry, Form
+from .faults import LineProblem
 from .metadata import Encoded, read_metadata
 from .svmlight import parse_svmlight
 
@@ -75,7 +76,7 @@ def read_blocks(files: list[RawFile], form: Form, n_features: int | None) -> Ite
                 block = parse(text, first_line, form, n_features)
             except LineProblem as line:
                 cause = _cause(text.partition(b"\n")[0], form) if line.number == first_line == 1 else ""
-                raise line.kind(f"{file.place}:{line.number}: {line.problem}{cause}") from None
+                raise line.error(f"{file.place}:{line.number}: {line.problem}{cause}") from None
             if len(block.labels):
                 yield block._replace(file=position)
 

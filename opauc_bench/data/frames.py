@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DataError
 from .base_table import Batch, Table
+from .faults import Fault, RowProblem
 from .schema import BLANKS, hash_texts, require_different
 
 __all__ = ["FrameTable", "has_columns", "pandas_frame"]
@@ -94,7 +95,7 @@ class FrameTable(Table):
     def _values(self, column: Any) -> list[Any]:
         return column.astype(object).where(column.notna(), None).tolist()
 
-    def _numbers(self, column: Any, name: str, problems: dict[int, str]) -> np.ndarray:
+    def _numbers(self, column: Any, name: str, problems: dict[int, RowProblem]) -> np.ndarray:
         if column.dtype != object:  # NumPy would read text among objects as numbers, if all of a batch can be read
             with contextlib.suppress(ValueError, TypeError, OverflowError):
                 return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
@@ -106,18 +107,19 @@ class FrameTable(Table):
                 except OverflowError:  # an int beyond every float
                     values[row] = np.inf
             elif value is not None:
-                problems.setdefault(row, f"column {name!r}: expected a number, got {value!r}")
+                problem = RowProblem(f"expected a number, got {value!r}", Fault.NOT_A_NUMBER, name)
+                problems.setdefault(row, problem)
         return values
 
-    def _texts(self, column: Any, name: str, problems: dict[int, str]) -> list[str | None]:
+    def _texts(self, column: Any, name: str, problems: dict[int, RowProblem]) -> list[str | None]:
         values = self._values(column)
         for row, value in enumerate(values):
             if isinstance(value, (float, np.floating)) or (isinstance(value, Decimal) and value.as_tuple().exponent):
-                expected = "text or a whole number for a category"
-                problems.setdefault(row, f"column {name!r}: expected {expected}, got {value!r}")
+                problem = RowProblem(f"expected text or a whole number for a category, got {value!r}", column=name)
+                problems.setdefault(row, problem)
         return [None if value is None else str(value) for value in values]
 
-    def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, str]) -> np.ndarray:
+    def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, RowProblem]) -> np.ndarray:
         return hash_texts(self._texts(column, name, problems), name, bits)
 
     def _has_fractions(self, column: Any) -> bool:

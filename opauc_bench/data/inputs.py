@@ -21,10 +21,12 @@ from ..errors import DataError
 from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
+from .faults import Fault, LineProblem
 from .feature_offsets import FeatureOffsets
 from .frames import FrameTable
+from .remedies import MODEL_FRAME, TRAIN, Remedies
 from .row_encoder import FarValues, RowEncoder, Statistics, offsets_of, scales_of
-from .schema import ColumnOptions, Schema, absent_column, header_hint, listing, written_names
+from .schema import ColumnOptions, Schema, absent_column, header_hint, listing
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
 
@@ -34,27 +36,6 @@ Format = Literal["svmlight", "csv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
 _SVMLIGHT_ROW = re.compile(r"\S+(\s+\d+:\S+)+\s*(#.*)?$")
 _ROWS_OF_OFFSETS, _CELLS_OF_OFFSETS = 1000, 1 << 22  # at most
-_Hints = Literal["train", "continue", "score", "entry", "frame", "none"]
-# How to skip bad rows, to fill missing values, to take numbers as categories, and to leave a column out.
-_OF_TRAIN = (
-    "--skip-bad-rows leaves such rows out",
-    "--missing mean or --missing indicator",
-    "--categorical COLUMN takes numbers and text as categories",
-    "--drop {}",
-)
-_WAYS: dict[_Hints, tuple[str, str, str, str]] = {
-    "train": _OF_TRAIN,
-    "entry": _OF_TRAIN,  # of a dataset; `build` says how its keys are called
-    "continue": ("--skip-bad-rows leaves such rows out", "", "", ""),
-    "score": ("--skip-bad-rows prints nan for such rows", "", "", ""),
-    "frame": (
-        "",
-        "missing: mean or missing: indicator, under source of its entry in catalogue",
-        "categorical: [COLUMN], under source of its entry in catalogue, takes numbers and text as categories",
-        "drop: [{}], under source of its entry in catalogue",
-    ),
-    "none": ("", "", "", ""),
-}
 _SUFFIXES: dict[str, Format] = {
     **{".csv": "csv", ".tsv": "csv", ".tab": "csv"},
     **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"},
@@ -166,7 +147,7 @@ class Source:
     names: Sequence[str] | None = None  # of the files, for messages
     # Whether the labels of tables are numbers, as those of a model; by default as they are in the first file.
     numeric_labels: bool | None = None
-    hints: _Hints = "train"  # whose options the hints of errors name
+    remedies: Remedies = TRAIN  # what the hints of errors say
     model: str | None = None  # file of a model of svmlight text, for messages: tables are then refused
 
     def __post_init__(self) -> None:
@@ -225,15 +206,6 @@ class Source:
         return lines
 
     @property
-    def _of_dataset(self) -> bool:
-        return self.hints in ("entry", "frame")
-
-    @property
-    def _fill(self) -> str:
-        """What to do about missing values, in a note."""
-        return "set 'missing: mean' or 'missing: indicator' under 'source'" if self._of_dataset else "use --missing"
-
-    @property
     def ids(self) -> list[str]:
         """Columns of categories that have another value in nearly every row."""
         if self._encoder is None or not self.learnt or self._continues:
@@ -244,21 +216,19 @@ class Source:
         if not (columns := self.ids):
             return []
         what, have, them = ("columns", "have", "them") if len(columns) > 1 else ("column", "has", "it")
-        names = written_names(columns)
-        drop = f"'drop' under 'source' leaves {them} out" if self._of_dataset else f"--drop {shlex.quote(names)}"
         return [
             f"{what} {listing(columns)} {have} another value in most rows, as an id or a date: such values are not "
-            f"found in other rows; {drop}"
+            f"found in other rows; {self.remedies.drop_in_note(columns)} leaves {them} out"
         ]
 
     def _about_far_values(self) -> list[str]:
         if self._far is None or self.schema is None:
             return []
         names, growing = self.schema.numbers, self._far.growing()
-        drop = "'drop' under 'source'" if self._of_dataset else "--drop"
         lines = [
             f"column {names[k]!r} leaves the range of the first rows in {share:.0%} of all rows: if it grows along the "
-            f"file, as an id or a date does, later rows will be scored worse than these; {drop} leaves it out"
+            f"file, as an id or a date does, later rows will be scored worse than these; "
+            f"{self.remedies.drop_in_note([names[k]])} leaves it out"
             for k, share in growing.items()
         ]
         found = {k: what for k, what in self._far.found.items() if k not in growing}
@@ -269,8 +239,8 @@ class Source:
         return [
             *lines,
             f"values far from the others in {columns}: {value:g}, where the median is {self._far.medians[k]:g} "
-            f"(first {place}); if that stands for a missing value, leave the cell empty and {self._fill}, "
-            "else try its logarithm",
+            f"(first {place}); if that stands for a missing value, leave the cell empty and "
+            f"{self.remedies.fill_note}, else try its logarithm",
         ]
 
     def chunks(self) -> Iterator[RowChunk]:
@@ -293,7 +263,7 @@ class Source:
                 raise DataError(f"{opened.name}: expected a svmlight file like the first one, got a table")
             stream, name = opened
             for chunk in stream_svmlight(
-                stream, n_features=self.n_features, zero_based=self.zero_based, on_bad_line=self._skip
+                stream, n_features=self.n_features, zero_based=self.zero_based, on_bad_line=self._skip_line
             ):
                 bad = np.ones(1, dtype=bool) if chunk.text == _BAD_LINE else None
                 yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk), bad=bad)
@@ -399,16 +369,14 @@ class Source:
             if _is_svmlight(table):
                 raise DataError(
                     f"{table.name}: expected a table with the column {self.options.label!r}, got svmlight text",
-                    "list the file as 'svmlight' under 'source', without 'label'"
-                    if self._of_dataset
-                    else "leave --label out: the labels of svmlight rows come first",
+                    self.remedies.read_svmlight,
                 )
-            self.schema = Schema.of_columns(table.kinds(), self.options, table.name)
+            self.schema = Schema.of_columns(table.kinds(), self.options, table.name, self.remedies.other_name)
             with_comma = table.with_comma if isinstance(table, TextTable) else {}
             markers = table.markers if isinstance(table, TextTable) else {}
             self.notes += [
                 f"column {name!r} of {table.name} has categories, as it begins with {value!r}, but most of its values "
-                f"are numbers: if that stands for a missing value, leave the cell empty and {self._fill}"
+                f"are numbers: if that stands for a missing value, leave the cell empty and {self.remedies.fill_note}"
                 for name, value in markers.items()
                 if name in self.schema.categories and name not in self.options.categorical
             ]
@@ -449,14 +417,10 @@ class Source:
                 raise DataError(
                     f"{table.name}: expected a table with the columns {listing(schema.columns)}, got svmlight text"
                 )
-            hint = ""
-            if column in schema.columns and self.hints == "none":
-                hint = "the DataFrame needs the columns of the model"
-            elif column in schema.columns:
-                hint = "the file needs the columns of the model, or of the first file"
+            hint = self.remedies.absent_column if column in schema.columns else ""
             raise DataError(absent_column(table.name, column, table.header), hint)
         if table.has_types:
-            _check_types(table, schema, _WAYS[self.hints][-1])
+            _check_types(table, schema, self.remedies)
 
     def _rows_of_tables(self) -> Iterator[_Rows]:
         for table in self._opened_in_turn():
@@ -498,7 +462,9 @@ class Source:
         kept = np.ones(len(rows.places), dtype=bool)
         for row in sorted(rows.problems):
             kept[row] = False
-            self._skip(f"{table.place.format(table.name, rows.places[row])}: {rows.problems[row]}")
+            problem, never_filled = rows.problems[row], [self.schema and self.schema.label, *self.options.aside]
+            fault = Fault.OTHER if problem.column in never_filled and problem.fault is Fault.MISSING else problem.fault
+            self._skip(f"{table.place.format(table.name, rows.places[row])}: {problem}", self.remedies.of_row(fault))
         if self.learnt:
             return _Rows(table, rows, np.flatnonzero(kept), None)
         rows.numbers[~kept], rows.categories[~kept] = np.nan, -1
@@ -551,38 +517,18 @@ class Source:
             self._far.add(numbers, place)
         return RowChunk(self._encoder.features(numbers, categories), labels, place, bad, text)
 
-    def _skip(self, message: str) -> bytes | None:
-        """Count a row that cannot be used, or raise the error; return the line in its place, if it is to be marked."""
-        if not self.skip_bad_rows:
-            raise DataError(message, self._hint(message))
-        self.n_skipped += 1
-        self.first_skipped = self.first_skipped or message
+    def _skip_line(self, message: str, problem: LineProblem) -> bytes | None:
+        """As `_skip`; return the line in its place, if it is to be marked."""
+        hint = self.remedies.of_row(problem.fault, problem.number == 1, n_features_given=self.n_features is not None)
+        self._skip(message, hint)
         return None if self.learnt else _BAD_LINE
 
-    def _hint(self, message: str) -> str:
-        if "expected a label first, got '{" in message:
-            return "JSON is not read: make a csv, parquet, arrow or svmlight file of it"
-        if self.hints in ("train", "entry") and "is this a csv file?" in message:
-            table = "'csv' and 'label' under 'source' read" if self._of_dataset else "--label COLUMN reads"
-            return f"{table} a table with a header line"
-        if self.hints in ("train", "entry") and "expected indices up to" in message:
-            if self.n_features is None:
-                return "number the features anew, from 1 and without large gaps"
-            return "--features with a larger number, or without it: features are counted as they come"
-        if self.hints == "score" and "expected a label first" in message:
-            return "put a 0 in front of each line, which stands for a label that is not known: sed 's/^/0 /' FILE"
-        is_svmlight = "ascending indices" in message or "query ids" in message
-        if self.hints in ("train", "entry") and ":1: expected " in message and not (self.is_table or is_svmlight):
-            table = "'csv' and 'label' under 'source' read" if self._of_dataset else "--label COLUMN reads"
-            return f"rows of svmlight text are a number, the label, and index:value; {table} a table"
-        skip, fill, as_categories, _ = _WAYS[self.hints]
-        never_filled = [self.schema.label if self.schema else None, *self.options.aside]
-        ways = [skip]
-        if message.endswith("got nothing") and not any(f"column {name!r}: " in message for name in never_filled):
-            ways = [fill, skip]
-        elif "expected a number, got" in message:
-            ways = [skip, as_categories]
-        return "; ".join(filter(None, ways))
+    def _skip(self, message: str, hint: str) -> None:
+        """Count a row that cannot be used, or raise the error."""
+        if not self.skip_bad_rows:
+            raise DataError(message, hint)
+        self.n_skipped += 1
+        self.first_skipped = self.first_skipped or message
 
 
 def _stacked(blocks: Sequence[Any]) -> Any:
@@ -599,16 +545,16 @@ def _is_svmlight(table: Table) -> bool:
     return len(table.header) == 1 and _SVMLIGHT_ROW.match(table.header[0]) is not None
 
 
-def _check_types(table: Table, schema: Schema, way_to_drop: str) -> None:
+def _check_types(table: Table, schema: Schema, remedies: Remedies) -> None:
     """Raise DataError if a typed column does not have what the schema says."""
     kinds = table.kinds()
     not_numbers = [column for column in schema.numbers if kinds[column] != "number"]
     wrong = [*not_numbers, *(column for column in schema.categories if kinds[column] == "other")]
     if wrong:
-        expected = "numbers" if not_numbers else "numbers or text" if way_to_drop else "text"
+        expected = "numbers" if not_numbers else "numbers or text" if remedies.drop else "text"
         raise DataError(
             f"{table.name}: column {wrong[0]!r}: expected {expected}, got the type {table.type_of(wrong[0])}",
-            way_to_drop.format(shlex.quote(written_names(wrong))),
+            remedies.of_columns(wrong),
         )
 
 
@@ -643,6 +589,6 @@ def matrix_of(frame: Any, schema: Schema) -> Any:
     """
     from scipy.sparse import csr_matrix, vstack
 
-    source = Source([frame], schema=schema, learnt=False, hints="none")
+    source = Source([frame], schema=schema, learnt=False, remedies=MODEL_FRAME)
     blocks = [chunk.X for chunk in source.chunks()]
     return vstack(blocks, format="csr") if blocks else csr_matrix((0, schema.n_features))

@@ -14,6 +14,7 @@ from ..sentences import problems_of
 from .content import Block
 from .entry import COLUMN_OPTIONS, ROW_METADATA, DataSource
 from .frames import has_columns, pandas_frame
+from .remedies import FRAME
 from .table_data import TableData, column_options
 
 __all__ = ["MemoryRows", "rows_in_memory", "rows_of"]
@@ -138,7 +139,7 @@ def _of_frame(frame: Any, y: Any, settings: Mapping[str, Any]) -> MemoryRows:
     except ValidationError as error:
         problem = problems_of(error, DataSource, given)[0]
         raise ConfigError(f"source: {problem}") from None
-    table = TableData([frame], column_options(checked), None, names=["the DataFrame"])
+    table = TableData([frame], column_options(checked), None, names=["the DataFrame"], remedies=FRAME)
     from scipy.sparse import vstack
 
     chunks = list(table.chunks())

@@ -15,8 +15,9 @@ import numpy as np
 from ..errors import DataError
 from ..sentences import suggest
 from .cache import RawFile
-from .content import LineProblem, chunks, finite_number, is_number, shown, text_blocks, utf8
+from .content import chunks, finite_number, is_number, shown, text_blocks, utf8
 from .entry import PARTS, Form
+from .faults import LineProblem
 from .schema import BLANKS
 
 __all__ = ["Encoded", "encode", "read_metadata"]

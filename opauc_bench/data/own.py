@@ -9,10 +9,12 @@ import numpy as np
 
 from ..errors import DataError
 from .cache import RawFile
-from .content import Block, LineProblem
+from .content import Block
 from .entry import ROW_METADATA, WIDE, DatasetEntry, Form
+from .faults import LineProblem
 from .memory import MemoryRows, rows_of
 from .metadata import Encoded, encode, read_metadata
+from .remedies import entry_remedies
 from .schema import ColumnOptions, listing
 from .table_data import TableData, column_options
 
@@ -42,6 +44,7 @@ class OwnData:
     def __init__(self, entry: DatasetEntry, form: Form, files: Sequence[RawFile]):
         assert form.source is not None
         self._form, self._source, self._files = form, form.source, files
+        self._catalogue = entry.catalogue
         self.facts: dict[str, Any] = {}
         self.remarks: list[str] = []
         self._columns = {name: getattr(form.source, name) for name in ROW_METADATA if getattr(form.source, name)}
@@ -99,6 +102,7 @@ class OwnData:
             names=[str(file.place) for file in self._files],
             skip_bad_rows=given.skip_bad_rows,
             zero_based=zero_based,
+            remedies=entry_remedies(self._catalogue, all(file.origin for file in self._files)),
         )
         if table.n_skipped:
             self.facts["rows_left_out"] = table.n_skipped

@@ -164,7 +164,7 @@ class Schema:
         return schema
 
     @classmethod
-    def of_columns(cls, kinds: dict[str, str], options: ColumnOptions, name: str) -> Schema:
+    def of_columns(cls, kinds: dict[str, str], options: ColumnOptions, name: str, other_name: str) -> Schema:
         """The schema of a table.
 
         Parameters
@@ -174,6 +174,8 @@ class Schema:
         options : ColumnOptions
         name : str
             Of the file, for messages.
+        other_name : str
+            For messages: what to do if an option, which replaces ``{}``, names a column that is not there.
 
         Raises
         ------
@@ -181,13 +183,17 @@ class Schema:
             A column that an option names is not there, the label is to be dropped, or no feature is left.
         """
         label = () if options.label is None else (options.label,)
-        for what, names in (("--label", label), ("--drop", options.drop), ("--categorical", options.categorical)):
+        for what, names in (("label", label), ("drop", options.drop), ("categorical", options.categorical)):
             for column in names:
                 if column not in kinds:
-                    hint = header_hint(kinds, f"{what} accepts one of these names")
+                    hint = header_hint(kinds, other_name.replace("{}", what))
                     raise DataError(absent_column(name, column, kinds), hint)
         if options.label in options.drop:
-            raise DataError(f"{name}: {options.label!r} is the label", "--drop accepts one of the other columns")
+            others = listing(column for column in kinds if column != options.label)
+            raise DataError(
+                f"{name}: {options.label!r} is the label and cannot be dropped; the others are {others}",
+                other_name.replace("{}", "drop"),
+            )
         left_out = {*label, *options.drop, *options.aside, ""}
         kept = [column for column in kinds if column not in left_out]
         if not kept:

@@ -6,8 +6,8 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
-from ..errors import ZeroIndexError
-from .content import LineProblem, opened, pieces, text_blocks
+from .content import opened, pieces, text_blocks
+from .faults import Fault, LineProblem
 from .svmlight import parse_svmlight
 
 __all__ = ["SvmlightChunk", "stream_svmlight"]
@@ -44,7 +44,7 @@ def stream_svmlight(
     chunk_rows: int = 4096,
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = False,
-    on_bad_line: Callable[[str], bytes | None] | None = None,
+    on_bad_line: Callable[[str, LineProblem], bytes | None] | None = None,
 ) -> Iterator[SvmlightChunk]:
     """Read rows of ``label index:value ...`` in chunks.
 
@@ -61,8 +61,9 @@ def stream_svmlight(
         Whether indices begin with 0. ``"auto"``: if index 0 occurs in the text that is read first; if it occurs only
         later, that is an error.
     on_bad_line : callable, optional
-        Called with the message about a line that cannot be read, which is then left out, or replaced by the line that
-        is returned; by default it is an error, as is always an index 0 if indices begin with 1.
+        Called with the message about a line that cannot be read, and the `LineProblem`; the line is then left out, or
+        replaced by the one that is returned. By default it is an error, as is always an index 0 if indices begin with
+        1.
 
     Yields
     ------
@@ -95,9 +96,9 @@ def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based, o
                     try:
                         X, labels = parse_svmlight(lines, line, n_features, first_index=first_index, at_least=width)
                     except LineProblem as problem:
-                        if on_bad_line is None or problem.kind is ZeroIndexError:
+                        if on_bad_line is None or problem.fault is Fault.ZERO_INDEX:
                             raise
-                        instead = on_bad_line(f"{name}:{problem.number}: {problem.problem}")
+                        instead = on_bad_line(f"{name}:{problem.number}: {problem.problem}", problem)
                         after, before = _around(line, lines, problem.number)
                         todo += [after, (problem.number, instead or b""), before]
                         continue
@@ -105,7 +106,7 @@ def _chunks(path_or_file, chunk_rows: int, n_features: int | None, zero_based, o
                     if len(labels):
                         yield SvmlightChunk(X, labels, line, lines)
             except LineProblem as problem:
-                raise problem.kind(f"{name}:{problem.number}: {problem.problem}") from None
+                raise problem.error(f"{name}:{problem.number}: {problem.problem}") from None
 
 
 def _around(first_line: int, text: bytes, line: int) -> list[tuple[int, bytes]]:

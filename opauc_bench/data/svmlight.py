@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, ZeroIndexError
 from ..kernels import njit
-from .content import LineProblem, finite_number, shown
+from .content import finite_number, shown
 from .decimals import HARD, INVALID, READ, decimal, short_decimal
+from .faults import Fault, LineProblem
 
 __all__ = ["LARGEST_INDEX", "parse_svmlight"]
 
@@ -65,28 +65,33 @@ def _strict(text: bytes, first_line: int, first_index: int, last_index: int) -> 
         if not tokens:
             continue
         if b":" in tokens[0]:
-            raise LineProblem(line_number, f"expected a label first, got {shown(tokens[0])}")
+            fault = Fault.JSON if tokens[0].startswith(b"{") else Fault.NO_LABEL
+            raise LineProblem(line_number, f"expected a label first, got {shown(tokens[0])}", fault)
         if len(tokens) == 1 and b"," in tokens[0]:
             came = f"got {shown(tokens[0])}; is this a csv file?"
-            raise LineProblem(line_number, f"expected a line such as '1 1:0.5 7:2', {came}")
-        labels.append(finite_number(tokens[0], line_number, "the label"))
+            raise LineProblem(line_number, f"expected a line such as '1 1:0.5 7:2', {came}", Fault.CSV)
+        labels.append(finite_number(tokens[0], line_number, "the label", Fault.FORM))
         previous = None
         for token in tokens[1:]:
             index, colon, value = token.partition(b":")
             if not colon or not index.isdigit():
-                why = "; do lines end with CR? (tr '\\r' '\\n' < FILE > NEW)" if b"\r" in line.strip() else ""
-                why = "; query ids are not read (sed 's/ qid:[0-9]*//' FILE > NEW)" if index == b"qid" else why
-                raise LineProblem(line_number, f"expected index:value, got {shown(token)}{why}")
+                why, fault = "", Fault.FORM
+                if index == b"qid":
+                    why, fault = "; query ids are not read (sed 's/ qid:[0-9]*//' FILE > NEW)", Fault.OTHER
+                elif b"\r" in line.strip():
+                    why, fault = "; do lines end with CR? (tr '\\r' '\\n' < FILE > NEW)", Fault.OTHER
+                raise LineProblem(line_number, f"expected index:value, got {shown(token)}{why}", fault)
             position = int(index.lstrip(b"0")[:30] or 0)  # Python refuses to convert thousands of digits
             if position < first_index:
                 zero = position == 0
                 came = f"got {shown(token)}" + ("; is the file zero-based?" if zero else "")
-                kind = ZeroIndexError if zero else DataError
-                raise LineProblem(line_number, f"expected indices from {first_index}, {came}", kind)
+                fault = Fault.ZERO_INDEX if zero else Fault.OTHER
+                raise LineProblem(line_number, f"expected indices from {first_index}, {came}", fault)
             if previous is not None and position <= previous:
                 raise LineProblem(line_number, f"expected ascending indices, got {position} after {previous}")
             if position > last_index:
-                raise LineProblem(line_number, f"expected indices up to {last_index}, got {position}")
+                problem = f"expected indices up to {last_index}, got {position}"
+                raise LineProblem(line_number, problem, Fault.LARGE_INDEX)
             indices.append(position - first_index)
             data.append(finite_number(value, line_number, f"the value of feature {position}"))
             previous = position

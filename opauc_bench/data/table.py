@@ -16,8 +16,9 @@ import numpy as np
 from ..errors import DataError
 from ..kernels import njit
 from .base_table import Batch, Table, no_value
-from .content import LineProblem, is_number, shown, utf8
+from .content import is_number, shown, utf8
 from .decimals import HARD, READ, decimal
+from .faults import Fault, LineProblem, RowProblem
 from .schema import MISSING_WORDS, hash_spans, require_different
 
 __all__ = ["TextTable"]
@@ -161,7 +162,7 @@ class TextTable(Table):
         texts = {name: column for name, column in columns.items() if not numeric[column]}
         for scan in self._scans(numeric):
             unusable = np.flatnonzero(scan.problems).tolist()
-            problems = {row: self._row_problem(int(scan.problems[row])) for row in unusable}
+            problems = {row: RowProblem(self._row_problem(int(scan.problems[row]))) for row in unusable}
             self._find_other_encodings(scan, texts, problems)
             yield Batch({name: (scan, column) for name, column in columns.items()}, scan.lines(self._line), problems)
 
@@ -197,7 +198,7 @@ class TextTable(Table):
             return "expected a separator after a closing quote, got other text"
         return f"expected {len(self.header)} columns, got {code}"
 
-    def _find_other_encodings(self, scan: _Scan, texts: dict[str, int], problems: dict[int, str]) -> None:
+    def _find_other_encodings(self, scan: _Scan, texts: dict[str, int], problems: dict[int, RowProblem]) -> None:
         """Find cells of these columns that are not in UTF-8: different ones would become the same text."""
         if not texts:
             return
@@ -208,12 +209,12 @@ class TextTable(Table):
             for row in np.unique(np.searchsorted(scan.begins, places, side="right") - 1).tolist():
                 for name, column in texts.items():
                     try:
-                        utf8(scan.token(row, column), row, f"column {name!r}")
+                        utf8(scan.token(row, column), row)
                     except LineProblem as error:
-                        problems.setdefault(row, error.problem)
+                        problems.setdefault(row, RowProblem(error.problem, column=name))
 
     def _finite_numbers(
-        self, batch: Batch, names: Sequence[str], complete: bool, problems: dict[int, str]
+        self, batch: Batch, names: Sequence[str], complete: bool, problems: dict[int, RowProblem]
     ) -> np.ndarray:
         """All columns at once."""
         scan, _ = next(iter(batch.columns.values()))
@@ -229,17 +230,20 @@ class TextTable(Table):
             elif token.lower() in _TRUTH_VALUES:
                 values[row, k] = _TRUTH_VALUES[token.lower()]
             else:
-                expected = "a finite number" if is_number(token) else "a number"
-                if _WITH_COMMA.fullmatch(token):
-                    expected = "a number with a decimal point"
-                problems.setdefault(row, f"column {names[k]!r}: expected {expected}, got {shown(token)}")
+                expected, fault = "a number", Fault.NOT_A_NUMBER
+                if is_number(token):
+                    expected, fault = "a finite number", Fault.OTHER
+                elif _WITH_COMMA.fullmatch(token):
+                    expected, fault = "a number with a decimal point", Fault.OTHER
+                problem = RowProblem(f"expected {expected}, got {shown(token)}", fault, names[k])
+                problems.setdefault(row, problem)
         return values
 
-    def _texts(self, column: _Column, name: str, problems: dict[int, str]) -> list[str]:
+    def _texts(self, column: _Column, name: str, problems: dict[int, RowProblem]) -> list[str]:
         scan, position = column
         return [scan.text_of(row, position) for row in range(scan.n_rows)]
 
-    def _hashes(self, column: _Column, name: str, bits: int, problems: dict[int, str]) -> np.ndarray:
+    def _hashes(self, column: _Column, name: str, bits: int, problems: dict[int, RowProblem]) -> np.ndarray:
         scan, position = column
         whole = scan.problems == 0
         starts, ends = (np.where(whole, places[:, position], 0) for places in (scan.starts, scan.ends))

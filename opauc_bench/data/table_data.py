@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +40,7 @@ class TableData:
     """
 
     def __init__(self, files: Sequence[Any], options: ColumnOptions, format: Any, **more: Any):
-        hints: Literal["entry", "frame"] = "entry" if all(isinstance(file, str) for file in files) else "frame"
-        self._open = partial(Source, files, options, format, hints=hints, **more)
+        self._open = partial(Source, files, options, format, **more)
         self.n_rows = self.n_features = 0
         with contextlib.closing(self._open()) as source:
             used = np.zeros(source.n_features or 0, dtype=bool)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import DataError, LabelError
 from ..sentences import label_text, suggest
 from .entry import Form
 
@@ -33,7 +33,7 @@ def binary_labels(labels: np.ndarray, form: Form) -> tuple[np.ndarray, dict[str,
         hint = _other_spelling(absent[0], list(counts))
         if form.format in ("csv", "table") and len(counts) >= _MANY_LABELS:
             hint += f". These look like features: set 'label_column' (1 is the first column; now {form.label_column})"
-        raise DataError(
+        raise LabelError(
             f"expected the positive labels {_listing(positive)}, got the labels {_listing(list(counts))}; "
             f"{_listing(absent)} does not occur{hint}"
         )
@@ -70,7 +70,7 @@ def _positive(counts: dict[Any, int], form: Form) -> list[Any]:
     if form.random_half is None:
         if len(counts) != 2:
             found = _listing(list(counts))
-            raise DataError(f"expected two labels, or the positive ones under 'positive'; the labels are {found}")
+            raise LabelError(f"expected two labels, or the positive ones under 'positive'; the labels are {found}")
         return [max(counts)]
     seed = form.random_half.seed
     ordered = sorted(counts, key=lambda label: hashlib.sha256(f"{seed}:{label_text(label)}".encode()).digest())

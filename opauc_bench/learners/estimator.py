@@ -37,7 +37,7 @@ __all__ = ["EstimatorLearner", "FittedEstimators"]
 
 # What a fit may raise because a number overflowed: the setting has diverged. For scikit-learn it is a ValueError.
 _OVERFLOWS = (DivergenceError, FloatingPointError, OverflowError, np.linalg.LinAlgError)
-_OVERFLOW_IN_WORDS = re.compile(r"overflow|infinity|non-finite|not finite", re.IGNORECASE)
+_OVERFLOW_IN_WORDS = re.compile(r"overflow|contains infinity|too large for dtype|non-finite|not finite", re.IGNORECASE)
 _FIRST_MEASUREMENT = 500  # rows
 _LONG_ENOUGH = 0.2  # seconds: what does not depend on the number of rows takes less
 _TOO_LONG = 10.0  # seconds

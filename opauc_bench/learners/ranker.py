@@ -37,7 +37,22 @@ _SHARE_OF_TRAINING = 0.7
 
 
 class DivergenceError(ArithmeticError):
-    """The weights of a single model overflowed: the step size is too large for the data."""
+    """The weights of a single model overflowed: the step size is too large for the data.
+
+    Parameters
+    ----------
+    event : str
+        What overflowed, and where.
+    advice : str, optional
+        What to do about it.
+    """
+
+    def __init__(self, event: str, advice: str = ""):
+        super().__init__(event, advice)
+        self.event, self.advice = event, advice
+
+    def __str__(self) -> str:
+        return f"{self.event}: {self.advice}" if self.advice else self.event
 
 
 @dataclass(frozen=True)

@@ -382,6 +382,6 @@ class StreamPass(LinearRanker):
         """The error of weights that overflowed, with the setting that is being trained."""
         return DivergenceError(
             f"{type(self).__name__} overflowed within {self.n_samples_seen_} rows "
-            f"({', '.join(f'{axis}={float(getattr(self, axis)):g}' for axis in self.grid_axes)}): "
-            "take smaller steps, or scale the features to [-1, 1]"
+            f"({', '.join(f'{axis}={float(getattr(self, axis)):g}' for axis in self.grid_axes)})",
+            "take smaller steps, or scale the features to [-1, 1]",
         )

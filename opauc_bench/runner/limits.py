@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..memory import total_memory
 from ..task import Task
@@ -15,6 +17,7 @@ from ..task import Task
 __all__ = [
     "OVERTIME",
     "Deadline",
+    "Overrun",
     "TimeLimitReached",
     "available_memory",
     "exceeds_memory",
@@ -25,6 +28,7 @@ __all__ = [
 OVERTIME = 3.0  # seconds beyond its limit after which the process of a task is ended
 _HEADING = "Timeout ("
 _CALL_OF_A_KERNEL = ("kernels.py", "__call__")
+_UNKNOWN_PLACE = "a place that is not known"
 _FRAME = re.compile(r'  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)')
 
 
@@ -76,17 +80,30 @@ def hard_time_limit(seconds: float | None, note: Path | None) -> Iterator[None]:
             faulthandler.cancel_dump_traceback_later()
 
 
-def overrun_in(note: str, function: str) -> str | None:
-    """Where `hard_time_limit` has ended a process, such as ``least_squares.py:117 in ridge_path``.
+class Overrun(NamedTuple):
+    """Where `hard_time_limit` has ended a process."""
 
-    ``note`` is the content of the file, and ``function`` one that only the thread of the task has called. None if the
-    process ended for another reason.
+    place: str  # such as ``least_squares.py:117 in ridge_path``
+    called: str  # name of the function that ran the place
+
+
+def overrun_in(note: str, caller: Callable[..., Any]) -> Overrun | None:
+    """Where `hard_time_limit` has ended a process; None if it ended for another reason.
+
+    ``note`` is the content of the file. ``caller`` is the function that computes tasks, which only one thread has
+    called; `Overrun.called` is what it had called.
     """
     _, heading, traces = note.partition(_HEADING)
     if not heading:
         return None
-    threads = [_FRAME.findall(thread) for thread in traces.split("\n\n")]
-    frames = next((frames for frames in threads if any(name == function for *_, name in frames)), [])
-    # A kernel has no frame of its own: it is the line that calls it.
-    places = ("{}:{} in {}".format(*frame) for frame in frames if (frame[0], frame[2]) != _CALL_OF_A_KERNEL)
-    return next(places, "a place that is not known")
+    computes = os.path.basename(caller.__code__.co_filename), caller.__name__
+    for thread in traces.split("\n\n"):
+        frames = [(file, name, f"{file}:{line} in {name}") for file, line, name in _FRAME.findall(thread)]
+        calls = [number for number, (*function, _) in enumerate(frames) if tuple(function) == computes]
+        if not calls:
+            continue
+        called = frames[: calls[-1]]  # the most recent call comes first
+        # A kernel has no frame of its own: it is the line that calls it.
+        places = (place for *function, place in called if tuple(function) != _CALL_OF_A_KERNEL)
+        return Overrun(next(places, _UNKNOWN_PLACE), called[-1][1] if called else "")
+    return Overrun(_UNKNOWN_PLACE, "")

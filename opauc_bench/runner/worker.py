@@ -204,12 +204,12 @@ def _seconds_to_end(task: Task, config: WorkerConfig, store: Store) -> float | N
 
 def overdue_record(task: Task, config: WorkerConfig, note: str | None) -> Record | None:
     """The record of a task that was ended together with its process; None if it ended for another reason."""
-    place, limit = overrun_in(note or "", compute.__name__), config.seconds
-    if place is None or limit is None:
+    overrun, limit = overrun_in(note or "", run_task), config.seconds
+    if overrun is None or limit is None:
         return None
     seconds = limit + OVERTIME
-    message = f"time limit of {limit:g} s reached in {place}; its process had to be ended"
-    if note is not None and f" in {load_learner.__name__}\n" in note:
+    message = f"time limit of {limit:g} s reached in {overrun.place}; its process had to be ended"
+    if overrun.called == load_learner.__name__:
         seconds = limit + SECONDS_TO_LOAD
         message = f"its learner was not loaded within {seconds:g} s; its process had to be ended"
     return failed_record(task, "timeout", message, seconds)

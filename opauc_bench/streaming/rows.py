@@ -108,10 +108,7 @@ class LabelledRows:
         try:
             yield from self._source.chunks()
         except ZeroIndexError as error:
-            hint = "--zero-based, if 0 is the first feature"
-            if self._source.hints == "continue":
-                hint = "add 1 to the indices of these rows: the first feature of the model is 1"
-            raise DataError(error.message, hint) from None
+            raise DataError(error.message, self._source.remedies.zero_index) from None
 
     def _check_labels(self, chunk: RowChunk) -> None:
         labels = np.asarray(chunk.labels)

@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..data.inputs import Format, RowChunk
+from ..data.remedies import SCORE
 from ..errors import DataError, ResultsError
 from ..sentences import label_text
 from .allocator import keep_freed_memory
@@ -85,7 +86,7 @@ def score_file(
         learnt=False,
         skip_bad_rows=skip_bad_rows,
         numeric_labels=not isinstance(model.classes[0], str),
-        hints="score",
+        remedies=SCORE,
         model=str(model_file) if model.schema is None else None,
     )
     with contextlib.closing(source), _opened(out) as sink:

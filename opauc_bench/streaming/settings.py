@@ -30,6 +30,10 @@ _UNTUNED = "nag"  # what auto is without tuning: its default suits features of a
 _MOST_FEATURES = {"opauc": 100, "ada_oam": 300}
 
 
+class _UnknownParameter(LearnerError):
+    """A learner does not have a parameter, so that its value may be meant for another one."""
+
+
 def _powers(first: int, last: int, step: int = 1) -> list[float]:
     return [2.0**k for k in range(first, last + 1, step)]
 
@@ -79,7 +83,8 @@ def candidates(name: str, given: dict[str, str | None], assignments: list[str], 
         except LearnerError as error:
             if not is_auto:
                 raise
-            if problem is None or (_lacks_parameter(problem) and not _lacks_parameter(error)):
+            lacks = isinstance(problem, _UnknownParameter)
+            if problem is None or (lacks and not isinstance(error, _UnknownParameter)):
                 problem = error
             continue
         learner.set_params(**{key: value for key, value in fixed.items() if key not in typed})
@@ -90,14 +95,9 @@ def candidates(name: str, given: dict[str, str | None], assignments: list[str], 
         of_another = "--learner NAME, if it is for another one: opauc-bench learners list"
         raise LearnerError(
             f"no learner of auto can be made ({', '.join(_AUTO)}): {problem.message}",
-            of_another if _lacks_parameter(problem) else problem.hint,
+            of_another if isinstance(problem, _UnknownParameter) else problem.hint,
         )
     return found
-
-
-def _lacks_parameter(error: LearnerError) -> bool:
-    """Whether the learner does not have the parameter, so that its value is meant for another one."""
-    return "has no parameter" in error.message
 
 
 def _around_default(learner: OnePassLearner) -> dict[str, list[float]]:
@@ -135,7 +135,9 @@ def _make_learner(
             continue
         parameter = _parameter(name, option, known)
         if parameter not in known:
-            raise LearnerError(_unknown(name, option, known), f"opauc-bench learners show {name}  # what they mean")
+            raise _UnknownParameter(
+                _unknown(name, option, known), f"opauc-bench learners show {name}  # what they mean"
+            )
         if parameter in typed:
             raise LearnerError(f"{parameter} of {name} is given twice: {typed[parameter]} and {value}")
         typed[parameter] = value

@@ -305,7 +305,7 @@ def _divergence_error(error: DivergenceError, what: Training, first: Candidate) 
     if what.resume is not None:  # which keeps its options
         hint = "bring the features to the scale of the rows before, or train a new model, without --continue"
     return LearnerError(
-        f"{str(error).partition(': take smaller')[0]}: the steps are too large for these features; no model is written",
+        f"{error.event}: the steps are too large for these features; no model is written",
         hint,
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..data.feature_offsets import FeatureOffsets
 from ..data.inputs import Format
+from ..data.remedies import CONTINUE, TRAIN
 from ..data.schema import ColumnOptions, Schema
 from .rows import Label, Source
 
@@ -55,5 +56,5 @@ class Training:
             skip_bad_rows=self.skip_bad_rows,
             numeric_labels=not isinstance(self.labels[0], str) if self.labels else None,
             model=str(self.resume) if self.resume is not None and self.schema is None else None,
-            hints="train" if self.resume is None else "continue",
+            remedies=TRAIN if self.resume is None else CONTINUE,
         )

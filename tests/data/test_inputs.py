@@ -134,7 +134,7 @@ def test_rows_do_not_depend_on_how_the_text_is_cut(table, size):
 
     def parsed(pieces):
         text = TextTable(iter(pieces), "t")
-        schema = Schema.of_columns(text.kinds(), options, "t")
+        schema = Schema.of_columns(text.kinds(), options, "t", "")
         found = list(text.rows(schema, numeric_labels=False))
         assert not any(piece.problems for piece in found)
         return (

@@ -141,7 +141,10 @@ def test_several_files_and_bad_rows(tmp_path, frame):
     with pytest.raises(DataError) as raised:
         prepared(tmp_path, files)
     assert f"{tmp_path}/a b.csv:102: column 'size': expected a number, got 'oops'" in raised.value.message
-    assert "'skip_bad_rows: true' under 'source' of the entry" in raised.value.hint
+    assert raised.value.hint == (
+        "correct the file, or set 'skip_bad_rows: true', or list the column as 'categorical' under 'source' of the "
+        "entry in the experiment; the same command reads it again"
+    )
     data = prepared(tmp_path, files | {"skip_bad_rows": True}, scaling="none")
     np.testing.assert_array_equal(dense(data), frame[["size"]])
     assert data.manifest["rows_left_out"] == 1

@@ -449,6 +449,14 @@ def test_infinity_from_a_step_in_front_is_an_error_unless_a_setting_makes_it(row
     assert made(axes=grid).fit_grid(X, y, grid).finite().tolist() == [True, False]
 
 
+def test_a_mistake_that_mentions_infinity_is_no_overflow(rows, tmp_path):
+    text = "unknown norm: expected l1, l2 or infinity"
+    body = f"\n\nclass Fails(Centroids):\n    def fit(self, X, y):\n        raise ValueError({text!r})\n"
+    (tmp_path / "own.py").write_text(OWN + body)
+    with pytest.raises(ValueError, match=text):
+        EstimatorLearner(f"{tmp_path}/own.py:Fails").fit_grid(*rows, {})
+
+
 def test_one_class_and_missing_convergence_are_reported(rows):
     X, y = rows
     learner = EstimatorLearner(LOGISTIC, {"max_iter": 1})

@@ -291,11 +291,12 @@ def test_a_hard_time_limit_without_an_overrun_writes_nothing(tmp_path):
     with hard_time_limit(None, note), hard_time_limit(0.0, None):
         pass
     assert note.read_text() == "before"
-    assert overrun_in("before", "compute") is None
+    assert overrun_in("before", run_task) is None
 
 
-def test_traceback_is_that_of_the_thread_with_the_task():
-    note = """{"pid": 1}
+@pytest.mark.parametrize("called", ["compute", "load_learner"])
+def test_traceback_is_that_of_the_thread_with_the_task(called):
+    note = f"""{{"pid": 1}}
 Timeout (0:00:05)!
 Thread 0x01 (most recent call first):
   File "/usr/lib/threading.py", line 5 in wait
@@ -304,13 +305,16 @@ Thread 0x01 (most recent call first):
 Thread 0x02 (most recent call first):
   File "/a/opauc_bench/kernels.py", line 72 in __call__
   File "/a b/learn.py", line 71 in <listcomp>
-  File "/a/task.py", line 8 in compute
+  File "/a b/worker.py", line 8 in load_learner
+  File "/a/opauc_bench/runner/worker.py", line 9 in {called}
+  File "/a/opauc_bench/runner/worker.py", line 8 in run_task
+  File "/a/opauc_bench/runner/execute.py", line 5 in _run_in_worker
 
 Thread 0x03 (most recent call first):
   File "/usr/lib/queue.py", line 5 in get
 """
-    assert overrun_in(note, "compute") == "learn.py:71 in <listcomp>"
-    assert overrun_in(note[:40], "compute") == "a place that is not known"
+    assert overrun_in(note, run_task) == ("learn.py:71 in <listcomp>", called)
+    assert overrun_in(note[:40], run_task) == ("a place that is not known", "")
 
 
 SHORT_OF_MEMORY = """
