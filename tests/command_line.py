@@ -139,10 +139,10 @@ def _text_of(stream: io.TextIOWrapper) -> str:
     return stream.buffer.getvalue().decode()
 
 
-def _compute_in_this_process(executor, tasks, workplace):
+def _compute_in_this_process(executor, tasks, config):
     """Stand-in for ``LocalExecutor.run`` that starts no process."""
     from opauc_bench.runner import worker
 
     worker._dataset.cache_clear()  # a new process has mapped nothing yet
     for task in tasks:
-        yield task, worker.run_task(task, workplace)
+        yield task, worker.run_task(task, config)

@@ -156,8 +156,8 @@ def train(
     """
     from ..data.schema import ColumnOptions, read_names, written_names
     from ..errors import LearnerError
+    from ..streaming.options import TrainOptions
     from ..streaming.train import train_model
-    from ..streaming.training import Training
 
     if weights is not None:
         raise LearnerError(
@@ -173,7 +173,7 @@ def train(
     )
     given = {"eta": eta, "lam": lam, "gamma": gamma, "l1": l1, "l2": l2}
     return train_model(
-        Training(
+        TrainOptions(
             files=tuple(files),
             resume=resume,
             learner=learner,

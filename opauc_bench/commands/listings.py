@@ -27,7 +27,7 @@ from ..data import (
 )
 from ..data.sources import is_remote, local_path
 from ..errors import DataError, LearnerError
-from ..learners import contested_names, get_learner, learner_names, learner_parameters
+from ..learners import contested_names, get_learner, learner_addresses, learner_parameters
 from ..sentences import suggest
 from .terminal import megabytes, table_text, width, wrapped
 
@@ -189,7 +189,7 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
 def list_learners() -> str:
     """All learners with their parameters."""
     rows = []
-    for name, address in learner_names().items():
+    for name, address in learner_addresses().items():
         try:
             parameters, axes = learner_parameters(name)
             summary = (get_learner(name).__doc__ or "").strip().partition("\n")[0]

@@ -11,7 +11,7 @@ from typing import Any
 from ..config import EstimatorEntry, Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
 from ..errors import ConfigError, LearnerError, OpaucBenchError
-from ..learners import class_of_column, learner_parameters, refused_parameters, refused_values
+from ..learners import learner_class, learner_parameters, refused_parameters, refused_values
 from ..plan import Column, make_column, make_columns, recorded_column
 from ..report.published import list_published
 from ..results.manifest import Manifest, config_of, find_manifest, read_manifest
@@ -109,7 +109,7 @@ class Session:
             try:
                 if isinstance(entry, EstimatorEntry):
                     _check_estimator(**entry.described(config.parent), grid=entry.grid)
-                columns[entry.name] = make_column(experiment, entry, class_of_column)
+                columns[entry.name] = make_column(experiment, entry, learner_class)
             except (LearnerError, TypeError, ValueError) as error:  # the last two where it takes other parameters now
                 last = manifest.definitions.get(manifest.last_run.get(entry.name, ""), _NOTHING)
                 identity, tuned_by = _without(["protocol"], last), columns.get(entry.axes_from or "")
@@ -137,7 +137,7 @@ class Session:
         """
         resolved = resolved or {
             "catalogue": load_catalogue(experiment.own_entries or experiment.catalogue_path, experiment.path),
-            "columns": make_columns(experiment, class_of_column),
+            "columns": make_columns(experiment, learner_class),
         }
         return cls(
             **resolved,
@@ -158,7 +158,7 @@ class Session:
     def with_present_versions(self) -> Session:
         """The session with learners and estimators as they are, where they are here."""
         columns = [
-            column if column.key in self.absent_columns else make_column(self.experiment, entry, class_of_column)
+            column if column.key in self.absent_columns else make_column(self.experiment, entry, learner_class)
             for entry, column in zip(self.experiment.learners, self.columns)
         ]
         return replace(self, columns=columns)

@@ -19,7 +19,7 @@ from ..errors import DataError, ResultsError
 from ..learners import ESTIMATOR
 from ..report.text import auc_text, columns_text
 from ..results.environment import differences, environment
-from ..results.record import Record
+from ..results.record import Record, TaskRecord
 from ..results.store import Store
 from ..runner.engines import workers
 from ..runner.execute import LocalExecutor
@@ -37,7 +37,6 @@ __all__ = ["Recomputation", "compare_records", "draw", "verify_results"]
 TOLERANCE = 1e-9
 RECOMPUTABLE = ("ok", "diverged")  # the other statuses belong to the machine and its load
 
-Pair = tuple[Task, Record]
 
 # Not part of the result: time, machine, text, the name of the column.
 _CIRCUMSTANCES = ("environment", "timing", "message", "traceback", "column")
@@ -154,8 +153,8 @@ def _hint_on_data(session: Session, local: LocalData, names: list[str]) -> str:
 
 
 def draw(
-    candidates: list[Pair], sample: int | None, seed: int, is_available: Callable[[Task], bool]
-) -> tuple[list[Pair], list[str]]:
+    candidates: list[TaskRecord], sample: int | None, seed: int, is_available: Callable[[Task], bool]
+) -> tuple[list[TaskRecord], list[str]]:
     """Draw at most `sample` records uniformly, in the order of `candidates`; also return the unavailable datasets."""
     drawn: list[int] = []
     missing: dict[str, None] = {}
@@ -173,7 +172,7 @@ def draw(
 
 
 def recompute(
-    recorded: Recorded, local: LocalData, pairs: list[Pair], n_jobs: int, quiet: bool = True
+    recorded: Recorded, local: LocalData, pairs: list[TaskRecord], n_jobs: int, quiet: bool = True
 ) -> list[Recomputation]:
     """Compute tasks again in a temporary folder, without a time limit, and compare."""
     estimate = Estimate()
@@ -239,7 +238,9 @@ def _compared(old: Any, new: Any, place: str = "") -> list[tuple[str, Any, Any]]
     return [difference for name, a, b in parts for difference in _compared(a, b, name)]
 
 
-def _candidates(session: Session, records: list[Pair], max_seconds: float | None) -> tuple[list[Pair], list[str]]:
+def _candidates(
+    session: Session, records: list[TaskRecord], max_seconds: float | None
+) -> tuple[list[TaskRecord], list[str]]:
     """Records that may be drawn, and notes on those that may not."""
     wanted = [pair for pair in records if session.selects(pair[0])]
     failed = Counter(record.status for _, record in wanted if record.status not in RECOMPUTABLE)

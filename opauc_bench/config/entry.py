@@ -35,7 +35,7 @@ from ..values import (
     spell_axis,
     unknown_names,
 )
-from .known import FROM_FILE, absolute, learner_names
+from .known import FROM_FILE, absolute, known_parameters
 
 __all__ = ["AnyEntry", "ColumnEntry", "EstimatorEntry", "LearnerEntry", "Line", "Name"]
 
@@ -122,7 +122,7 @@ class LearnerEntry(ColumnEntry):
     def _check_params(cls, value: Any, info: ValidationInfo) -> dict[str, Scalar]:
         params = by_axis(value, parameter)
         learner = info.data.get("learner")
-        if known := learner_names(info, learner):
+        if known := known_parameters(info, learner):
             raise_problems(unknown_names(value, known[0], f"{learner} has no parameter"))
         return params
 
@@ -132,7 +132,7 @@ class LearnerEntry(ColumnEntry):
         learner, params = info.data.get("learner"), info.data.get("params", {})
         grid = by_axis(value, grid_values)
         problems = _fixed_and_tuned([key for key in value if spell_axis(key) in params])
-        if info.context and (known := learner_names(info, learner)):
+        if info.context and (known := known_parameters(info, learner)):
             problems += unknown_names(value, known[1], f"{learner} has no grid axis")
             own = {axis: values for axis, values in grid.items() if axis in known[1]}
             problems += info.context.refused_in_grid(learner, own, value)

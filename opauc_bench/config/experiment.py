@@ -23,7 +23,7 @@ from ..protocols import PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Secti
 from ..sentences import Loc, Problem, problems_of, raise_problems, show, suggest
 from ..values import by_axis, distinct, grid_values, not_empty, parse_duration, repeated, unknown_names
 from .entry import AnyEntry, ColumnEntry, EstimatorEntry, Line, Name
-from .known import absolute, learner_names
+from .known import absolute, known_parameters
 
 __all__ = ["Experiment", "LatexTable", "Limits", "Report"]
 
@@ -274,7 +274,7 @@ class Experiment(Section):
     def _check_grids(cls, value: Any, info: ValidationInfo) -> dict[str, tuple[float, ...]]:
         grids = by_axis(value, grid_values)
         entries = info.data.get("learners", ())
-        known = [learner_names(info, entry.learner) for entry in entries]
+        known = [known_parameters(info, entry.learner) for entry in entries]
         of_learners = [names for entry, names in zip(entries, known) if not isinstance(entry, EstimatorEntry)]
         if entries and all(of_learners):
             axes = list(dict.fromkeys(axis for _, learner_axes in filter(None, of_learners) for axis in learner_axes))
@@ -344,10 +344,10 @@ class Experiment(Section):
 
     def _axes_problems(self, info: ValidationInfo) -> Iterator[Problem]:
         for position, entry in enumerate(self.learners):
-            _, axes = learner_names(info, entry.learner) or ((), ())
+            _, axes = known_parameters(info, entry.learner) or ((), ())
             if entry.axes_from is not None:
                 tuner = self.tuner_of(entry)
-                _, of_tuner = (learner_names(info, tuner.learner) if tuner else None) or ((), ())
+                _, of_tuner = (known_parameters(info, tuner.learner) if tuner else None) or ((), ())
                 inherited = [axis for axis in axes if axis in of_tuner]
                 yield from self._axes_from_problems(position, entry, tuner, inherited)
                 axes = [axis for axis in axes if axis not in inherited]

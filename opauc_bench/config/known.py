@@ -12,7 +12,7 @@ from ..errors import LearnerError
 from ..sentences import Problem
 from ..values import spell_axis
 
-__all__ = ["FROM_FILE", "KnownNames", "absolute", "learner_names"]
+__all__ = ["FROM_FILE", "KnownNames", "absolute", "known_parameters"]
 
 FROM_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
@@ -89,6 +89,6 @@ def absolute(learner: str, folder: Path) -> str:
     return f"{(folder / found['file']).resolve()}:{found['name']}" if found else learner
 
 
-def learner_names(info: ValidationInfo, learner: str | None) -> tuple[list[str], list[str]] | None:
+def known_parameters(info: ValidationInfo, learner: str | None) -> tuple[list[str], list[str]] | None:
     known = info.context.learner(learner) if info.context and learner and not learner.startswith(":") else None
     return known if isinstance(known, tuple) else None

@@ -17,7 +17,7 @@ from ..errors import DataError
 from .content import DAMAGED
 from .sources import Notify
 
-__all__ = ["Answer", "Missing", "ask", "clear_downloads", "download"]
+__all__ = ["Answer", "SourceMissing", "ask", "clear_downloads", "download"]
 
 TIMEOUT = 30.0  # seconds without a byte
 TRIES = 3
@@ -37,7 +37,7 @@ class _BrokenOff(Exception):
     """A transfer that cannot go on; the text says why."""
 
 
-class Missing(Exception):
+class SourceMissing(Exception):
     """A source does not have the file; the text says why, ``answered`` whether a server responded."""
 
     def __init__(self, reason: str, answered: bool = False):
@@ -65,7 +65,7 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
 
     Raises
     ------
-    Missing
+    SourceMissing
         If there is no file, connection or answer, or the transfer breaks off.
     DataError
         Above ``limit`` bytes.
@@ -96,17 +96,17 @@ def download(address: str, folder: Path, limit: int, what: str, notify: Notify) 
     raise failure
 
 
-def _failure(error, address: str) -> tuple[Missing, float | None]:
+def _failure(error, address: str) -> tuple[SourceMissing, float | None]:
     """What went wrong, and the seconds that the server wants to pass before a further try; None if none may succeed."""
     import requests
 
     if isinstance(error, _BrokenOff):
-        return Missing(f"the transfer broke off: {error}"), 0.0
+        return SourceMissing(f"the transfer broke off: {error}"), 0.0
     if isinstance(error, requests.HTTPError) and error.response is not None:
         status, wait = error.response.status_code, _seconds_to_wait(error.response)
         reason = f"HTTP status {status}" + (f", to be asked again in {wait:,.0f} s" if wait > LONGEST_WAIT else "")
         may_succeed = (status >= 500 or status in (416, 429)) and wait <= LONGEST_WAIT
-        return Missing(reason, answered=True), wait if may_succeed else None
+        return SourceMissing(reason, answered=True), wait if may_succeed else None
     cause = error
     while cause.__context__ is not None:
         cause = cause.__context__
@@ -127,7 +127,7 @@ def _failure(error, address: str) -> tuple[Missing, float | None]:
         reason = f"no connection{because}"
     else:
         reason = f"the transfer broke off ({type(error).__name__})"
-    return Missing(reason), None if lasts or isinstance(cause, ssl.SSLCertVerificationError) else 0.0
+    return SourceMissing(reason), None if lasts or isinstance(cause, ssl.SSLCertVerificationError) else 0.0
 
 
 def _seconds_to_wait(response) -> float:

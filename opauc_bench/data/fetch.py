@@ -20,7 +20,7 @@ from typing import IO
 from ..errors import DataError, DataUnavailable
 from .cache import LocalFile, RawFile, local_files, part_file, stamp_of
 from .content import DAMAGED, SUFFIXES, suffix_of
-from .download import Missing, clear_downloads, download
+from .download import SourceMissing, clear_downloads, download
 from .entry import DatasetEntry, Form
 from .sources import Notify, Sources, is_remote, local_path
 
@@ -72,7 +72,7 @@ class _Fetch(LocalFile):
         for number, (place, step) in enumerate(steps, 1):
             try:
                 raw = step()
-            except Missing as missing:
+            except SourceMissing as missing:
                 attempts.append(f"{place}: {missing}")
             except DataError as error:
                 found_wrong = True
@@ -108,27 +108,27 @@ class _Fetch(LocalFile):
 
     def _from_cache(self) -> RawFile:
         if self.cached is None:
-            raise Missing("not found")
+            raise SourceMissing("not found")
         if outdated := self.outdated:
             self._say(outdated)
-            raise Missing(outdated)
+            raise SourceMissing(outdated)
         return self.check_cached(self.cached)
 
     def _from_mirror(self, mirror: str) -> RawFile:
         folder = local_path(mirror)
         if not os.path.isdir(folder):
             self._say(f"the mirror {folder} is not a folder")
-            raise Missing("no such folder")
+            raise SourceMissing("no such folder")
         path = self.in_mirror(folder)
         if path is None:
             expected = f"{self.entry.home}/{self.file.name}"
             problem = _problem(folder / expected)
-            raise Missing(f"no {expected}" if problem == _NO_FILE else f"{expected}: {problem}")
+            raise SourceMissing(f"no {expected}" if problem == _NO_FILE else f"{expected}: {problem}")
         return self._from_path(path, "mirror", mirror)
 
     def _from_path(self, path: Path, source: str, origin: str) -> RawFile:
         if problem := _problem(path):
-            raise Missing(problem)
+            raise SourceMissing(problem)
         with part_file(self.folder) as part:
             stamp = stamp_of(path)  # before it is read, so that a change during reading is noticed later
             shutil.copyfile(path, part)
@@ -136,7 +136,7 @@ class _Fetch(LocalFile):
 
     def _from_web(self, addresses: list[str], source: str, origin: str) -> RawFile:
         if self.sources.offline:
-            raise Missing("not tried, offline")
+            raise SourceMissing("not tried, offline")
         limit = self.limit if self.file.member is None else _LARGEST_ARCHIVE
         reasons: list[str] = []
         wrong: list[DataError] = []
@@ -152,7 +152,7 @@ class _Fetch(LocalFile):
                             self.kept[address] = self.archives.enter_context(part_file(self.folder))
                             shutil.copyfile(part, self.kept[address])
                     return self._accept(part, address, {"source": source, "origin": origin})
-                except Missing as error:
+                except SourceMissing as error:
                     reasons.append(str(error))
                     if not error.answered:
                         break
@@ -160,7 +160,7 @@ class _Fetch(LocalFile):
                     wrong.append(error)
         if wrong:
             raise wrong[0]
-        raise Missing("; ".join(dict.fromkeys(reasons)))
+        raise SourceMissing("; ".join(dict.fromkeys(reasons)))
 
     def _accept(self, part: Path, shown: Path | str, note: dict[str, str]) -> RawFile:
         """Verify a new file and move it to its place, with a note of where it came from."""

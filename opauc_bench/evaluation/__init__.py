@@ -5,7 +5,7 @@ from .bayes import bayesian_signed_rank_test, bayesian_t_test
 from .chronological import cut_in_time, expanding_windows
 from .grouped import grouped_folds
 from .holdout import holdout_split
-from .metrics import evaluate, metric_columns, metric_name
+from .metrics import evaluate, metric_name, ranking_metric
 from .ranks import friedman_nemenyi, holm, wilcoxon_test
 from .selection import cross_validate, ranking
 from .significance import corrected_t_test, paired_t_test
@@ -28,12 +28,12 @@ __all__ = [
     "holdout_split",
     "holm",
     "inner_splits",
-    "metric_columns",
     "metric_name",
     "outer_fold",
     "paired_t_test",
     "random_folds",
     "ranking",
+    "ranking_metric",
     "released_auc_columns",
     "second_moment_error",
     "second_moment_norm",

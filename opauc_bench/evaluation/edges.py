@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-__all__ = ["FLAT", "edges_cutting"]
+__all__ = ["FLAT", "axes_cut_off"]
 
 FLAT = 1e-4  # units of AUC
 
 
-def edges_cutting(
+def axes_cut_off(
     settings: Mapping[str, np.ndarray], aucs: np.ndarray, selected: Mapping[str, float]
 ) -> dict[str, float]:
     """Find the axes at whose edge a setting was selected while the AUC still rises towards that edge.

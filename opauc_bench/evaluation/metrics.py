@@ -16,9 +16,9 @@ import numpy as np
 
 from .auc import auc_columns, positive_rows
 
-__all__ = ["RANKING", "evaluate", "metric_columns", "metric_name", "needs_probabilities", "selecting"]
+__all__ = ["RANKING", "evaluate", "metric_name", "needs_probabilities", "ranking_metric", "selection_metric"]
 
-Columns = Callable[[Any, np.ndarray], np.ndarray]
+Metric = Callable[[Any, np.ndarray], np.ndarray]
 
 _PARTIAL = re.compile(r"partial_auc@(\d*\.?\d+(?:e-\d+)?)")
 RANKING = ("auc", "average_precision", "partial_auc@F")
@@ -49,7 +49,7 @@ def needs_probabilities(name: str) -> bool:
     return name in _OF_PROBABILITIES
 
 
-def metric_columns(name: str) -> Columns:
+def ranking_metric(name: str) -> Metric:
     """Return the function of a ranking metric, from labels and columns of scores to a value per column.
 
     Values are NaN where a score of a column is not finite. ValueError for a metric of probabilities; the function
@@ -64,7 +64,7 @@ def metric_columns(name: str) -> Columns:
     raise ValueError(f"{name} is not a metric of a ranking")
 
 
-def selecting(name: str) -> Columns:
+def selection_metric(name: str) -> Metric:
     """Return the function by which settings are selected, the larger the better: of a loss, minus its value.
 
     NaN where a score is not finite, or a probability not between 0 and 1. Its attribute ``of_probabilities`` says
@@ -72,7 +72,7 @@ def selecting(name: str) -> Columns:
     """
     if needs_probabilities(name):
         return _NegativeLoss(_log_loss if name == "log_loss" else _brier)
-    return metric_columns(name)
+    return ranking_metric(name)
 
 
 class _NegativeLoss:
@@ -112,7 +112,7 @@ def evaluate(
     values: dict[str, float | None] = {}
     for name in names:
         if not needs_probabilities(name):
-            values[name] = float(metric_columns(name)(y, scores[:, None])[0])
+            values[name] = float(ranking_metric(name)(y, scores[:, None])[0])
         elif probabilities is None:
             values[name] = None
         else:

@@ -19,11 +19,11 @@ __all__ = [
     "Models",
     "blocks_that_fit",
     "cross_validate",
+    "evaluate_models",
     "finite_models",
-    "fit_and_score",
-    "predict",
+    "fit_and_evaluate",
     "ranking",
-    "score_columns",
+    "scores_and_probabilities",
     "sparse_ratios",
 ]
 
@@ -88,7 +88,7 @@ def cross_validate(
     on_fold : callable, optional
         Called with the number of an inner fold and its AUCs when it is finished.
     **options
-        ``memory_bytes``, ``on_chunk``, ``metric`` and ``ties`` of `fit_and_score`.
+        ``memory_bytes``, ``on_chunk``, ``metric`` and ``ties`` of `fit_and_evaluate`.
 
     Returns
     -------
@@ -101,13 +101,13 @@ def cross_validate(
     for fold, (train, held_out) in enumerate(splits):
         if fold in aucs:
             continue
-        aucs[fold] = fit_and_score(learner, X, y, grid, rows[train], rows[held_out], **options)
+        aucs[fold] = fit_and_evaluate(learner, X, y, grid, rows[train], rows[held_out], **options)
         if on_fold is not None:
             on_fold(fold, aucs[fold])
     return np.stack([aucs[fold] for fold in range(inner_folds)])
 
 
-def fit_and_score(
+def fit_and_evaluate(
     learner: Any,
     X: Any,
     y: Any,
@@ -153,7 +153,7 @@ def fit_and_score(
     aucs = dict(finished or {})
     for block, part in blocks_that_fit(learner, X, len(train), grid, aucs, memory_bytes):
         models = learner.fit_grid(X, y, part, order=train, on_chunk=on_chunk)
-        aucs |= zip(block, score_columns(X, y[held_out], held_out, models, metric, on_chunk, ties).tolist())
+        aucs |= zip(block, evaluate_models(X, y[held_out], held_out, models, metric, on_chunk, ties).tolist())
         if on_block is not None:
             on_block(aucs)
     return np.array([aucs[setting] for setting in range(len(aucs))])
@@ -182,7 +182,7 @@ def blocks_that_fit(
         yield block.tolist(), {axis: values[block] for axis, values in grid.items()}
 
 
-def score_columns(
+def evaluate_models(
     X: Any,
     y: Any,
     rows: np.ndarray,
@@ -202,11 +202,11 @@ def score_columns(
     models : ndarray of shape (n_features, n_settings) or Models
         What ``fit_grid`` returns: weights, one model per column, or models of another kind.
     metric : callable
-        As in `fit_and_score`.
+        As in `fit_and_evaluate`.
     on_chunk : callable, optional
         Called with the number of rows scored so far, again and again; what it raises ends the scoring.
     ties : TiesByRounding, optional
-        As in `fit_and_score`.
+        As in `fit_and_evaluate`.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def score_columns(
     return aucs
 
 
-def predict(
+def scores_and_probabilities(
     X: Any, rows: np.ndarray, models: np.ndarray | Models, on_chunk: Callable[[int], None], probabilities: bool = False
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Scores and, on demand, probabilities of one model on some rows, each of shape (len(rows),).

@@ -14,7 +14,7 @@ from .grouped import grouped_folds
 __all__ = [
     "Split",
     "inner_splits",
-    "n_kept",
+    "n_positives_kept",
     "outer_fold",
     "random_folds",
     "seed_for",
@@ -154,7 +154,7 @@ def outer_fold(
     return Split(train, np.flatnonzero(assigned == fold), fold_seed)
 
 
-def n_kept(share: float, n_negative: int) -> int:
+def n_positives_kept(share: float, n_negative: int) -> int:
     """Positives of a training set that are kept beside all negatives, so that they are at most this share of it."""
     return int(share / (1.0 - share) * n_negative + 1e-9)
 
@@ -182,7 +182,7 @@ def thinned(y: Any, rows: np.ndarray, share: float, seed: int) -> np.ndarray:
         In the same order; all rows if the share of positives is smaller already.
     """
     stays = np.asarray(y[rows]) < 0
-    kept = n_kept(share, int(np.count_nonzero(stays)))
+    kept = n_positives_kept(share, int(np.count_nonzero(stays)))
     positives = np.random.default_rng([seed, 2]).permutation(np.flatnonzero(~stays))
     stays[positives[:kept]] = True
     return rows[stays]

@@ -26,7 +26,7 @@ from .ranker import DivergenceError
 from .rows import by_rows, check_rows
 from .snapshot import is_writeable
 from .state import State
-from .stream_pass import LONGEST_CHUNK, StreamPass
+from .stream_pass import LONGEST_CHUNK, StreamLearner
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 
@@ -34,10 +34,10 @@ _SECONDS_PER_CHECK = 2.5e-9  # whether a weight is finite
 _SECONDS_TO_COMPARE = 7e-8  # per nonzero, and per feature
 
 
-class OnePassLearner(StreamPass):
+class OnePassLearner(StreamLearner):
     """Base class of linear learners that see every example once.
 
-    Subclasses store hyper-parameters in ``__init__`` and implement ``_begin`` and ``_consume``. `StreamPass` has the
+    Subclasses store hyper-parameters in ``__init__`` and implement ``_begin`` and ``_consume``. `StreamLearner` has the
     methods that train on rows of a stream.
 
     Attributes

@@ -162,7 +162,7 @@ class OnlineModel:
     def score_then_learn(
         self, X: sparse.csr_matrix, positive: np.ndarray, narrow: tuple | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn rows, and return how all settings scored them before, as `StreamPass.score_rows`.
+        """Learn rows, and return how all settings scored them before, as `StreamLearner.score_rows`.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class OnlineModel:
     def finish(self, classes: np.ndarray, average: tuple[np.ndarray, float] | None = None) -> OnePassLearner:
         """Return the learner as a fitted estimator for ``n_features`` features and ``classes`` (the positive last).
 
-        ``average`` is that of `StreamPass.finish_pass`.
+        ``average`` is that of `StreamLearner.finish_pass`.
 
         Raises
         ------

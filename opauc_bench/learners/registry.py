@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ESTIMATOR",
     "LEARNERS",
-    "class_of_column",
     "contested_names",
     "get_learner",
-    "learner_names",
+    "learner_addresses",
+    "learner_class",
     "learner_parameters",
     "refused_parameters",
     "refused_values",
@@ -72,7 +72,7 @@ LEARNERS = {
 }
 
 
-def learner_names() -> dict[str, str]:
+def learner_addresses() -> dict[str, str]:
     """Every name that is known, with the address of its class; built-in names win over entry points."""
     return {name: addresses[0] for name, addresses in _offers().items()}
 
@@ -104,7 +104,7 @@ def _entry_points(search_path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((point.name, point.value) for point in entry_points(group="opauc_bench.learners")))
 
 
-def class_of_column(name: str) -> type[Learner]:
+def learner_class(name: str) -> type[Learner]:
     """The class that trains a column: `EstimatorLearner` for `ESTIMATOR`, else `get_learner`."""
     if name == ESTIMATOR:
         from .estimator import EstimatorLearner

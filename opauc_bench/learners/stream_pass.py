@@ -14,7 +14,7 @@ from .rows import add_class_sums, csr_of, rows_between
 from .snapshot import from_tree
 from .state import State, empty_state, n_settings_of
 
-__all__ = ["LONGEST_CHUNK", "StreamPass"]
+__all__ = ["LONGEST_CHUNK", "StreamLearner"]
 
 LONGEST_CHUNK = 4096
 _PLAIN_CHUNK = 65536  # rows that ``_consume_plain`` is given at once; it copies none
@@ -22,7 +22,7 @@ _DENSE_VALUES = 1 << 21  # of sparse rows that are made dense at a time
 _MANY = 1024  # features from which on matrix products are worth a block of rows
 
 
-class StreamPass(LinearRanker):
+class StreamLearner(LinearRanker):
     """Base class of learners that see every example once, as rows of a stream: without scikit-learn's checks.
 
     ``start_pass``, then ``learn_rows``, ``current_weights`` and ``widen`` in any order, at last ``finish_pass``.

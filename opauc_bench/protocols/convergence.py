@@ -131,7 +131,7 @@ def learning_curve(
         AUC on the rows ``test``, and CPU time of learning so far, without that of scoring. NaN from where the weights
         overflow.
     """
-    from ..evaluation.selection import score_columns
+    from ..evaluation.selection import evaluate_models
 
     X, y = context.data.X, context.data.y
     aucs, seconds = np.full(len(at), np.nan), np.full(len(at), np.nan)
@@ -142,7 +142,7 @@ def learning_curve(
     def look(n_rows: int, weights: Callable[[], np.ndarray]) -> None:
         nonlocal learned, since
         learned += time.process_time() - since
-        value = score_columns(X, labels, test, weights(), auc)[0]
+        value = evaluate_models(X, labels, test, weights(), auc)[0]
         if np.isfinite(value):
             aucs[position[n_rows]], seconds[position[n_rows]] = value, learned
         since = time.process_time()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..evaluation.splits import Split, inner_splits, n_kept, outer_fold, thinned
+from ..evaluation.splits import Split, inner_splits, n_positives_kept, outer_fold, thinned
 from ..sentences import Problem, Problems
 from ..values import percent, shares_or_all
 from .base import KnownKind
@@ -100,7 +100,7 @@ class CrossValidation(SplitProtocol):
     def _n_kept(self, n_negative: int) -> int:
         """Positives that ``train_positives`` leaves in a training set."""
         assert isinstance(self.train_positives, float)
-        return n_kept(self.train_positives, int(n_negative * (self.folds - 1) / self.folds))
+        return n_positives_kept(self.train_positives, int(n_negative * (self.folds - 1) / self.folds))
 
     @property
     def summary(self) -> str:

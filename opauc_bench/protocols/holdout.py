@@ -204,7 +204,7 @@ class Holdout(SplitProtocol):
         self, context: TaskContext, learner: Any, grid: dict[str, np.ndarray], split: Split, name: str
     ) -> np.ndarray:
         """AUC of every setting on the validation rows; finished ones are kept under ``name``."""
-        from ..evaluation.selection import fit_and_score
+        from ..evaluation.selection import fit_and_evaluate
 
         assert split.validation is not None
         seed_learner(learner, split.seed)
@@ -214,7 +214,7 @@ class Holdout(SplitProtocol):
             context.partial[name] = dict(zip(map(str, aucs), to_json(aucs.values())))
             context.keep({key: context.partial[key] for key in ("tuned_by", "validation") if key in context.partial})
 
-        return fit_and_score(
+        return fit_and_evaluate(
             learner,
             context.data.X,
             context.data.y,

@@ -80,9 +80,9 @@ class SplitProtocol(Protocol):
     @property
     def selected_by(self) -> Callable[..., np.ndarray]:
         """From labels and columns of scores to the value per column by which a setting is selected."""
-        from ..evaluation.metrics import selecting
+        from ..evaluation.metrics import selection_metric
 
-        return self.auc_columns if self.select == "auc" else selecting(self.select)
+        return self.auc_columns if self.select == "auc" else selection_metric(self.select)
 
     @property
     def selects_by_probabilities(self) -> bool:
@@ -112,11 +112,13 @@ class SplitProtocol(Protocol):
         None stands for a metric that is not defined for the model.
         """
         from ..evaluation.metrics import evaluate, needs_probabilities
-        from ..evaluation.selection import predict
+        from ..evaluation.selection import scores_and_probabilities
 
         y, keeps = context.data.y[split.test], self.keep_scores
         probable = keeps or any(map(needs_probabilities, self.metrics))
-        scores, probabilities = predict(context.data.X, split.test, models, context.check_limits, probable)
+        scores, probabilities = scores_and_probabilities(
+            context.data.X, split.test, models, context.check_limits, probable
+        )
         if scores is None or not np.isfinite(scores).all():
             return {"auc": np.nan}
         if keeps:

@@ -78,7 +78,7 @@ def sweep(
     The values of finished settings are kept after each pass. Returns an AUC for each set and ``sparse_ratio``, the
     share of weights that are not zero, of shape (n_settings,); NaN where the setting diverged.
     """
-    from ..evaluation.selection import blocks_that_fit, score_columns, sparse_ratios
+    from ..evaluation.selection import blocks_that_fit, evaluate_models, sparse_ratios
 
     X, y, learner = context.data.X, context.data.y, context.learner
     found = {
@@ -90,7 +90,7 @@ def sweep(
     for block, grid in blocks_that_fit(learner, X, len(train), context.grid, found, memory_bytes):
         models = learner.fit_grid(X, y, grid, order=train, on_chunk=context.check_limits)
         measured = {
-            name: score_columns(X, y[rows], rows, models, auc, context.check_limits) for name, rows in sets.items()
+            name: evaluate_models(X, y[rows], rows, models, auc, context.check_limits) for name, rows in sets.items()
         }
         finite = np.logical_and.reduce([np.isfinite(values) for values in measured.values()])
         measured["sparse_ratio"] = sparse_ratios(models)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, takewhile
 
-from ..evaluation.edges import edges_cutting
+from ..evaluation.edges import axes_cut_off
 from ..results.record import Record
 from ..task import Task, expand_grid
 from .text import power_of_two, value_text
@@ -35,7 +35,7 @@ Edges = Mapping[tuple[str, str], tuple[Edge, ...]]
 
 def edges_of(cells: Mapping[tuple[str, str], Iterable[tuple[Task, Record | None]]]) -> Edges:
     """Edges of the grid that cut off more than a fifth of the finished repetitions, by row and column; see
-    `edges_cutting`.
+    `axes_cut_off`.
     """
     found = {}
     for place, pairs in cells.items():
@@ -49,7 +49,7 @@ def edges_of(cells: Mapping[tuple[str, str], Iterable[tuple[Task, Record | None]
         settings = expand_grid(searched[0][0].grid)
         counts: Counter[tuple[str, float]] = Counter()
         for _, selection, selected in searched:
-            counts.update(edges_cutting(settings, selection.auc, selected).items())
+            counts.update(axes_cut_off(settings, selection.auc, selected).items())
         edges = [Edge(axis, value, n, len(searched)) for (axis, value), n in sorted(counts.items())]
         if often := tuple(edge for edge in edges if edge.n > _LARGEST_SHARE * edge.of):
             found[place] = often

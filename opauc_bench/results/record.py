@@ -20,7 +20,16 @@ from ..protocols.outcome import Count, Numbers, Part, Selection, Setting
 from ..sentences import problems_of
 from ..task import Task, content_hash
 
-__all__ = ["STATUSES", "OtherVersion", "Record", "Timing", "make_record", "record_of_line", "record_to_line"]
+__all__ = [
+    "STATUSES",
+    "OtherVersion",
+    "Record",
+    "TaskRecord",
+    "Timing",
+    "make_record",
+    "record_of_line",
+    "record_to_line",
+]
 
 Status = Literal["ok", "diverged", "timeout", "out_of_memory", "error"]
 STATUSES = get_args(Status)
@@ -186,6 +195,9 @@ class Record(Part):
 
 class OtherVersion(ValueError):
     """A record that another version of this package has written."""
+
+
+TaskRecord = tuple[Task, Record]
 
 
 def record_to_line(record: Record) -> bytes:

@@ -314,13 +314,13 @@ class Store:
         write_text(self.partial_path(task), text + "\n")
 
     def claim(self, task: Task, pid: int) -> Path:
-        """Note that a worker has begun a task, to know which task a worker died in; returns the file of the note."""
+        """Write a file that says that a worker has begun a task, to know which one a worker died in; returns its path."""
         path = self._claim_path(task)
         write_text(path, json.dumps({"pid": pid}), durable=False)  # no process is at work after a power cut
         return path
 
     def clear_claim(self, task: Task) -> str | None:
-        """Remove the note; return its content, or None if there was none."""
+        """Remove the file of `claim`; return its content, or None if there was none."""
         path = self._claim_path(task)
         try:
             content = path.read_text(encoding="utf-8", errors="replace")

@@ -24,18 +24,19 @@ from ..data import DatasetEntry, Sources, prepare
 from ..errors import DataError, ResultsError, RunnerError
 from ..results.environment import environment
 from ..results.manifest import add_environment
-from ..results.record import Record
+from ..results.record import Record, TaskRecord
 from ..results.store import Store
 from ..task import Task
+from .failures import failed_record, lost_record, overdue_record
 from .limits import available_memory
-from .worker import SECONDS_TO_LOAD, WorkerConfig, failed_record, load_within, lost_record, overdue_record, run_task
+from .warm_up import SECONDS_TO_LOAD, load_within
+from .worker import WorkerConfig, run_task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 __all__ = ["DaskExecutor"]
 
-Done = tuple[Task, Record]
 
 _SECONDS_FOR_SCHEDULER = 60.0
 _SECONDS_FOR_WORKERS = 600.0
@@ -79,7 +80,7 @@ class DaskExecutor:
         except _LOST:
             self._disconnect()
 
-    def run(self, tasks: list[Task], config: WorkerConfig) -> Iterator[Done]:
+    def run(self, tasks: list[Task], config: WorkerConfig) -> Iterator[TaskRecord]:
         store = Store(config.results)
         left = {task.id: task for task in tasks}
         attempt = n_failed = 0
@@ -141,7 +142,7 @@ class DaskExecutor:
 
     # ------------------------------------------------------------------ tasks
 
-    def _drained(self, client: Client, tasks: list[Task], config: WorkerConfig, attempt: int) -> Iterator[Done]:
+    def _drained(self, client: Client, tasks: list[Task], config: WorkerConfig, attempt: int) -> Iterator[TaskRecord]:
         """Compute all tasks; those whose worker died run again, each alone, so that the cause is known."""
         suspects = []
         for task, record in self._drain(client, tasks, config, f"{attempt}"):
@@ -227,7 +228,7 @@ class DaskExecutor:
 
 
 def _given_up(task: Task, limit: float | None, elapsed: float) -> Record:
-    """The record of a task that was alone when its worker died, without a note."""
+    """The record of a task that was alone when its worker died, without a trace."""
     if limit is None or elapsed < limit:
         return lost_record(task)
     message = f"time limit of {limit:g} s reached; its worker ended after {elapsed:.0f} s"
@@ -289,13 +290,13 @@ def _compute_there(task: Task, entry: DatasetEntry, limits: WorkerConfig, run: s
     results = Path(tempfile.mkdtemp(prefix="opauc-bench-", dir=worker.local_directory))
     config = replace(limits, results=results, prepared={task.dataset: str(data.folder)})
     # Beside the folders of this host's workers: it outlives the process, and the next worker of the task finds it.
-    note = Path(worker.local_directory).parent / f"opauc-bench-{run}-{task.id}"
+    trace_file = Path(worker.local_directory).parent / f"opauc-bench-{run}-{task.id}"
     try:
-        content = note.read_text(encoding="utf-8", errors="replace") if note.exists() else None
-        record = overdue_record(task, config, content) or run_task(task, config, note)
+        trace = trace_file.read_text(encoding="utf-8", errors="replace") if trace_file.exists() else None
+        record = overdue_record(task, config, trace) or run_task(task, config, trace_file)
         return _Computed(record, environment(), Store(results).scores_file(record.id))
     finally:
-        note.unlink(missing_ok=True)
+        trace_file.unlink(missing_ok=True)
         shutil.rmtree(results, ignore_errors=True)
 
 

@@ -22,14 +22,15 @@ from typing import Protocol
 
 from ..results.environment import environment, environment_id
 from ..results.manifest import add_environment
-from ..results.record import Record
+from ..results.record import TaskRecord
 from ..results.store import Store
 from ..task import Task
-from .worker import SECONDS_TO_LOAD, WorkerConfig, load_within, lost_record, overdue_record, run_task
+from .failures import lost_record, overdue_record
+from .warm_up import SECONDS_TO_LOAD, load_within
+from .worker import WorkerConfig, run_task
 
 __all__ = ["Executor", "LocalExecutor"]
 
-Done = tuple[Task, Record]
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -52,7 +53,7 @@ class Executor(Protocol):
     def connect(self) -> None:
         """Check that there are workers, or raise RunnerError."""
 
-    def run(self, tasks: list[Task], config: WorkerConfig) -> Iterator[Done]:
+    def run(self, tasks: list[Task], config: WorkerConfig) -> Iterator[TaskRecord]:
         """Compute the tasks, in any order, and yield each with its record."""
 
     def stop(self) -> None:
@@ -64,7 +65,7 @@ class LocalExecutor:
 
     When a worker dies, loky ends all workers, and the cause is not known. So the tasks that were running are tried
     again, each alone; one whose worker dies even then is recorded as an error. A worker that ends itself because its
-    task is beyond its time limit leaves a note: then the other tasks just start again.
+    task is beyond its time limit leaves a trace: then the other tasks just start again.
     """
 
     def __init__(self, n_jobs: int):
@@ -74,7 +75,7 @@ class LocalExecutor:
     def connect(self) -> None:
         """Nothing to check: the processes start with the first task."""
 
-    def run(self, tasks: list[Task], config: WorkerConfig) -> Iterator[Done]:
+    def run(self, tasks: list[Task], config: WorkerConfig) -> Iterator[TaskRecord]:
         store = Store(config.results)
         self._note_environment(config)
         config = replace(config, unloaded=self._load_learners(tasks, config))
@@ -90,9 +91,9 @@ class LocalExecutor:
                 if (found := store.read_loose(task)) is not None:
                     del waiting[task.id]
                     yield task, found
-            notes = {key: note for key, task in waiting.items() if (note := store.clear_claim(task)) is not None}
+            claims = {key: claim for key, task in waiting.items() if (claim := store.clear_claim(task)) is not None}
             store.remove_leftovers()  # what the workers were writing when they ended
-            overdue = {key: late for key in notes if (late := overdue_record(waiting[key], config, notes[key]))}
+            overdue = {key: late for key in claims if (late := overdue_record(waiting[key], config, claims[key]))}
             for key, record in overdue.items():
                 task = waiting.pop(key)
                 store.write(record)
@@ -100,7 +101,7 @@ class LocalExecutor:
             if overdue:  # the other workers were ended by loky
                 continue
             # A worker that dies before it claims a task leaves none to suspect: take the first.
-            for key in list(notes or waiting)[: len(notes) or 1]:
+            for key in list(claims or waiting)[: len(claims) or 1]:
                 yield from self._alone(waiting.pop(key), config, store)
 
     def _note_environment(self, config: WorkerConfig) -> None:
@@ -142,25 +143,25 @@ class LocalExecutor:
                     break
         return frozenset(failed)
 
-    def _alone(self, task: Task, config: WorkerConfig, store: Store) -> Iterator[Done]:
+    def _alone(self, task: Task, config: WorkerConfig, store: Store) -> Iterator[TaskRecord]:
         done = list(self._compute([task], config, 1))
         if not done:
-            note = store.clear_claim(task)
+            claim = store.clear_claim(task)
             store.remove_leftovers()
             record = store.read_loose(task)
             if record is None:
-                record = overdue_record(task, config, note) or lost_record(task)
+                record = overdue_record(task, config, claim) or lost_record(task)
                 store.write(record)
             done = [(task, record)]
         yield from done
 
-    def _compute(self, tasks: list[Task], config: WorkerConfig, n_jobs: int) -> Iterator[Done]:
+    def _compute(self, tasks: list[Task], config: WorkerConfig, n_jobs: int) -> Iterator[TaskRecord]:
         """Run tasks in worker processes until all are done or a worker dies."""
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
         pool = self._open(n_jobs)
         waiting = iter(tasks)
-        running: set[Future[Done]] = set()
+        running: set[Future[TaskRecord]] = set()
         try:
             while True:
                 # A few tasks ahead keep the workers busy; more would be lost together.
@@ -274,9 +275,9 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
-def _work(task: Task, config: WorkerConfig) -> Done:
+def _work(task: Task, config: WorkerConfig) -> TaskRecord:
     store = Store(config.results)
-    note = store.claim(task, os.getpid())
-    record = run_task(task, config, note)
+    claim_file = store.claim(task, os.getpid())
+    record = run_task(task, config, claim_file)
     store.clear_claim(task)
     return task, record

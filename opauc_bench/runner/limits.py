@@ -63,16 +63,16 @@ class Deadline:
 
 
 @contextmanager
-def hard_time_limit(seconds: float | None, note: Path | None) -> Iterator[None]:
+def hard_time_limit(seconds: float | None, trace_file: Path | None) -> Iterator[None]:
     """End this process if the block takes longer than ``seconds``, even inside a kernel or LAPACK.
 
-    These cannot be interrupted and block other Python threads, so the timer is a thread of C. It appends to ``note``
-    where the time was spent (see `overrun_in`). Nothing is ended if either is None.
+    These cannot be interrupted and block other Python threads, so the timer is a thread of C. It appends to
+    ``trace_file`` where the time was spent (see `overrun_in`). Nothing is ended if either is None.
     """
-    if seconds is None or note is None:
+    if seconds is None or trace_file is None:
         yield
         return
-    with open(note, "a", encoding="utf-8") as file:
+    with open(trace_file, "a", encoding="utf-8") as file:
         faulthandler.dump_traceback_later(seconds, exit=True, file=file)
         try:
             yield
@@ -87,13 +87,13 @@ class Overrun(NamedTuple):
     called: str  # name of the function that ran the place
 
 
-def overrun_in(note: str, caller: Callable[..., Any]) -> Overrun | None:
+def overrun_in(trace: str, caller: Callable[..., Any]) -> Overrun | None:
     """Where `hard_time_limit` has ended a process; None if it ended for another reason.
 
-    ``note`` is the content of the file. ``caller`` is the function that computes tasks, which only one thread has
+    ``trace`` is the content of the file. ``caller`` is the function that computes tasks, which only one thread has
     called; `Overrun.called` is what it had called.
     """
-    _, heading, traces = note.partition(_HEADING)
+    _, heading, traces = trace.partition(_HEADING)
     if not heading:
         return None
     computes = os.path.basename(caller.__code__.co_filename), caller.__name__

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
-import json
 import os
 import time
 import traceback
@@ -16,48 +14,40 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset, open_prepared
 from ..errors import LearnerError, OpaucBenchError, ResultsError, RunnerError, place_of
-from ..evaluation.selection import score_columns
 from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
-from ..learners import ESTIMATOR, class_of_column
-from ..learners.user_files import may_compile, pinned_files
+from ..learners import ESTIMATOR, learner_class
+from ..learners.user_files import pinned_files
 from ..memory import memory_limit, peak_memory
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
 from ..results.record import Record, make_record
 from ..results.store import Store
-from ..task import Task, expand_grid
+from ..task import Task
 from .gram_matrix import stored_gram_matrix
-from .limits import OVERTIME, Deadline, TimeLimitReached, hard_time_limit, overrun_in
+from .limits import OVERTIME, Deadline, TimeLimitReached, hard_time_limit
+from .warm_up import SECONDS_TO_LOAD, learner_and_grid, load_learner
 
 __all__ = [
-    "SECONDS_TO_LOAD",
     "WorkerConfig",
     "compute",
-    "failed_record",
-    "load_learner",
-    "load_within",
-    "lost_record",
-    "overdue_record",
+    "record_of",
     "run_task",
 ]
 
 
-SECONDS_TO_LOAD = 180.0  # beyond the time limit of a task
 _BYTES_TO_LOAD = 2e9
 _LONGEST_MESSAGE = 2000
 _MOST_SECONDS = 1e8  # that clocks can count
-_VERY_WIDE = 10**9  # features, more than any projection keeps
 _WORTH_KEEPING = 5.0  # seconds: shorter tasks keep nothing when they are interrupted
 
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """Folders and limits of a task."""
+    """Folders and limits of a task, and which learners are not loaded before it."""
 
     results: Path
     prepared: dict[str, str]  # folder of each dataset's prepared arrays
@@ -75,11 +65,11 @@ class WorkerConfig:
         )
 
 
-def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Record:
+def run_task(task: Task, config: WorkerConfig, trace_file: Path | None = None) -> Record:
     """Compute a task and write its record.
 
-    Where the task is far beyond its time limit and does not check it, the process is ended, and ``note`` says where it
-    was (see `overdue_record`); without a note, such a task continues.
+    Where the task is far beyond its time limit and does not check it, the process is ended, and ``trace_file`` says
+    where it was (see `overdue_record`); without that, such a task continues.
     """
     store = Store(config.results)
     start = time.monotonic()
@@ -89,9 +79,9 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
             # Libraries are loaded and their buffers allocated before memory is limited: BLAS would wait forever.
             task.protocol.load()
             if task.learner not in config.unloaded:
-                with hard_time_limit(config.to_load(SECONDS_TO_LOAD)[0], note):
+                with hard_time_limit(config.to_load(SECONDS_TO_LOAD)[0], trace_file):
                     load_learner(task)
-            with hard_time_limit(_seconds_to_end(task, config, store), note), memory_limit(config.memory_bytes):
+            with hard_time_limit(_seconds_to_end(task, config, store), trace_file), memory_limit(config.memory_bytes):
                 _require_planned_files(task)
                 outcome = compute(task, config, store)
     except TimeLimitReached as reached:
@@ -110,7 +100,7 @@ def run_task(task: Task, config: WorkerConfig, note: Path | None = None) -> Reco
             "message": f"{type(error).__name__}: {_text_of(error)}{_own_place(error, task)}",
             "traceback": _cut(traceback.format_exc(limit=-4)),
         }
-    record = _record(task, outcome, time.monotonic() - start, peak_memory())
+    record = record_of(task, outcome, time.monotonic() - start, peak_memory())
     store.write(record)
     return record
 
@@ -131,7 +121,7 @@ def _require_planned_files(task: Task) -> None:
     for definition, learner, params in of_task:
         if (planned := definition.get("source")) is None:
             continue
-        class_ = class_of_column(learner)
+        class_ = learner_class(learner)
         present = class_(**params).identity(learner, ())["source"] if learner == ESTIMATOR else class_.source_hash
         if present != planned:
             raise LearnerError(
@@ -143,7 +133,7 @@ def _require_planned_files(task: Task) -> None:
 def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dict[str, Any]:
     """Compute the status, message, outcome and timing of a task's record; finished parts are kept in ``store``."""
     started = time.monotonic()
-    learner, grid = _searched(task.learner, task.params, task.grid)
+    learner, grid = learner_and_grid(task.learner, task.params, task.grid)
     tuned_by = task.tuned_by
     folder = config.prepared[task.dataset]
     data = _dataset(folder, task.fingerprint)
@@ -163,7 +153,7 @@ def compute(task: Task, config: WorkerConfig, store: Store | None = None) -> dic
         data=data,
         learner=learner,
         grid=grid,
-        tuned_by=_searched(tuned_by["learner"], tuned_by["params"], tuned_by["grid"]) if tuned_by else None,
+        tuned_by=learner_and_grid(tuned_by["learner"], tuned_by["params"], tuned_by["grid"]) if tuned_by else None,
         gram_matrix=functools.partial(_products, folder, task.fingerprint, deadline.check) if narrow else None,
         coordinates=functools.partial(_coordinates, folder, task.fingerprint) if few else None,
         memory_bytes=config.memory_bytes,
@@ -188,94 +178,12 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} ..."
 
 
-def _searched(name: str, params: dict[str, Any], grid: dict[str, tuple[float, ...]]):
-    """A learner and all settings to try; where the experiment fixes every axis, that is one."""
-    learner = class_of_column(name)(**params)
-    return learner, expand_grid(grid) or {axis: np.array([getattr(learner, axis)]) for axis in learner.grid_axes}
-
-
 def _seconds_to_end(task: Task, config: WorkerConfig, store: Store) -> float | None:
     """Seconds from now after which a task is ended with its process."""
     if config.seconds is None:
         return None
     left = config.seconds - store.read_partial(task).get("seconds", 0.0)
     return min(max(0.0, left), _MOST_SECONDS) + OVERTIME
-
-
-def overdue_record(task: Task, config: WorkerConfig, note: str | None) -> Record | None:
-    """The record of a task that was ended together with its process; None if it ended for another reason."""
-    overrun, limit = overrun_in(note or "", run_task), config.seconds
-    if overrun is None or limit is None:
-        return None
-    seconds = limit + OVERTIME
-    message = f"time limit of {limit:g} s reached in {overrun.place}; its process had to be ended"
-    if overrun.called == load_learner.__name__:
-        seconds = limit + SECONDS_TO_LOAD
-        message = f"its learner was not loaded within {seconds:g} s; its process had to be ended"
-    return failed_record(task, "timeout", message, seconds)
-
-
-def lost_record(task: Task) -> Record:
-    """The record of a task whose worker process died twice, the second time with no other task running."""
-    message = (
-        "the worker process died twice on this task, the second time alone: most likely the system ran out of memory "
-        "(see limits.memory_gb in the config), or the learner ended its process"
-    )
-    return failed_record(task, "error", message)
-
-
-def failed_record(task: Task, status: str, message: str, seconds: float = 0.0) -> Record:
-    """The record of a task whose process ended: how much memory it had is not known."""
-    return _record(task, {"status": status, "message": message}, seconds, 0)
-
-
-def load_learner(task: Task) -> None:
-    """Load, and compile where needed, everything that a task's learner uses, by training it on some made-up rows.
-
-    One that has nothing to compile is not trained: its fits may be slow, and count in the time limit of a task. Errors
-    are ignored: they occur again in the task.
-    """
-    _allocate_blas_buffers()
-    for learner, params, grid in (
-        (task.learner, task.params, task.grid),
-        *([[task.tuned_by[key] for key in ("learner", "params", "grid")]] if task.tuned_by else []),
-    ):
-        _load(learner, json.dumps(params), json.dumps({axis: values[0] for axis, values in grid.items()}))
-
-
-def load_within(task: Task, seconds: float | None, memory_bytes: float | None) -> None:
-    """Load a learner before its first task, within the limits of `WorkerConfig.to_load`, or end this process."""
-    with threadpool_limits(1), hard_time_limit(seconds, Path(os.devnull)), memory_limit(memory_bytes):
-        load_learner(task)
-
-
-@functools.lru_cache(maxsize=1)
-def _allocate_blas_buffers() -> None:
-    """Let each BLAS allocate its buffers, in the first product that is not small: NumPy's, and SciPy's for numba."""
-    A = np.ones((200, 200))
-    blas.dgemm(1.0, A, A @ A)
-
-
-@functools.lru_cache(maxsize=64)
-def _load(learner: str, params: str, setting: str) -> None:
-    rng = np.random.default_rng(0)
-    n_rows = 200  # some kernels are first called when a sketch, or the rows that wait for it, are full
-    X, y = rng.uniform(-1, 1, (n_rows, 3)), np.tile(np.array([1, -1], dtype=np.int8), n_rows // 2)
-    with contextlib.suppress(BaseException):
-        first: dict[str, tuple[float, ...]] = {axis: (value,) for axis, value in json.loads(setting).items()}
-        estimator, grid = _searched(learner, json.loads(params), first)
-        if learner == ESTIMATOR and not estimator.estimator.startswith("opauc_bench."):
-            estimator.check_params()  # imports it; there is nothing to compile, and it may reject made-up rows
-            return
-        if not may_compile(type(estimator)):
-            score_columns(X, y, np.arange(n_rows), np.zeros((3, 1)))
-            return
-        reduced = estimator.reduced_size(n_rows, _VERY_WIDE, 1.0)  # what a search may train instead
-        for trained in [estimator] + ([] if reduced is None else [reduced.learner]):
-            for n_settings in (1, 2):
-                settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
-                for rows in (X, sparse.csr_matrix(X)):
-                    score_columns(rows, y, np.arange(n_rows), copy.deepcopy(trained).fit_grid(rows, y, settings))
 
 
 @functools.lru_cache(maxsize=2)
@@ -298,7 +206,8 @@ def _coordinates(folder: str, fingerprint: str | None) -> np.ndarray:
     return span_coordinates(_products_of_few(folder, fingerprint))
 
 
-def _record(task: Task, content: dict[str, Any], seconds: float, peak_rss_bytes: int) -> Record:
+def record_of(task: Task, content: dict[str, Any], seconds: float, peak_rss_bytes: int) -> Record:
+    """The record of a task that took ``seconds`` of wall-clock time, now."""
     timing = {
         **content.get("timing", {}),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ..errors import LearnerError
-from ..learners import OnePassLearner, get_learner, learner_names
+from ..learners import OnePassLearner, get_learner, learner_addresses
 from ..values import power
 from .tuning import Candidate
 
@@ -162,7 +162,7 @@ def _streams(kind: type) -> TypeGuard[type[OnePassLearner]]:
 
 def _one_pass_learners() -> list[str]:
     found = []
-    for name in learner_names():
+    for name in learner_addresses():
         try:
             found += [name] if _streams(get_learner(name)) else []
         except LearnerError:

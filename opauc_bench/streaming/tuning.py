@@ -77,7 +77,7 @@ class _Entrant:
     averages: AveragedWeights | None = None
 
     def scored_by_average(self, X: sparse.csr_matrix, narrow: tuple | None) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of rows by the averages, and the intercepts that go with them, as `StreamPass.score_rows`."""
+        """Scores of rows by the averages, and the intercepts that go with them, as `StreamLearner.score_rows`."""
         assert self.averages is not None
         self.model.make_room(X.shape[1])
         features, values = narrow or (None, X)
@@ -166,7 +166,7 @@ class TunedModel:
         return [setting for entrant in self._entrants for setting in entrant.settings]
 
     @property
-    def leader(self) -> str:
+    def leader_name(self) -> str:
         """The learner of the setting that was best at the latest checkpoint."""
         return self._leader.learner
 

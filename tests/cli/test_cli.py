@@ -726,7 +726,7 @@ def test_learners_list_names_every_learner(command, tmp_path):
 
 def test_learners_list_takes_a_learner_without_a_docstring(monkeypatch):
     bare = type("Bare", (LinearRanker,), {"grid_axes": ("eta",)})
-    monkeypatch.setattr(listings, "learner_names", lambda: {"bare": "package:Bare"})
+    monkeypatch.setattr(listings, "learner_addresses", lambda: {"bare": "package:Bare"})
     monkeypatch.setattr(listings, "learner_parameters", lambda name: (("eta",), ("eta",)))
     monkeypatch.setattr(listings, "get_learner", lambda name: bare)
     assert "(Bare)" in listings.list_learners()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from opauc_bench.evaluation.selection import cross_validate, fit_and_score, ranking
+from opauc_bench.evaluation.selection import cross_validate, fit_and_evaluate, ranking
 from opauc_bench.evaluation.splits import outer_fold, random_folds
 from opauc_bench.learners import LSSVM, BatchUniLog, BatchUniSqu, UniExp, UniLog, UniSqu
 
@@ -96,7 +96,7 @@ def test_a_fold_selects_and_tests_as_the_package_does(script):
     rows = split.train[:150]
     inner = cross_validate(UniLog(), X, y, grid, rows, inner_folds=5, stratified=True, seed=split.seed).mean(axis=0)
     best = ranking(inner)[0]
-    expected = fit_and_score(UniLog(), X, y, {"eta": grid["eta"][[best]]}, rows, split.test)
+    expected = fit_and_evaluate(UniLog(), X, y, {"eta": grid["eta"][[best]]}, rows, split.test)
     aucs, chosen = script.one_fold(X, digits, signs, "d", 1, 150, train)
     assert len(np.unique(inner)) > 1
     assert chosen[0] == best

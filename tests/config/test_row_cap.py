@@ -9,7 +9,7 @@ from opauc_bench.commands.tables import notes_on_training
 from opauc_bench.config import load_experiment
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.errors import ConfigError
-from opauc_bench.evaluation.selection import score_columns
+from opauc_bench.evaluation.selection import evaluate_models
 from opauc_bench.evaluation.splits import outer_fold
 from opauc_bench.learners import LSSVM, get_learner, learner_parameters
 from opauc_bench.plan import make_columns, make_plan
@@ -134,7 +134,7 @@ def test_selection_and_refit_use_the_first_rows_of_the_fold(tmp_path, data):
         data.y, trial=task.trial, fold=task.fold, folds=5, stratified=True, seed=0, dataset="breast_cancer"
     )
     coef = LSSVM().fit_grid(data.X, data.y, {"lam": [record.selected["lam"]]}, order=fold.train[:100])
-    assert record.metrics["auc"] == score_columns(data.X, data.y[fold.test], fold.test, coef)[0]
+    assert record.metrics["auc"] == evaluate_models(data.X, data.y[fold.test], fold.test, coef)[0]
     assert record.outcome.learner_info == {}
 
 

@@ -15,7 +15,7 @@ from reference.examples import toy_entry
 from opauc_bench.commands import terminal
 from opauc_bench.data import Sources, ask, load_catalogue, prepare
 from opauc_bench.data import download as download_module
-from opauc_bench.data.download import Answer, Missing, download
+from opauc_bench.data.download import Answer, SourceMissing, download
 from opauc_bench.data.entry import FileSpec
 from opauc_bench.errors import DataError
 
@@ -119,7 +119,7 @@ def test_the_next_try_asks_for_the_rest_only(server, tmp_path):
 def test_the_next_process_goes_on(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download_module, "TRIES", 1)
     server.most = [100_000]
-    with pytest.raises(Missing, match=r"broke off .*; the same command continues after 0\.1 MB"):
+    with pytest.raises(SourceMissing, match=r"broke off .*; the same command continues after 0\.1 MB"):
         get(server, tmp_path)
     assert get(server, tmp_path) == CONTENT
     assert server.ranges_asked == [None, "bytes=100000-"]
@@ -131,7 +131,7 @@ def test_another_version_begins_anew(server, tmp_path, monkeypatch, change):
     server.most = [100_000]
     if change == "no tag":
         server.tag = ""
-    with pytest.raises(Missing):
+    with pytest.raises(SourceMissing):
         get(server, tmp_path)
     if change == "tag":
         server.tag, server.files["/file"] = '"two"', CONTENT[::-1]
@@ -144,7 +144,7 @@ def test_another_version_begins_anew(server, tmp_path, monkeypatch, change):
 def test_the_rest_of_another_version_is_not_added(server, tmp_path, monkeypatch, tag, content):
     server.heeds_if_range, server.most = False, [100_000]
     monkeypatch.setattr(download_module, "TRIES", 1)
-    with pytest.raises(Missing):
+    with pytest.raises(SourceMissing):
         get(server, tmp_path)
     monkeypatch.setattr(download_module, "TRIES", 3)
     server.tag, server.files["/file"] = tag, content
@@ -173,7 +173,7 @@ def test_transfers_that_the_server_compresses_are_read_to_their_end(server, tmp_
         server.headers = {"Content-Encoding": coding}
         assert get(server, tmp_path) == CONTENT
     server.headers = {"Content-Encoding": "br"}
-    with pytest.raises(Missing, match="encoded as br, which was not asked for"):
+    with pytest.raises(SourceMissing, match="encoded as br, which was not asked for"):
         get(server, tmp_path)
 
 
@@ -181,7 +181,7 @@ def test_transfers_that_the_server_compresses_are_read_to_their_end(server, tmp_
 
 
 def reason(address, folder):
-    with pytest.raises(Missing) as caught:
+    with pytest.raises(SourceMissing) as caught:
         download(address, folder, 1 << 20, "toy: file", print)
     return str(caught.value)
 

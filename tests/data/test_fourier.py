@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from opauc_bench.data import Sources, find_prepared, open_prepared, prepare, verify
 from opauc_bench.data.fourier import RandomFourierRows, draw_frequencies
-from opauc_bench.evaluation.selection import score_columns
+from opauc_bench.evaluation.selection import evaluate_models
 from opauc_bench.learners import get_learner
 
 
@@ -111,8 +111,8 @@ def test_learners_give_same_weights_as_on_matrix(name):
     due = get_learner(name)().fit_grid(plainly(lazy), y, grid, order=order)
     np.testing.assert_allclose(coef, due, rtol=1e-9, atol=1e-12)
     held_out = np.setdiff1d(np.arange(120), order)
-    aucs = score_columns(lazy, y[held_out], held_out, coef)
-    np.testing.assert_array_equal(aucs, score_columns(plainly(lazy), y[held_out], held_out, coef))
+    aucs = evaluate_models(lazy, y[held_out], held_out, coef)
+    np.testing.assert_array_equal(aucs, evaluate_models(plainly(lazy), y[held_out], held_out, coef))
 
 
 def test_pass_keeps_one_chunk_in_memory():

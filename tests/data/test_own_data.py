@@ -375,9 +375,9 @@ def counting(monkeypatch):
 
     computed = []
 
-    def run(executor, tasks, workplace):
+    def run(executor, tasks, config):
         computed.extend(tasks)
-        return _compute_in_this_process(executor, tasks, workplace)
+        return _compute_in_this_process(executor, tasks, config)
 
     monkeypatch.setattr(LocalExecutor, "run", run)
     return computed

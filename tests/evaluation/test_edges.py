@@ -9,7 +9,7 @@ from folders import forge, records_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opauc_bench.evaluation.edges import FLAT, edges_cutting
+from opauc_bench.evaluation.edges import FLAT, axes_cut_off
 from opauc_bench.learners import EstimatorLearner
 from opauc_bench.report.grid_edges import Edge, edge_notes, wider_grids
 from opauc_bench.task import expand_grid
@@ -26,7 +26,7 @@ protocol: {trials: 1, folds: 3, inner_folds: 2}
 
 
 def cutting(aucs, selected, **grid):
-    return edges_cutting(expand_grid(grid), np.array(aucs, dtype=float), selected)
+    return axes_cut_off(expand_grid(grid), np.array(aucs, dtype=float), selected)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_best_setting_one_value_inside_decides_in_any_order_of_settings(aucs
     order = list(range(len(aucs)))
     random.shuffle(order)
     shuffled = {axis: values[order] for axis, values in settings.items()}
-    assert edges_cutting(shuffled, aucs[order], selected) == expected
+    assert axes_cut_off(shuffled, aucs[order], selected) == expected
 
 
 EDGES = {

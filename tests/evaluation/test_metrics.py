@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import MinMaxScaler
 
-from opauc_bench.evaluation.metrics import evaluate, metric_columns, metric_name, selecting
+from opauc_bench.evaluation.metrics import evaluate, metric_name, ranking_metric, selecting
 from opauc_bench.evaluation.splits import inner_splits, outer_fold
 from opauc_bench.report.metrics import metric_of
 from opauc_bench.results.manifest import read_manifest
@@ -113,7 +113,7 @@ def test_a_column_with_scores_that_are_not_finite_has_no_value():
     y = np.array([1, -1, 1, -1])
     scores = np.array([[1.0, 2.0], [0.0, np.inf], [3.0, 1.0], [2.0, 0.0]])
     for name in ("auc", "average_precision", "partial_auc@0.5"):
-        assert np.isnan(metric_columns(name)(y, scores)).tolist() == [False, True]
+        assert np.isnan(ranking_metric(name)(y, scores)).tolist() == [False, True]
     for name in ("log_loss", "brier"):
         assert np.isnan(selecting(name)(y, scores / 3)).tolist() == [False, True]
         assert np.isnan(selecting(name)(y, scores)).all()  # not all are probabilities

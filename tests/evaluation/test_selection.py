@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 from opauc_bench.evaluation import selection
-from opauc_bench.evaluation.selection import cross_validate, ranking, score_columns
+from opauc_bench.evaluation.selection import cross_validate, evaluate_models, ranking
 from opauc_bench.evaluation.splits import random_folds
 from opauc_bench.learners import OPAUC, DivergenceError, UniLog
 from opauc_bench.learners.estimator import FittedEstimators
@@ -182,7 +182,7 @@ def test_score_columns_equals_scikit_learn_for_all_block_lengths(data, storage, 
     X, y, rows = data
     coef = np.random.default_rng(0).standard_normal((4, 3))
     coef[2, 1] = np.nan
-    aucs = score_columns(storage(X), y[rows], rows, coef)
+    aucs = evaluate_models(storage(X), y[rows], rows, coef)
     expected = [roc_auc_score(y[rows], X[rows] @ coef[:, g]) for g in (0, 2)]
     np.testing.assert_allclose(aucs[[0, 2]], expected, rtol=0, atol=1e-12)
     assert np.isnan(aucs[1])
@@ -202,7 +202,7 @@ def test_rows_of_a_million_features_are_scored_many_at_once_unless_they_are_made
     first, y, rows = rng.integers(1, 9, size=n), np.where(np.arange(n) % 3, 1, -1), np.arange(n)
     X = sparse.csr_matrix((first, (rows, np.zeros(n, dtype=int))), shape=(n, 1_000_001), dtype=float)
     estimator = FirstFeature()
-    [auc] = score_columns(X, y, rows, FittedEstimators([estimator], dense))
+    [auc] = evaluate_models(X, y, rows, FittedEstimators([estimator], dense))
     assert (sum(estimator.lengths), max(estimator.lengths)) == (n, longest)
     assert auc == pytest.approx(roc_auc_score(y, first))
 
@@ -217,8 +217,8 @@ def test_equal_rows_have_equal_scores_wherever_they_are(n_settings):
         W = rng.standard_normal((d, n_settings))
         scores = (np.unique(X, axis=0) @ W)[np.unique(X, axis=0, return_inverse=True)[1]]
         expected = [roc_auc_score(y, column) for column in scores.T]
-        np.testing.assert_allclose(score_columns(X, y, rows, W), expected, rtol=0, atol=1e-14)
-        first, _ = selection.predict(X, rows, W[:, :1], lambda n_rows: None)
+        np.testing.assert_allclose(evaluate_models(X, y, rows, W), expected, rtol=0, atol=1e-14)
+        first, _ = selection.scores_and_probabilities(X, rows, W[:, :1], lambda n_rows: None)
         assert len(np.unique(first)) == 4
 
 
@@ -231,20 +231,20 @@ def test_rows_that_differ_where_weights_are_zero_have_equal_scores_wherever_they
         for block_bytes in (64e6, 8 * (d + n) * 9):
             monkeypatch.setattr(selection, "_BLOCK_BYTES", block_bytes)
             y = np.where(np.arange(n) < 3, 1, -1)
-            np.testing.assert_array_equal(score_columns(X, y, np.arange(n), W), 0.5)
+            np.testing.assert_array_equal(evaluate_models(X, y, np.arange(n), W), 0.5)
 
 
 def test_scores_that_overflow_are_nan_without_a_warning(data):
     X, y, rows = data
     coef = np.column_stack([np.full(4, 1e308), np.ones(4)])
-    aucs = score_columns(X * 4, y[rows], rows, coef)
+    aucs = evaluate_models(X * 4, y[rows], rows, coef)
     assert np.isnan(aucs[0])
     assert aucs[1] == pytest.approx(roc_auc_score(y[rows], X[rows].sum(axis=1)))
 
 
 def test_score_columns_gives_nan_without_finite_weights(data):
     X, y, rows = data
-    np.testing.assert_array_equal(score_columns(X, y[rows], rows, np.full((4, 2), np.inf)), [np.nan, np.nan])
+    np.testing.assert_array_equal(evaluate_models(X, y[rows], rows, np.full((4, 2), np.inf)), [np.nan, np.nan])
 
 
 # ---------------------------------------------------------------------- the choice

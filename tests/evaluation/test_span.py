@@ -16,7 +16,7 @@ from scipy import sparse
 from opauc_bench.errors import LearnerError, RunnerError
 from opauc_bench.evaluation import span
 from opauc_bench.evaluation.auc import auc_columns
-from opauc_bench.evaluation.selection import fit_and_score
+from opauc_bench.evaluation.selection import fit_and_evaluate
 from opauc_bench.evaluation.span import (
     RowsByProducts,
     are_usable,
@@ -206,7 +206,7 @@ def test_rows_that_differ_in_features_without_weight_keep_equal_scores(with_name
     weights = learner.fit_grid(X, y, grid, order=train)
     scores = np.array([[x @ w for w in weights.T.copy()] for x in X[held_out]])  # each row alone: no block has an end
     there, Z, ties = searched_as(form, small(name), X, np.r_[train, held_out], monkeypatch)
-    found = fit_and_score(there, Z, y, grid, train, held_out, ties=ties)
+    found = fit_and_evaluate(there, Z, y, grid, train, held_out, ties=ties)
     np.testing.assert_allclose(found, auc_columns(y[held_out], scores), rtol=0, atol=1e-14)
 
 

@@ -20,9 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import check_random_state
 
-from opauc_bench.evaluation.selection import fit_and_score, predict
+from opauc_bench.evaluation.selection import fit_and_evaluate, predict
 from opauc_bench.evaluation.splits import outer_fold, random_folds
-from opauc_bench.learners import ESTIMATOR, EstimatorLearner, class_of_column
+from opauc_bench.learners import ESTIMATOR, EstimatorLearner, learner_class
 from opauc_bench.learners.estimator_entry import EstimatorError, check_estimator_entry
 from opauc_bench.learners.user_files import pinned_files
 
@@ -112,7 +112,7 @@ def test_scores_are_those_of_scikit_learn(rows):
         score = getattr(reference, "decision_function", None) or (lambda Z, m=reference: m.predict_proba(Z)[:, 1])
         models = learner.fit_grid(X, y, {}, order=train)
         np.testing.assert_array_equal(models.scores(X[test])[:, 0], score(X[test]))
-        (auc,) = fit_and_score(learner, X, y, {}, train, test)
+        (auc,) = fit_and_evaluate(learner, X, y, {}, train, test)
         assert auc == pytest.approx(roc_auc_score(y[test], score(X[test])), abs=1e-12)
     np.testing.assert_array_equal(
         learner.fit_grid(X, y, {}, order=train).probabilities(X[test])[:, 0], reference.predict_proba(X[test])[:, 1]
@@ -423,7 +423,7 @@ def test_setting_that_overflows_is_not_selected(rows, own):
     models = learner.fit_grid(X, y, grid, on_chunk=counts.append)
     assert counts == [1, 2, 3]
     assert models.finite().tolist() == [True, False, True]
-    aucs = fit_and_score(learner, X, y, grid, np.arange(120), np.arange(120, 180))
+    aucs = fit_and_evaluate(learner, X, y, grid, np.arange(120), np.arange(120, 180))
     assert np.isnan(aucs).tolist() == [False, True, False]
     assert aucs[0] == aucs[2]
     # scikit-learn raises a ValueError where weights overflow.
@@ -511,7 +511,7 @@ def test_identity_has_versions_and_contents_of_files_but_no_paths(own, tmp_path,
     assert str(own.parent) not in json.dumps([of_file, nested])
     monkeypatch.setattr("opauc_bench.learners.estimator_entry.metadata.version", lambda name: "99.1")
     assert identity(LOGISTIC)["version"] == "scikit-learn 99.1"
-    assert class_of_column(ESTIMATOR) is EstimatorLearner
+    assert learner_class(ESTIMATOR) is EstimatorLearner
 
 
 def test_cost_is_that_of_a_measured_fit(rows):

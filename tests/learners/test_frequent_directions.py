@@ -96,7 +96,7 @@ def test_single_setting_equals_the_papers_algorithm(tau, variant, algorithm, for
 
 
 @pytest.mark.parametrize("n_settings", [1, 2, 7, 8, 9, 299])
-def test_grids_of_any_size_equal_single_fits(n_settings):
+def test_grids_of_any_size_equal_the_algorithm_of_the_paper(n_settings):
     X, y = examples(120, 6)
     grid = grid_for(6, n_settings)
     columns, of_these = some_settings(grid)

@@ -49,7 +49,7 @@ def test_passes_equal_algorithm_3(d, tau, arrangement):
 
 
 @pytest.mark.parametrize("n_settings", [1, 2, 15, 16, 17, 50])
-def test_grids_of_any_size_equal_single_fits(n_settings):
+def test_grids_of_any_size_equal_the_algorithm_of_the_paper(n_settings):
     X, y = examples(150, 20, "sparse")
     grid = {"eta": np.geomspace(0.001, 0.02, n_settings), "lam": np.resize([0.01, 0.5], n_settings)}
     want = [opauc_s(X, y, eta, lam, 2)[0] for eta, lam in zip(grid["eta"], grid["lam"])]

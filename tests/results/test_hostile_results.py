@@ -112,8 +112,8 @@ def compute(session: Session) -> None:
         selected_in={},
     )
     write_manifest(session.folder, manifest)
-    workplace = WorkerConfig(session.folder, local.folders())
-    assert all(run_task(task, workplace).ok for task in tasks)
+    config = WorkerConfig(session.folder, local.folders())
+    assert all(run_task(task, config).ok for task in tasks)
     Store(session.folder).pack()
     with undrawn():
         write_report_files(Recorded.read(session), session.folder, None, page=not session.experiment.figures)

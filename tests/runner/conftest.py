@@ -51,7 +51,7 @@ def folder(desk, command):
 def idle(monkeypatch):
     """Make every computation an error."""
 
-    def refuse(self, tasks, workplace):
+    def refuse(self, tasks, config):
         raise AssertionError(f"nothing was to be computed, but {len(tasks)} tasks were")
 
     def forbid():

@@ -137,8 +137,8 @@ def test_retried_tasks_have_no_record_until_they_are_computed(desk, command, mon
     command("run", "raises.yaml", "--offline", cwd=desk, exits=1)
     asked = []
 
-    def nothing(self, tasks, workplace):
-        found = Store(workplace.results).read()
+    def nothing(self, tasks, config):
+        found = Store(config.results).read()
         asked.extend((task.column, found.of(task), len(found)) for task in tasks)
         return iter(())
 
@@ -153,8 +153,8 @@ def test_retried_tasks_have_no_record_until_they_are_computed(desk, command, mon
 def test_ended_run_leaves_no_half_written_file(desk, command, monkeypatch, error):
     """Where one worker cannot write, or the user stops the run, the others are ended while they write."""
 
-    def ended_while_writing(self, tasks, workplace):
-        scores = workplace.results / "scores"
+    def ended_while_writing(self, tasks, config):
+        scores = config.results / "scores"
         scores.mkdir()
         (scores / ".0123.npz.abcdefgh.tmp").touch()
         raise error

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from opauc_bench import kernels
 from opauc_bench.data import Sources, load_catalogue, prepare
 from opauc_bench.data.store import _seal
-from opauc_bench.evaluation.selection import score_columns
+from opauc_bench.evaluation.selection import evaluate_models
 from opauc_bench.kernels import Kernel
 from opauc_bench.learners import get_learner, registry
 from opauc_bench.memory import memory_limit
@@ -25,7 +25,7 @@ from opauc_bench.protocols import CrossValidation
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
-from opauc_bench.runner import worker
+from opauc_bench.runner import warm_up
 from opauc_bench.runner.execute import LocalExecutor
 from opauc_bench.runner.limits import hard_time_limit, overrun_in
 from opauc_bench.runner.worker import WorkerConfig, run_task
@@ -190,20 +190,20 @@ def task_of(data, learner, folder):
 
 @pytest.fixture
 def silent(tmp_path):
-    """Return a workplace, and a function from a learner that misbehaves to its task."""
+    """Return a config, and a function from a learner that misbehaves to its task."""
     (tmp_path / "silent.py").write_text(SILENT)
     data = prepare(load_catalogue()["wine"], Sources(tmp_path / "cache", (), offline=True))
-    workplace = WorkerConfig(tmp_path / "out", {"wine": str(data.folder)}, seconds=1.0)
-    return workplace, lambda learner: task_of(data, learner, tmp_path)
+    config = WorkerConfig(tmp_path / "out", {"wine": str(data.folder)}, seconds=1.0)
+    return config, lambda learner: task_of(data, learner, tmp_path)
 
 
 @pytest.mark.faults
 def test_learner_that_never_loads_is_ended(silent, monkeypatch):
-    workplace, task = silent
+    config, task = silent
     monkeypatch.setattr("opauc_bench.runner.execute.SECONDS_TO_LOAD", 1.0)
     executor = LocalExecutor(1)
     try:
-        ((_, record),) = executor.run([task("Hangs")], workplace)
+        ((_, record),) = executor.run([task("Hangs")], config)
     finally:
         executor.stop()
     assert record.status == "timeout"
@@ -247,7 +247,7 @@ def test_only_learners_that_may_compile_are_trained_before_their_tasks(tmp_path,
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own.py").write_text(TRAINED.format(imports=imports, base=base))
     address = f"{tmp_path}/own.py:Own"
-    worker.load_learner(SimpleNamespace(learner=address, params={}, grid={"eta": (0.1,)}, tuned_by=None))
+    warm_up.load_learner(SimpleNamespace(learner=address, params={}, grid={"eta": (0.1,)}, tuned_by=None))
     assert bool(get_learner(address).trained) == compiles
 
 
@@ -259,8 +259,8 @@ def test_only_learners_that_may_compile_are_trained_before_their_tasks(tmp_path,
     ],
 )
 def test_errors_with_a_broken_or_very_long_text_are_recorded(silent, learner, message):
-    workplace, task = silent
-    record = run_task(task(learner), workplace)
+    config, task = silent
+    record = run_task(task(learner), config)
     assert (record.status, record.message) == ("error", message)
     assert len(record_to_line(record)) < 10_000
 
@@ -327,7 +327,7 @@ from threadpoolctl import threadpool_limits
 from opauc_bench.learners import get_learner
 from opauc_bench.memory import memory_limit
 from opauc_bench.protocols import CrossValidation
-from opauc_bench.runner.worker import load_learner
+from opauc_bench.runner.warm_up import load_learner
 
 X = np.random.default_rng(0).uniform(-1, 1, (1500, 300))
 y = np.where(np.arange(1500) % 3, -1, 1).astype(np.int8)
@@ -388,10 +388,10 @@ def test_every_kernel_of_a_learner_is_loaded_before_its_tasks(name, monkeypatch)
     for module in [module for key, module in sys.modules.items() if key.startswith("opauc_bench")]:
         for kernel in [value for value in vars(module).values() if isinstance(value, Kernel)]:
             kernel.__dict__.pop("compiled", None)
-    worker._load.cache_clear()
+    warm_up._load.cache_clear()
     learner = get_learner(name)()
     grid = {axis: (getattr(learner, axis),) for axis in learner.grid_axes}
-    worker.load_learner(SimpleNamespace(learner=name, params={}, grid=grid, tuned_by=None))
+    warm_up.load_learner(SimpleNamespace(learner=name, params={}, grid=grid, tuned_by=None))
 
     loaded = []
     compile_or_load = kernels._SealedFiles.compile
@@ -406,7 +406,7 @@ def test_every_kernel_of_a_learner_is_loaded_before_its_tasks(name, monkeypatch)
     for n_settings in (1, 3):
         settings = {axis: np.repeat(values, n_settings) for axis, values in grid.items()}
         for rows in (X, sparse.csr_matrix(X)):
-            score_columns(rows, y, np.arange(400), clone(learner).fit_grid(rows, y, settings))
+            evaluate_models(rows, y, np.arange(400), clone(learner).fit_grid(rows, y, settings))
     assert loaded == []
 
 

@@ -23,7 +23,8 @@ from opauc_bench.results.environment import environment_id
 from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
 from opauc_bench.runner.limits import Deadline, TimeLimitReached
-from opauc_bench.runner.worker import WorkerConfig, compute, load_learner, run_task
+from opauc_bench.runner.warm_up import load_learner
+from opauc_bench.runner.worker import WorkerConfig, compute, run_task
 from opauc_bench.task import content_hash
 
 
@@ -46,13 +47,13 @@ def task_of(wine, learner, grid, **params):
     )
 
 
-def workplace_of(wine, folder, **limits):
+def config_of(wine, folder, **limits):
     return WorkerConfig(results=folder, prepared={"wine": str(wine.folder)}, **limits)
 
 
 def test_task_equals_grid_search_refit_and_test_written_out_here(wine, tmp_path):
     etas = (2.0**-10, 2.0**-5, 1.0)
-    found = compute(task_of(wine, "oam_seq", {"eta": etas}, buffer_size=10), workplace_of(wine, tmp_path))
+    found = compute(task_of(wine, "oam_seq", {"eta": etas}, buffer_size=10), config_of(wine, tmp_path))
     X, y = np.asarray(wine.X), wine.y
     fold = outer_fold(y, trial=1, fold=2, folds=3, stratified=True, seed=5, dataset="wine")
     inner = random_folds(y[fold.train], 3, np.random.default_rng([fold.seed, 1]))
@@ -75,7 +76,7 @@ def test_task_equals_grid_search_refit_and_test_written_out_here(wine, tmp_path)
 
 def test_setting_that_diverges_in_the_refit_is_replaced_by_the_next(wine, place, tmp_path):
     task = task_of(wine, f"{place / 'mine.py'}:StumblesLate", {"eta": (1.0, 0.5, 0.25)})
-    found = compute(task, workplace_of(wine, tmp_path))
+    found = compute(task, config_of(wine, tmp_path))
     assert found["status"] == "ok"
     outcome = found["outcome"]
     assert outcome["selection"]["n_diverged"] == 0, "the inner training sets have fewer than 100 rows"
@@ -85,7 +86,7 @@ def test_setting_that_diverges_in_the_refit_is_replaced_by_the_next(wine, place,
 
 def test_task_has_diverged_if_every_setting_diverges_in_the_refit(wine, place, tmp_path):
     task = task_of(wine, f"{place / 'mine.py'}:StumblesLate", {"eta": (1.0,)})
-    found = compute(task, workplace_of(wine, tmp_path))
+    found = compute(task, config_of(wine, tmp_path))
     assert found["status"] == "diverged"
     assert found["outcome"]["diverged_in_refit"] == [{"eta": 1.0}]
 
@@ -98,13 +99,13 @@ def test_inner_folds_of_an_interrupted_task_are_kept_and_used(wine, place, tmp_p
     load_learner(task)
     get_learner(address).passes = 0
     with pytest.raises(RuntimeError, match="the third pass"):
-        compute(task, workplace_of(wine, tmp_path), store)
+        compute(task, config_of(wine, tmp_path), store)
     kept = store.read_partial(task)
     assert list(kept["inner_aucs"]) == ["0", "1", "2"]
     assert kept["inner_aucs"]["0"] == [0.25, None]
     assert 60.0 < kept["seconds"] < 90.0
     assert 30.0 < kept["cpu_seconds"] < 60.0
-    record = run_task(task, workplace_of(wine, tmp_path))
+    record = run_task(task, config_of(wine, tmp_path))
     assert record.ok
     assert np.isnan(record.selection.auc[1]), "the inner fold that was left counts"
     assert record.timing.selection_cpu_seconds > 30.0
@@ -119,14 +120,14 @@ def test_a_full_disk_is_no_failure_of_the_task(wine, tmp_path, monkeypatch):
     task = task_of(wine, "uni_log", {"eta": (0.5, 0.25)})
     monkeypatch.setattr("opauc_bench.runner.worker._WORTH_KEEPING", -1.0)
     monkeypatch.setattr(Store, "write_partial", refuse)
-    assert run_task(task, workplace_of(wine, tmp_path)).ok, "inner folds only save time"
+    assert run_task(task, config_of(wine, tmp_path)).ok, "inner folds only save time"
     monkeypatch.setattr(Store, "write", refuse)
     with pytest.raises(ResultsError, match="No space left"):
-        run_task(task, workplace_of(wine, tmp_path))
+        run_task(task, config_of(wine, tmp_path))
     monkeypatch.setattr("opauc_bench.runner.worker.compute", refuse)
     monkeypatch.setattr(Store, "write", lambda *_: pytest.fail("there is nothing to record"))
     with pytest.raises(ResultsError, match="No space left"):
-        run_task(task, workplace_of(wine, tmp_path))
+        run_task(task, config_of(wine, tmp_path))
 
 
 @pytest.mark.parametrize(("options", "used"), [((), True), (("--fresh",), False)], ids=["resumed", "fresh"])
@@ -145,21 +146,21 @@ def test_a_run_uses_inner_folds_that_an_interrupted_one_has_left_unless_it_is_fr
 def test_time_limit_counts_what_an_interrupted_run_has_used(wine, tmp_path):
     task, store = task_of(wine, "uni_log", {"eta": (0.5,)}), Store(tmp_path)
     store.write_partial(task, {"inner_aucs": {}, "seconds": 100.0})
-    record = run_task(task, workplace_of(wine, tmp_path, seconds=50.0))
+    record = run_task(task, config_of(wine, tmp_path, seconds=50.0))
     assert (record.status, record.message) == ("timeout", "time limit of 50 s reached")
-    assert run_task(task, workplace_of(wine, tmp_path, seconds=50.0)).ok, "a retry starts from nothing"
+    assert run_task(task, config_of(wine, tmp_path, seconds=50.0)).ok, "a retry starts from nothing"
 
 
 def test_other_data_than_planned_is_an_error(wine, tmp_path):
     task = task_of(wine, "uni_log", {"eta": (0.5,)})
-    record = run_task(dataclasses.replace(task, fingerprint="0" * 64), workplace_of(wine, tmp_path))
+    record = run_task(dataclasses.replace(task, fingerprint="0" * 64), config_of(wine, tmp_path))
     assert record.status == "error"
     assert "expected data with fingerprint 000" in record.message
 
 
 def test_record_refers_to_its_definition_and_environment(wine, tmp_path):
     task = task_of(wine, "uni_log", {"eta": (0.5,)})
-    record = run_task(task, workplace_of(wine, tmp_path))
+    record = run_task(task, config_of(wine, tmp_path))
     assert record.environment == environment_id() == content_hash(environment_here())
     assert environment_here()["numpy"] == np.__version__
     parts = {"python", "opauc-bench", "scipy", "scikit-learn", "numba", "processor", "cpu_name", "blas"}

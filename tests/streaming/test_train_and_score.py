@@ -453,7 +453,7 @@ def test_rows_without_labels_have_advice(command, desk, model, tmp_path):
 
 
 def test_a_large_index_comes_with_a_note_on_memory(command, tmp_path, monkeypatch):
-    monkeypatch.setattr("opauc_bench.streaming.train._MUCH_MEMORY", 1e8)
+    monkeypatch.setattr("opauc_bench.streaming.train_notes._MUCH_MEMORY", 1e8)
     lines(tmp_path / "t.svm", "1 400000:1", *[f"{k % 2} 1:{k}" for k in range(150)])
     said = command("train", "t.svm", "--out", "m.npz", cwd=tmp_path, exits=0).stderr
     assert re.search(

@@ -160,7 +160,7 @@ def test_columns_that_begin_late_are_centred_by_their_first_value(command, frame
 
 
 def test_a_note_on_memory(command, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr("opauc_bench.streaming.train._MUCH_MEMORY", 1e8)
+    monkeypatch.setattr("opauc_bench.streaming.train_notes._MUCH_MEMORY", 1e8)
     frame[:200].to_csv(tmp_path / "t.csv", index=False)
     options = ("--label", "clicked", "--bits", 16, "--out")
     done = command("train", "t.csv", *options, "m.npz", cwd=tmp_path, exits=0)

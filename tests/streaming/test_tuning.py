@@ -249,7 +249,7 @@ def test_best_learner_that_takes_too_few_features_is_named():
     model.learn(wide[:1900], positive[:1900])
     model.learn(wide[1900:], positive[1900:])
     model.finish(CLASSES)
-    assert model.leader == "nag"
+    assert model.leader_name == "nag"
     assert model.retired_best == "opauc"
 
 

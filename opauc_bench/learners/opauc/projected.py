@@ -34,10 +34,10 @@ __all__ = [
     "DENSE_FROM",
     "SECONDS_PER_PRODUCT",
     "SPARSE_ROWS",
+    "FeatureSelection",
     "OPAUCFeat",
     "ProjectedOPAUC",
     "Projection",
-    "Selection",
 ]
 
 SPARSE_ROWS = 4096  # sparse rows that are projected at a time
@@ -67,7 +67,7 @@ class Projection:
         return self.back_at(np.arange(self.n_features), V)
 
 
-class Selection(Projection):
+class FeatureSelection(Projection):
     """``features`` of ``n_features``."""
 
     def __init__(self, n_features: int, features: np.ndarray):
@@ -233,7 +233,7 @@ class OPAUCFeat(ProjectedOPAUC):
 
     def _projection(self, n_features):
         rng, n_components = np.random.default_rng(self.random_state), min(int(self.n_components), n_features)
-        return Selection(n_features, np.sort(rng.choice(n_features, n_components, replace=False)))
+        return FeatureSelection(n_features, np.sort(rng.choice(n_features, n_components, replace=False)))
 
     def reduced(self, X, rows, check):
         if X.shape[1] <= self.n_components or not sparse.issparse(X):

@@ -10,7 +10,15 @@ from scipy import sparse
 
 from ...kernels import njit
 from ..rows import rows_of
-from .projected import BLOCK_BYTES, DENSE_FROM, SECONDS_PER_PRODUCT, SPARSE_ROWS, ProjectedOPAUC, Projection, Selection
+from .projected import (
+    BLOCK_BYTES,
+    DENSE_FROM,
+    SECONDS_PER_PRODUCT,
+    SPARSE_ROWS,
+    FeatureSelection,
+    ProjectedOPAUC,
+    Projection,
+)
 
 __all__ = ["OPAUCRP"]
 
@@ -84,7 +92,7 @@ class OPAUCRP(ProjectedOPAUC):
 
     def _projection(self, n_features):
         if n_features <= self.n_components:
-            return Selection(n_features, np.arange(n_features))
+            return FeatureSelection(n_features, np.arange(n_features))
         return _Gaussian(n_features, int(self.n_components), self.random_state)
 
     def _seconds_to_project(self, n_features, n_nonzero, n_components):

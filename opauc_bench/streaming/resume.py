@@ -14,21 +14,21 @@ from ..data.schema import ColumnOptions, written_names
 from ..errors import ConfigError, DataError, LearnerError
 from ..sentences import label_text
 from .model import LinearModel
+from .options import TrainOptions
 from .rows import Label
-from .training import Training
 from .tuning import TunedModel
 
-__all__ = ["resumed", "state_of"]
+__all__ = ["resume_training", "state_of"]
 
 _KEPT = ("learner", "tune", "window", "n_features", "n_rows")  # of the options, in the state
 
 
-def state_of(what: Training, model: TunedModel) -> dict[str, Any] | None:
+def state_of(options: TrainOptions, model: TunedModel) -> dict[str, Any] | None:
     """What has to be stored to continue, before the model is finished; None, with a note, if it cannot be stored."""
     try:
-        offsets = None if what.feature_offsets is None else list(what.feature_offsets)
-        options = {name: getattr(what, name) for name in _KEPT} | {"feature_offsets": offsets}
-        return {"options": options, "pass": model.snapshot()}
+        offsets = None if options.feature_offsets is None else list(options.feature_offsets)
+        kept = {name: getattr(options, name) for name in _KEPT} | {"feature_offsets": offsets}
+        return {"options": kept, "pass": model.snapshot()}
     except TypeError as error:
         print(
             f"note: train --continue will not accept this model: {error}, which is in the state of the learner",
@@ -37,7 +37,7 @@ def state_of(what: Training, model: TunedModel) -> dict[str, Any] | None:
         return None
 
 
-def resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
+def resume_training(file: Path, options: TrainOptions) -> tuple[TrainOptions, TunedModel]:
     """Read a model to continue: the options of its training, and the pass as it was after the last row.
 
     Raises
@@ -57,13 +57,13 @@ def resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
             "train it again without --small; where that cannot help, train has a note on the learner",
         )
     try:
-        options = {name: model.state["options"][name] for name in _KEPT}
+        kept = {name: model.state["options"][name] for name in _KEPT}
         offsets = model.state["options"]["feature_offsets"]
-        if what.learner is not None and _is_moved(what.learner, options["learner"]):
+        if options.learner is not None and _is_moved(options.learner, kept["learner"]):
             for entrant in model.state["pass"]["entrants"]:
-                entrant["candidate"]["name"] = what.learner
-            options["learner"] = what.learner
-        _require_agreement(file, what, model, options)
+                entrant["candidate"]["name"] = options.learner
+            kept["learner"] = options.learner
+        _require_agreement(file, options, model, kept)
         earlier = TunedModel.restored(model.state["pass"])
     except (KeyError, TypeError, ValueError, MemoryError) as error:
         raise DataError(
@@ -78,19 +78,19 @@ def resumed(file: Path, what: Training) -> tuple[Training, TunedModel]:
         raise LearnerError(f"{file}: {error.message}", f"{place}  # if the file of the learner is elsewhere") from None
     if earlier.is_over:
         raise LearnerError(
-            f"{file}: {model.learner} has laid out its pass for {options['n_rows']:,} rows, which have all come",
+            f"{file}: {model.learner} has laid out its pass for {kept['n_rows']:,} rows, which have all come",
             "train a new model, with --rows N for the rows of all files",
         )
     same = replace(
-        what,
+        options,
         positive=model.classes[1],
         unit_length=model.unit_length,
         zero_based=model.zero_based,
         labels=model.classes,
         schema=model.schema,
         feature_offsets=None if offsets is None else FeatureOffsets(*offsets),
-        columns=what.columns if model.schema is None else ColumnOptions(),  # a schema has them
-        **options,
+        columns=options.columns if model.schema is None else ColumnOptions(),  # a schema has them
+        **kept,
     )
     return same, earlier
 
@@ -105,30 +105,30 @@ def _is_from_file(learner: str) -> bool:
     return learner.rpartition(":")[0].endswith(".py")
 
 
-def _require_agreement(file: Path, what: Training, model: LinearModel, options: dict[str, Any]) -> None:
+def _require_agreement(file: Path, options: TrainOptions, model: LinearModel, kept: dict[str, Any]) -> None:
     """Raise ConfigError for an option that is given and is not that of the model."""
-    parameters = [name for name, value in what.given.items() if value is not None]
-    if parameters or what.assignments:
-        one = f"--{parameters[0]}" if parameters else f"--set {what.assignments[0]}"
+    parameters = [name for name, value in options.given.items() if value is not None]
+    if parameters or options.assignments:
+        one = f"--{parameters[0]}" if parameters else f"--set {options.assignments[0]}"
         raise ConfigError(
             f"{one} with --continue: {file} keeps its own settings",
             f"leave it out, or train a new model without --continue; opauc-bench model show {shlex.quote(str(file))}",
         )
     given: dict[str, tuple[Any, Any]] = {
-        "--learner": (what.learner, options["learner"]),
-        "--window": (what.window, options["window"]),
-        "--features": (what.n_features, options["n_features"]),
-        "--rows": (what.n_rows, options["n_rows"]),
-        "--positive": (_as_label(what.positive, model.classes[1]), model.classes[1]),
-        **_columns_given(what, model),
-        "--normalize": (what.unit_length or None, model.unit_length),
-        "--zero-based": (what.zero_based or None, model.zero_based),
+        "--learner": (options.learner, kept["learner"]),
+        "--window": (options.window, kept["window"]),
+        "--features": (options.n_features, kept["n_features"]),
+        "--rows": (options.n_rows, kept["n_rows"]),
+        "--positive": (_as_label(options.positive, model.classes[1]), model.classes[1]),
+        **_columns_given(options, model),
+        "--normalize": (options.unit_length or None, model.unit_length),
+        "--zero-based": (options.zero_based or None, model.zero_based),
     }
     for option, (value, of_model) in given.items():
         if value is not None and value != of_model:
             raise _contradiction_error(file, _as_typed(option, value), _as_typed(option, of_model))
-    if what.tune is not None and what.tune != options["tune"]:
-        raise _contradiction_error(file, *(("--tune", "--no-tune") if what.tune else ("--no-tune", "--tune")))
+    if options.tune is not None and options.tune != kept["tune"]:
+        raise _contradiction_error(file, *(("--tune", "--no-tune") if options.tune else ("--no-tune", "--tune")))
 
 
 def _as_label(text: Label | None, of_model: Label) -> Label | None:
@@ -139,11 +139,11 @@ def _as_label(text: Label | None, of_model: Label) -> Label | None:
     return text
 
 
-def _columns_given(what: Training, model: LinearModel) -> dict[str, tuple[Any, Any]]:
+def _columns_given(options: TrainOptions, model: LinearModel) -> dict[str, tuple[Any, Any]]:
     """The options of columns that are given, with those of the model; of svmlight text the source refuses them."""
     if model.schema is None:
         return {}
-    given, schema = what.columns, model.schema
+    given, schema = options.columns, model.schema
     dropped = given.drop if set(given.drop) != set(schema.dropped) else ()
     categorical = [name for name in given.categorical if name not in schema.categories]
     return {

@@ -11,11 +11,11 @@ from ..data.remedies import CONTINUE, TRAIN
 from ..data.schema import ColumnOptions, Schema
 from .rows import Label, Source
 
-__all__ = ["Training"]
+__all__ = ["TrainOptions"]
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainOptions:
     """The options of one training."""
 
     files: tuple[str, ...]  # read one after the other; - is standard input
