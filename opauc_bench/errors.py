@@ -4,7 +4,9 @@ The command line prints these without a traceback and exits with ``exit_code``; 
 its traceback.
 """
 
+import difflib
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "RunnerError",
     "ZeroIndexError",
     "place_of",
+    "suggest",
 ]
 
 
@@ -92,3 +95,10 @@ def place_of(error: BaseException, file: str | Path | None) -> str:
     own = [frame for frame in frames if file is not None and Path(frame.filename) == Path(file)]
     found = (own or [frame for frame in frames if not _calls_a_kernel(frame)] or frames)[-1]
     return f"{found.filename}:{found.lineno}"
+
+
+def suggest(name: str, allowed: Iterable[str]) -> str:
+    """Return ``" (did you mean 'x'?)"`` with the most similar allowed name, or an empty text."""
+    by_folded = {candidate.casefold(): candidate for candidate in allowed}
+    near = difflib.get_close_matches(str(name).casefold(), by_folded, n=1, cutoff=0.6)
+    return f" (did you mean '{by_folded[near[0]]}'?)" if near else ""

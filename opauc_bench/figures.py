@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from .errors import suggest
 from .protocols import Section
-from .sentences import Problem, suggest
+from .sentences import Problem
 from .values import line, plain_name, repeated, spell_axis
 
 __all__ = ["FigureEntry", "figure_problems"]

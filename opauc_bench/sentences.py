@@ -1,6 +1,5 @@
 """Translate pydantic's validation errors into messages for the author of a YAML file."""
 
-import difflib
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+
+from .errors import suggest
 
 __all__ = [
     "INTERNAL",
@@ -19,7 +20,6 @@ __all__ = [
     "problems_of",
     "raise_problems",
     "show",
-    "suggest",
 ]
 
 Loc = tuple[str | int, ...]
@@ -74,13 +74,6 @@ def convert_each(items: Iterable[tuple[Any, Any]], convert: Callable[[Any, Any],
             problems.append(Problem((key,), str(error)))
     raise_problems(problems)
     return converted
-
-
-def suggest(name: str, allowed: Iterable[str]) -> str:
-    """Return ``" (did you mean 'x'?)"`` with the most similar allowed name, or an empty text."""
-    by_folded = {candidate.casefold(): candidate for candidate in allowed}
-    near = difflib.get_close_matches(str(name).casefold(), by_folded, n=1, cutoff=0.6)
-    return f" (did you mean '{by_folded[near[0]]}'?)" if near else ""
 
 
 def show(value: Any) -> str:

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from .sentences import Problem, Problems, convert_each, raise_problems, show, suggest
+from .errors import suggest
+from .sentences import Problem, Problems, convert_each, raise_problems, show
 
 __all__ = [
     "Scalar",

@@ -13,7 +13,7 @@ from .options import Catalogue, Fresh, Mirror, Offline, find_sources
 @data_app.command("list")
 def data_list(catalogue: Catalogue = None, mirror: Mirror = None, offline: Offline = False) -> None:
     """List all datasets and where their files are available."""
-    from ..commands.listings import list_datasets
+    from ..commands.datasets import list_datasets
     from ..data import load_catalogue
 
     print(list_datasets(load_catalogue(catalogue), find_sources(mirror, offline)))
@@ -28,23 +28,9 @@ def data_fetch(
     fresh: Fresh = False,
 ) -> None:
     """Download, verify and prepare datasets."""
-    from ..commands.listings import find_entries
-    from ..commands.terminal import say
-    from ..data import prepare
-    from ..errors import DataError
+    from ..commands.datasets import fetch_datasets
 
-    failures = []
-    for entry in find_entries(names, catalogue):
-        try:
-            data = prepare(entry, find_sources(mirror, offline), say, fresh)
-        except DataError as error:
-            failures.append(error)
-        else:
-            print(f"{entry.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, ready")
-    if len(failures) > 1:
-        raise DataError("\n".join(map(str, failures)))
-    for failure in failures:
-        raise failure
+    fetch_datasets(names, catalogue, find_sources(mirror, offline), fresh)
 
 
 @data_app.command("verify")
@@ -57,10 +43,10 @@ def data_verify(
 
     Datasets of an experiment are checked with --catalogue EXPERIMENT.
     """
-    from ..commands.listings import verify_datasets
+    from ..commands.datasets import verify_datasets
 
-    lines, good = verify_datasets(names or [], catalogue, find_sources(mirror, True))
-    print("\n".join(lines))
+    text, good = verify_datasets(names or [], catalogue, find_sources(mirror, True))
+    print(text)
     return 0 if good else 3
 
 
@@ -70,7 +56,7 @@ def data_check_links(
     catalogue: Catalogue = None,
 ) -> int:
     """Ask every address of the datasets for its size, without downloading the files."""
-    from ..commands.listings import check_links
+    from ..commands.datasets import check_links
 
     text, good = check_links(names or [], catalogue)
     print(text)
@@ -85,7 +71,7 @@ def data_info(
     offline: Offline = False,
 ) -> None:
     """Describe a dataset: origin, sizes, labels, scaling, files."""
-    from ..commands.listings import describe_dataset, find_entries
+    from ..commands.datasets import describe_dataset, find_entries
 
     print(describe_dataset(find_entries([name], catalogue)[0], find_sources(mirror, offline)))
 
@@ -93,7 +79,7 @@ def data_info(
 @learners_app.command("list")
 def learners_list() -> None:
     """List all learners with their parameters and grid axes."""
-    from ..commands.listings import list_learners
+    from ..commands.learners import list_learners
 
     print(list_learners())
 
@@ -101,7 +87,7 @@ def learners_list() -> None:
 @learners_app.command("show")
 def learners_show(name: Annotated[str, typer.Argument(help="Name, or path/to/file.py:Class.")]) -> None:
     """Describe a learner: its parameters, their defaults and what they mean."""
-    from ..commands.listings import describe_learner
+    from ..commands.learners import describe_learner
 
     print(describe_learner(name))
 
@@ -109,26 +95,18 @@ def learners_show(name: Annotated[str, typer.Argument(help="Name, or path/to/fil
 @learners_app.command("check")
 def learners_check(name: Annotated[str, typer.Argument(help="Name, or path/to/file.py:Class.")]) -> int:
     """Run the contract suite over a learner: the properties that the runner relies on."""
-    from ..learners import get_learner
-    from ..testing.contract import check_learner
+    from ..commands.learners import check_properties
 
-    results = check_learner(get_learner(name))
-    printed = set()
-    for result in results:
-        print(f"{'ok  ' if result.passed else 'FAIL'}  {result.name}")
-        if not result.passed:
-            print(f"      {'the same as above' if result.detail in printed else result.detail}")
-            printed.add(result.detail)
-    failed = sum(not result.passed for result in results)
-    print(f"{len(results) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    text, good = check_properties(name)
+    print(text)
+    return 0 if good else 1
 
 
 @app.command()
 def doctor() -> int:
     """Check this installation: versions, cores, cache, compiled kernels, mirrors."""
-    from ..commands.listings import examine
+    from ..commands.doctor import examine_installation
 
-    lines, good = examine(find_sources(None, False))
-    print("\n".join(lines))
+    text, good = examine_installation(find_sources(None, False))
+    print(text)
     return 0 if good else 1

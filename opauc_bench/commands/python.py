@@ -15,9 +15,8 @@ from ..config import Experiment, find_config
 from ..data import Sources
 from ..data.entry import ROW_METADATA
 from ..data.memory import rows_in_memory
-from ..errors import ConfigError, OpaucBenchError
+from ..errors import ConfigError, OpaucBenchError, suggest
 from ..runner.engines import Engine
-from ..sentences import suggest
 from .export import frame_of
 from .run import RunOptions, compute_experiment
 from .session import Session

@@ -10,13 +10,13 @@ from typing import Any
 
 from ..config import EstimatorEntry, Experiment, load_experiment
 from ..data import DatasetEntry, Sources, load_catalogue
-from ..errors import ConfigError, LearnerError, OpaucBenchError
+from ..errors import ConfigError, LearnerError, OpaucBenchError, suggest
 from ..learners import learner_class, learner_parameters, refused_parameters, refused_values
 from ..plan import Column, make_column, make_columns, recorded_column
 from ..report.published import list_published
 from ..results.manifest import Manifest, config_of, find_manifest, read_manifest
 from ..results.reuse import beside
-from ..sentences import Problems, suggest
+from ..sentences import Problems
 from ..task import Task
 from .shards import Shard, parse_shard
 

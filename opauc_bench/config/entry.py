@@ -18,9 +18,9 @@ from pydantic import (
     model_validator,
 )
 
-from ..errors import LearnerError
+from ..errors import LearnerError, suggest
 from ..protocols import Section
-from ..sentences import Problem, Problems, convert_each, raise_problems, show, suggest
+from ..sentences import Problem, Problems, convert_each, raise_problems, show
 from ..values import (
     Scalar,
     address,

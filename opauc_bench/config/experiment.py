@@ -17,10 +17,10 @@ from pydantic import (
     model_validator,
 )
 
-from ..errors import ConfigError
+from ..errors import ConfigError, suggest
 from ..figures import FigureEntry, figure_problems
 from ..protocols import PROTOCOLS, AnyProtocol, CrossValidation, Protocol, Section, kind_of
-from ..sentences import Loc, Problem, problems_of, raise_problems, show, suggest
+from ..sentences import Loc, Problem, problems_of, raise_problems, show
 from ..values import by_axis, distinct, grid_values, not_empty, parse_duration, repeated, unknown_names
 from .entry import AnyEntry, ColumnEntry, EstimatorEntry, Line, Name
 from .known import absolute, known_parameters

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError
-from ..sentences import suggest
+from ..errors import ConfigError, suggest
 from ..yamlio import check_model, read_yaml
 from .experiment import Experiment
 from .known import KnownNames

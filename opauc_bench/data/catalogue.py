@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import ConfigError
-from ..sentences import Problem, Problems, problems_of, suggest
+from ..errors import ConfigError, suggest
+from ..sentences import Problem, Problems, problems_of
 from ..yamlio import Document, read_yaml
 from .entry import FILE_SOURCES, NAME, ROW_METADATA, RULES, DatasetEntry, FileSpec, Strict, packaged_catalogue
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DataError
-from ..sentences import suggest
+from ..errors import DataError, suggest
 from .cache import RawFile
 from .content import chunks, finite_number, is_number, shown, text_blocks, utf8
 from .entry import PARTS, Form

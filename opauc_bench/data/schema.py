@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import DataError, suggest
 from ..kernels import njit
 from .content import is_number
 
@@ -214,8 +214,6 @@ class Schema:
 
 def absent_column(name: str, column: str, known: Sequence[str] | dict[str, str]) -> str:
     """A sentence on a column that a file does not have."""
-    from ..sentences import suggest
-
     return f"{name}: expected a column {column!r}{suggest(column, known)}; the columns are {listing(known)}"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, LabelError
-from ..sentences import label_text, suggest
+from ..errors import DataError, LabelError, suggest
+from ..sentences import label_text
 from .entry import Form
 
 __all__ = ["binary_labels", "minmax", "scale", "unit_rows"]

@@ -6,7 +6,6 @@ and for models with probabilities ``log_loss`` and ``brier``.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import suggest
 from .auc import auc_columns, positive_rows
 
 __all__ = ["RANKING", "evaluate", "metric_name", "needs_probabilities", "ranking_metric", "selection_metric"]
@@ -38,8 +38,7 @@ def metric_name(text: str) -> str:
     known = (*RANKING, *_OF_PROBABILITIES)
     if text in known and "@" not in text:
         return text
-    near = difflib.get_close_matches(text, known, 1)
-    advice = f" (did you mean {near[0]!r}?)" if near and near[0] != text else ""
+    advice = "" if text in known else suggest(text, known)
     rate = "; F is a false positive rate between 0 and 1, as in partial_auc@0.1" if "partial" in text else ""
     raise ValueError(f"no metric is called {text!r}{advice}; known: {', '.join(known)}{rate}")
 

@@ -7,7 +7,6 @@ plain values or estimators again: ``{"estimator": address, "params": {...}}``.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import importlib
 import re
@@ -21,7 +20,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from ..errors import LearnerError
+from ..errors import LearnerError, suggest
 from .user_files import file_hash, load_file, pin_module, pinned_module
 
 __all__ = [
@@ -207,8 +206,7 @@ def _class_at(address: str, place: tuple) -> type:
             ) from error
     found = getattr(module, name, None)
     if not isinstance(found, type):
-        near = difflib.get_close_matches(name, [key for key, value in vars(module).items() if isinstance(value, type)])
-        advice = f" (did you mean {near[0]!r}?)" if near else ""
+        advice = suggest(name, [key for key, value in vars(module).items() if isinstance(value, type)])
         raise EstimatorError(f"{module_name} has no class {name!r}{advice}", loc=place)
     return found
 
@@ -299,9 +297,7 @@ def _distribution_of(module: str) -> str:
 
 
 def _unknown(address: str, name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    advice = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"{address} has no parameter {name!r}{advice}; known: {', '.join(sorted(known))}"
+    return f"{address} has no parameter {name!r}{suggest(name, known)}; known: {', '.join(sorted(known))}"
 
 
 def final_step(model: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import importlib.util
@@ -15,7 +14,7 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LearnerError, place_of
+from ..errors import LearnerError, place_of, suggest
 from .parameters import require
 from .user_files import load_file
 
@@ -139,10 +138,8 @@ def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
     if name.endswith(".py"):
         raise LearnerError(f"learner {name!r}: expected the name of a class after the file", f"{name}:Class")
     if name not in known:
-        close = difflib.get_close_matches(name, known, 1)
         raise LearnerError(
-            f"no learner is called {name!r}{f' (did you mean {close[0]!r}?)' if close else ''}; "
-            f"known: {', '.join(sorted(known))}",
+            f"no learner is called {name!r}{suggest(name, known)}; known: {', '.join(sorted(known))}",
             "path/to/file.py:Class for a learner in a file",
         )
     address, *others = known[name]

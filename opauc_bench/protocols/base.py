@@ -12,7 +12,8 @@ from typing import Protocol as Callback
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Tag, model_serializer
 
-from ..sentences import show, suggest
+from ..errors import suggest
+from ..sentences import show
 from .outcome import Outcome
 
 if TYPE_CHECKING:

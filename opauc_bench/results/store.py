@@ -314,7 +314,7 @@ class Store:
         write_text(self.partial_path(task), text + "\n")
 
     def claim(self, task: Task, pid: int) -> Path:
-        """Write a file that says that a worker has begun a task, to know which one a worker died in; returns its path."""
+        """Write, and return, a file that says that a worker has begun a task: to know which one a worker died in."""
         path = self._claim_path(task)
         write_text(path, json.dumps({"pid": pid}), durable=False)  # no process is at work after a power cut
         return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import itertools
 import math
@@ -12,7 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ..errors import LearnerError
+from ..errors import LearnerError, suggest
 from ..learners import OnePassLearner, get_learner, learner_addresses
 from ..values import power
 from .tuning import Candidate
@@ -178,9 +177,8 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, option: str, known: Any) -> str:
-    near = difflib.get_close_matches(option, known, 1)
     listed = ", ".join(f"{one.name}={_spelled(one.default)}" for one in known.values())
-    return f"{name} has no parameter {option}" + (f" (did you mean {near[0]}?)" if near else "") + f"; it has {listed}"
+    return f"{name} has no parameter {option}{suggest(option, known)}; it has {listed}"
 
 
 def _spelled(value: Any) -> str:

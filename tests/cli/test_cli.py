@@ -21,7 +21,7 @@ import opauc_bench
 from opauc_bench import __version__
 from opauc_bench.cli import in_plain_characters
 from opauc_bench.cli import main as main_of_the_script
-from opauc_bench.commands import listings
+from opauc_bench.commands import doctor, learners
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import LEARNERS, LinearRanker, get_learner
 from opauc_bench.results.manifest import read_manifest
@@ -726,10 +726,10 @@ def test_learners_list_names_every_learner(command, tmp_path):
 
 def test_learners_list_takes_a_learner_without_a_docstring(monkeypatch):
     bare = type("Bare", (LinearRanker,), {"grid_axes": ("eta",)})
-    monkeypatch.setattr(listings, "learner_addresses", lambda: {"bare": "package:Bare"})
-    monkeypatch.setattr(listings, "learner_parameters", lambda name: (("eta",), ("eta",)))
-    monkeypatch.setattr(listings, "get_learner", lambda name: bare)
-    assert "(Bare)" in listings.list_learners()
+    monkeypatch.setattr(learners, "learner_addresses", lambda: {"bare": "package:Bare"})
+    monkeypatch.setattr(learners, "learner_parameters", lambda name: (("eta",), ("eta",)))
+    monkeypatch.setattr(learners, "get_learner", lambda name: bare)
+    assert "(Bare)" in learners.list_learners()
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -737,7 +737,7 @@ def test_learners_show_keeps_to_the_terminal(name, monkeypatch):
     texts = {}
     for columns in ("80", "300"):
         monkeypatch.setenv("COLUMNS", columns)
-        texts[columns] = listings.describe_learner(name)
+        texts[columns] = learners.describe_learner(name)
     assert max(map(len, texts["80"].splitlines())) <= 80
     assert texts["80"].split() == texts["300"].split()
     for heading in ("\nParameters\n----------\n", "\nReferences\n----------\n"):
@@ -802,7 +802,7 @@ def test_doctor_reports_a_package_that_is_not_installed(command, tmp_path, monke
     def refuse(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(listings, "requires", refuse)
+    monkeypatch.setattr(doctor, "requires", refuse)
     assert "BAD  opauc-bench is not installed" in command("doctor", cwd=tmp_path, exits=1).stdout
 
 

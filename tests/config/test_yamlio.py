@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from opauc_bench.errors import ConfigError
-from opauc_bench.sentences import Problem, Problems, show, suggest
+from opauc_bench.errors import ConfigError, suggest
+from opauc_bench.sentences import Problem, Problems, show
 from opauc_bench.yamlio import read_yaml
 
 

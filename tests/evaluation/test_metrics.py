@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import MinMaxScaler
 
-from opauc_bench.evaluation.metrics import evaluate, metric_name, ranking_metric, selecting
+from opauc_bench.evaluation.metrics import evaluate, metric_name, ranking_metric, selection_metric
 from opauc_bench.evaluation.splits import inner_splits, outer_fold
 from opauc_bench.report.metrics import metric_of
 from opauc_bench.results.manifest import read_manifest
@@ -104,7 +104,7 @@ def test_a_setting_is_selected_by_a_loss(command, tmp_path, name, loss):
 @pytest.mark.parametrize("name", ["auc", "average_precision", "partial_auc@0.5", "log_loss", "brier"])
 def test_rows_of_one_class_have_no_value(name):
     y, columns = np.full(4, -1), np.linspace(0, 1, 4)[:, None]
-    for compute in (selecting(name), lambda y, columns: evaluate([name], y, columns[:, 0], columns[:, 0])):
+    for compute in (selection_metric(name), lambda y, columns: evaluate([name], y, columns[:, 0], columns[:, 0])):
         with pytest.raises(ValueError, match=r"need rows of two classes; got the labels \[-1\]"):
             compute(y, columns)
 
@@ -115,8 +115,8 @@ def test_a_column_with_scores_that_are_not_finite_has_no_value():
     for name in ("auc", "average_precision", "partial_auc@0.5"):
         assert np.isnan(ranking_metric(name)(y, scores)).tolist() == [False, True]
     for name in ("log_loss", "brier"):
-        assert np.isnan(selecting(name)(y, scores / 3)).tolist() == [False, True]
-        assert np.isnan(selecting(name)(y, scores)).all()  # not all are probabilities
+        assert np.isnan(selection_metric(name)(y, scores / 3)).tolist() == [False, True]
+        assert np.isnan(selection_metric(name)(y, scores)).all()  # not all are probabilities
 
 
 @pytest.mark.parametrize(

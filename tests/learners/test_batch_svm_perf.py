@@ -13,7 +13,7 @@ from command_line import parent_of, wait_until
 from reference.examples import assert_close, examples
 from scipy import sparse
 
-from opauc_bench.commands.listings import examine
+from opauc_bench.commands.doctor import examine_installation
 from opauc_bench.data import Sources
 from opauc_bench.errors import LearnerError
 from opauc_bench.learners import SVMPerf
@@ -279,8 +279,8 @@ def test_no_process_is_left_behind(stand_in, tmp_path, hangs):
 
 def test_doctor_says_which_engine_there_is(stand_in, tmp_path, monkeypatch):
     def said():
-        lines, good = examine(Sources(cache=tmp_path / "cache"))
-        return next(line for line in lines if "svm_perf: " in line), good
+        text, good = examine_installation(Sources(cache=tmp_path / "cache"))
+        return next(line for line in text.splitlines() if "svm_perf: " in line), good
 
     program = stand_in().program
     monkeypatch.setenv("PATH", "")

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import check_random_state
 
-from opauc_bench.evaluation.selection import fit_and_evaluate, predict
+from opauc_bench.evaluation.selection import fit_and_evaluate, scores_and_probabilities
 from opauc_bench.evaluation.splits import outer_fold, random_folds
 from opauc_bench.learners import ESTIMATOR, EstimatorLearner, learner_class
 from opauc_bench.learners.estimator_entry import EstimatorError, check_estimator_entry
@@ -285,7 +285,7 @@ def test_rows_that_an_estimator_changes_are_an_error(rows, tmp_path):
     with pytest.raises(ValueError, match=r"each of 2 classes from predict_proba; got the shape \(\d+, 1\)"):
         models.scores(X)
     models = EstimatorLearner(f"{tmp_path}/bad.py:Single").fit_grid(X, y, {})
-    scores, probabilities = predict(X, np.arange(len(y)), models, lambda n: None, probabilities=True)
+    scores, probabilities = scores_and_probabilities(X, np.arange(len(y)), models, lambda n: None, probabilities=True)
     assert (scores.dtype, probabilities.dtype) == (np.float64, np.float32)
 
 

@@ -55,7 +55,7 @@ def test_the_tables_are_listed():
 def test_an_unknown_table_is_a_config_error_with_a_suggestion():
     with pytest.raises(ConfigError, match="aij2016_tabel2") as error:
         load_published("aij2016_tabel2")
-    assert "did you mean 'aij2016_table2'?" in error.value.hint
+    assert "did you mean 'aij2016_table2'?" in error.value.message
     assert "aij2016_table6" in error.value.hint
 
 

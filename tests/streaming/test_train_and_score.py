@@ -368,7 +368,7 @@ OF_LEARNERS = {
     "another's parameter": (["-l", "opauc", "--l1", "1"], ["opauc has no parameter l1", "it has eta=0.015625, lam="]),
     "a misspelt parameter": (
         ["-l", "ftrl_auc", "--set", "gama=1"],
-        ["ftrl_auc has no parameter gama (did you mean gamma?)"],
+        ["ftrl_auc has no parameter gama (did you mean 'gamma'?)"],
     ),
     "no assignment": (["--set", "gamma"], ["--set: expected name=value, got 'gamma'", "try: --set gamma=0.1"]),
     "twice": (["-l", "ftrl_auc", "--eta", "1", "--gamma", "2"], ["gamma of ftrl_auc is given twice: 1 and 2"]),

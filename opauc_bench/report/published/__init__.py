@@ -4,14 +4,13 @@ One YAML file per table, beside this module. The marks are as printed. Notes sta
 ambiguous or cannot be reproduced.
 """
 
-import difflib
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal
 
 import yaml
 
-from ...errors import ConfigError
+from ...errors import ConfigError, suggest
 from ...evaluation.significance import Verdict
 from ..table import TableColumn
 
@@ -93,9 +92,7 @@ def load_published(name: str) -> Published:
     """Read one published table from the package; raises ConfigError if it is not one of `list_published`."""
     known = list_published()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ConfigError(f"no published table {name!r}", f"{hint}known tables: {', '.join(known)}")
+        raise ConfigError(f"no published table {name!r}{suggest(name, known)}", f"known tables: {', '.join(known)}")
     raw = yaml.safe_load(resources.files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
     reference = raw.get("reference", "")
     unmarked = {reference} if reference else set(raw["columns"])

@@ -1,19 +1,11 @@
-"""The output of the commands about data, learners and the installation."""
+"""The output of the commands about datasets."""
 
 from __future__ import annotations
 
-import inspect
-import os
-import re
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import PackageNotFoundError, requires, version
-from itertools import groupby
 from pathlib import Path
 
-from .. import __version__
 from ..data import (
     DatasetEntry,
     Sources,
@@ -23,24 +15,15 @@ from ..data import (
     find_prepared,
     load_catalogue,
     lost_files,
+    prepare,
     verify,
 )
-from ..data.sources import is_remote, local_path
-from ..errors import DataError, LearnerError
-from ..learners import contested_names, get_learner, learner_addresses, learner_parameters
+from ..data.sources import is_remote
+from ..errors import DataError
 from ..sentences import suggest
-from .terminal import megabytes, table_text, width, wrapped
+from .terminal import megabytes, say, table_text, wrapped
 
-__all__ = [
-    "check_links",
-    "describe_dataset",
-    "describe_learner",
-    "examine",
-    "find_entries",
-    "list_datasets",
-    "list_learners",
-    "verify_datasets",
-]
+__all__ = ["check_links", "describe_dataset", "fetch_datasets", "find_entries", "list_datasets", "verify_datasets"]
 
 _ASKED_AT_ONCE = 8  # addresses
 
@@ -133,8 +116,24 @@ def _positive_classes(entry: DatasetEntry) -> str:
     return "the largest class" if entry.largest_class else "the greater one of two labels"
 
 
-def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> tuple[list[str], bool]:
-    """Verify the cached files; returns lines to print and whether all are good."""
+def fetch_datasets(names: list[str], extra: Path | None, sources: Sources, fresh: bool) -> None:
+    """Prepare datasets, and print what is ready; DataError after the last one if any could not be prepared."""
+    failures = []
+    for entry in find_entries(names, extra):
+        try:
+            data = prepare(entry, sources, say, fresh)
+        except DataError as error:
+            failures.append(error)
+        else:
+            print(f"{entry.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, ready")
+    if len(failures) > 1:
+        raise DataError("\n".join(map(str, failures)))
+    for failure in failures:
+        raise failure
+
+
+def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> tuple[str, bool]:
+    """The cached files, a line each with its state; and whether all are good."""
     lines, good, entries = [], True, find_entries(names, extra)
     for entry in entries:
         checks = verify(entry, sources)
@@ -149,7 +148,7 @@ def verify_datasets(names: list[str], extra: Path | None, sources: Sources) -> t
     found = {path.parent.name for kept in ("raw", "prepared") for path in sources.cache.glob(f"*/{kept}")}
     if not names and (others := sorted(found - known)):
         lines.append(f"not checked, of no entry here: {', '.join(others)}; --catalogue FILE adds an experiment's")
-    return lines, good
+    return "\n".join(lines), good
 
 
 def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
@@ -184,130 +183,3 @@ def check_links(names: list[str], extra: Path | None) -> tuple[str, bool]:
     lines = [table, "", f"{len(good)} of {len(addresses)} addresses answer"]
     lines += [wrapped(f"no address answers for {', '.join(lost)}")] if lost else []
     return "\n".join([*lines, *lacking]), not lost and not unknown
-
-
-def list_learners() -> str:
-    """All learners with their parameters."""
-    rows = []
-    for name, address in learner_addresses().items():
-        try:
-            parameters, axes = learner_parameters(name)
-            summary = (get_learner(name).__doc__ or "").strip().partition("\n")[0]
-        except LearnerError as error:
-            rows.append([name, "", "", f"cannot be loaded: {error.message}"])
-            continue
-        fixed = [parameter for parameter in parameters if parameter not in axes and parameter != "random_state"]
-        rows.append([name, ", ".join(axes), ", ".join(fixed), f"{summary} ({address.rpartition(':')[2]})"])
-    headers = ["learner", "tuned", "parameters", "description"]
-    table = table_text(rows, headers, maxcolwidths=[None, 14, 14, 31])
-    return "\n".join([table, *contested_names()])
-
-
-def describe_learner(name: str) -> str:
-    """One learner: its description, its parameters and their meaning."""
-    learner = get_learner(name)
-    _, axes = learner_parameters(name)
-    text = inspect.cleandoc(learner.__doc__) if learner.__doc__ else f"{learner.__name__} has no description."
-    about, _, rest = text.partition("\nAttributes\n")
-    if "\nParameters\n" not in about:
-        about = f"{about.strip()}\n\nParameters: {str(inspect.signature(learner))[1:-1]}"
-    tuned = f"Tuned in experiments: {', '.join(axes)}"
-    parts = [f"{name}: {about.strip()}", tuned, *_section(rest, "Notes"), *_section(rest, "References")]
-    return "\n".join(_fitted("\n\n".join(parts).splitlines()))
-
-
-def _fitted(lines: list[str]) -> Iterator[str]:
-    """Lines of a numpydoc text for this terminal: paragraphs that are too wide are wrapped again."""
-
-    def paragraph(numbered: tuple[int, str]) -> tuple[int, int]:
-        """The indent, and the number of a line that is not joined: blank, below a heading, or a parameter."""
-        k, line = numbered
-        alone = not line.strip() or set(line) == {"-"} or re.match(r"\w[\w, ]* : ", line)
-        return len(line) - len(line.lstrip()), k if alone else -1
-
-    for (indent, alone), group in groupby(enumerate(lines), paragraph):
-        block = [line for _, line in group]
-        if max(map(len, block)) <= width():
-            yield from block
-        else:
-            start = " " * indent
-            hanging = start + ("    " if alone >= 0 else "")
-            text = " ".join(line.strip() for line in block)
-            yield wrapped(text, hanging, start)
-
-
-def _section(text: str, heading: str) -> list[str]:
-    """A section of a numpydoc text, with its heading, if it is there."""
-    found = re.search(rf"^{heading}\n-+\n.*?(?=^\w+\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
-    return [found[0].strip()] if found else []
-
-
-def examine(sources: Sources) -> tuple[list[str], bool]:
-    """Examine the installation; returns lines to print and whether all is good."""
-    from ..evaluation.auc import auc_of_sorted
-    from ..kernels import kept_on_disk
-
-    lines, good = [f"opauc-bench {__version__}"], True
-    lines.append(f"python {sys.version.split()[0]} on {sys.platform}, {os.cpu_count()} cores")
-    try:
-        needed = [line for line in requires("opauc-bench") or () if "extra ==" not in line]
-    except PackageNotFoundError:
-        good, needed = False, []
-        lines.append("BAD  opauc-bench is not installed, only found on the path; pip install -e . in its checkout")
-    for package in (re.split(r"[^\w.-]", line)[0] for line in needed):
-        try:
-            lines.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            good = False
-            lines.append(f"BAD  {package} is not installed; pip install {package}")
-    for name, problem in (
-        (f"cache {sources.cache}", _unwritable(sources.cache)),
-        ("compiled kernels", _kernel_problem()),
-    ):
-        good = good and not problem
-        lines.append(f"{'BAD ' if problem else 'ok  '} {name}{': ' + problem if problem else ''}")
-    lines += [f"     {sentence}" for sentence in contested_names()]
-    if not kept_on_disk(auc_of_sorted):
-        lines.append("     each process compiles its kernels again; set NUMBA_CACHE_DIR to a writable folder")
-    try:
-        lines.append(f"     svm_perf: {_svm_perf_engine()}")
-    except LearnerError as error:
-        good = False
-        lines.append(f"BAD  svm_perf: {error.message}")
-    for mirror in map(str, sources.mirrors):
-        absent = not is_remote(mirror) and not local_path(mirror).is_dir()
-        good = good and not absent
-        lines.append(f"{'BAD ' if absent else '    '} mirror {mirror}{': there is no such folder' if absent else ''}")
-    if not sources.mirrors:
-        lines.append("     no mirror (OPAUC_BENCH_MIRROR): datasets come from their official addresses")
-    return lines, good
-
-
-def _unwritable(folder: Path) -> str:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return ""
-    except OSError as error:
-        return f"cannot be written ({error.strerror}); set OPAUC_BENCH_CACHE to another folder"
-
-
-def _svm_perf_engine() -> str:
-    from ..learners.batch.svm_perf_program import ENVIRONMENT, PROGRAM, find_program
-
-    program = find_program()
-    if program is None:
-        return f"our own solver, since there is no {PROGRAM} on PATH or in {ENVIRONMENT}"
-    return f"the program {program}"
-
-
-def _kernel_problem() -> str:
-    import numpy as np
-
-    from ..learners import OPAUC
-
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (50, 4)), np.array([1, -1] * 25)
-    one = OPAUC(eta=0.1, lam=0.1).fit(X, y).coef_[0]
-    grid = OPAUC().fit_grid(X, y, {"eta": np.array([0.1, 0.2]), "lam": np.array([0.1, 0.1])})[:, 0]
-    return "" if np.allclose(one, grid, rtol=1e-10, atol=0) else "grid and single fits disagree; please report this"
