@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _LEAST_OF_OTHERS = 0.5
 _SECONDS_OF_SILENCE = 60.0  # without a terminal, while no task finishes
 
-Kind = tuple[str, str]  # dataset and column
+CellKey = tuple[str, str]  # dataset and column
 
 
 class Estimate:
@@ -33,8 +33,8 @@ class Estimate:
 
     def __init__(self) -> None:
         # Of finished tasks: by dataset and column, by column, and (None) of all.
-        self._planned: dict[Kind | str | None, float] = defaultdict(float)
-        self._taken: dict[Kind | str | None, float] = defaultdict(float)
+        self._planned: dict[CellKey | str | None, float] = defaultdict(float)
+        self._taken: dict[CellKey | str | None, float] = defaultdict(float)
 
     def learn(self, task: Task, record: Record | None) -> None:
         """Add the measured time of a task, if it has finished."""
@@ -50,10 +50,10 @@ class Estimate:
     def seconds(self, tasks: Iterable[Task]) -> float:
         return self.corrected(planned_by_kind(tasks))
 
-    def corrected(self, planned: Mapping[Kind, float]) -> float:
+    def corrected(self, planned: Mapping[CellKey, float]) -> float:
         """Seconds of tasks of which only the plan's own estimates are given, summed by dataset and column."""
 
-        def factor(kind: Kind) -> float:
+        def factor(kind: CellKey) -> float:
             if self._planned[kind]:
                 return self._taken[kind] / self._planned[kind]
             if self._planned[kind[1]]:
@@ -64,9 +64,9 @@ class Estimate:
         return sum(seconds * factor(kind) for kind, seconds in planned.items())
 
 
-def planned_by_kind(tasks: Iterable[Task]) -> dict[Kind, float]:
+def planned_by_kind(tasks: Iterable[Task]) -> dict[CellKey, float]:
     """The plan's estimates, summed by dataset and column."""
-    planned: dict[Kind, float] = defaultdict(float)
+    planned: dict[CellKey, float] = defaultdict(float)
     for task in tasks:
         planned[task.dataset, task.column] += task.seconds
     return planned

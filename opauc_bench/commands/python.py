@@ -152,8 +152,7 @@ def _with_entries(content: dict[str, Any], data: Mapping[str, Any], arrays: dict
         try:
             arrays[name], digest = rows_in_memory(*pair, settings)
         except OpaucBenchError as error:
-            hint = "" if error.hint.startswith("--") else error.hint  # an option of `train`
-            raise type(error)(f"data[{name!r}]: {error.message}", hint) from None
+            raise type(error)(f"data[{name!r}]: {error.message}", error.hint) from None
         kept = {key: settings[key] for key in ("positive", *ROW_METADATA) if key in settings}
         catalogue[name] = {**entry, "source": {"memory": digest} | kept}
     return {**content, "catalogue": catalogue}

@@ -73,16 +73,16 @@ class Table(ABC):
         raise NotImplementedError
 
     def _numbers(self, column: Any, name: str, problems: dict[int, RowProblem]) -> np.ndarray:
-        """Likewise as float64, NaN where one is missing."""
+        """Values of a column of a batch as float64, NaN where one is missing."""
         raise NotImplementedError
 
     @abstractmethod
     def _texts(self, column: Any, name: str, problems: dict[int, RowProblem]) -> Sequence[str | None]:
-        """Likewise as text, None where one is missing."""
+        """Values of a column of a batch as text, None where one is missing."""
 
     @abstractmethod
     def _hashes(self, column: Any, name: str, bits: int, problems: dict[int, RowProblem]) -> np.ndarray:
-        """Their hashes, -1 where one is missing."""
+        """Hashes of the values of a column of a batch, -1 where one is missing."""
 
     @abstractmethod
     def _has_fractions(self, column: Any) -> bool:

@@ -254,7 +254,7 @@ class Form(Strict):
 
     @property
     def row_metadata(self) -> tuple[str, ...]:
-        """Those of `ROW_METADATA` that the form has."""
+        """Names of the row metadata that the form has, of `ROW_METADATA`."""
         return tuple(name for name in ROW_METADATA if getattr(self, name) or getattr(self.source, name, None))
 
     @property

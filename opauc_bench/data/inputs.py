@@ -188,7 +188,7 @@ class Source:
         self._open.close()
 
     def statistics_so_far(self) -> Statistics | None:
-        """Those of the rows so far; None without columns."""
+        """Statistics of the columns in the rows so far; None for svmlight text, which has no columns."""
         return None if self._encoder is None else self._encoder.statistics()
 
     def schema_at(self, statistics: Statistics | None) -> Schema | None:

@@ -17,7 +17,7 @@ from .frames import has_columns, pandas_frame
 from .remedies import FRAME
 from .table_data import TableData, column_options
 
-__all__ = ["MemoryRows", "rows_in_memory", "rows_of"]
+__all__ = ["MemoryRows", "checked_block", "rows_in_memory"]
 
 _LABEL = "label of the rows"
 
@@ -53,13 +53,13 @@ def rows_in_memory(X: Any, y: Any, settings: Mapping[str, Any]) -> tuple[MemoryR
         raise ConfigError(f"source: {', '.join(sorted(further))}: expected with a DataFrame only")
     else:
         try:
-            rows = MemoryRows(rows_of(X, y), {})
+            rows = MemoryRows(checked_block(X, y), {})
         except (ValueError, TypeError) as error:
             raise DataError(str(error)) from None
     return rows, _digest(rows)
 
 
-def rows_of(X: Any, y: Any) -> Block:
+def checked_block(X: Any, y: Any) -> Block:
     """Features and labels as arrays of float64, or CSR; ValueError if they are not such arrays, or not finite.
 
     Labels are numbers, or text. A masked value is a missing one.

@@ -12,7 +12,7 @@ from .cache import RawFile
 from .content import Block
 from .entry import ROW_METADATA, WIDE, DatasetEntry, Form
 from .faults import LineProblem
-from .memory import MemoryRows, rows_of
+from .memory import MemoryRows, checked_block
 from .metadata import Encoded, encode, read_metadata
 from .remedies import entry_remedies
 from .schema import ColumnOptions, listing
@@ -160,7 +160,7 @@ class OwnData:
                     if arrays[name].dtype.kind not in "iu":
                         raise ValueError(f"expected whole numbers in {name}, got {arrays[name].dtype}")
                 X = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
-            block = rows_of(X, arrays["y"])
+            block = checked_block(X, arrays["y"])
         except (ValueError, TypeError) as error:
             raise DataError(f"{file.place}: {error}") from None
         texts = {}
@@ -179,7 +179,7 @@ class OwnData:
 
 
 def _bundled_rows(name: str, form: Form) -> MemoryRows:
-    """Those of a dataset that is part of scikit-learn."""
+    """The rows of a dataset that is part of scikit-learn."""
     from sklearn import datasets
 
     found = getattr(datasets, name)()

@@ -120,7 +120,7 @@ MODEL_FRAME = Remedies(absent_column="the DataFrame needs the columns of the mod
 
 
 def entry_remedies(catalogue: str | Path, have_origin: bool) -> Remedies:
-    """Those of a dataset of the user's own.
+    """What can be done about rows and columns of a dataset that has an entry in a catalogue.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ class RowEncoder:
         self._first_unknown: dict[int, str] = {}  # by column
 
     def statistics(self) -> Statistics:
-        """Those of the rows so far."""
+        """Statistics of the columns in the rows so far."""
         return Statistics(self._means.copy(), self._counts.copy(), self._offsets.copy())
 
     def schema(self, statistics: Statistics) -> Schema:

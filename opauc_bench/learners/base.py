@@ -26,7 +26,7 @@ from .ranker import DivergenceError
 from .rows import by_rows, check_rows
 from .snapshot import is_writeable
 from .state import State
-from .stream_pass import LONGEST_CHUNK, StreamLearner
+from .stream_learner import LONGEST_CHUNK, StreamLearner
 
 __all__ = ["DivergenceError", "OnePassLearner", "State"]
 

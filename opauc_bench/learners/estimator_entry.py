@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from ..errors import LearnerError, suggest
-from .user_files import file_hash, load_file, pin_module, pinned_module
+from .user_files import file_hash, file_of, load_file, pin_module, pinned_module
 
 __all__ = [
     "EstimatorDescription",
@@ -187,7 +187,7 @@ def _validate(model: Any, place: tuple) -> None:
 
 
 def _class_at(address: str, place: tuple) -> type:
-    if (file := _file_of(address)) is not None:
+    if (file := file_of(address)) is not None:
         name = address.rpartition(":")[2]
         try:
             module = load_file(Path(file))
@@ -232,11 +232,6 @@ def _describes(value: Any) -> bool:
     return isinstance(value, Mapping) and "estimator" in value
 
 
-def _file_of(address: str) -> str | None:
-    file = address.rpartition(":")[0]
-    return file if file.endswith(".py") else None
-
-
 _HASHES: dict[str, str] = {}  # of the user's modules that were imported, by file
 
 
@@ -264,7 +259,7 @@ def _present_hash(path: Path) -> str:
 
 def _source_of(address: str) -> str | None:
     """The file whose content is part of the identity: of a class that no installed package has."""
-    if (file := _file_of(address)) is not None or _package_of(address) or address.startswith(f"{_OWN_PACKAGE}."):
+    if (file := file_of(address)) is not None or _package_of(address) or address.startswith(f"{_OWN_PACKAGE}."):
         return file
     return getattr(sys.modules.get(_class_at(address, ()).__module__), "__file__", None)
 
@@ -272,7 +267,7 @@ def _source_of(address: str) -> str | None:
 def _without_folder(value: Any) -> Any:
     """An address without the path of its file, which is not part of an identity; inside descriptions too."""
     if isinstance(value, str):
-        return value.rpartition(":")[2] if _file_of(value) else value
+        return value.rpartition(":")[2] if file_of(value) else value
     if isinstance(value, Mapping):
         return {key: _without_folder(below) for key, below in value.items()}
     return [_without_folder(below) for below in value] if isinstance(value, list | tuple) else value
@@ -280,7 +275,7 @@ def _without_folder(value: Any) -> Any:
 
 def _package_of(address: str) -> str:
     """The installed package of an address with its version; empty for a file. A learner of ours has its own version."""
-    if _file_of(address):
+    if file_of(address):
         return ""
     top = address.partition(".")[0]
     if top == _OWN_PACKAGE:

@@ -11,7 +11,7 @@ from ..errors import LearnerError
 from .blocks import BlockOfProducts
 from .identical_columns import ColumnGroups, identical_columns
 from .state import State, empty_state
-from .stream_pass import LONGEST_CHUNK
+from .stream_learner import LONGEST_CHUNK
 
 if TYPE_CHECKING:
     from .base import OnePassLearner

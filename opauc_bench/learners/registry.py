@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LearnerError, place_of, suggest
 from .parameters import require
-from .user_files import load_file
+from .user_files import file_of, load_file
 
 if TYPE_CHECKING:
     from .ranker import Learner, LinearRanker
@@ -127,10 +127,9 @@ def get_learner(name: str, folder: Path | None = None) -> type[LinearRanker]:
     LearnerError
         If there is no such learner, or its file cannot be read, or it is not a learner.
     """
-    path, _, class_name = name.rpartition(":")
-    if path.endswith(".py"):
-        module = load_file(((folder or Path.cwd()) / path).resolve())
-        learner = _class_in(module, class_name, name)
+    if (file := file_of(name)) is not None:
+        module = load_file(((folder or Path.cwd()) / file).resolve())
+        learner = _class_in(module, name.removeprefix(f"{file}:"), name)
         if learner.__module__ == module.__name__:  # not one that the file imports, which others use as well
             learner.source_hash = module.source_hash
         return learner

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from ..errors import LearnerError, place_of
 
-__all__ = ["file_hash", "load_file", "may_compile", "pin_module", "pinned_files", "pinned_module"]
+__all__ = ["file_hash", "file_of", "load_file", "may_compile", "pin_module", "pinned_files", "pinned_module"]
 
 _WITHOUT_KERNELS = frozenset({*sys.stdlib_module_names, "numpy", "scipy"})
 _BASE_MODULES = frozenset(
@@ -21,6 +21,12 @@ _BASE_MODULES = frozenset(
 )
 _BASE_CLASSES = frozenset({"BatchLearner", "OnePassLearner"})
 _pinned: dict[Path, ModuleType] | None = None
+
+
+def file_of(address: str) -> str | None:
+    """The file of a class that is written as ``path/to/file.py:Class``; None for another name."""
+    file = address.rpartition(":")[0]
+    return file if file.endswith(".py") else None
 
 
 def file_hash(path: Path) -> str:

@@ -30,7 +30,7 @@ def _metric(text: str) -> str:
 
 
 def _auc_first(names: tuple[str, ...]) -> tuple[str, ...]:
-    """It is always measured."""
+    """Names of metrics, each once, with the AUC first, which is always measured."""
     return ("auc", *(name for name in distinct(names) if name != "auc"))
 
 

@@ -38,13 +38,13 @@ class Engine:
         return f"the workers of {self.scheduler}" if self.scheduler else workers(self.n_jobs)
 
     def alone(self) -> Engine:
-        """The same with one worker on this machine, for tasks that measure time; not with a scheduler (ConfigError)."""
+        """This engine with one worker on this machine, for tasks that measure time; ConfigError with a scheduler."""
         if self.scheduler is not None:
             raise ConfigError(f"{self.title} may run other work: times are measured on this machine only")
         return replace(self, n_jobs=1)
 
     def for_tasks(self, n_tasks: int) -> Engine:
-        """The same with no more workers on this machine than there are tasks."""
+        """This engine with no more workers on this machine than there are tasks."""
         return replace(self, n_jobs=max(1, min(self.n_jobs, n_tasks)))
 
     def ordered(self, tasks: list[Task]) -> list[Task]:

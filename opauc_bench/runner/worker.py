@@ -20,7 +20,7 @@ from ..data import Dataset, open_prepared
 from ..errors import LearnerError, OpaucBenchError, ResultsError, RunnerError, place_of
 from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, learner_class
-from ..learners.user_files import pinned_files
+from ..learners.user_files import file_of, pinned_files
 from ..memory import memory_limit, peak_memory
 from ..protocols.context import TaskContext
 from ..results.environment import environment_id
@@ -108,9 +108,9 @@ def run_task(task: Task, config: WorkerConfig, trace_file: Path | None = None) -
 def _own_place(error: BaseException, task: Task) -> str:
     """The line that raised an error, for a learner from a file."""
     address = task.params["estimator"] if task.learner == ESTIMATOR else task.learner
-    path = address.rpartition(":")[0]
+    file = file_of(address)
     # Without the folder: records do not depend on paths.
-    return f" ({os.path.basename(place_of(error, path))})" if path.endswith(".py") else ""
+    return "" if file is None else f" ({os.path.basename(place_of(error, file))})"
 
 
 def _require_planned_files(task: Task) -> None:

@@ -54,7 +54,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Calibration:
-        """The inverse of `to_json`.
+        """The calibration that `to_json` has made plain.
 
         Raises
         ------

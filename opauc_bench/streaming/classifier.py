@@ -161,7 +161,7 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
         return np.column_stack([1.0 - p, p][:: self._sign])
 
     def _known_scores(self, X: Any) -> np.ndarray:
-        """Those of `decision_function`; ValueError if one is not a number."""
+        """Scores of `decision_function`; ValueError if one is not a number."""
         scores = self.decision_function(X)
         if (unknown := np.isnan(scores)).any():
             raise ValueError(f"row {int(np.argmax(unknown))} has the score nan: its values are too large")

@@ -44,7 +44,7 @@ def settings_to_keep(
     n_rows: int,
     n_at_first: int,
 ) -> np.ndarray:
-    """Apply the rule.
+    """Decide which settings go on after a checkpoint.
 
     Parameters
     ----------

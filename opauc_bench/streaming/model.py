@@ -275,7 +275,7 @@ def _without_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _with_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The inverse; ValueError if an array is not there."""
+    """The tree from which `_without_arrays` took the arrays; ValueError if one is not there."""
     if isinstance(tree, list):
         return [_with_arrays(one, arrays) for one in tree]
     if not isinstance(tree, dict):

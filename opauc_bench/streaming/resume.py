@@ -12,6 +12,7 @@ from typing import Any
 from ..data.feature_offsets import FeatureOffsets
 from ..data.schema import ColumnOptions, written_names
 from ..errors import ConfigError, DataError, LearnerError
+from ..learners.user_files import file_of
 from ..sentences import label_text
 from .model import LinearModel
 from .options import TrainOptions
@@ -72,7 +73,7 @@ def resume_training(file: Path, options: TrainOptions) -> tuple[TrainOptions, Tu
             "train a new model",
         ) from None
     except LearnerError as error:
-        if not _is_from_file(model.learner):
+        if not file_of(model.learner):
             raise
         place = f"--learner path/to/{Path(model.learner).name}"
         raise LearnerError(f"{file}: {error.message}", f"{place}  # if the file of the learner is elsewhere") from None
@@ -97,12 +98,8 @@ def resume_training(file: Path, options: TrainOptions) -> tuple[TrainOptions, Tu
 
 def _is_moved(typed: str, stored: str | None) -> bool:
     """Whether both are the same class of a file of the same name, which may be in another folder now."""
-    (file, _, class_), (of_model, _, its_class) = typed.rpartition(":"), (stored or "").rpartition(":")
-    return _is_from_file(stored or "") and (Path(file).name, class_) == (Path(of_model).name, its_class)
-
-
-def _is_from_file(learner: str) -> bool:
-    return learner.rpartition(":")[0].endswith(".py")
+    files = file_of(typed), file_of(stored or "")
+    return None not in files and Path(typed).name == Path(str(stored)).name
 
 
 def _require_agreement(file: Path, options: TrainOptions, model: LinearModel, kept: dict[str, Any]) -> None:

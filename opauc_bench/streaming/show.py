@@ -14,7 +14,14 @@ from .leaderboard import shown_leaderboard
 from .model import LinearModel
 from .progress import shown_auc
 
-__all__ = ["calibration_line", "calibration_lines", "model_as_json", "model_lines", "reliability_lines", "wrapped"]
+__all__ = [
+    "calibration_line",
+    "calibration_lines",
+    "model_as_json",
+    "model_lines",
+    "parameter_lines",
+    "reliability_lines",
+]
 
 _COLUMNS, _ROWS = 68, 8  # of the plot of the AUC
 _BAR = 44
@@ -56,7 +63,7 @@ def model_lines(model: LinearModel, file: Path, n_weights: int) -> list[str]:
 
 
 def model_as_json(model: LinearModel, n_weights: int) -> dict[str, Any]:
-    """The same for machines; numbers are not rounded."""
+    """The description of a model for machines; numbers are not rounded."""
     return model.to_json() | {
         "n_features": len(model.weights),
         "n_weights": int(np.count_nonzero(model.weights)),
@@ -67,7 +74,7 @@ def model_as_json(model: LinearModel, n_weights: int) -> dict[str, Any]:
     }
 
 
-def wrapped(start: str, parameters: dict[str, Any], end: str = "") -> list[str]:
+def parameter_lines(start: str, parameters: dict[str, Any], end: str = "") -> list[str]:
     """Parameters of a learner after ``start``, in lines of 80 columns."""
     return textwrap.wrap(
         ", ".join(f"{name}={value}" for name, value in parameters.items()) + end,
@@ -88,7 +95,7 @@ def _facts(model: LinearModel, file: Path) -> list[str]:
     return [
         f"model     {file}, {file.stat().st_size / 1e6:,.1f} MB, by opauc-bench {model.version}",
         f"learner   {model.learner}",
-        *wrapped("setting   ", model.parameters),
+        *parameter_lines("setting   ", model.parameters),
         f"rows      {rows}",
         f"classes   {positive} (positive), {negative}",
         f"AUC       {shown_auc(auc)}{spread}, of the latest rows, each scored before it was learnt",

@@ -17,6 +17,7 @@ from ..data.schema import Schema
 from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
 from ..learners.online import OnlineModel
+from ..learners.user_files import file_of
 from ..sentences import label_text
 from .ahead import ahead
 from .allocator import keep_freed_memory
@@ -30,7 +31,7 @@ from .progress import Meter, shown_auc
 from .resume import resume_training, state_of
 from .rows import LabelledRows, Source
 from .settings import AUTO, candidates, step_option
-from .show import calibration_line, wrapped
+from .show import calibration_line, parameter_lines
 from .train_notes import MemoryNote, pass_notes
 from .tuning import Candidate, TunedModel
 
@@ -63,8 +64,8 @@ def train_model(options: TrainOptions) -> int:
     except (OpaucBenchError, MemoryError):
         raise
     except Exception as error:
-        file = (options.learner or "").rpartition(":")[0]
-        if not file.endswith(".py"):
+        file = file_of(options.learner or "")
+        if file is None:
             raise
         raise LearnerError(
             f"{options.learner} raised {type(error).__name__}: {error} ({place_of(error, Path(file).resolve())})",
@@ -335,7 +336,7 @@ def _print_summary(
         print(note, file=sys.stderr)
     negative, positive = map(label_text, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows
-    print(*wrapped(f"{model.leader_name} (", trained.get_params(), end=")"), sep="\n")
+    print(*parameter_lines(f"{model.leader_name} (", trained.get_params(), end=")"), sep="\n")
     n_new = model.n_rows - n_before
     in_all = f" more, {model.n_rows:,} in all," if n_before else ""
     print(f"rows      {n_new:,}{in_all} in {meter.seconds:.1f} s ({n_new / meter.seconds:,.0f} rows/s)")

@@ -157,7 +157,7 @@ class TunedModel:
 
     @property
     def candidates(self) -> list[Candidate]:
-        """Those of which a setting is still trained."""
+        """Candidates of which a setting is still trained."""
         return [one.candidate for one in self._entrants]
 
     @property
@@ -248,7 +248,7 @@ class TunedModel:
 
     @property
     def _column_of_leader(self) -> int:
-        """Its place among the recent scores, which end with those of averages."""
+        """Column of the leader in the recent scores, which end with those of averages."""
         live = self.live
         return live.index(self._leader) + (len(live) if self._leader.averaged else 0)
 

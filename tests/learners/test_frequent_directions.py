@@ -12,7 +12,7 @@ from reference.frequent_directions import insert, opauc_fd
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
-from opauc_bench.learners import OPAUC, OPAUCFD, DivergenceError, stream_pass
+from opauc_bench.learners import OPAUC, OPAUCFD, DivergenceError, stream_learner
 from opauc_bench.learners.opauc.frequent_directions import shrinks_by
 from opauc_bench.learners.opauc.second_moments import second_moment_sketch
 
@@ -56,7 +56,7 @@ def test_grid_pass_equals_the_papers_algorithm(d, tau, arrangement, variant, for
 @pytest.fixture
 def blocks(monkeypatch):
     """Let dense rows be taken in blocks, whatever their number of features."""
-    monkeypatch.setattr(stream_pass, "_MANY", 0)
+    monkeypatch.setattr(stream_learner, "_MANY", 0)
 
 
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)

@@ -11,7 +11,7 @@ from reference.examples import ARRANGEMENTS, assert_close, examples, fit_grid_by
 from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
-from opauc_bench.learners import OAMGra, OAMSeq, stream_pass
+from opauc_bench.learners import OAMGra, OAMSeq, stream_learner
 from opauc_bench.learners.oam import oam as kernel
 
 LEARNERS = {True: OAMSeq, False: OAMGra}
@@ -120,7 +120,7 @@ def test_state_that_widens_to_sparse_buffers_goes_on(sequential, monkeypatch):
 @pytest.fixture
 def many(monkeypatch):
     """Let any number of features be enough to take dense rows in blocks."""
-    monkeypatch.setattr(stream_pass, "_MANY", 0)
+    monkeypatch.setattr(stream_learner, "_MANY", 0)
 
 
 @BOTH
@@ -181,7 +181,7 @@ def test_settings_that_overflow_in_a_block_are_dropped(many):
 @pytest.mark.parametrize("many", [0, 1024])
 def test_equal_rows_of_both_classes(sequential, many, monkeypatch):
     """A pair of equal rows has no direction to step in."""
-    monkeypatch.setattr(stream_pass, "_MANY", many)
+    monkeypatch.setattr(stream_learner, "_MANY", many)
     X, y = examples(200, 3)
     X = np.round(X)
     learner = LEARNERS[sequential](buffer_size=20, random_state=SEED)

@@ -9,7 +9,7 @@ from reference.peers import fixture_runs, golden_runs
 from reference.sketched import sketched_opauc
 from scipy import sparse
 
-from opauc_bench.learners import stream_pass
+from opauc_bench.learners import stream_learner
 from opauc_bench.learners.opauc import random_sketch
 from opauc_bench.learners.opauc.random_sketch import OPAUCh, OPAUCr
 
@@ -105,7 +105,7 @@ def test_weights_that_grow(Learner):
 @pytest.fixture
 def blocks(monkeypatch):
     """Let dense rows be taken in blocks, of 32 rows at most, whatever their number of features."""
-    monkeypatch.setattr(stream_pass, "_MANY", 0)
+    monkeypatch.setattr(stream_learner, "_MANY", 0)
     monkeypatch.setattr(random_sketch, "_LONGEST_BLOCK", 32)
 
 

@@ -7,7 +7,7 @@ from reference.examples import ARRANGEMENTS, assert_close, examples, fit_grid_by
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from opauc_bench.learners import DivergenceError, UniExp, UniLog, UniSqu, stream_pass
+from opauc_bench.learners import DivergenceError, UniExp, UniLog, UniSqu, stream_learner
 
 LEARNERS = {"exp": UniExp, "log": UniLog, "squ": UniSqu}
 ALL = pytest.mark.parametrize("loss", LEARNERS)
@@ -46,7 +46,7 @@ def test_weights_and_intercept(arrangement, intercept, weights, loss):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 def test_blocks_of_dense_rows(arrangement, intercept, weights, loss, monkeypatch):
-    monkeypatch.setattr(stream_pass, "_MANY", 0)
+    monkeypatch.setattr(stream_learner, "_MANY", 0)
     X, y = examples(300, 7, arrangement)
     X[100], X[200:230] = 0.0, X[:30]
     options = {"weights": weights, "intercept": intercept}
@@ -66,7 +66,7 @@ def test_steps_by_inner_products_equal_steps_on_features(intercept, loss, monkey
 
 @pytest.mark.parametrize("loss", ["exp", "squ"])
 def test_settings_that_overflow_in_a_block_are_dropped(loss, monkeypatch):
-    monkeypatch.setattr(stream_pass, "_MANY", 0)
+    monkeypatch.setattr(stream_learner, "_MANY", 0)
     X, y = examples(300, 7)
     coef = LEARNERS[loss]().fit_grid(X, y, {"eta": np.array([0.003, 1e200, 0.002])})
     assert np.isfinite(coef).all(axis=0).tolist() == [True, False, True]

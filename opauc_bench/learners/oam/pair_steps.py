@@ -32,7 +32,7 @@ def one_after_another(scores, m, sign, cap, products, gram):
 
 @njit(fastmath={"contract"})
 def all_at_once(scores, m, sign, cap):
-    """The same with every pair judged by the scores as they are."""
+    """As `one_after_another`, where every pair is judged by the scores before the row."""
     own_score, total = scores[m], 0.0
     step = sign * cap
     for j in range(m):

@@ -82,7 +82,7 @@ def implicit_steps(
     indptr, indices, data, to_indptr, to_indices, to_data, squares, y, rho, eta, factor, survives, forgetful, nu,
     counts, mean_draws, basis, gram, cross, run, alpha, b, p, delta, fades, seen, of_last, features, values, V,
 ):  # fmt: skip
-    """The same weights for all settings, without forming them; ``features`` and ``values`` are of the last row.
+    """The steps of all settings, without forming their weights; ``features`` and ``values`` are of the last row.
 
     ``basis`` and ``V`` are multiplied by the rows of ``indices`` and ``data``, whose squared lengths are ``squares``;
     multiples of the rows of ``to_indices`` and ``to_data`` are added to them: the same rows, except in blocks.
@@ -359,7 +359,7 @@ def bring_up_to_date(V, seen, fades):
 
 @njit()
 def _fade(row, seen, last, before, factor):
-    """The same for one row; two folds leave nothing."""
+    """Multiply one row of v by the alphas that have been folded since it was last ``seen``; two folds leave nothing."""
     for g in range(len(row)):
         of_last, of_before, one_fold = last[g], before[g], factor[g]
         left = 1.0 if seen >= of_last else one_fold

@@ -219,7 +219,7 @@ def _weight(total, squares, t, adaptive, released, l1, rate, extra):
 
 @njit(error_model="numpy")
 def _intercept(total, squares, t, adaptive, released, rates):
-    """The same without a threshold; the released RDA-l1 treats its intercept as the paper does."""
+    """As `_weight`, of the intercept: without a threshold, and in the released RDA-l1 as in the paper."""
     if adaptive:
         return _weight(total, squares, t, adaptive, released, 0.0, rates[0], rates[1])
     return _weight(total, squares, t, adaptive, False, 0.0, rates[0], 0.0)

@@ -195,7 +195,7 @@ def _all_settings(indptr, indices, data, y, xi, radius, counts, models, W, epoch
 
 @njit(error_model="numpy")
 def _one_setting(indptr, indices, data, y, xi, radius, counts, models, W, epoch, age, since, epochs):
-    """The same without loops over settings, bit for bit."""
+    """The pass of one setting, without loops over settings: the same weights bit for bit."""
     state, state_since, settling = W.reshape(W.shape[:2]), since.ravel(), _settling(len(W))
     for t in range(len(y)):
         start, stop = indptr[t], indptr[t + 1]

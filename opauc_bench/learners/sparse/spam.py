@@ -204,7 +204,7 @@ def _all_settings(indptr, indices, data, y, xi, l2, counts, sums, gram, models, 
 
 @njit(error_model="numpy")
 def _one_setting(indptr, indices, data, y, xi, l2, counts, sums, gram, models, V):
-    """The same without loops over settings, bit for bit."""
+    """The pass of one setting, without loops over settings: the same weights bit for bit."""
     v = V[:, 0]
     for t in range(len(y)):
         there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
@@ -244,7 +244,7 @@ def _change_of_v(y, row, counts, gram, vx, xi, l2, model):
 
 @njit(error_model="numpy")
 def _take_scale_into_v(g, model, V):
-    """The same w, with the scale 1."""
+    """Multiply v by the scale of w, which becomes 1; w stays the same."""
     for i in range(V.shape[0]):
         V[i, g] *= model.scale
     model.product[0] *= model.scale
