@@ -1,34 +1,23 @@
-"""Training and scoring as a stream: the same model as in memory, whatever the file; files of models; samples."""
+"""Training as a stream: the same model as in memory, whatever the file, and piece by piece."""
 
-import ast
 import bz2
 import gzip
-import json
 import lzma
-import pickle
-import re
-import zipfile
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
-from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
-from streams import ONE_PASS, a_model, estimator, rows, trained, write
+from streams import ONE_PASS, estimator, rows, trained, write
 
-import opauc_bench
-from opauc_bench.errors import DataError, LearnerError
+from opauc_bench.errors import LearnerError
 from opauc_bench.learners import DivergenceError
 from opauc_bench.learners.online import OnlineModel
 from opauc_bench.learners.rows import narrowed
-from opauc_bench.streaming.model import LinearModel
 from opauc_bench.streaming.rows import unit_length
-from opauc_bench.streaming.samples import ClassSamples, RecentScores
 
 # A step of these reads and writes the features of a row only, so that room for others cannot change a bit.
 SPARSE_STEPS = [
@@ -272,235 +261,3 @@ def test_pieces_of_any_length_change_nothing(name):
         np.testing.assert_array_equal(got.coef_, learner.coef_)
         assert got.intercept_ == learner.intercept_
         np.testing.assert_array_equal(got.predict(X), learner.predict(X))
-
-
-# ---------------------------------------------------------------------- samples
-
-
-SCORES = st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=1, max_size=60)
-
-
-@given(pairs=SCORES, size=st.integers(2, 20), length=st.integers(1, 7))
-def test_recent_scores_are_those_of_the_last_blocks(pairs, size, length):
-    scores, positive = np.array([s for s, _ in pairs]), np.array([p for _, p in pairs])
-    recent = RecentScores(size)
-    starts = range(0, len(scores), length)
-    for start in starts:
-        block = slice(start, start + length)
-        recent.add(np.column_stack([scores[block], -scores[block]]), positive[block])
-    wanted = min(size, len(scores) // 2)
-    first = max(start for start in starts if len(scores) - start >= wanted)
-    assert len(recent) == len(scores) - first
-    got = recent.rows_of(1)
-    np.testing.assert_array_equal(got[0], -scores[first:])
-    np.testing.assert_array_equal(got[1], positive[first:])
-
-
-@given(pairs=SCORES, cut=st.integers(0, 60))
-def test_samples_that_keep_all_are_exact(pairs, cut):
-    scores, positive = np.array([s for s, _ in pairs]), np.array([p for _, p in pairs])
-    samples = ClassSamples(60)
-    samples.add(scores[:cut], positive[:cut])
-    samples.add(scores[cut:], positive[cut:])
-    assert samples.complete
-    if len(set(positive)) < 2:
-        assert samples.auc() is None
-    else:
-        assert samples.auc() == pytest.approx(roc_auc_score(positive, scores), abs=1e-12)
-
-
-def test_every_row_of_a_class_has_the_same_chance_to_be_kept():
-    times, n, size = np.zeros(40), 4000, 10
-    samples = [ClassSamples(size) for _ in range(n)]
-    for k, one in enumerate(samples):
-        one._rng = np.random.default_rng(k)
-        for start in (0, 7, 25):
-            stop = {0: 7, 7: 25, 25: 40}[start]
-            one.add(np.arange(start, stop, dtype=float), np.ones(stop - start, dtype=bool))
-        kept = one._kept[1].astype(int)
-        assert len(set(kept)) == size
-        times[kept] += 1
-    expected = n * size / 40
-    assert np.abs(times - expected).max() < 5 * np.sqrt(expected)
-
-
-# ---------------------------------------------------------------------- models as files
-
-
-@pytest.mark.parametrize("weights", [[1.0, -2.0, 3.0], [0.0] * 50 + [0.1 + 0.2], [0.0]])
-def test_saved_model_loads_unchanged(tmp_path, weights):
-    model = a_model(weights)
-    model.save(tmp_path / "m.npz")
-    back = LinearModel.load(tmp_path / "m.npz")
-    np.testing.assert_array_equal(back.weights, model.weights)
-    assert {**vars(back), "weights": 0} == {**vars(model), "weights": 0}
-
-
-def test_mostly_zeros_take_little_room(tmp_path):
-    a_model(np.r_[np.zeros(100_000), 1.0]).save(tmp_path / "m.npz")
-    assert (tmp_path / "m.npz").stat().st_size < 5000
-    with np.load(tmp_path / "m.npz", allow_pickle=False) as archive:
-        assert sorted(archive.files) == ["about", "indices", "values"]
-
-
-def test_features_unknown_to_a_model_are_ignored():
-    X = sparse.csr_matrix([[1.0, 2.0, 0.0, 4.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
-    scores, strange = a_model([1.0, 10.0]).scores(X)
-    assert scores.tolist() == [20.5, 0.5, -0.5, -0.5]
-    assert strange == 2
-    assert a_model(np.ones(9)).scores(X)[1] == 0
-
-
-class Bomb:
-    """What runs code when it is unpickled."""
-
-    def __reduce__(self):
-        return pytest.fail, ("a pickle was opened",)
-
-
-def tampered(path, **changes):
-    """Write a model with entries replaced, or (None) left out."""
-    a_model([1.0, 2.0]).save(path)
-    with np.load(path) as archive:
-        entries = dict(archive)
-    about = json.loads(entries["about"].item())
-    for name, value in changes.items():
-        if name in about or name == "more":
-            about[name] = value
-        else:
-            entries[name] = value
-    entries = {name: array for name, array in entries.items() if array is not None}
-    if "about" in entries and "about" not in changes:
-        entries["about"] = np.array(json.dumps(about))
-    np.savez(path, **entries)
-    return path
-
-
-TAMPERED = {
-    "no description": ({"about": None}, "no entry 'about'"),
-    "a description that is not text": ({"about": np.arange(3)}, "describes something else"),
-    "a description that is not JSON": ({"about": np.array("{")}, "is not a model, or it is damaged"),
-    "a list as a description": ({"about": np.array("[1]")}, "describes something else"),
-    "another format": ({"format": "something"}, "describes something else"),
-    "a later format": ({"format_version": 3}, "expected version 2 of the format, got 3"),
-    "an entry too many": ({"more": 1}, "expected other entries"),
-    "no weights": ({"weights": None}, "expected weights, or indices and values"),
-    "too few weights": ({"weights": np.ones(1)}, "expected 2 weights, got 1"),
-    "weights of another type": ({"weights": np.ones(2, dtype=np.float32)}, "float64 numbers, got float32"),
-    "a matrix of weights": ({"weights": np.ones((2, 1))}, "got float64 (2, 1)"),
-    "weights that are not finite": ({"weights": np.array([1.0, np.nan])}, "expected finite weights"),
-    "weights as pickled objects": ({"weights": np.array([Bomb(), Bomb()], dtype=object)}, "damaged"),
-    "a description as a pickled object": ({"about": np.array(Bomb(), dtype=object)}, "damaged"),
-    "rows as text": ({"n_rows": "7"}, "expected n_rows to be int, got '7'"),
-    "three classes": ({"classes": [0.0, 1.0, 2.0]}, "expected two labels"),
-    "no features": ({"n_features": 0}, "is not valid"),
-    "an index beyond": (
-        {"weights": None, "indices": np.array([2]), "values": np.ones(1)},
-        "expected a value for each index",
-    ),
-    "indices that do not ascend": (
-        {"weights": None, "indices": np.array([1, 0]), "values": np.ones(2)},
-        "expected a value for each index",
-    ),
-    "indices as numbers with a point": (
-        {"weights": None, "indices": np.array([0.0]), "values": np.ones(1)},
-        "expected indices to be a row of int64 numbers",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", TAMPERED)
-def test_invalid_models_are_refused(tmp_path, what):
-    changes, message = TAMPERED[what]
-    path = tampered(tmp_path / "m.npz", **changes)
-    with pytest.raises(DataError) as raised:
-        LinearModel.load(path)
-    assert str(path) in raised.value.message
-    assert message in raised.value.message
-    assert "opauc-bench train" in raised.value.hint
-
-
-def test_files_of_other_kinds_are_refused(tmp_path):
-    path = tmp_path / "m.npz"
-    a_model(np.arange(1000.0)).save(path)
-    whole = path.read_bytes()
-    pickled = pickle.dumps(Bomb())
-    np.save(tmp_path / "array.npy", np.ones(3))
-    for content in (b"", b"1 1:0.5\n", whole[: len(whole) // 2], whole[:-40], pickled, b"PK" + bytes(50)):
-        path.write_bytes(content)
-        with pytest.raises(DataError, match="not a model"):
-            LinearModel.load(path)
-    for other in ("absent.npz", "array.npy", "."):
-        with pytest.raises(DataError):
-            LinearModel.load(tmp_path / other)
-
-
-def test_archives_of_other_kinds_are_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
-        archive.writestr("about", "text")
-    with pytest.raises(DataError, match="not a model"):
-        LinearModel.load(tmp_path / "m.npz")
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    """A folder, and the bytes of a model."""
-    folder = tmp_path_factory.mktemp("sound")
-    a_model([0.0, 1.5, 0.0, 0.0, 0.0]).save(folder / "m.npz")
-    return folder, (folder / "m.npz").read_bytes()
-
-
-@given(data=st.data())
-def test_damage_of_any_kind_is_refused_or_does_not_matter(sound, data):
-    folder, whole = sound
-    content = bytearray(whole)
-    for _ in range(data.draw(st.integers(1, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    (folder / "damaged.npz").write_bytes(content[: data.draw(st.integers(len(content) - 20, len(content)))])
-    try:
-        model = LinearModel.load(folder / "damaged.npz")
-    except DataError:
-        return
-    # Names, times and the like are not part of what a checksum covers.
-    assert model.weights.tolist() == [0.0, 1.5, 0.0, 0.0, 0.0]
-
-
-def test_a_bit_that_has_flipped_is_found(tmp_path):
-    path = tmp_path / "m.npz"
-    a_model(np.arange(1000.0) + 0.1).save(path)
-    content = bytearray(path.read_bytes())
-    place = content.index(np.float64(500.1).tobytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(DataError, match="damaged"):
-        LinearModel.load(path)
-
-
-def private_names(source: str) -> list[str]:
-    """Names with a leading underscore that are read or set on anything but ``self`` or ``cls``."""
-    return [
-        f"line {node.lineno}: {ast.unparse(node)}"
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Attribute)
-        and re.match(r"_(?!_)", node.attr)
-        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
-    ]
-
-
-def test_private_names_are_found():
-    assert private_names("learner._state\nself._rows._begin(1)\nself._rows") == [
-        "line 1: learner._state",
-        "line 2: self._rows._begin",
-    ]
-
-
-PACKAGE = Path(opauc_bench.__file__).parent
-
-
-@pytest.mark.parametrize(
-    "path",
-    [*PACKAGE.joinpath("streaming").glob("*.py"), PACKAGE / "learners" / "online.py"],
-    ids=lambda path: path.name,
-)
-def test_streaming_uses_public_members_of_learners_only(path):
-    assert not private_names(path.read_text())
