@@ -8,7 +8,6 @@ from sklearn.metrics import roc_auc_score
 
 from opauc_bench.streaming.samples import ClassSamples, RecentScores
 
-
 SCORES = st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=1, max_size=60)
 
 
