@@ -11,18 +11,25 @@ from ..task import DENSE_ABOVE
 from .content import Block
 from .entry import WIDE, DatasetEntry, Form, Fourier
 from .fourier import draw_frequencies
+from .row_encoder import offsets_of, scales_of
 from .store import DTYPES
 from .transform import binary_labels, scale, unit_rows
 
 __all__ = ["arrange", "collect"]
 
+_ROWS_OF_OFFSETS = 1000  # at most
+_FAR = 100.0  # interquartile ranges from 0, of a median
 _ROWS = 4096  # rows that are made dense at a time
 _PIECE = 1 << 22  # values on disk that are processed at a time
 _MOST_VALUES = 2**31 - 1  # positions are stored in 32 bits
 
 
-def arrange(entry: DatasetEntry, form: Form, rows: Iterator[Block], folder: Path) -> tuple[np.ndarray, dict[str, Any]]:
+def arrange(
+    entry: DatasetEntry, form: Form, rows: Iterator[Block], folder: Path, remark: Callable[[str], None]
+) -> tuple[np.ndarray, dict[str, Any]]:
     """Write all arrays but y to a folder; wide sparse rows are collected on disk, others in memory.
+
+    ``remark`` is called with what the user should know about the features.
 
     Returns
     -------
@@ -35,16 +42,19 @@ def arrange(entry: DatasetEntry, form: Form, rows: Iterator[Block], folder: Path
     DataError
         The data do not agree with the catalogue.
     """
-    wide = form.drop_empty or ((entry.n_features or 0) >= WIDE and entry.scaling != "minmax")
-    return (_on_disk if wide else _in_memory)(entry, form, rows, folder)
+    if form.drop_empty or ((entry.n_features or 0) >= WIDE and entry.scaling != "minmax"):
+        return _on_disk(entry, form, rows, folder)
+    return _in_memory(entry, form, rows, folder, remark)
 
 
-def _in_memory(entry, form, rows, folder):
+def _in_memory(entry, form, rows, folder, remark):
     blocks, labels, width = collect(rows)
     if not (form.has_indices or form.format == "token_counts"):
         width = max(block.shape[1] for block in blocks)
     y, binary = _checked_labels(entry, form, labels, width)
     scale(blocks, entry.scaling)
+    if entry.scaling != "minmax" and isinstance(blocks[0], np.ndarray) and (note := _far_feature(blocks[0])):
+        remark(note)
     nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
     density = nonzero / (len(y) * entry.n_features)
     low, high = min(float(block.min()) for block in blocks), max(float(block.max()) for block in blocks)
@@ -55,6 +65,20 @@ def _in_memory(entry, form, rows, folder):
         return y, facts | added
     _write_csr(folder, (Block(block, labels[:0]) for block in _drain(blocks)))
     return y, facts | {"storage": "csr"}
+
+
+def _far_feature(rows: np.ndarray) -> str:
+    """A note on the feature that is farthest from 0 for its spread in the first rows, where that costs digits."""
+    rows = np.asarray(rows[:_ROWS_OF_OFFSETS], dtype=np.float64)
+    offsets = offsets_of(rows)
+    ratios = np.abs(np.array(offsets, dtype=np.float64)) / np.array(scales_of(rows, offsets))
+    farthest = int(np.argmax(ratios))
+    if ratios[farthest] <= _FAR:
+        return ""
+    return (
+        f"note: feature {farthest + 1} is around {offsets[farthest]:g}, {ratios[farthest]:.0f} times its spread: its "
+        "differences are hardly learnt, and products of such values lose digits; scaling: minmax, or centre it before"
+    )
 
 
 def _on_disk(entry, form, rows, folder):

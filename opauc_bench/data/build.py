@@ -156,9 +156,13 @@ def _arranged(entry: DatasetEntry, form: Form, raw: list[RawFile], sources: Sour
 
     def fill(folder: Path) -> Filled:
         data = _data_of(entry, form, raw)
-        for remark in data.remarks:
-            notify(f"{entry.name}: {remark}")
-        y, facts = arrange(data.entry, form, data.blocks(), folder)
+
+        def remark(text: str) -> None:
+            notify(f"{entry.name}: {text}")
+
+        for text in data.remarks:
+            remark(text)
+        y, facts = arrange(data.entry, form, data.blocks(), folder, remark)
         metadata = data.metadata()
         for name, found in metadata.items():
             np.save(folder / f"{name}.npy", found.values.astype(DTYPES[name]))

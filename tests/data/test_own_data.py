@@ -998,6 +998,19 @@ def test_hints_are_those_of_the_reader(tmp_path, source, text, hint):
     assert re.search(hint, raised.value.hint), raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("scaling", "offset", "noted"), [("none", 2024, True), ("none", 20, False), ("minmax", 2024, False)]
+)
+def test_a_feature_far_from_0_is_noted_where_it_is_not_scaled(tmp_path, scaling, offset, noted):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    X[:, 2] += offset
+    np.savez(tmp_path / "t.npz", X=X, y=np.arange(300) % 2)
+    said = []
+    entry = entry_of({"npz": str(tmp_path / "t.npz")}, scaling=scaling)
+    prepare(entry, Sources(tmp_path / "cache"), said.append)
+    assert any("note: feature 3 is around 2023" in line for line in said) == noted
+
+
 def test_a_column_of_ids_among_the_categories_is_noted(tmp_path):
     rows = "".join(f"id{row},{row % 7},{row % 2}\n" for row in range(300))
     (tmp_path / "t.csv").write_text(f"id,x,label\n{rows}")

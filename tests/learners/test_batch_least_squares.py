@@ -90,3 +90,20 @@ def test_uni_squ_has_all_digits_for_small_lambdas_of_wide_rows(intercept, sparse
     largest = np.abs(expected).max(axis=0)
     # The condition number of ZZ' + lam I, which has a null vector where rows are centred.
     assert (np.abs(found - expected).max(axis=0) < (1e-12 + 1e-15 / lam * intercept) * largest).all()
+
+
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e12])
+def test_small_features_keep_their_digits_beside_a_large_one(size):
+    """By the definition, in features of one size: an id or a timestamp beside standard normal columns."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((300, 3)), size * rng.uniform(1.0, 1.02, 300)])
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 0, 1, -1)
+    scales = X.std(axis=0)
+    positive, negative = X[y > 0] / scales, X[y < 0] / scales
+    m = positive.mean(axis=0) - negative.mean(axis=0)
+    covariances = np.cov(positive, rowvar=False, bias=True) + np.cov(negative, rowvar=False, bias=True)
+    lam = 2.0 ** np.array([-10, -3, 2])
+    models = LSSVM().fit_grid(X, y, {"lam": lam})
+    for k, one in enumerate(lam):
+        u = np.linalg.solve(np.diag(one / scales**2) + covariances, m)
+        np.testing.assert_allclose(models[:, k] * scales, u / (1.0 + m @ u), rtol=1e-6)

@@ -24,12 +24,15 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..parameters import POSITIVE
 from .base import BatchLearner
 from .univariate import BatchUnivariate
 
 __all__ = ["LSSVM", "BatchUniSqu"]
+
+_MOST_ALIKE = 1e12  # ratio of squared sizes of features up to which eigenvectors have enough digits for all of them
 
 
 def _cost(_learner, n_rows, n_features, n_nonzero, n_settings) -> tuple[float, float]:
@@ -101,7 +104,11 @@ def ridge_path(
     form = _SparseRows if sparse.issparse(X) else _DenseRows
     Z = form(X, np.sqrt(weights), groups, centres)
     if n_features <= n_samples:
-        e, V = _eigh(Z.moments())
+        C = Z.moments()
+        squares = C.diagonal()[C.diagonal() > 0.0]
+        if len(squares) and _MOST_ALIKE * squares.min() < squares.max() < np.inf:
+            return np.stack([_solved_by_scales(C, v, one) for one in lam], axis=1)
+        e, V = _eigh(C)
         return V @ ((V.T @ v)[:, None] / (np.maximum(e, 0.0)[:, None] + lam))
     e, U = _eigh(Z.gram())
     if r is not None:  # (lam I + Z'Z)^-1 Z' = Z' (lam I + ZZ')^-1
@@ -109,6 +116,19 @@ def ridge_path(
     # (lam I + Z'Z)^-1 = (I - Z' (lam I + ZZ')^-1 Z) / lam
     inner = U @ ((U.T @ Z.times(v))[:, None] / (np.maximum(e, 0.0)[:, None] + lam))
     return (v[:, None] - Z.transposed_times(inner)) / lam
+
+
+def _solved_by_scales(C: np.ndarray, v: np.ndarray, lam: float) -> np.ndarray:
+    """(lam I + C)^-1 v by Cholesky's factors of the matrix with a diagonal of ones; NaN if it has no such factors.
+
+    Rounding is then relative to the size of each feature. That of the eigenvectors of C is relative to the largest one.
+    """
+    A = C + lam * np.eye(len(C))
+    scales = 1.0 / np.sqrt(A.diagonal())
+    try:
+        return scales * cho_solve(cho_factor(A * np.outer(scales, scales)), scales * v)
+    except LinAlgError:
+        return np.full(len(v), np.nan)
 
 
 def _eigh(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
