@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast, get_args
 
 from ..config import Experiment
@@ -16,7 +16,7 @@ from ..report.compare import Comparison, compare, nothing_in_common_error
 from ..report.grid_edges import edge_notes
 from ..report.metrics import metric_of
 from ..report.published import load_published
-from ..report.table import Cell, ResultTable, TableColumn, Test, build_table
+from ..report.table import Cell, ResultTable, TableColumn, Test, TestedRows, build_table
 from ..report.titles import distinct_titles, plain_title
 from ..results.manifest import DatasetFacts
 from ..results.record import Record
@@ -67,14 +67,37 @@ def build_report(
         ddof=protocol.ddof,
         runs=protocol.runs,
         same_rows=protocol.same_rows,
-        has_limits=any(column.max_train for column in session.columns if column.key in keys),
+        limited=_limited(recorded, set(rows.values())),
         rope=experiment.report.rope,
+        repeats=_repeats(recorded, dict.fromkeys(rows.values())),
         sources=rows,
         protocol=protocol.summary,
         protocol_notes=notes_on_protocol(session, rows, keys),
     )
     published = experiment.report.published
     return table, compare(table, load_published(published)) if published else None
+
+
+def _limited(recorded: Recorded, datasets: Collection[str]) -> frozenset[str]:
+    """Keys of the columns whose limit of training rows is less than the rows of one of these datasets."""
+    n_rows = {name: shape.n_samples for name, shape in recorded.shapes.items()}
+    return frozenset(
+        column.key
+        for column in recorded.session.columns
+        for dataset, limit in column.max_train.items()
+        if dataset in datasets and limit < n_rows.get(dataset, math.inf)
+    )
+
+
+def _repeats(recorded: Recorded, datasets: Iterable[str]) -> dict[str, str]:
+    """Datasets with the same arrays as an earlier one, and that one."""
+    first: dict[str, str] = {}
+    repeats = {}
+    for name in datasets:
+        fingerprint = recorded.known_fingerprint(name)
+        if fingerprint is not None and first.setdefault(fingerprint, name) != name:
+            repeats[name] = first[fingerprint]
+    return repeats
 
 
 def notes_on_protocol(session: Session, rows: Mapping[str, str], keys: Collection[str]) -> tuple[str, ...]:
@@ -174,8 +197,13 @@ def _cell(recorded: Recorded, row: str, pairs: list[Pair]) -> Cell:
         expected=protocol.n_repetitions,
         statuses=count_statuses(recorded, row, pairs),
         messages=tuple(sorted({record.message for record in finished if record.message})),
-        n_test=tuple(getattr(record.outcome, "n_test", None) for record in good),
+        tested_rows=tuple(map(_tested_rows, good)),
     )
+
+
+def _tested_rows(record: Record) -> TestedRows:
+    n_before = 0 if record.outcome is None else record.outcome.n_before_test
+    return n_before, getattr(record.outcome, "n_test", None)
 
 
 def _value(record: Record, name: str) -> float | None:

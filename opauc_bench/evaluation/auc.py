@@ -103,8 +103,8 @@ def released_auc_columns(y: Any, scores: Any) -> np.ndarray:
     """AUC as computed by the program of the FTRL-AUC paper; parameters as in `auc_columns`.
 
     Rows are sorted from the largest score to the smallest, equal scores in the order of the rows, and the trapezoids
-    below the ROC curve are added up, except the last one. If the row with the lowest score is negative, as nearly
-    always, the result is ``1 / n_negative`` less than the area.
+    below the ROC curve are added up, except the last one. If no scores are equal and the row with the lowest one is
+    negative, as nearly always, the result is ``1 / n_negative`` less than the area.
     """
     positive, scores = _checked(y, scores)
     n_pairs = np.count_nonzero(positive) * np.count_nonzero(~positive)

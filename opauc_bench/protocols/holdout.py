@@ -92,8 +92,9 @@ class Holdout(SplitProtocol):
             notes.append("@: positives for each negative, the first ones of the data; the others are not used.")
         if self.auc == "released":
             notes.append(
-                "The AUC is that of the FTRL-AUC program, without the last trapezoid below the ROC curve: lower by up "
-                "to 1 / n_neg of the test rows. Records have the exact one as auc_exact."
+                "The AUC is that of the FTRL-AUC program: without the last trapezoid below the ROC curve, which is up "
+                "to 1 / n_neg of the test rows, and with equal scores in the order of the rows, which may make it "
+                "higher or lower by far more. Records have the exact one as auc_exact."
             )
         return tuple(notes)
 

@@ -84,6 +84,11 @@ class Outcome(Part):
     n_validation: Count | None = None
     n_test: Count | None = None
 
+    @property
+    def n_before_test(self) -> int:
+        """Rows before the first test row, in a protocol with one order of the rows; else 0."""
+        return 0
+
     def missing(self, timing: Any) -> str:
         """The first of `needs` that neither this nor the times of the record have, or an empty string."""
         return next((name for name in self.needs if not self._has(name, timing)), "")

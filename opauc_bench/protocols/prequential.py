@@ -40,6 +40,11 @@ class PrequentialOutcome(TestedOutcome, CurveOutcome):
     )
     kind: Literal["prequential"]
 
+    @property
+    def n_before_test(self) -> int:
+        """Rows that a setting was selected on."""
+        return self.n_validation or 0
+
 
 class Prequential(Protocol):
     """One pass in which each row is scored before it is learnt, so that all rows test and all rows train.

@@ -30,9 +30,17 @@ def failure_note(
     return text + (f" (and {len(distinct) - 1} more)" if len(distinct) > 1 else "")
 
 
-def other_rows_note(n_test: Sequence[int | None], of_reference: Sequence[int | None]) -> str:
-    """State that a cell has not been tested, because its values are of other rows than those of the reference."""
-    own, other = (sorted({n or 0 for n in found}) for found in (n_test, of_reference))
+def other_rows_note(
+    tested_rows: Sequence[tuple[int, int | None]], of_reference: Sequence[tuple[int, int | None]]
+) -> str:
+    """State that a cell has not been tested, because its values are of other rows than those of the reference.
+
+    Each fold has the number of rows before the first test row, and the number of test rows.
+    """
+    own, other = (sorted({n or 0 for _, n in found}) for found in (tested_rows, of_reference))
+    if own == other:
+        own_first, other_first = (min(first for first, _ in found) + 1 for found in (tested_rows, of_reference))
+        return f"not tested: test rows from row {own_first:,} on, those of the reference from row {other_first:,} on"
     return f"not tested: {_span(own)} test rows, those of the reference are {_span(other)}"
 
 

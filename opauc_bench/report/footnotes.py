@@ -24,12 +24,12 @@ def reading_note(table: ResultTable, reference: str | None = None) -> str:
             sentences += [
                 f"• / ≈ / ◦{of}: {name} is better / practically equivalent / worse, with a posterior probability above "
                 f"{1 - ALPHA:g}; ?: undecided. After the mark, these probabilities in percent.",
-                f"The counts are of the {where} on which both columns are complete.",
+                f"The counts are of the {where} on which both columns are complete and tested.",
             ]
         else:
             sentences += [
                 f"• / ◦{of}: {name} is significantly better / worse.",
-                f"Win/tie/loss counts the {where} on which both columns are complete.",
+                f"Win/tie/loss counts the {where} on which both columns are complete and tested.",
             ]
     metrics = [section.metric for section in table.sections]
     sentences += [f"{metric.heading}: {metric.meaning}." for metric in metrics if metric.meaning]
@@ -42,11 +42,13 @@ def significance_note(table: ResultTable) -> str:
 
 
 def _about_same_rows(table: ResultTable) -> list[str]:
-    if not table.same_rows or table.has_limits:
+    limited = [column.title for column in table.columns if column.key in table.limited]
+    if not table.same_rows or len(limited) == len(table.columns):
         return []
+    but = f", except those of {', '.join(limited)}" if limited else ""
     return [
-        f"The {table.runs} have the same rows in other orders: a mark is about the order, and does not say whether a "
-        "difference would be found on other rows."
+        f"The {table.runs} have the same rows in other orders{but}: a mark is about the order, and does not say "
+        "whether a difference would be found on other rows."
     ]
 
 
@@ -70,7 +72,7 @@ def _about_test(table: ResultTable) -> str:
             )
         return text
     test = f"Test: two-sided paired t-test over the {table.runs} at the level {ALPHA}"
-    if table.same_rows:
+    if table.same_rows or _are_disjoint(table):
         return f"{test}."
     if _has_five_by_five_folds(table):
         return (
@@ -79,6 +81,11 @@ def _about_test(table: ResultTable) -> str:
             "5-fold cross-validation, and more in others."
         )
     return f"{test}. The training sets of the {table.runs} overlap, so it rejects a true null more often than that."
+
+
+def _are_disjoint(table: ResultTable) -> bool:
+    """Whether the training sets are, as those of a single 2-fold cross-validation."""
+    return table.runs == "folds" and table.expected == 2 and table.test_fraction == 1 / 2
 
 
 def _has_five_by_five_folds(table: ResultTable) -> bool:

@@ -75,6 +75,9 @@ def over_datasets(table: ResultTable) -> OverDatasets:
         for column, p_value, adjusted in zip(tested, p_values, holm(p_values))
     )
     sentences = []
+    if repeated := sorted({table.sources.get(row, row) for row in table.datasets} & set(table.repeats)):
+        pairs = ", ".join(f"{name} (as {table.repeats[name]})" for name in repeated)
+        sentences.append(f"Left out, with the same data as another dataset: {pairs}.")
     if tests:
         n_tests = f"{len(tests)} test{'s' * (len(tests) != 1)}"
         sentences.append(
@@ -82,6 +85,13 @@ def over_datasets(table: ResultTable) -> OverDatasets:
             f"Holm: corrected for {n_tests}. Probabilities in percent, by the Bayesian signed-rank test: "
             f"on most datasets like these, {reference.title} is better / practically equivalent "
             f"(±{rope_text(table.rope)} AUC) / worse; • / ≈ / ◦: above {100 * (1 - ALPHA):g}, ?: none is."
+        )
+    least = len(tests) * 2.0 ** (1 - max((test.n_datasets for test in tests), default=0))
+    if tests and least >= ALPHA:
+        n = max(test.n_datasets for test in tests)
+        sentences.append(
+            f"With {n} datasets and {n_tests}, Holm cannot fall below {auc_text(min(least, 1.0))}, however clear the "
+            "differences are."
         )
     if too_few := [f"{column.title} ({len(differences[column])})" for column in others if column not in tested]:
         sentences.append(f"Not tested over datasets, with fewer than {MIN_DATASETS} in common: {', '.join(too_few)}.")
@@ -123,8 +133,16 @@ def _marked(posterior: Posterior) -> str:
 
 
 def _differences(table: ResultTable, reference: TableColumn, column: TableColumn) -> list[float]:
-    pairs = [(table.entries[row, reference.key], table.entries[row, column.key]) for row in table.datasets]
-    return [a.mean - b.mean for a, b in pairs if a.mean is not None and b.mean is not None and a.n_test == b.n_test]
+    pairs = [
+        (table.entries[row, reference.key], table.entries[row, column.key])
+        for row in table.datasets
+        if table.sources.get(row, row) not in table.repeats
+    ]
+    return [
+        a.mean - b.mean
+        for a, b in pairs
+        if a.mean is not None and b.mean is not None and a.tested_rows == b.tested_rows
+    ]
 
 
 def _p_text(p_value: float) -> str:

@@ -41,7 +41,7 @@ def _over_datasets(table: ResultTable, end: str) -> list[str]:
     where = f", rows {end}" if end else ""
     title = f"**{escape_markdown(table.reference_title)} over the datasets{escape_markdown(where)}**"
     notes = [f"- {escape_markdown(sentence)}" for sentence in found.sentences]
-    return [*([title, "", markdown_table(HEADINGS, rows), ""] if rows else []), *notes, ""]
+    return [title, "", *([markdown_table(HEADINGS, rows), ""] if rows else []), *notes, ""] if notes else []
 
 
 def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,7 +12,7 @@ The status of a cell, the same in every format:
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, get_args
@@ -30,6 +30,7 @@ __all__ = ["Cell", "Entry", "MetricSection", "ResultTable", "TableColumn", "Tall
 ALPHA = 0.05  # level of the tests; a Bayesian verdict has a probability above 1 - ALPHA
 
 Test = Literal["paired", "corrected", "bayes"]
+TestedRows = tuple[int, int | None]  # rows before the first test row, in a protocol with one order; number of test rows
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Cell:
     messages: tuple[str, ...] = ()  # of the failed folds
     # Further metrics of the finished folds: None where it was not computed, NaN where it is not defined.
     others: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
-    n_test: tuple[int | None, ...] = ()  # test rows of the finished folds, where they are known
+    tested_rows: tuple[TestedRows, ...] = ()  # of the finished folds
 
     def __post_init__(self):
         for name, values in {"AUC": self.aucs, **self.others}.items():
@@ -108,7 +109,7 @@ class Entry:
     p_value: float | None = None  # of a t-test
     posterior: Posterior | None = None  # of the Bayesian test
     note: int | None = None  # number of a footnote, from 1
-    n_test: tuple[int | None, ...] = ()  # test rows of the finished folds, where they are known
+    tested_rows: tuple[TestedRows, ...] = ()  # of the finished folds
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,9 @@ class ResultTable:
     ddof: int = 1  # a std has n - ddof in the denominator
     runs: str = "folds"  # the name of a repetition in the paper: folds or trials
     same_rows: bool = False  # whether the repetitions have the same rows, in other orders
-    has_limits: bool = False  # whether a column has a limit of training rows, so that repetitions have other rows
+    limited: Collection[str] = ()  # keys of columns with fewer training rows than there are: repetitions have others
     rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
+    repeats: Mapping[str, str] = field(default_factory=dict)  # datasets, and an earlier one with the same data
     sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself
     edges: Mapping[str, Sequence[str]] = field(default_factory=dict)  # footnotes of columns, on edges of the grid
     protocol: str = ""  # what the values of a cell are of, such as "5 trials of 5-fold cross-validation"
@@ -273,13 +275,13 @@ def build_table(
             result, untested = None, ""
             if column.key != reference and cell.status == compared_to.status == "ok":
                 _require_same_folds(dataset, reference, compared_to, column.key, cell)
-                if cell.n_test != compared_to.n_test:
-                    untested = other_rows_note(cell.n_test, compared_to.n_test)
+                if cell.tested_rows != compared_to.tested_rows:
+                    untested = other_rows_note(cell.tested_rows, compared_to.tested_rows)
                 elif table.same_rows and cell.expected > 1 and len(set(cell.aucs)) == len(set(compared_to.aucs)) == 1:
                     untested = "not tested: no order of the rows changed this value or that of the reference"
                 elif cell.expected > 1:
                     result = tests[test](compared_to.aucs, cell.aucs)
-            entry = replace(_entry(table, cell, cell.aucs, result, notes), n_test=cell.n_test)
+            entry = replace(_entry(table, cell, cell.aucs, result, notes), tested_rows=cell.tested_rows)
             entries[dataset, column.key] = replace(entry, note=_numbered(untested, notes)) if untested else entry
     sections = [MetricSection(metric_of("auc") if len(metrics) > 1 else AUC, entries)]
     for key in metrics[1:]:

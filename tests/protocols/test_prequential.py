@@ -237,7 +237,30 @@ learners: [uni_log, {learner: uni_squ, max_train: 100}]
 grids: {eta: [0.25]}
 protocol: {kind: prequential, trials: 2}
 """
+    limited = ", {learner: uni_squ, max_train: 100}"
+    for learners, said in [
+        (limited, "The trials have the same rows in other orders, except those of uni_squ: a mark"),
+        (
+            limited.replace("100", "100000"),
+            "The trials have the same rows in other orders: a mark",
+        ),  # as it has 178 rows
+        (", uni_squ", "The trials have the same rows in other orders: a mark"),
+    ]:
+        (tmp_path / "p.yaml").write_text(text.replace(limited, learners))
+        assert said in " ".join(command("run", "p.yaml", cwd=tmp_path, exits=0).stdout.split())
+    (tmp_path / "p.yaml").write_text(text.replace("[uni_log", "[{learner: uni_log, max_train: 100}"))
+    assert "have the same rows" not in command("run", "p.yaml", cwd=tmp_path, exits=0).stdout
+
+
+def test_other_rows_of_the_same_number_are_not_tested(command, tmp_path):
+    """One column reports the rows after those of its selection, the other one as many from the first row on."""
+    text = """
+title: t
+datasets: [wine]
+learners: [uni_log, {learner: uni_squ, params: {eta: 0.1}, max_train: 142}]
+grids: {eta: [0.25, 0.5]}
+protocol: {kind: prequential, trials: 2, selection: 0.2}
+"""
     (tmp_path / "p.yaml").write_text(text)
-    assert "The trials have the same rows" not in command("run", "p.yaml", cwd=tmp_path, exits=0).stdout
-    (tmp_path / "p.yaml").write_text(text.replace(", {learner: uni_squ, max_train: 100}", ", uni_squ"))
-    assert "The trials have the same rows" in command("run", "p.yaml", cwd=tmp_path, exits=0).stdout
+    said = " ".join(command("run", "p.yaml", cwd=tmp_path).stdout.split())
+    assert "not tested: test rows from row 1 on, those of the reference from row 36 on" in said

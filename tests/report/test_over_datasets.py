@@ -58,7 +58,7 @@ def test_each_column_is_tested_on_the_datasets_it_has_in_common_with_the_referen
 def test_datasets_with_other_test_rows_do_not_count():
     table = table_of()
     entries = {
-        (row, key): replace(entry, n_test=(40, 40) if key == "close" and row == "d0" else (50, 50))
+        (row, key): replace(entry, tested_rows=((0, 40),) * 2 if key == "close" and row == "d0" else ((0, 50),) * 2)
         for (row, key), entry in table.entries.items()
     }
     table = replace(table, sections=(MetricSection(table.metric, entries),))
@@ -69,6 +69,24 @@ def test_datasets_with_other_test_rows_do_not_count():
     ranking = rank(replace(table, columns=table.columns[:3]))
     assert ranking.left_out == (("d0", "not all columns have the same test rows"),)
     assert ranking.datasets == tuple(DATASETS[1:])
+
+
+def test_datasets_with_the_data_of_another_one_count_once():
+    table = replace(table_of(), repeats={"d3": "d0"})
+    found = over_datasets(table)
+    assert [(test.column.key, test.n_datasets) for test in found.tests] == [("worse", 6), ("close", 6)]
+    assert "Left out, with the same data as another dataset: d3 (as d0)." in found.sentences
+    assert rank(replace(table, columns=table.columns[:3])).left_out == (("d3", "the same data as d0"),)
+
+
+def test_a_correction_that_leaves_nothing_to_find_is_said():
+    few = table_of()
+    assert not any("cannot fall below" in sentence for sentence in over_datasets(few).sentences)
+    few = replace(few, datasets=few.datasets[:5])
+    assert any(
+        "With 5 datasets and 2 tests, Holm cannot fall below .1250" in sentence
+        for sentence in over_datasets(few).sentences
+    )
 
 
 def test_single_trials_are_tested_over_datasets_only():
@@ -147,5 +165,5 @@ def test_rows_of_several_kinds_are_tested_apart():
     assert plain.posterior.equivalent > 0.9
     assert thin.posterior.better > 0.9
     assert "over the datasets, rows @ 1%" in to_markdown(table)
-    assert "The counts are of the rows on which both columns are complete." in to_markdown(table)
-    assert "The counts are of the datasets on which both columns are complete." in to_markdown(cases["@ 1%"])
+    assert "The counts are of the rows on which both columns are complete and tested." in to_markdown(table)
+    assert "The counts are of the datasets on which both columns are complete and tested." in to_markdown(cases["@ 1%"])

@@ -55,16 +55,16 @@ def test_verdicts_are_from_the_side_of_the_reference_which_comes_first():
 
 
 def test_values_of_other_test_rows_are_not_tested():
-    opauc = replace(complete(0.8, seed=1), n_test=(40,) * 25)
-    other = replace(complete(0.7, seed=2), n_test=(57,) * 25)
-    same = replace(complete(0.7, seed=3), n_test=(40,) * 25)
+    opauc = replace(complete(0.8, seed=1), tested_rows=((0, 40),) * 25)
+    other = replace(complete(0.7, seed=2), tested_rows=((0, 57),) * 25)
+    same = replace(complete(0.7, seed=3), tested_rows=((0, 40),) * 25)
     table = table_of(row(opauc, other, same))
     assert table.entries["german", "uni_exp"].verdict == "win"
     entry = table.entries["german", "oam_seq"]
     assert (entry.verdict, entry.p_value) == (None, None)
     assert table.tallies["oam_seq"].counted == 0
     assert table.cell_notes[entry.note - 1] == "not tested: 57 test rows, those of the reference are 40"
-    several = replace(other, n_test=(*(57,) * 12, *(1058,) * 13))
+    several = replace(other, tested_rows=(*((0, 57),) * 12, *((0, 1058),) * 13))
     assert table_of(row(opauc, several, same)).cell_notes[0].startswith("not tested: 57 to 1,058 test rows, ")
     assert f"{entry.mean:.4f} ± {entry.std:.4f}".replace("0.", ".") + "¹" in to_terminal(table)
 

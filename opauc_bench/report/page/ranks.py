@@ -41,8 +41,11 @@ def rank(table: ResultTable) -> Ranking:
     left_out = [(c.title, "no dataset is complete") for c in table.columns if c not in columns]
     datasets = []
     for dataset in table.datasets:
+        if (repeated := table.repeats.get(table.sources.get(dataset, dataset))) is not None:
+            left_out.append((dataset, f"the same data as {repeated}"))
+            continue
         incomplete = [column.title for column in columns if (dataset, column.key) not in complete]
-        if not incomplete and len({table.entries[dataset, column.key].n_test for column in columns}) > 1:
+        if not incomplete and len({table.entries[dataset, column.key].tested_rows for column in columns}) > 1:
             left_out.append((dataset, "not all columns have the same test rows"))
         elif not incomplete:
             datasets.append(dataset)
