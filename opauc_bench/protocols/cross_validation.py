@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
+from ..errors import ConfigError
 from ..evaluation.splits import Split, inner_splits, n_positives_kept, outer_fold, thinned
 from ..sentences import Problem, Problems
 from ..values import percent, shares_or_all
@@ -175,13 +176,7 @@ class CrossValidation(SplitProtocol):
                 for fold in range(folds):
                     split = self._thinned(data.y, self._split(data, data.name, trial, fold))
                     inside = "the training set of a fold: "
-                    inner_splits(
-                        data.y[split.train],
-                        inner_folds=self.inner_folds,
-                        stratified=self.stratified,
-                        seed=split.seed,
-                        **self._metadata_of(data, split.train),
-                    )
+                    self._inner_splits(data, split)
                     inside = ""
         except ValueError as error:
             return f"{inside}{error}"
@@ -190,7 +185,24 @@ class CrossValidation(SplitProtocol):
     def make_split(self, context: TaskContext) -> Split:
         task = context.task
         split = self._thinned(context.data.y, self._split(context.data, task.dataset, task.trial, task.fold))
-        return replace(split, train=context.capped(split.train, self.inner_folds, latest=self.order == "time"))
+        capped = replace(split, train=context.capped(split.train, self.inner_folds, latest=self.order == "time"))
+        if self.row_metadata and len(capped.train) < len(split.train):
+            try:
+                self._inner_splits(context.data, capped)
+            except ValueError as error:
+                hint = f"raise max_train of {task.column}"
+                raise ConfigError(f"max_train {task.max_train} of {task.dataset}: {error}", hint) from None
+        return capped
+
+    def _inner_splits(self, data: Dataset, split: Split) -> None:
+        """Divide the training set of a split; ValueError if that cannot be done."""
+        inner_splits(
+            data.y[split.train],
+            inner_folds=self.inner_folds,
+            stratified=self.stratified,
+            seed=split.seed,
+            **self._metadata_of(data, split.train),
+        )
 
     def _split(self, data: Dataset, name: str, trial: int, fold: int) -> Split:
         return outer_fold(

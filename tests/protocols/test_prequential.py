@@ -263,4 +263,4 @@ protocol: {kind: prequential, trials: 2, selection: 0.2}
 """
     (tmp_path / "p.yaml").write_text(text)
     said = " ".join(command("run", "p.yaml", cwd=tmp_path).stdout.split())
-    assert "not tested: test rows from row 1 on, those of the reference from row 36 on" in said
+    assert "not tested: test rows from row 1 on, those of the reference from row 37 on" in said

@@ -395,6 +395,15 @@ def test_a_limit_of_training_rows_keeps_the_latest_ones(invoke, place):
     check_record(record_of(folder, "days", fold=2), data, train, sets, blocks[2])
 
 
+def test_a_limit_that_leaves_too_few_rows_for_inner_folds_is_named(invoke, place):
+    config = write(place, "h", "days", "{trials: 1, folds: 2, inner_folds: 2, order: time}")
+    text = (place / config).read_text().replace("[opauc]", "[{learner: opauc, max_train: 4}]")
+    (place / config).write_text(text)
+    done = invoke("run", config, "--offline", cwd=place)
+    assert done.returncode == 1
+    assert re.search(r"error: max_train 4 (of days: |leaves \d positive)", done.stdout + done.stderr)
+
+
 def test_figures_use_predefined_splits(invoke, place):
     figure = "figures: [{x: eta, y: auc, along: ''}]\n"
     config = write(place, "g", "parts", "{kind: sweep, splits: {kind: predefined, trials: 2}}", figure)
