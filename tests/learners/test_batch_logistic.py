@@ -86,3 +86,18 @@ def test_tiny_features_matter_beside_the_intercept(weights):
     tiny, small = (learner.fit_grid(scale * X, y, grid) / scale for scale in (1e-12, 1e-6))
     assert_close(tiny, small, 1e-5)
     assert (np.abs(small).max(axis=0)[:-1] > 100 * np.abs(small).max(axis=0)[1:]).all()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("column", [lambda u: 1e8 * u, lambda u: 1.6e12 + 1e9 * u, lambda u: 1e-9 * u])
+def test_features_of_very_different_sizes_are_all_solved(form, intercept, column):
+    """The derivative by each feature is zero, relative to its own size: ids and timestamps beside normal columns."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((300, 3)), column(rng.uniform(size=300))])
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 0, 1, -1)
+    lam = 2.0**-7
+    model = BatchUniLog(lam=lam, intercept=intercept).fit(form(X), y)
+    w, scores = model.coef_[0], X @ model.coef_[0] + model.intercept_[0] * intercept
+    derivative = lam * w - X.T @ (y / (1.0 + np.exp(y * scores))) / len(y)
+    assert np.abs(derivative / np.abs(X).max(axis=0)).max() < 1e-8

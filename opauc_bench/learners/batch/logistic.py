@@ -27,6 +27,8 @@ _GRADIENT_PENALISED = 1e-6  # of that of the weights alone
 _EXPLICIT = 3000  # features up to which the Hessian is formed
 _ENOUGH = 0.25  # what a step with an old Hessian has to leave of the gradient at most
 _STEPS = 200
+_ALIKE = 1e6  # ratio of the sizes of features up to which they are left as they are
+_LARGEST_SCALE = 1e140  # whose square does not overflow
 
 
 class BatchUniLog(BatchUnivariate):
@@ -36,14 +38,16 @@ class BatchUniLog(BatchUnivariate):
 
     def _fit_path(self, X, y, settings, tick):
         weights, lam = self._for_the_mean(y, settings["lam"])
-        if not self.intercept:
-            return logistic_path(X, y, weights, lam, np.ones(X.shape[1]), tick), None
-        ones = np.ones((len(y), 1))
-        X = sparse.hstack([X, ones], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
-        penalised = np.ones(X.shape[1])
-        penalised[-1] = 0.0
+        if (scales := _scales(X)) is not None:
+            X = X @ sparse.diags_array(1.0 / scales, format="csr") if sparse.issparse(X) else X / scales
+        penalised = np.ones(X.shape[1]) if scales is None else 1.0 / scales**2
+        if self.intercept:
+            ones = np.ones((len(y), 1))
+            X = sparse.hstack([X, ones], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
+            penalised = np.append(penalised, 0.0)
         coef = logistic_path(X, y, weights, lam, penalised, tick)
-        return coef[:-1], coef[-1]
+        coef, intercept = (coef[:-1], coef[-1]) if self.intercept else (coef, None)
+        return coef if scales is None else coef / scales[:, None], intercept
 
     def cost(self, n_rows, n_features, n_nonzero, n_settings):
         steps = 10 + 2 * n_settings
@@ -55,12 +59,25 @@ class BatchUniLog(BatchUnivariate):
         return seconds, 8.0 * (3 * n_features**2 + 2 * n_rows * n_nonzero)
 
 
+def _scales(X: Any) -> np.ndarray | None:
+    """Powers of 2 that bring all features to one size; None where their sizes are alike.
+
+    The norm of a gradient, and the matrix of second derivatives, are ruled by the largest feature otherwise.
+    """
+    sizes = abs(X).max(axis=0)
+    sizes = np.asarray(sizes.todense() if sparse.issparse(sizes) else sizes, dtype=np.float64).ravel()
+    found = sizes[sizes > 0.0]
+    if not len(found) or not _ALIKE * found.min() < found.max() < np.inf:
+        return None
+    return np.exp2(np.rint(np.log2(np.clip(np.where(sizes > 0.0, sizes, 1.0), 1 / _LARGEST_SCALE, _LARGEST_SCALE))))
+
+
 def logistic_path(X, y, weights, lam, penalised, tick: Tick) -> np.ndarray:
     """Minimise the logistic loss with the ``weights`` W_i for every lambda; shape (n_features, n_lam).
 
-    Lambda acts on the features that are ``penalised`` (1, the others 0). At each lambda the gradient's norm is below
-    1e-10 of what it is at w = 0, or rounding hides any further decrease of the loss; NaN where that one has overflowed,
-    or after 200 steps without either. ``tick`` is called after each step.
+    Lambda is multiplied by ``penalised`` for each feature: 1, the inverse square of a scale, or 0 for an intercept. At
+    each lambda the gradient's norm is below 1e-10 of what it is at w = 0, or rounding hides any further decrease of the
+    loss; NaN where that one has overflowed, or after 200 steps without either. ``tick`` is called after each step.
     """
     problem = _Problem(X, y, weights, penalised)
     if not np.isfinite(problem.largest):
@@ -77,18 +94,22 @@ class _Problem:
 
     def __init__(self, X, y, weights, penalised):
         self.X, self.y, self.weights, self.penalised = X, y, weights, penalised
+        self.is_penalised = (penalised > 0.0).astype(float)
         first = self.gradient(np.zeros(len(y)), np.zeros(X.shape[1]), 0.0)
-        self.largest, self.largest_penalised = np.linalg.norm(first), np.linalg.norm(penalised * first)
+        self.largest, self.largest_penalised = np.linalg.norm(first), np.linalg.norm(self.is_penalised * first)
         # What rounding leaves of a gradient that is zero.
         sizes = np.asarray(abs(X).T @ weights)
-        self.noise, self.noise_penalised = 1e-16 * np.sqrt(sizes @ sizes), 1e-16 * np.linalg.norm(penalised * sizes)
+        self.noise, self.noise_penalised = (
+            1e-16 * np.sqrt(sizes @ sizes),
+            1e-16 * np.linalg.norm(self.is_penalised * sizes),
+        )
         self.update_curvature(np.zeros(len(y)))
 
     def solved(self, gradient) -> bool:
         if not np.linalg.norm(gradient) <= max(_GRADIENT * self.largest, self.noise):
             return False
         # Beside that of the intercept, the gradient of tiny features would not be seen.
-        size = np.linalg.norm(self.penalised * gradient)
+        size = np.linalg.norm(self.is_penalised * gradient)
         return bool(size <= max(_GRADIENT_PENALISED * self.largest_penalised, self.noise_penalised))
 
     def value(self, scores, w, lam) -> float:
