@@ -48,7 +48,7 @@ FileFormat = Annotated[
 
 _column = partial(typer.Option, rich_help_panel="Columns of tables")
 _NAMES = """Separated by commas; '"a, b"' is one name; repeatable."""
-Label = Annotated[str | None, _column("--label", metavar="NAME", help="Column of the labels.")]
+LabelColumn = Annotated[str | None, _column("--label", metavar="NAME", help="Column of the labels.")]
 Drop = Annotated[list[str] | None, _column("--drop", metavar="NAMES", help=f"Columns to leave out. {_NAMES}")]
 Categorical = Annotated[
     list[str] | None,
@@ -101,7 +101,7 @@ def train(
         typer.Option("--positive", metavar="LABEL", help="Label of the positive class (default: the greater one)."),
     ] = None,
     file_format: FileFormat = None,
-    label: Label = None,
+    label: LabelColumn = None,
     drop: Drop = None,
     categorical: Categorical = None,
     missing: MissingValues = None,
@@ -200,9 +200,9 @@ def train(
 
 def _format(name: str | None) -> Any:
     """Check a format of files."""
-    from ..data.inputs import FORMATS
+    from ..data.inputs import INPUT_FORMATS
 
-    return None if name is None else _one_of("--format", name, FORMATS)
+    return None if name is None else _one_of("--format", name, INPUT_FORMATS)
 
 
 def _one_of(option: str, value: str, known: tuple[str, ...]) -> Any:

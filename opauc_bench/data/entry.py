@@ -45,7 +45,7 @@ _TABLES = ("csv", "parquet", "arrow")
 FILE_SOURCES = (*_TABLES, "svmlight", "npz")
 COLUMN_OPTIONS = ("label", "drop", "categorical", "missing", "bits")  # of `schema.ColumnOptions`
 
-Label = int | float | str
+Positive = int | float | str
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(gt=0)]
 Seed = Annotated[int, Field(ge=0)]
@@ -194,7 +194,7 @@ class Form(Strict):
     first_index: Literal[0, 1] = 1
     drop_empty: bool = False  # remove features that are zero in every row
     # A row with several labels is positive if any of them is. One of these three is given, if there is no source.
-    positive: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
+    positive: Annotated[tuple[Positive, ...], Field(min_length=1)] | None = None
     random_half: RandomHalf | None = None
     largest_class: bool = False
     # Row metadata, see `metadata.read_metadata`: text files with one line per row. `split` may also be a list with the

@@ -30,13 +30,13 @@ from .schema import ColumnOptions, Schema, absent_column, header_hint, listing
 from .stream import SvmlightChunk, stream_svmlight
 from .table import TextTable
 
-__all__ = ["FORMATS", "Format", "RowChunk", "Source", "format_of", "matrix_of"]
+__all__ = ["INPUT_FORMATS", "InputFormat", "RowChunk", "Source", "format_of", "matrix_of"]
 
-Format = Literal["svmlight", "csv", "parquet", "arrow"]
-FORMATS: tuple[Format, ...] = ("svmlight", "csv", "parquet", "arrow")
+InputFormat = Literal["svmlight", "csv", "parquet", "arrow"]
+INPUT_FORMATS: tuple[InputFormat, ...] = ("svmlight", "csv", "parquet", "arrow")
 _SVMLIGHT_ROW = re.compile(r"\S+(\s+\d+:\S+)+\s*(#.*)?$")
 _ROWS_OF_OFFSETS, _CELLS_OF_OFFSETS = 1000, 1 << 22  # at most
-_SUFFIXES: dict[str, Format] = {
+_SUFFIXES: dict[str, InputFormat] = {
     **{".csv": "csv", ".tsv": "csv", ".tab": "csv"},
     **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"},
 }
@@ -68,7 +68,7 @@ class _Rows(NamedTuple):
     bad: np.ndarray | None  # (len(keep),), bool
 
 
-def format_of(file: str, head: bytes = b"") -> Format:
+def format_of(file: str, head: bytes = b"") -> InputFormat:
     """The format of a file, by its first bytes and by its name; svmlight if neither says anything."""
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -132,7 +132,7 @@ class Source:
     files: str | Sequence[Any]  # paths, - for standard input, or DataFrames
     options: ColumnOptions = field(default_factory=ColumnOptions)  # of tables
     # By default as `format_of` says; a file with a label column is CSV if nothing else is known.
-    format: Format | None = None
+    format: InputFormat | None = None
     schema: Schema | None = None  # of a model: the files have to have its columns
     n_features: int | None = None  # of svmlight files: a larger index is an error; of tables that of the schema
     zero_based: bool = False  # whether the indices of svmlight files begin with 0

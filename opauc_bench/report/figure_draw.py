@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, M
 
 from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Panel
-from .figure_style import FORMATS, style_of
+from .figure_style import DRAWING_FORMATS, style_of
 from .text import quantity_label
 
 __all__ = ["draw", "render"]
@@ -73,7 +73,7 @@ def render(figure: Figure) -> dict[str, bytes]:
     with mpl.rc_context({**mpl.rcParamsDefault, **_RC}):  # type: ignore[dict-item]
         canvas = draw(figure)
         files = {}
-        for ending in FORMATS:
+        for ending in DRAWING_FORMATS:
             file = io.BytesIO()
             canvas.savefig(file, format=ending, metadata=_METADATA[ending])
             files[ending] = file.getvalue()

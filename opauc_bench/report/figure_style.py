@@ -7,9 +7,9 @@ Paul Tol. Each learner also has its own marker, so that a figure can be read in 
 import hashlib
 from dataclasses import dataclass
 
-__all__ = ["FORMATS", "LEARNER_STYLES", "LineStyle", "style_of"]
+__all__ = ["DRAWING_FORMATS", "LEARNER_STYLES", "LineStyle", "style_of"]
 
-FORMATS = ("pdf", "svg", "png")  # of drawings
+DRAWING_FORMATS = ("pdf", "svg", "png")  # of drawings
 
 BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9"
 BLACK, WINE, OLIVE, INDIGO, GREY, BROWN = "#000000", "#882255", "#999933", "#332288", "#777777", "#8C510A"

@@ -7,7 +7,7 @@ from ..files import remove_file, write_bytes
 from .compare import Comparison
 from .compare_render import comparison_to_csv, comparison_to_markdown
 from .figure import Figure
-from .figure_style import FORMATS
+from .figure_style import DRAWING_FORMATS
 from .figure_text import figure_to_csv
 from .latex import to_latex
 from .render import to_csv, to_html, to_markdown
@@ -35,12 +35,15 @@ def figure_files(figure: Figure, draw: bool) -> dict[str, str | bytes | None]:
 
         drawn = render(figure)
     name = figure.spec.name
-    return {f"{name}.csv": figure_to_csv(figure), **{f"{name}.{ending}": drawn.get(ending) for ending in FORMATS}}
+    return {
+        f"{name}.csv": figure_to_csv(figure),
+        **{f"{name}.{ending}": drawn.get(ending) for ending in DRAWING_FORMATS},
+    }
 
 
 def names_of_files(figures: Iterable[str], has_table: bool) -> set[str]:
     """Names of all files that tables and figures may have, but for the page."""
-    of_figures = {f"{name}.{ending}" for name in figures for ending in ("csv", *FORMATS)}
+    of_figures = {f"{name}.{ending}" for name in figures for ending in ("csv", *DRAWING_FORMATS)}
     return of_figures | (set(_TABLE_FILES) if has_table else set())
 
 

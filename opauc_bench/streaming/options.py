@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..data.feature_offsets import FeatureOffsets
-from ..data.inputs import Format
+from ..data.inputs import InputFormat
 from ..data.remedies import CONTINUE, TRAIN
 from ..data.schema import ColumnOptions, Schema
 from .rows import Label, Source
@@ -35,7 +35,7 @@ class TrainOptions:
     calibration: str  # auto, isotonic, platt or none
     small: bool  # whether to leave out of the model what is needed to go on
     quiet: bool
-    format: Format | None = None  # of the files
+    format: InputFormat | None = None  # of the files
     columns: ColumnOptions = field(default_factory=ColumnOptions)  # of tables
     skip_bad_rows: bool = False
     labels: tuple[Label, ...] = ()  # both, if they are known beforehand

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..data.inputs import Format, RowChunk
+from ..data.inputs import InputFormat, RowChunk
 from ..data.remedies import SCORE
 from ..errors import DataError, ResultsError
 from ..sentences import label_text
@@ -36,7 +36,7 @@ def score_file(
     overwrite: bool,
     quiet: bool,
     probability: bool = False,
-    format: Format | None = None,
+    format: InputFormat | None = None,
     skip_bad_rows: bool = False,
 ) -> None:
     """Print the scores of the rows of files, one a line, and the AUC on standard error.
