@@ -19,8 +19,10 @@ from benchmarks.highdim import HIGHDIM_LEARNERS, HIGHDIM_SHAPES, highdim
 from benchmarks.kernels import DIMENSIONS, kernels
 from benchmarks.runner import runner
 from benchmarks.sparse import sparse_learners
-from benchmarks.stream import STREAM_PARTS, stream
+from benchmarks.stream import STREAM_DATASETS, STREAM_PARTS, stream
 from threadpoolctl import threadpool_limits
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
@@ -43,12 +45,19 @@ def main() -> None:
     add("batch", batch)
     of_highdim = add("highdim", highdim)
     of_highdim.add_argument(
-        "names", nargs="*", metavar="SHAPE|LEARNER", choices=[*HIGHDIM_SHAPES, *HIGHDIM_LEARNERS, []], default=[]
+        "names", nargs="*", metavar="SHAPE|LEARNER", choices=[*HIGHDIM_SHAPES, *HIGHDIM_LEARNERS], default=None
     )
     add("sparse", sparse_learners)
     of_stream = add("stream", stream)
     of_stream.add_argument("--parts", nargs="+", choices=STREAM_PARTS, default=STREAM_PARTS, help="what to measure")
-    of_stream.add_argument("--datasets", nargs="+", default=[], help="of the comparison of AUCs (default: all)")
+    of_stream.add_argument(
+        "--datasets",
+        nargs="+",
+        metavar="DATASET",
+        choices=STREAM_DATASETS,
+        default=[],
+        help=f"of the comparison of AUCs (default: all): {', '.join(STREAM_DATASETS)}",
+    )
     of_stream.add_argument("--vw-python", default=sys.executable, help="interpreter that has vowpalwabbit")
     of_stream.add_argument("--megabytes", type=int, nargs=2, default=(10, 1000), help="a small file and a large one")
     of_runner = add("runner", runner)
@@ -58,7 +67,7 @@ def main() -> None:
         "--configs",
         nargs="*",
         type=Path,
-        default=[Path("configs/table2.yaml")],
+        default=[ROOT / "configs/table2.yaml"],
         help="of recorded results, for lengths",
     )
     given = vars(parser.parse_args())

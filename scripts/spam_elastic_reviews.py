@@ -11,6 +11,8 @@ both to 2e-10, and that one has them to 1e-14. The other 30 means follow, up to 
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 from tabulate import tabulate
 
@@ -38,6 +40,7 @@ SHARE = (
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     data = prepare(load_catalogue()["reviews"], Sources.from_environment())
     auc, share, selected = np.empty((10, len(L1))), np.empty((10, len(L1))), []
     for trial, (xi, l2) in enumerate(FOUND):

@@ -281,7 +281,8 @@ def outdated() -> list[str]:
     """Files that are not what the records give."""
     files = {name: ROOT / f"docs/{name}.md" for name in PAGES}
     pages = [file.name for name, file in files.items() if file.read_text(encoding="utf-8") != page(name)]
-    return [*pages, *study_page.outdated_figures()]
+    drawings = ["step_sizes.png"] if draw_step_sizes.is_outdated() else []
+    return [*pages, *study_page.outdated_figures(), *drawings]
 
 
 def main() -> int:
@@ -294,7 +295,8 @@ def main() -> int:
     for name in PAGES:
         (ROOT / f"docs/{name}.md").write_text(page(name), encoding="utf-8")
     study_page.write_figures()
-    draw_step_sizes.main()
+    if draw_step_sizes.is_outdated():
+        draw_step_sizes.write()
     return 0
 
 

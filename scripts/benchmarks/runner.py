@@ -57,6 +57,15 @@ protocol: {{trials: {trials}, folds: 5, inner_folds: 5}}
 """
 
 
+# What the parent can ask for has the memory of workers in it, if they had more.
+MEASURED = """
+import atexit, resource, sys
+from opauc_bench.cli import main
+atexit.register(lambda: print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr))
+main()
+"""
+
+
 class Cost(NamedTuple):
     """Of a run: seconds on the clock, CPU seconds with those of its workers, and peak MB, workers not counted."""
 
@@ -67,13 +76,16 @@ class Cost(NamedTuple):
 
 def run_experiment(config: str, *options, **variables) -> Cost:
     """Run an experiment, and see what it costs."""
-    command = [sys.executable, "-m", "opauc_bench", "run", config, "--quiet", *map(str, options)]
+    command = [sys.executable, "-c", MEASURED, "run", config, "--quiet", *map(str, options)]
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | variables)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ | variables)
+    assert process.stderr is not None
+    said = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return Cost(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3)
+        raise SystemExit(f"run {config} failed:\n{said}")
+    own_kilobytes = int(said.rpartition("peak ")[2])
+    return Cost(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, own_kilobytes / 1e3)
 
 
 def empty_tasks(count: int) -> None:
@@ -185,6 +197,8 @@ def runner(tasks: int, many: int, configs: list[Path]) -> None:
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     configs = [config.resolve() for config in configs]
+    if absent := [str(config) for config in configs if not config.is_file()]:
+        raise SystemExit(f"no such file: {', '.join(absent)}")
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         Path("empty.py").write_text(EMPTY)

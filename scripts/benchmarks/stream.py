@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -142,10 +143,19 @@ class Rows(NamedTuple):
     test: Path
 
 
+STREAM_VARIANTS = {
+    "ijcnn1": ["", " scales"],
+    "covtype": ["", " scales"],
+    "imdb": ["", " counts", " log(1 + counts)"],
+}
+_DATASETS = ("a9a", "w8a", "ijcnn1", "covtype", "farm-ads", "reviews", "imdb")
+STREAM_DATASETS = {name + one: name for name in _DATASETS for one in STREAM_VARIANTS.get(name, [""])}
+
+
 def stream_rows(wanted: list[str]) -> Iterable[tuple[str, sparse.csr_matrix, np.ndarray]]:
     """Names, rows and labels of the comparison, from the mirror or the cache."""
     catalogue, sources = load_catalogue(), Sources.from_environment(offline=True)
-    for name in ("a9a", "w8a", "ijcnn1", "covtype", "farm-ads", "reviews", "imdb"):
+    for name in _DATASETS:
         variants = [one for one in STREAM_VARIANTS.get(name, [""]) if name + one in wanted or not wanted]
         if not variants:
             continue
@@ -165,13 +175,6 @@ def stream_rows(wanted: list[str]) -> Iterable[tuple[str, sparse.csr_matrix, np.
                 yield name + one, sparse.csr_matrix(X @ sparse.diags(scales)), y
             else:
                 yield name + one, X, y
-
-
-STREAM_VARIANTS = {
-    "ijcnn1": ["", " scales"],
-    "covtype": ["", " scales"],
-    "imdb": ["", " counts", " log(1 + counts)"],
-}
 
 
 def write_rows(path, X, y, repeats=1, separator=" "):
@@ -267,8 +270,8 @@ def compare_aucs(folder, wanted, vw) -> list[str]:
     return missed
 
 
-def compare_speed(folder, vw, repetitions=3) -> list[str]:
-    """One pass over the rows of imdb 13 times over; wall times are the least of some, taken in turn."""
+def compare_speed(folder, vw, repetitions=4) -> list[str]:
+    """One pass over the rows of imdb 13 times over; times are medians of some, taken in turn."""
     (_, X, y), *_ = stream_rows(["imdb"])
     rows = split_rows(folder, X, y)
     large = write_rows(folder / "large.svm", rows.X, rows.y, REPEATS)
@@ -286,9 +289,9 @@ def compare_speed(folder, vw, repetitions=3) -> list[str]:
         for name, job in jobs.items():
             taken[name].append(job())
     print(f"{'':<12}{'wall s':>8}{'CPU s':>8}{'MB':>6}{'rows/s':>10}   (load {os.getloadavg()[0]:.1f})")
-    wall = {name: min(one.wall for one in usages) for name, usages in taken.items()}
+    wall = {name: median(one.wall for one in usages) for name, usages in taken.items()}
     for name, usages in taken.items():
-        cpu, megabytes = min(one.cpu for one in usages), max(one.megabytes for one in usages)
+        cpu, megabytes = median(one.cpu for one in usages), max(one.megabytes for one in usages)
         print(f"{name:<12}{wall[name]:>8.1f}{cpu:>8.1f}{megabytes:>6.0f}{n_rows / wall[name]:>10,.0f}")
     limits = {"auto": 2.0, "no tuning": 1.1} if vw else {}
     missed = [
