@@ -24,7 +24,7 @@ def list_learners() -> str:
         except LearnerError as error:
             rows.append([name, "", "", f"cannot be loaded: {error.message}"])
             continue
-        fixed = [parameter for parameter in parameters if parameter not in axes and parameter != "random_state"]
+        fixed = [parameter for parameter in parameters if parameter not in axes]
         rows.append([name, ", ".join(axes), ", ".join(fixed), f"{summary} ({address.rpartition(':')[2]})"])
     headers = ["learner", "tuned", "parameters", "description"]
     table = table_text(rows, headers, maxcolwidths=[None, 14, 14, 31])
