@@ -17,10 +17,11 @@ import scipy.linalg  # noqa: F401  compiled np.dot calls SciPy's BLAS, which has
 
 from opauc_bench.commands.recorded import Recorded, shapes_of
 from opauc_bench.commands.session import Session
-from opauc_bench.data import Sources
+from opauc_bench.data import Sources, availability
 from opauc_bench.plan import make_plan
 from opauc_bench.results.record import Record
 from opauc_bench.runner.engines import Engine
+from opauc_bench.runner.limits import available_memory, exceeds_memory
 
 EMPTY = '''
 import numpy as np
@@ -161,9 +162,19 @@ def schedules(config: Path) -> None:
 
 
 def planned_times(config: Path) -> None:
-    """What ``plan`` says a table will cost on 2, 64 and 1,000 workers, from the learners' measured unit costs."""
+    """What ``plan`` says a table will cost on 2, 64 and 1,000 workers, from the learners' measured unit costs.
+
+    As there, without datasets that are not available and tasks that need too much memory.
+    """
     session = Session.open(config, sources=Sources.from_environment())
-    tasks = make_plan(session.experiment, shapes_of(session, {}), session.columns)
+    memory = available_memory(session.experiment.limits.memory_bytes)
+    shapes = {
+        name: shape
+        for name, shape in shapes_of(session, {}).items()
+        if availability(session.catalogue[name], session.sources) != "unavailable"
+    }
+    planned = make_plan(session.experiment, shapes, session.columns)
+    tasks = [task for task in planned if not exceeds_memory(task, memory)]
     total, longest = sum(task.seconds for task in tasks), max(tasks, key=lambda task: task.seconds)
     print(
         f"\n{config.stem}: {len(tasks)} tasks, {total / 3600:,.0f} CPU hours; "
