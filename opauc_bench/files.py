@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
@@ -76,9 +77,10 @@ def named_errors(path: Path) -> Iterator[None]:
     """Turn an OSError into a ResultsError that names the file."""
     try:
         yield
+    except BrokenPipeError:  # of a reader such as head
+        raise
     except (FileExistsError, NotADirectoryError) as error:
         raise ResultsError(f"{path} cannot be written: it is in a file", "select another folder") from error
     except OSError as error:
-        raise ResultsError(
-            f"{path} cannot be written: {error.strerror}", "free some space, or select another folder"
-        ) from error
+        free = "free some space, or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise ResultsError(f"{path} cannot be written: {error.strerror}", f"{free}select another folder") from error

@@ -417,7 +417,7 @@ class Source:
                 raise DataError(
                     f"{table.name}: expected a table with the columns {listing(schema.columns)}, got svmlight text"
                 )
-            hint = self.remedies.absent_column if column in schema.columns else ""
+            hint = header_hint(table.header, self.remedies.absent_column) if column in schema.columns else ""
             raise DataError(absent_column(table.name, column, table.header), hint)
         if table.has_types:
             _check_types(table, schema, self.remedies)

@@ -129,7 +129,8 @@ def check_estimator_entry(
         owner = owner_of(model, axis)
         known = owner.get_params(deep=True)
         if axis not in known:
-            raise EstimatorError(_unknown(estimator, axis, known), loc=("grid", axis), at_key=True)
+            tunable = {*final.get_params(), *(name for name in model.get_params() if "__" in name)}
+            raise EstimatorError(_unknown(estimator, axis, tunable), loc=("grid", axis), at_key=True)
         # One fraction makes the whole axis floats. Where that is refused, it is the value to name: fractions go first.
         passed = sorted(
             enumerate(passed_values(model, axis, values, values)), key=lambda item: float(item[1]).is_integer()

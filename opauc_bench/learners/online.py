@@ -14,10 +14,14 @@ from .base import OnePassLearner
 from .rows import MOST_FEATURES, csr_rows
 from .state import n_settings_of
 
-__all__ = ["OnlineModel", "memory_of", "require_memory"]
+__all__ = ["OnlineModel", "ParameterError", "memory_of", "require_memory"]
 
 # Overflow shows in the scores of the next rows, unless they have none of the features concerned.
 _PIECES_BETWEEN_CHECKS = 64
+
+
+class ParameterError(LearnerError):
+    """A parameter has a value that the learner does not accept."""
 
 
 class OnlineModel:
@@ -45,7 +49,7 @@ class OnlineModel:
 
     Raises
     ------
-    LearnerError
+    ParameterError
         If a parameter has a value that the learner does not accept.
     """
 
@@ -58,7 +62,7 @@ class OnlineModel:
             learner.start_pass(1, n_rows, grid)
         except (ValueError, TypeError) as error:
             name = type(learner).__name__
-            raise LearnerError(str(error) if str(error).startswith(f"{name}: ") else f"{name}: {error}") from error
+            raise ParameterError(str(error) if str(error).startswith(f"{name}: ") else f"{name}: {error}") from error
         if n_features:
             self._widen(n_features)
 

@@ -48,12 +48,15 @@ def load_file(path: Path) -> ModuleType:
     """
     if (pinned := pinned_module(path)) is not None:
         return pinned
-    if not path.is_file():
+    try:
+        content = path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        raise LearnerError(f"{path} cannot be read: {error.strerror}") from error
+    if content is None:
         raise LearnerError(
             f"no file {path}",
             "write a learner as path/to/file.py:Class, relative to the config, or to this folder on the command line",
         )
-    content = path.read_bytes()
     # The same file under the same name in every process, so that its estimators can be pickled.
     hashed = hashlib.sha256(str(path).encode() + content).hexdigest()[:8]
     module_name = f"opauc_bench_learner_{path.stem}_{hashed}"

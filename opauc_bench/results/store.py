@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import time
 import zipfile
 import zlib
@@ -112,6 +113,8 @@ class Store:
                     loose, _ = _loose_line(path)
                 except FileNotFoundError:
                     continue  # packed since the folder was listed
+                except PermissionError as error:
+                    raise _unreadable(path) from error
                 except (OSError, ValueError) as error:
                     damaged.append(f"{path}: {_reason(error)}")
                 else:
@@ -126,6 +129,8 @@ class Store:
                         found.setdefault(record.id, record)
             except FileNotFoundError:
                 continue  # its last record was removed since the folder was listed
+            except PermissionError as error:
+                raise _unreadable(path) from error
             except OSError as error:
                 found.damaged.append(f"{path}: {_reason(error)}")
         found.damaged += damaged
@@ -286,6 +291,8 @@ class Store:
                     conflicts.add(record.id)
         except FileNotFoundError:
             pass
+        except PermissionError as error:
+            raise _unreadable(path) from error
         except OSError as error:
             raise ResultsError(
                 f"{path} cannot be read: {error.strerror}", "make it readable, or remove it to compute it again"
@@ -480,6 +487,10 @@ def _id_at_begin(line: bytes) -> str:
 
 def _order(record: Record) -> tuple[str, int, int, str]:
     return record.column, record.trial, record.fold, record.id
+
+
+def _unreadable(path: Path) -> ResultsError:
+    return ResultsError(f"{path} cannot be read: Permission denied", f"chmod u+r {shlex.quote(str(path))}")
 
 
 def _reason(error: Exception) -> str:

@@ -39,6 +39,7 @@ class TrainOptions:
     columns: ColumnOptions = field(default_factory=ColumnOptions)  # of tables
     skip_bad_rows: bool = False
     labels: tuple[Label, ...] = ()  # both, if they are known beforehand
+    learnt: tuple[str, ...] = ()  # marks of files that the model has had, see `resume.mark_of`
     schema: Schema | None = None  # of the model that goes on
     feature_offsets: FeatureOffsets | None = None  # likewise, of svmlight files
 

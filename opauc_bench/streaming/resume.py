@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import shlex
 import sys
 from dataclasses import replace
@@ -19,7 +21,7 @@ from .options import TrainOptions
 from .rows import Label
 from .tuning import TunedModel
 
-__all__ = ["resume_training", "state_of"]
+__all__ = ["mark_of", "repeated_file_notes", "resume_training", "state_of"]
 
 _KEPT = ("learner", "tune", "window", "n_features", "n_rows")  # of the options, in the state
 
@@ -29,13 +31,37 @@ def state_of(options: TrainOptions, model: TunedModel) -> dict[str, Any] | None:
     try:
         offsets = None if options.feature_offsets is None else list(options.feature_offsets)
         kept = {name: getattr(options, name) for name in _KEPT} | {"feature_offsets": offsets}
-        return {"options": kept, "pass": model.snapshot()}
+        learnt = [*options.learnt, *filter(None, map(mark_of, options.files))]
+        return {"options": kept, "learnt": learnt, "pass": model.snapshot()}
     except TypeError as error:
         print(
             f"note: train --continue will not accept this model: {error}, which is in the state of the learner",
             file=sys.stderr,
         )
         return None
+
+
+def mark_of(file: str) -> str | None:
+    """What a file is known by later: its size, and a hash of its first 64 KiB; None of a pipe."""
+    if not os.path.isfile(file):
+        return None
+    with open(file, "rb") as stream:
+        return f"{os.path.getsize(file)} {hashlib.sha256(stream.read(1 << 16)).hexdigest()[:16]}"
+
+
+def repeated_file_notes(options: TrainOptions) -> list[str]:
+    """A note on each file whose rows have been learnt before: by this model, or as an earlier file of the list."""
+    notes, known = [], set(options.learnt)
+    for file in options.files:
+        if (mark := mark_of(file)) is None:
+            continue
+        if mark in known:
+            notes.append(
+                f"note: {file} has been learnt before (by its size and its beginning): its rows are scored by a model "
+                "that has had them, so that the AUC is too good"
+            )
+        known.add(mark)
+    return notes
 
 
 def resume_training(file: Path, options: TrainOptions) -> tuple[TrainOptions, TunedModel]:
@@ -59,7 +85,7 @@ def resume_training(file: Path, options: TrainOptions) -> tuple[TrainOptions, Tu
         )
     try:
         kept = {name: model.state["options"][name] for name in _KEPT}
-        offsets = model.state["options"]["feature_offsets"]
+        offsets, learnt = model.state["options"]["feature_offsets"], tuple(model.state["learnt"])
         if options.learner is not None and _is_moved(options.learner, kept["learner"]):
             for entrant in model.state["pass"]["entrants"]:
                 entrant["candidate"]["name"] = options.learner
@@ -88,6 +114,7 @@ def resume_training(file: Path, options: TrainOptions) -> tuple[TrainOptions, Tu
         unit_length=model.unit_length,
         zero_based=model.zero_based,
         labels=model.classes,
+        learnt=learnt,
         schema=model.schema,
         feature_offsets=None if offsets is None else FeatureOffsets(*offsets),
         columns=options.columns if model.schema is None else ColumnOptions(),  # a schema has them

@@ -6,7 +6,7 @@ import inspect
 import itertools
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -73,12 +73,13 @@ def candidates(name: str, given: dict[str, str | None], assignments: list[str], 
         If there is no such learner, it needs all rows at once, or has no such parameter or value; with ``auto``, if
         that is so for all of its learners.
     """
+    assigned = [*map(_assignment, assignments)]
     is_auto = name == AUTO and tune
     name = _UNTUNED if name == AUTO else name
     found, problem = [], None
     for one, (fixed, grid) in _AUTO.items() if is_auto else [(name, ({}, _GRIDS.get(name)))]:
         try:
-            learner, typed = _make_learner(one, given, assignments)
+            learner, typed = _make_learner(one, given, assigned)
         except LearnerError as error:
             if not is_auto:
                 raise
@@ -118,7 +119,7 @@ def _parameter(name: str, option: str, known: Any) -> str:
 
 
 def _make_learner(
-    name: str, given: dict[str, str | None], assignments: list[str]
+    name: str, given: dict[str, str | None], assigned: Sequence[tuple[str, str]]
 ) -> tuple[OnePassLearner, Collection[str]]:
     """A learner with the values that were typed, and the names of these parameters; errors as `candidates`."""
     kind = get_learner(name)
@@ -129,7 +130,7 @@ def _make_learner(
         )
     known = inspect.signature(kind).parameters
     typed: dict[str, str] = {}
-    for option, value in [*given.items(), *map(_assignment, assignments)]:
+    for option, value in [*given.items(), *assigned]:
         if value is None:
             continue
         parameter = _parameter(name, option, known)

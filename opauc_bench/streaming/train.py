@@ -14,9 +14,9 @@ import numpy as np
 
 from ..data.row_encoder import Statistics
 from ..data.schema import Schema
-from ..errors import DataError, LearnerError, OpaucBenchError, ResultsError, place_of
+from ..errors import ConfigError, DataError, LearnerError, OpaucBenchError, ResultsError, place_of
 from ..learners import DivergenceError, OnePassLearner
-from ..learners.online import OnlineModel
+from ..learners.online import OnlineModel, ParameterError
 from ..learners.user_files import file_of
 from ..sentences import label_text
 from .ahead import ahead
@@ -28,7 +28,7 @@ from .leaderboard import shown_leaderboard
 from .model import LinearModel, require_free
 from .options import TrainOptions
 from .progress import Meter, shown_auc
-from .resume import resume_training, state_of
+from .resume import repeated_file_notes, resume_training, state_of
 from .rows import LabelledRows, Source
 from .settings import AUTO, candidates, step_option
 from .show import calibration_line, parameter_lines
@@ -85,6 +85,8 @@ def _train(options: TrainOptions) -> int:
                 options, model = _begun(options, source)
         except KeyboardInterrupt:
             return _nothing_to_save()
+        for note in repeated_file_notes(options):
+            print(note, file=sys.stderr)
         n_before = model.n_rows
         rows = LabelledRows(source, options.unit_length, options.positive)
         rows.labels = list(options.labels)
@@ -163,9 +165,15 @@ def _begun(options: TrainOptions, source: Source) -> tuple[TrainOptions, TunedMo
     if options.zero_based and source.is_table:
         raise DataError(f"{source.name}: --zero-based is for svmlight text, and this is a table")
     learner, tune, window = options.learner or AUTO, options.tune is not False, options.window or _WINDOW
-    entered = candidates(learner, options.given, options.assignments, tune)
-    n_features, n_rows = _required_sizes(options, learner, entered, source)
-    model = TunedModel(entered, window=window, n_features=n_features, n_rows=n_rows)
+    try:
+        entered = candidates(learner, options.given, options.assignments, tune)
+    except LearnerError as error:  # what is wrong is an option
+        raise ConfigError(error.message, error.hint) from error
+    try:
+        n_features, n_rows = _required_sizes(options, learner, entered, source)
+        model = TunedModel(entered, window=window, n_features=n_features, n_rows=n_rows)
+    except ParameterError as error:
+        raise ConfigError(error.message, error.hint) from error
     return replace(options, learner=learner, tune=tune, window=window, n_features=n_features, n_rows=n_rows), model
 
 
@@ -328,11 +336,13 @@ def _print_summary(
         print(f"interrupted: the model of the first {model.n_rows:,} rows is written", file=sys.stderr)
     elif options.n_rows is not None and options.n_rows != model.n_rows:
         print(f"note: expected {options.n_rows:,} rows, got {model.n_rows:,}", file=sys.stderr)
+    if n_before and model.n_rows == n_before:
+        print(f"note: {source.name} has no rows: the model is as before", file=sys.stderr)
     if options.quiet:
         return
     if len(model.leaderboard) > 1:
         print(shown_leaderboard(model.leaderboard), end="\n\n")
-    for note in pass_notes(model, trained, source):
+    for note in pass_notes(model, trained, source, options.positive is not None):
         print(note, file=sys.stderr)
     negative, positive = map(label_text, trained.classes_.tolist())
     share = trained.class_counts_[0] / model.n_rows

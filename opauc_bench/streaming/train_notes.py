@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 
 import numpy as np
@@ -46,7 +47,7 @@ class MemoryNote:
         )
 
 
-def pass_notes(model: TunedModel, trained: OnePassLearner, source: Source) -> list[str]:
+def pass_notes(model: TunedModel, trained: OnePassLearner, source: Source, is_given: bool) -> list[str]:
     """Notes on a finished pass, in the order in which they are printed.
 
     Parameters
@@ -55,13 +56,27 @@ def pass_notes(model: TunedModel, trained: OnePassLearner, source: Source) -> li
     trained : OnePassLearner
         Its best setting.
     source : Source
+    is_given : bool
+        Whether the user has said which label is the positive one.
     """
     of_model = (_comparison_note, _drift_note, _blocks_note, _width_note)
     return [
         *source.remarks(),
+        *_positive_note(trained, is_given),
         *_shared_features_note(model, source),
         *_order_note(model, trained),
         *(note for about in of_model for note in about(model)),
+    ]
+
+
+def _positive_note(trained: OnePassLearner, is_given: bool) -> list[str]:
+    """A note if the label that comes later in the alphabet, and is positive therefore, is that of most rows."""
+    negative, positive = trained.classes_.tolist()
+    if is_given or not isinstance(positive, str) or trained.class_counts_[0] <= trained.class_counts_[1]:
+        return []
+    return [
+        f"note: the positive label is {positive!r}, the later one in alphabetical order, and most rows have it; "
+        f"--positive {shlex.quote(negative)} ranks the rows with {negative!r} first"
     ]
 
 

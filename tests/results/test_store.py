@@ -130,6 +130,19 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
         read_manifest(tmp_path)
 
 
+def test_records_that_cannot_be_read_are_not_damaged(store, monkeypatch):
+    filled(store, tasks_of("wine"))
+    store.pack()
+
+    def refuse(path, only=None):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("opauc_bench.results.store._packed_lines", refuse)
+    with pytest.raises(ResultsError, match=r"wine\.jsonl cannot be read: Permission denied") as raised:
+        store.read()
+    assert raised.value.hint.startswith("chmod u+r ")
+
+
 def test_records_that_are_packed_while_they_are_read_are_all_found(store, monkeypatch):
     tasks = tasks_of("wine", "german")
     filled(store, tasks)

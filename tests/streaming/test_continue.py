@@ -432,3 +432,26 @@ def test_a_model_of_a_table_in_python(command, tmp_path):
     shown = command("model", "show", "whole.npz", "--weights", 3, cwd=tmp_path).stdout
     assert "classes   yes (positive), no" in shown
     assert re.search(r"^site=shop +[\d.]+ #+$", shown, re.M)
+
+
+def test_rows_that_were_learnt_before_are_noted(command, desk, tmp_path):
+    """Their scores are not held out: the AUC of the window is too good."""
+    options = ("--learner", "adagrad", "--no-tune")
+    first = run(command, desk, "first.svm", *options, "--out", tmp_path / "m.npz")
+    assert "learnt before" not in first.stderr
+    again = run(
+        command, desk, "first.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "again.npz", "--quiet"
+    )
+    assert "note: first.svm has been learnt before" in again.stderr
+    more = run(command, desk, "second.svm", "--continue", tmp_path / "again.npz", "--out", tmp_path / "more.npz")
+    assert "learnt before" not in more.stderr
+    twice = run(command, desk, "second.svm", "./second.svm", *options, "--out", tmp_path / "m.npz")
+    assert twice.stderr.count("note: ./second.svm has been learnt before") == 1
+
+
+def test_a_file_without_rows_is_noted(command, tmp_path):
+    (tmp_path / "a.csv").write_text("x,label\n" + "1,0\n2,1\n" * 50)
+    (tmp_path / "b.csv").write_text("x,label\n")
+    run(command, tmp_path, "a.csv", "--label", "label", "--out", "m.npz")
+    done = run(command, tmp_path, "b.csv", "--continue", "m.npz", "--out", "n.npz", "--quiet")
+    assert done.stderr == "note: b.csv has no rows: the model is as before\n"

@@ -370,7 +370,7 @@ OF_LEARNERS = {
         ["-l", "ftrl_auc", "--set", "gama=1"],
         ["ftrl_auc has no parameter gama (did you mean 'gamma'?)"],
     ),
-    "no assignment": (["--set", "gamma"], ["--set: expected name=value, got 'gamma'", "try: --set gamma=0.1"]),
+    "no assignment": (["--set", "gamma"], ["error: --set: expected name=value, got 'gamma'", "try: --set gamma=0.1"]),
     "twice": (["-l", "ftrl_auc", "--eta", "1", "--gamma", "2"], ["gamma of ftrl_auc is given twice: 1 and 2"]),
     "no number": (
         ["-l", "ftrl_auc", "--eta", "small"],
@@ -418,7 +418,7 @@ def test_a_table_without_a_label_is_told_how_to_name_it(command, tmp_path):
 @pytest.mark.parametrize("what", OF_LEARNERS)
 def test_mistakes_about_learners(command, desk, tmp_path, what):
     options, messages = OF_LEARNERS[what]
-    message = refused(command, tmp_path, "train", desk / "data.svm", "--out", "m.npz", *options, code=1)
+    message = refused(command, tmp_path, "train", desk / "data.svm", "--out", "m.npz", *options, code=2)
     assert all(part in message for part in messages), message
     assert os.listdir(tmp_path) == []
 

@@ -696,6 +696,22 @@ def test_mistakes_of_train(command, desk, arguments, code, message):
     assert not (desk / "none.npz").exists()
 
 
+def test_a_later_file_without_names_of_columns(command, desk, model, tmp_path):
+    (tmp_path / "my.csv").write_text("18,1.5,no\n19,2.5,yes\n")
+    for arguments in (("score", model, "my.csv"), ("train", "my.csv", "--continue", model, "--out", "more.npz")):
+        done = command(*arguments, cwd=tmp_path, exits=3)
+        assert done.stderr.endswith("; if these are values, the names of the columns have to be in the line before\n")
+
+
+def test_a_positive_label_of_most_rows_is_noted(command, tmp_path):
+    (tmp_path / "t.csv").write_text("x,status\n" + "1,ok\n2,ok\n3,fraud\n" * 50)
+    options = ("t.csv", "--label", "status", "--out", "m.npz", "--overwrite")
+    assert "note: the positive label is 'ok', the later one" in command("train", *options, cwd=tmp_path, exits=0).stderr
+    for label in ("fraud", "ok"):
+        done = command("train", *options, "--positive", label, cwd=tmp_path, exits=0)
+        assert "the positive label is" not in done.stderr
+
+
 def test_mistakes_of_score(command, desk, model, frame, tmp_path):
     frame.drop(columns="size").to_csv(tmp_path / "less.csv", index=False)
     done = command("score", model, "less.csv", cwd=tmp_path, exits=3)
