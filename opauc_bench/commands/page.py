@@ -30,7 +30,7 @@ def page_text(recorded: Recorded, test: str | None = None) -> str:
     tables, comparisons = {}, {}
     for name in get_args(Test):
         tables[name], comparisons[name] = build_report(recorded, name)
-    selecting = metric_of(getattr(session.experiment.protocol, "select", "auc"))
+    selecting = metric_of(session.experiment.protocol.selecting_metric)
     kept = {place: [record for _, record in pairs if record is not None] for place, pairs in recorded.cells.items()}
     content = PageContent(
         description=session.experiment.description,

@@ -86,7 +86,7 @@ def plan_locally(recorded: Recorded, local: LocalData, without: Collection[str] 
     tasks = [task for task in tasks if session.selects(task)]
     _refuse_sparse(session, shapes, tasks)
     missing = {task.id for task in tasks if not _has_number(recorded, task) and task.id is not None}
-    metrics = getattr(session.experiment.protocol, "metrics", ())
+    metrics = session.experiment.protocol.record_metrics
     return LocalPlan(tasks, find_reusable(session.reuse, missing, metrics) if missing else Records(), selections)
 
 

@@ -56,12 +56,7 @@ def lost_metrics(before: Recorded, todo: Iterable[Task]) -> list[str]:
     """A note on metrics that the command ``metrics`` has added to records that are computed again, if there are any."""
     replaced = [(task, record) for task in todo if (record := before.records.of(task)) is not None]
     lost = sorted(
-        {
-            name
-            for task, record in replaced
-            for name in record.metrics
-            if name not in getattr(task.protocol, "metrics", record.metrics)
-        }
+        {name for task, record in replaced for name in record.metrics if name not in task.protocol.record_metrics}
     )
     if not lost:
         return []
@@ -74,7 +69,7 @@ def lost_metrics(before: Recorded, todo: Iterable[Task]) -> list[str]:
 
 def without_scores(before: Recorded, plan: LocalPlan, todo: Iterable[Task]) -> list[str]:
     """A note on records that are taken over without the test scores that the protocol keeps, if there are any."""
-    if not getattr(before.session.experiment.protocol, "keep_scores", False):
+    if not before.session.experiment.protocol.keeps_scores:
         return []
     due = {task.id for task in todo}
     taken = filter(None, (before.records.of(task) for task in plan.tasks if task.id not in due))

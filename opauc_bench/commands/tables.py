@@ -106,8 +106,7 @@ def notes_on_protocol(session: Session, rows: Mapping[str, str], keys: Collectio
     ``rows`` has the dataset of each row.
     """
     protocol, columns = session.experiment.protocol, [column for column in session.columns if column.key in keys]
-    selecting = getattr(protocol, "select", "auc")
-    return (*protocol.table_notes, *notes_on_training(columns, set(rows.values()), selecting))
+    return (*protocol.table_notes, *notes_on_training(columns, set(rows.values()), protocol.selecting_metric))
 
 
 def notes_on_training(columns: Sequence[Column], datasets: Collection[str], selecting: str = "auc") -> Iterator[str]:

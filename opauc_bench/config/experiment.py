@@ -334,12 +334,10 @@ class Experiment(Section):
                     yield Problem(("datasets", position), f"{message}; {entries[dataset].how_to_add(name)}")
 
     def _probability_problems(self) -> Iterator[Problem]:
-        protocol = getattr(self.protocol, "splits", self.protocol)
-        if getattr(protocol, "selects_by_probabilities", False):
-            name = getattr(protocol, "select", "")
+        if self.protocol.selects_by_probabilities:
             for position, entry in enumerate(self.learners):
                 if not (isinstance(entry, EstimatorEntry) and entry.has_probabilities):
-                    message = f"{entry.name} has no probabilities, and protocol.select is {name}"
+                    message = f"{entry.name} has no probabilities, which select: {self.protocol.selecting_metric} needs"
                     yield Problem(("learners", position), message)
 
     def _axes_problems(self, info: ValidationInfo) -> Iterator[Problem]:

@@ -61,6 +61,14 @@ class Protocol(Section):
         What a table can show, "auc" first; empty for kinds that only draw figures.
     quantities : tuple of str
         What a figure can show.
+    record_metrics : tuple of str
+        Metrics of every record; a record that has more got them from the command ``metrics``.
+    selecting_metric : str
+        Metric by which a setting is selected.
+    selects_by_probabilities : bool
+        Whether that metric needs the probabilities of a model.
+    keeps_scores : bool
+        Whether the test scores are stored beside the records.
     runs : str
         What a table calls the repetitions.
     same_rows : bool
@@ -108,6 +116,22 @@ class Protocol(Section):
     @property
     def quantities(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def record_metrics(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def selecting_metric(self) -> str:
+        return "auc"
+
+    @property
+    def selects_by_probabilities(self) -> bool:
+        return False
+
+    @property
+    def keeps_scores(self) -> bool:
+        return False
 
     @property
     def ddof(self) -> int:

@@ -107,6 +107,10 @@ class Holdout(SplitProtocol):
         return (*self.metrics, "sparse_ratio", "seconds")
 
     @property
+    def record_metrics(self) -> tuple[str, ...]:
+        return (*self.metrics, *(("auc_exact",) if self.auc != "exact" else ()), "sparse_ratio")
+
+    @property
     def test_fraction(self) -> float:
         """Share of the test rows among those of training and test."""
         return self.shares[2] / (self.shares[0] + self.shares[2])

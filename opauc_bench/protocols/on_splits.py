@@ -69,6 +69,14 @@ class OnSplits(Protocol):
     def row_metadata(self) -> tuple[str, ...]:
         return self.splits.row_metadata
 
+    @property
+    def selecting_metric(self) -> str:
+        return self.splits.selecting_metric
+
+    @property
+    def selects_by_probabilities(self) -> bool:
+        return self.splits.selects_by_probabilities
+
     def on(self, shape: Shape) -> Self:
         return self.model_copy(update={"splits": self.splits.on(shape)})
 

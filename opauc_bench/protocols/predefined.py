@@ -62,6 +62,10 @@ class Predefined(SplitProtocol):
     def table_metrics(self) -> tuple[str, ...]:
         return self.metrics
 
+    @property
+    def record_metrics(self) -> tuple[str, ...]:
+        return (*self.metrics, "sparse_ratio")
+
     def on(self, shape: Shape) -> Self:
         made = self.model_copy()
         made._parts = shape.parts

@@ -55,6 +55,7 @@ class Prequential(Protocol):
 
     outcome: ClassVar = PrequentialOutcome
     table_metrics: ClassVar = ("auc",)
+    record_metrics: ClassVar = ("auc",)
     quantities: ClassVar = ("n_seen", "running_auc", "window_auc")
     same_rows: ClassVar = True
     # A row is scored after half of the rows on average: n_test / n_train is 2.

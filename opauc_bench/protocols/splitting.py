@@ -74,6 +74,18 @@ class SplitProtocol(Protocol):
         """As `Protocol.identity`; metrics and kept scores come on top of a number, they do not change it."""
         return {key: value for key, value in super().identity().items() if key not in ("metrics", "keep_scores")}
 
+    @property
+    def record_metrics(self) -> tuple[str, ...]:
+        return self.metrics
+
+    @property
+    def selecting_metric(self) -> str:
+        return self.select
+
+    @property
+    def keeps_scores(self) -> bool:
+        return self.keep_scores
+
     def lacks(self, metrics: Collection[str]) -> bool:
         return not set(self.metrics) <= set(metrics)
 
@@ -86,7 +98,6 @@ class SplitProtocol(Protocol):
 
     @property
     def selects_by_probabilities(self) -> bool:
-        """Whether models need probabilities for the selection of a setting."""
         from ..evaluation.metrics import needs_probabilities
 
         return needs_probabilities(self.select)

@@ -112,14 +112,14 @@ def _names_of_axes(pairs: list[tuple[Task, Record]]) -> dict[str, str]:
     """The column of each grid axis; an estimator may have a parameter with the name of another column."""
     taken, axes = set(_FIXED), set()
     for task, record in pairs:
-        taken |= {*record.metrics, *record.columns, *getattr(task.protocol, "metrics", ())}
+        taken |= {*record.metrics, *record.columns, *task.protocol.record_metrics}
         axes |= {*record.selected, *task.grid, *task.protocol.point_axes(task)}
     return {axis: f"param_{axis}" if axis in taken else axis for axis in axes}
 
 
 def _record_rows(pairs: list[tuple[Task, Record]], titles: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
     # Those of the protocol too: where no task has a number, the columns are there all the same.
-    of_protocol = getattr(pairs[0][0].protocol, "metrics", ()) if pairs else ()
+    of_protocol = pairs[0][0].protocol.record_metrics if pairs else ()
     metrics = dict.fromkeys([*(name for _, record in pairs for name in record.metrics), *of_protocol])
     names = _names_of_axes(pairs)
     axes = dict.fromkeys(names[axis] for _, record in pairs for axis in record.selected)

@@ -1,5 +1,6 @@
 """Metrics beside the AUC: against scikit-learn, in tables and records, and computed from kept test scores."""
 
+import re
 import shutil
 
 import numpy as np
@@ -175,6 +176,17 @@ def test_added_metrics_are_those_of_a_run_that_asks_for_them(kept, command, tmp_
     again = command("run", "e.yaml", "--out", "added", cwd=tmp_path)
     assert "4 of 4 tasks to compute" in again.stderr
     assert record_of(tmp_path / "added", column="uni_log", fold=1).metrics.keys() == {"auc", "partial_auc@0.3"}
+
+
+def test_metrics_that_a_protocol_always_measures_are_not_lost(command, tmp_path):
+    protocol = "protocol: {kind: holdout, trials: 1, auc: released}"
+    (tmp_path / "e.yaml").write_text(re.sub("protocol: .*", protocol, EXPERIMENT % ""))
+    command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=0)
+    (record, *_) = records_of(tmp_path / "results")
+    assert list(record.metrics) == ["auc", "auc_exact", "sparse_ratio"]
+    again = command("run", "e.yaml", "--out", "results", "--fresh", cwd=tmp_path, exits=0)
+    assert "2 of 2 tasks to compute" in again.stderr
+    assert "lose" not in again.stderr
 
 
 def test_records_from_before_scores_were_kept_are_named(kept, command, tmp_path):
@@ -371,7 +383,7 @@ def test_selection_by_a_loss_needs_probabilities_where_splits_are_taken_over_too
     text = "title: t\ndatasets: [wine]\nlearners: [opauc]\ngrids: {eta: [0.1], lambda: [0.1]}\n"
     (tmp_path / "e.yaml").write_text(f"{text}protocol: {splits}\n")
     done = command("plan", "e.yaml", cwd=tmp_path, exits=2)
-    assert "opauc has no probabilities, and protocol.select is log_loss" in done.stderr
+    assert "opauc has no probabilities, which select: log_loss needs" in done.stderr
 
 
 def test_selection_by_a_loss_refuses_estimators_without_probabilities_before_anything_runs(command, tmp_path):
@@ -382,9 +394,7 @@ def test_selection_by_a_loss_refuses_estimators_without_probabilities_before_any
     protocol = "{trials: 1, folds: 2, inner_folds: 2, select: log_loss}"
     (tmp_path / "e.yaml").write_text(f"title: t\ndatasets: [wine]\nlearners:\n{columns}\nprotocol: {protocol}\n")
     done = command("plan", "e.yaml", cwd=tmp_path, exits=2)
-    assert (
-        "e.yaml:5:5: learners[1]: RidgeClassifier has no probabilities, and protocol.select is log_loss" in done.stderr
-    )
+    assert "e.yaml:5:5: learners[1]: RidgeClassifier has no probabilities, which select: log_loss needs" in done.stderr
     assert "LogisticRegression has no" not in done.stderr
 
 
@@ -392,7 +402,7 @@ def test_selection_by_a_loss_refuses_estimators_without_probabilities_before_any
     ("settings", "place"),
     [
         (", metrics: [auc, f1]", "e.yaml:6:93: protocol.metrics[1]: no metric is called 'f1'"),
-        (", select: brier", "uni_log has no probabilities, and protocol.select is brier"),
+        (", select: brier", "uni_log has no probabilities, which select: brier needs"),
         (", select: f1", "protocol.select: no metric is called 'f1'"),
         (", metrics: [auc, 3]", "protocol.metrics[1]: expected text, got 3"),
         (", metrics: [brier, brier]", "protocol.metrics[1]: 'brier' is listed twice"),
