@@ -55,8 +55,10 @@ def table_text(rows: Iterable[Sequence[Any]], headers: Sequence[str], **options:
 
 def folded_table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
     """Lay out a table of text; what is too wide for the terminal follows below, with the first column again."""
+    from wcwidth import width as display_width
+
     # tabulate makes a column two characters wider than its heading.
-    widths = [max(len(heading) + 2, *map(len, cells)) for heading, *cells in zip(headers, *rows)]
+    widths = [max(display_width(heading) + 2, *map(display_width, cells)) for heading, *cells in zip(headers, *rows)]
     parts: list[list[int]] = [[0]]
     for k in range(1, len(widths)):
         if len(parts[-1]) > 1 and sum(widths[j] + 2 for j in parts[-1]) + widths[k] > width():

@@ -6,7 +6,7 @@ from .cell_notes import NOT_STARTED, STATUS_WORDS
 from .compare import ComparedCell, Comparison
 from .render import csv_text, escape_markdown, markdown_table
 from .style import Style, cell_text, mean_text
-from .text import GAP, columns_text, paragraph
+from .text import GAP, columns_text, display_width, paragraph
 
 __all__ = [
     "COMPARISON_FIELDS",
@@ -131,7 +131,7 @@ def _cell_lines(comparison: Comparison, cells: list[ComparedCell], width: int) -
     rows = [_row(comparison, cell) for cell in cells]
     if all(cell.agrees is None for cell in cells):  # as of a table without marks
         headers, *rows = ([*row[:-2], row[-1]] for row in (headers, *rows))
-    widths = [max(map(len, column)) for column in zip(headers, *rows)]
+    widths = [max(map(display_width, column)) for column in zip(headers, *rows)]
     widths[-1] = _NOTES_WIDTH
     widths[0] = min(widths[0], width - len(_INDENT) - sum(widths[1:]) - GAP * (len(widths) - 1))
     lines = [_INDENT + line for line in columns_text([headers], widths)]

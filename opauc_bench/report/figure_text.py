@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ..protocols import is_share
 from .figure import DATASET, Figure, Line, Point
 from .render import csv_text
-from .text import GAP, auc_text, columns_text, paragraph, quantity_label, value_text
+from .text import GAP, auc_text, columns_text, display_width, paragraph, quantity_label, value_text
 
 __all__ = ["figure_to_csv", "figure_to_terminal"]
 
@@ -79,8 +79,8 @@ def _dataset_table(figure: Figure, width: int) -> list[str]:
         return []
     names = list(dict.fromkeys(str(point.x) for line in panel.lines for point in line.points))
     by_line = [(line.label, {point.x: point for point in line.points}) for line in panel.lines]
-    lead = max(map(len, names))
-    each = max([9, *(len(label) for label, _ in by_line)])
+    lead = max(map(display_width, names))
+    each = max([9, *(display_width(label) for label, _ in by_line)])
     fitting = max(1, (width - lead) // (each + GAP))
     tables = []
     for start in range(0, len(by_line), fitting):
@@ -93,7 +93,7 @@ def _dataset_table(figure: Figure, width: int) -> list[str]:
 
 
 def _table(rows: list[list[str]], width: int) -> str:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    widths = [max(display_width(row[k]) for row in rows) for k in range(len(rows[0]))]
     spare = width - sum(widths[1:]) - GAP * (len(widths) - 1)
     widths[0] = max(8, min(widths[0], spare))
     return "\n".join(columns_text(rows, widths))

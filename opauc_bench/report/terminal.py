@@ -1,10 +1,12 @@
 """A table as plain text that keeps to a terminal's width."""
 
+from wcwidth import clip
+
 from .footnotes import brief_notes
 from .over_datasets import HEADINGS, OverDatasets
 from .style import Style, body_groups
 from .table import ResultTable
-from .text import GAP, columns_text, paragraph, superscript
+from .text import GAP, columns_text, display_width, paragraph, superscript
 
 __all__ = ["MIN_WIDTH", "over_datasets_to_terminal", "to_terminal"]
 
@@ -51,22 +53,23 @@ def over_datasets_to_terminal(found: OverDatasets, width: int = 80) -> str:
         return "\n".join([*notes, ""])
     rows = found.rows()
     gaps = GAP * (len(HEADINGS) - 1)
-    widths = [max(map(len, column)) for column in zip(HEADINGS, *rows)]
+    widths = [max(map(display_width, column)) for column in zip(HEADINGS, *rows)]
     if sum(widths) + gaps > width:  # the last heading is broken at its blanks
-        widths[-1] = max(len("equivalent"), *(len(row[-1]) for row in rows))
+        widths[-1] = max(len("equivalent"), *(display_width(row[-1]) for row in rows))
         widths[0] = min(widths[0], width - gaps - sum(widths[1:]))
     rule = "-" * (sum(widths) + gaps)
     return "\n".join([*columns_text([HEADINGS], widths), rule, *columns_text(rows, widths), rule, *notes, ""])
 
 
 def _one_line(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return text if display_width(text) <= width else clip(text, 0, width - 1) + "…"
 
 
 def _widths(headings: list[str], rows: list[list[str]], width: int) -> list[int]:
-    cells = [max(len(row[i]) for row in rows) for i in range(len(headings))]
-    words = [min(max(map(len, text.split()), default=0), width // 3) for text in headings]
-    widths = [max(cell, word, min(len(text), _LONGEST_HEADING)) for cell, word, text in zip(cells, words, headings)]
+    cells = [max(display_width(row[i]) for row in rows) for i in range(len(headings))]
+    words = [min(max(map(display_width, text.split()), default=0), width // 3) for text in headings]
+    short = [min(display_width(text), _LONGEST_HEADING) for text in headings]
+    widths = [max(needed) for needed in zip(cells, words, short)]
     return [min(widths[0], width // 3), *widths[1:]]
 
 

@@ -1,10 +1,15 @@
-"""Plain text: printed numbers, labels of quantities, and columns of a given width."""
+"""Plain text: printed numbers, labels of quantities, and columns of a given width.
+
+Widths are in columns of a terminal, of which a Chinese character takes two.
+"""
 
 import math
 import statistics
-import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
+
+from wcwidth import ljust, wrap
+from wcwidth import width as display_width
 
 from .metrics import AUC
 
@@ -14,6 +19,7 @@ __all__ = [
     "QUANTITY_LABELS",
     "auc_text",
     "columns_text",
+    "display_width",
     "mean_and_std",
     "paragraph",
     "power_of_two",
@@ -72,17 +78,17 @@ def mean_and_std(values: Sequence[float], ddof: int) -> tuple[float, float | Non
 
 def paragraph(text: str, width: int, first: str = "") -> str:
     """Break a text into lines of at most `width`, with a prefix to its first line; the others are indented as far."""
-    indent = " " * len(first)
-    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
+    indent = " " * display_width(first)
+    return "\n".join(wrap(text, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False))
 
 
 def columns_text(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
-    """Lay out rows in columns of the given numbers of characters; a wider text continues in the lines below."""
+    """Lay out rows in columns of the given widths; a wider text continues in the lines below."""
     lines = []
     for row in rows:
-        broken = [[cell] if len(cell) <= width else textwrap.wrap(cell, width) for cell, width in zip(row, widths)]
+        broken = [[cell] if display_width(cell) <= width else wrap(cell, width) for cell, width in zip(row, widths)]
         for parts in zip_longest(*broken, fillvalue=""):
-            padded = [part.ljust(width) for part, width in zip(parts, widths)]
+            padded = [ljust(part, width) for part, width in zip(parts, widths)]
             lines.append((" " * GAP).join(padded).rstrip())
     return lines
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from wcwidth import clip, ljust
+from wcwidth import width as display_width
 
 from ..errors import DataError
 from ..sentences import label_text
@@ -148,14 +150,15 @@ def _weights(model: LinearModel, n: int) -> list[str]:
     if not len(largest):
         return []
     names = [_printable(model.feature_name(i)) for i in largest]
-    width = min(56, max(len(name) for name in names))
+    width = min(56, max(map(display_width, names)))
     top = np.abs(model.weights[largest[0]])
     bars = ["#" * max(1, round(20 * abs(model.weights[i]) / top)) for i in largest]
-    shown = [name if len(name) <= width else name[: width - 3] + "..." for name in names]
+    shown = [name if display_width(name) <= width else clip(name, 0, width - 3) + "..." for name in names]
     lines = ["", f"largest weights ({len(largest)} of {np.count_nonzero(model.weights):,})"]
     room = 80 - width - 14
     return lines + [
-        f"{name:<{width}} {model.weights[i]:>12.5g} {bar[:room]}".rstrip() for name, i, bar in zip(shown, largest, bars)
+        f"{ljust(name, width)} {model.weights[i]:>12.5g} {bar[:room]}".rstrip()
+        for name, i, bar in zip(shown, largest, bars)
     ]
 
 

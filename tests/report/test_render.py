@@ -11,6 +11,7 @@ from html_tree import parse
 from hypothesis import given
 from hypothesis import strategies as st
 from latex import check_latex
+from wcwidth import width as display_width
 
 from opauc_bench.errors import ResultsError
 from opauc_bench.report.compare import compare
@@ -215,6 +216,17 @@ def test_no_line_is_wider_than_the_terminal(width, n_others, datasets):
     assert max(map(len, text.split("\n"))) <= max(width, MIN_WIDTH)
     assert text.count(".9000 ± .0816") >= len(datasets) * len(columns), "no cell is lost"
     assert not re.search(r" $", text, re.MULTILINE)
+
+
+def test_a_chinese_character_takes_two_columns_of_the_terminal():
+    columns = [TableColumn("opauc", "一次优化" * 5), TableColumn("uni_squ", "最小二乘")]
+    cells = {("小麦", "opauc"): four(0.80, 0.82, 0.84, 0.86), ("小麦", "uni_squ"): four(0.81, 0.82, 0.84, 0.85)}
+    text = to_terminal(build_table("比较" * 30, ["小麦"], columns, cells, "opauc", "paired", 0.05, {}))
+    lines = text.splitlines()
+    assert max(map(display_width, lines)) <= 80
+    (heading,) = (line for line in lines if line.endswith("最小二乘"))
+    (row,) = (line for line in lines if line.startswith("小麦"))
+    assert display_width(heading[: heading.index("最小二乘")]) == display_width(row[: row.rindex(".8300")])
 
 
 def test_table_2_fits_eighty_columns_in_two_blocks_that_repeat_the_reference():
