@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,6 +46,7 @@ __all__ = [
 ]
 
 _FOLDS = "folds.csv"
+_MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")
 
 
 def report(session: Session, test: str | None, *, write: bool, to: Path | None, page: bool) -> None:
@@ -121,10 +125,31 @@ def write_report_files(recorded: Recorded, folder: Path, test: str | None, page:
     The page is written if requested, and if there is one already, which would be out of date.
     """
     session, draw = recorded.session, find_spec("matplotlib") is not None
-    write_files(folder, report_files(recorded, test, page or (folder / PAGE).is_file(), draw))
+    with _missing_glyphs_said_once():
+        files = report_files(recorded, test, page or (folder / PAGE).is_file(), draw)
+    write_files(folder, files)
     if session.experiment.figures and not draw:
         say("figures are not drawn without matplotlib; their numbers are in the CSV files")
         say(f"  try: pip install 'opauc-bench[plots]' && {shell_command(session, 'report', '--write')}")
+
+
+@contextmanager
+def _missing_glyphs_said_once() -> Iterator[None]:
+    """Print one note in place of matplotlib's warning for each character and file."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    missing: dict[str, None] = {}  # in the order of their first warning
+    for warning in caught:
+        if found := _MISSING_GLYPH.match(str(warning.message)):
+            missing[chr(int(found[1]))] = None
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    if missing:
+        say(
+            f"note: no font here has {' '.join(missing)}, which figures show as boxes: install one that has, "
+            "such as Noto Sans CJK SC"
+        )
 
 
 def report_files(recorded: Recorded, test: str | None, page: bool, draw: bool) -> Files:

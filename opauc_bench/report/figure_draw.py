@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
@@ -30,7 +31,6 @@ _MARKERS_ON_A_LINE = 9
 # The mathematics of matplotlib has no characters beyond the basic plane.
 _INDEX = re.compile(r"(?<=[A-Z])([_^])([^\W\U00010000-\U0010FFFF]+)")
 _RC = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same glyphs everywhere
     "font.size": 8.0,
     "axes.titlesize": 8.0,
     "axes.titlepad": 3.0,
@@ -60,6 +60,12 @@ _RC = {
     "svg.hashsalt": "opauc-bench",
     "savefig.dpi": 150,
 }
+# The first one comes with matplotlib, for the same glyphs everywhere; the others have what it lacks, Chinese above all.
+_FONTS = (
+    "DejaVu Sans",
+    *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei"),
+    *("Microsoft YaHei", "SimHei", "PingFang SC", "Hiragino Sans GB", "Arial Unicode MS", "Droid Sans Fallback"),
+)
 # No time stamps and program names in the files.
 _METADATA = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
@@ -70,7 +76,9 @@ _METADATA = {
 
 def render(figure: Figure) -> dict[str, bytes]:
     """Draw a figure, which has at least one panel to draw, in every format, by file ending."""
-    with mpl.rc_context({**mpl.rcParamsDefault, **_RC}):  # type: ignore[dict-item]
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    fonts = [name for name in _FONTS if name in installed]
+    with mpl.rc_context({**mpl.rcParamsDefault, **_RC, "font.family": fonts}):  # type: ignore[dict-item]
         canvas = draw(figure)
         files = {}
         for ending in DRAWING_FORMATS:

@@ -313,6 +313,19 @@ def test_run_without_matplotlib_writes_csv_and_names_the_extra(swept, command, c
     assert not list((desk / "bare").glob("influence.p*")) + list((desk / "bare").glob("*.svg"))
 
 
+def test_characters_that_no_font_has_are_named_once(command, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("opauc_bench.report.figure_draw._FONTS", ("DejaVu Sans",))
+    (tmp_path / "e.yaml").write_text(
+        "title: Wine\ndatasets: [wine]\nlearners: [{learner: uni_squ, title: 一次, grid: {eta: [0.1, 0.2]}}]\n"
+        "protocol: {kind: sweep, splits: {kind: cv, trials: 1}}\nfigures: [{x: eta, y: auc, title: 一}]\n"
+    )
+    done = command("run", "e.yaml", "--out", "results", cwd=tmp_path, exits=0)
+    assert done.stderr.count("一") == 1
+    assert "note: no font here has 一, which figures show as boxes" in done.stderr
+    assert "Warning" not in done.stderr
+
+
 def test_report_of_one_dataset_has_one_panel(swept, command):
     shown = command("run", "swept.yaml", "--offline", "--dataset", "wine", cwd=swept[0]).stdout
     assert "wine:" in shown
