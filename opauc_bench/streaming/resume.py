@@ -42,11 +42,14 @@ def state_of(options: TrainOptions, model: TunedModel) -> dict[str, Any] | None:
 
 
 def mark_of(file: str) -> str | None:
-    """What a file is known by later: its size, and a hash of its first 64 KiB; None of a pipe."""
+    """What a file is known by later: its size, and a hash of its first 64 KiB; None of a pipe, and if it is unreadable."""
     if not os.path.isfile(file):
         return None
-    with open(file, "rb") as stream:
-        return f"{os.path.getsize(file)} {hashlib.sha256(stream.read(1 << 16)).hexdigest()[:16]}"
+    try:
+        with open(file, "rb") as stream:
+            return f"{os.path.getsize(file)} {hashlib.sha256(stream.read(1 << 16)).hexdigest()[:16]}"
+    except OSError:  # the pass says so when it comes to the file
+        return None
 
 
 def repeated_file_notes(options: TrainOptions) -> list[str]:

@@ -449,6 +449,13 @@ def test_rows_that_were_learnt_before_are_noted(command, desk, tmp_path):
     assert twice.stderr.count("note: ./second.svm has been learnt before") == 1
 
 
+def test_a_later_file_that_cannot_be_read_is_an_error_of_the_data(command, desk, tmp_path):
+    unreadable = "/proc/self/mem"  # also for root
+    done = command("train", "first.svm", unreadable, "--out", tmp_path / "m.npz", cwd=desk)
+    assert done.returncode == 3
+    assert f"error: {unreadable}: cannot be read" in done.stderr
+
+
 def test_a_file_without_rows_is_noted(command, tmp_path):
     (tmp_path / "a.csv").write_text("x,label\n" + "1,0\n2,1\n" * 50)
     (tmp_path / "b.csv").write_text("x,label\n")
