@@ -42,7 +42,7 @@ def state_of(options: TrainOptions, model: TunedModel) -> dict[str, Any] | None:
 
 
 def mark_of(file: str) -> str | None:
-    """What a file is known by later: its size, and a hash of its first 64 KiB; None of a pipe, and if it is unreadable."""
+    """What a file is known by later: its size, and a hash of its first 64 KiB; None if it is a pipe or unreadable."""
     if not os.path.isfile(file):
         return None
     try:
