@@ -31,9 +31,9 @@ class FeatureOffsets(NamedTuple):
     @classmethod
     def of_first_rows(cls, X: Any) -> FeatureOffsets:
         """Find them on the first rows, a CSR matrix; see `offsets_of` and `scales_of`."""
-        counts = np.bincount(X.indices, minlength=1)
-        common = np.flatnonzero(counts > X.shape[0] / 2).astype(np.int32)
-        values = X[: 1 + _MOST_CELLS // max(1, len(common)), common].toarray()
+        features, counts = np.unique(X.indices, return_counts=True)  # few, where the largest index may be 2^31
+        common = features[counts > X.shape[0] / 2].astype(np.int32)
+        values = _columns(X[: 1 + _MOST_CELLS // max(1, len(common))], common)
         offsets = offsets_of(values)
         medians, scales = np.array(offsets, dtype=np.float64), np.array(scales_of(values, offsets))
         if not (np.abs(medians) > _FAR * scales).any():
@@ -46,12 +46,11 @@ class FeatureOffsets(NamedTuple):
 
         if not len(self.features):
             return X
-        is_shifted = np.zeros(max(X.shape[1], int(self.features[-1]) + 1), dtype=bool)
-        is_shifted[self.features] = True
-        room = X.nnz + X.shape[0] * len(self.features) - np.count_nonzero(is_shifted[X.indices])
+        shape = X.shape[0], max(X.shape[1], int(self.features[-1]) + 1)
+        room = X.nnz + X.shape[0] * len(self.features)  # at most
         data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(X.shape[0] + 1, np.int32)
         n_entries = _shifted(X.data, X.indices, X.indptr, *self, data, indices, indptr)
-        shifted = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=(X.shape[0], len(is_shifted)))
+        shifted = csr_matrix((data[:n_entries], indices[:n_entries], indptr), shape=shape)
         shifted.has_canonical_format = True
         return shifted
 
@@ -64,6 +63,17 @@ class FeatureOffsets(NamedTuple):
         shown = ", ".join(f"{self.features[k] + first} around {self.offsets[k]:.3g}" for k in sorted(far.tolist()))
         n = f"{len(self.features):,} feature{'s' * (len(self.features) > 1)}"
         return f"{n} centred and scaled while they are learnt, since some lie far from 0 for their spread ({shown})"
+
+
+def _columns(X: Any, features: np.ndarray) -> np.ndarray:
+    """Some columns of a CSR matrix, (n_rows, len(features)), in memory that does not depend on their number in all."""
+    columns = np.zeros((X.shape[0], len(features)))
+    if len(features):
+        position = np.minimum(np.searchsorted(features, X.indices), len(features) - 1)
+        found = features[position] == X.indices
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        columns[rows[found], position[found]] = X.data[found]
+    return columns
 
 
 @njit()

@@ -1,5 +1,7 @@
 """Features of svmlight rows that are centred and scaled while they are learnt."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,6 +61,20 @@ def test_rows_are_those_of_the_dense_matrix(seed, n_features, density):
     assert np.all(shifted.data != 0.0)
     np.testing.assert_array_equal(shifted.toarray(), expected[:, : shifted.shape[1]])
     assert not expected[:, shifted.shape[1] :].any()
+
+
+def test_memory_does_not_depend_on_the_largest_index():
+    X = sparse.csr_matrix(units())
+    wide = sparse.csr_matrix((X.data, np.where(X.indices == 3, 2_000_000_000, X.indices), X.indptr), (400, 2**31 - 1))
+    tracemalloc.start()
+    found = FeatureOffsets.of_first_rows(wide)
+    shifted = found.applied(wide)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1e6
+    assert found.features.tolist() == [0, 1, 2_000_000_000]
+    assert found.offsets.tolist() == of_rows(X).offsets.tolist()
+    assert shifted.data.tolist() == of_rows(X).applied(X).data.tolist()
 
 
 def test_a_quotient_that_would_overflow_is_the_largest_number():

@@ -127,7 +127,7 @@ def test_curves_have_a_row_per_point(place, name, columns):
 
 
 def test_an_axis_with_the_name_of_another_column_has_a_column_of_its_own():
-    protocol = SimpleNamespace(metrics=("auc",), point_axes=lambda task: task.grid)
+    protocol = SimpleNamespace(record_metrics=("auc",), point_axes=lambda task: task.grid)
     task = SimpleNamespace(
         dataset="d", row="d", column="own", grid={"fold": (7.0, 9.0), "eta": (0.1,)}, protocol=protocol
     )
