@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..task import DENSE_ABOVE
 from .cache import RawFile
 from .content import Block
 from .entry import ROW_METADATA, WIDE, DatasetEntry, Form
@@ -55,15 +56,17 @@ class OwnData:
             self._table = self._read_table(zero_based=form.first_index == 0)
             if self._source.svmlight:  # whose largest index may be less
                 self._table.n_features = max(self._table.n_features, entry.n_features or 0)
-            n_rows, n_features = self._table.n_rows, self._table.n_features
+            n_rows, n_features, n_values = self._table.n_rows, self._table.n_features, self._table.n_values
         else:
             if self._source.sklearn:
                 rows = _bundled_rows(self._source.sklearn, form)
             else:
                 rows = self._read_npz() if self._source.npz else entry._arrays
             self._block, self._texts = rows
-            n_rows, n_features = self._block.X.shape
-        self.entry = _completed(entry, self._source.kind, n_rows, n_features)
+            X = self._block.X
+            n_rows, n_features = X.shape
+            n_values = int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else X.nnz
+        self.entry = _completed(entry, self._source.kind, n_rows, n_features, n_values)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the rows."""
@@ -187,7 +190,7 @@ def _bundled_rows(name: str, form: Form) -> MemoryRows:
     return MemoryRows(Block(np.asarray(found.data, dtype=np.float64), labels), {})
 
 
-def _completed(entry: DatasetEntry, kind: str, n_rows: int, n_features: int) -> DatasetEntry:
+def _completed(entry: DatasetEntry, kind: str, n_rows: int, n_features: int, n_values: int) -> DatasetEntry:
     if n_rows == 0 or n_features == 0:
         raise DataError("expected rows with features, got none")
     if entry.n_features not in (None, n_features):
@@ -195,10 +198,10 @@ def _completed(entry: DatasetEntry, kind: str, n_rows: int, n_features: int) -> 
     scaling = entry.scaling
     if scaling is None and kind != "memory":
         scaling = "minmax"
-        if n_features >= WIDE:
+        if n_features >= WIDE and n_values <= DENSE_ABOVE * n_rows * n_features:
             raise DataError(
-                f"expected 'scaling' for {n_features:,} features: minmax, the default, would make all rows dense; "
-                "'maxabs', 'unit_rows' and 'none' keep zeros"
+                f"expected 'scaling' for sparse rows of {n_features:,} features: minmax, the default, would make them "
+                "dense; 'maxabs', 'unit_rows' and 'none' keep zeros"
             )
     sizes = {"n_samples": entry.n_samples or n_rows, "n_features": n_features}
     # Of sparse rows the last columns may have zeros only.

@@ -25,7 +25,8 @@ class TableData:
 
     Attributes
     ----------
-    n_rows, n_features : int
+    n_rows, n_features, n_values : int
+        The last one counts the values that are not 0.
     n_skipped : int
         Rows that were left out.
     schema : Schema or None
@@ -41,13 +42,14 @@ class TableData:
 
     def __init__(self, files: Sequence[Any], options: ColumnOptions, format: Any, **more: Any):
         self._open = partial(Source, files, options, format, **more)
-        self.n_rows = self.n_features = 0
+        self.n_rows = self.n_features = self.n_values = 0
         with contextlib.closing(self._open()) as source:
             used = np.zeros(source.n_features or 0, dtype=bool)
             means = _IndicatedMeans(source.schema) if source.is_table and options.missing == "indicator" else None
             for chunk in source.chunks():
                 self.n_rows += chunk.X.shape[0]
                 self.n_features = max(self.n_features, chunk.X.shape[1])
+                self.n_values += chunk.X.nnz
                 if source.is_table:
                     used[chunk.X.indices] = True
                 if means is not None:

@@ -222,9 +222,22 @@ def test_svmlight_and_npz(tmp_path):
 def test_wide_sparse_data_need_a_scaling(tmp_path):
     (tmp_path / "t.svm").write_text("1 1:1 20000:2\n-1 5:4\n")
     source = {"svmlight": str(tmp_path / "t.svm")}
-    with pytest.raises(DataError, match="expected 'scaling' for 20,000 features"):
+    with pytest.raises(DataError, match="expected 'scaling' for sparse rows of 20,000 features"):
         prepared(tmp_path, source)
     assert dense(prepared(tmp_path, source, scaling="maxabs")).sum() == 3
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_wide_dense_data_are_scaled_as_others(tmp_path, kind):
+    """Such as gene expressions: they are dense with any scaling."""
+    X, y = np.random.default_rng(0).standard_normal((6, 10_001)).round(3), np.array([1, 0] * 3)
+    file = tmp_path / f"t.{kind}"
+    if kind == "npz":
+        np.savez(file, X=X, y=y)
+    else:
+        pd.DataFrame(X).assign(label=y).to_csv(file, index=False)
+    data = prepared(tmp_path, {kind: str(file)} | ({"label": "label"} if kind == "csv" else {}))
+    np.testing.assert_allclose(dense(data), minmax_scale(X, (-1, 1)), rtol=0, atol=1e-12)
 
 
 def test_formats_of_the_catalogue_are_counted_too(tmp_path):
