@@ -67,7 +67,7 @@ def build_report(
         ddof=protocol.ddof,
         runs=protocol.runs,
         same_rows=protocol.same_rows,
-        limited=_limited(recorded, set(rows.values())),
+        limited=_limited(recorded, rows),
         rope=experiment.report.rope,
         repeats=_repeats(recorded, dict.fromkeys(rows.values())),
         sources=rows,
@@ -78,14 +78,14 @@ def build_report(
     return table, compare(table, load_published(published)) if published else None
 
 
-def _limited(recorded: Recorded, datasets: Collection[str]) -> frozenset[str]:
-    """Keys of the columns whose limit of training rows is less than the rows of one of these datasets."""
+def _limited(recorded: Recorded, rows: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """Rows and columns of cells whose limit of training rows is less than the rows of the dataset."""
     n_rows = {name: shape.n_samples for name, shape in recorded.shapes.items()}
     return frozenset(
-        column.key
+        (row, column.key)
         for column in recorded.session.columns
-        for dataset, limit in column.max_train.items()
-        if dataset in datasets and limit < n_rows.get(dataset, math.inf)
+        for row, dataset in rows.items()
+        if column.max_train.get(dataset, math.inf) < n_rows.get(dataset, math.inf)
     )
 
 

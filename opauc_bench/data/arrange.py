@@ -72,6 +72,7 @@ def _far_feature(rows: np.ndarray) -> str:
     rows = np.asarray(rows[:_ROWS_OF_OFFSETS], dtype=np.float64)
     offsets = offsets_of(rows)
     ratios = np.abs(np.array(offsets, dtype=np.float64)) / np.array(scales_of(rows, offsets))
+    ratios[rows.max(axis=0) == rows.min(axis=0)] = 0.0  # constant in these rows: without a spread
     farthest = int(np.argmax(ratios))
     if ratios[farthest] <= _FAR:
         return ""

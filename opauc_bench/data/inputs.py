@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from .arrow import ArrowTable
 from .base_table import Table, TableRows
 from .content import compression_of, decompressed, pieces
@@ -53,6 +53,7 @@ class RowChunk(NamedTuple):
     bad: np.ndarray | None = None  # (rows,), bool: which rows could not be read, where these are marked
     # Of tables: from the position of a row and the name of a column to the text that is there.
     text: Callable[[int, str], str] | None = None
+    file: int = 0  # number of the file
 
     def texts(self, column: str) -> list[str]:
         """What all rows of a table have in a column."""
@@ -66,6 +67,7 @@ class _Rows(NamedTuple):
     rows: TableRows
     keep: np.ndarray  # positions
     bad: np.ndarray | None  # (len(keep),), bool
+    file: int = 0  # number of the file
 
 
 def format_of(file: str, head: bytes = b"") -> InputFormat:
@@ -258,7 +260,7 @@ class Source:
         yield from self._centred_chunks(chunks) if self.centred else chunks
 
     def _chunks_of_text(self) -> Iterator[RowChunk]:
-        for opened in self._opened_in_turn():
+        for number, opened in enumerate(self._opened_in_turn()):
             if not isinstance(opened, tuple):
                 raise DataError(f"{opened.name}: expected a svmlight file like the first one, got a table")
             stream, name = opened
@@ -266,7 +268,8 @@ class Source:
                 stream, n_features=self.n_features, zero_based=self.zero_based, on_bad_line=self._skip_line
             ):
                 bad = np.ones(1, dtype=bool) if chunk.text == _BAD_LINE else None
-                yield RowChunk(chunk.X, chunk.labels, partial(_place_in_text, name, chunk), bad=bad)
+                place = partial(_place_in_text, name, chunk)
+                yield RowChunk(chunk.X, chunk.labels, place, bad=bad, file=number)
 
     def _centred_chunks(self, chunks: Iterator[RowChunk]) -> Iterator[RowChunk]:
         """Rows less the offsets of features; the first ones wait until these are known."""
@@ -348,7 +351,7 @@ class Source:
             is_text, hint = f"{self.model} was trained on svmlight text", "leave {} out"
         for option in ("drop", "categorical", "label", "missing", "bits"):
             if getattr(self.options, option):
-                raise DataError(f"{self.name}: --{option} is for tables, and {is_text}", hint.format(f"--{option}"))
+                raise ConfigError(f"{self.name}: --{option} is for tables, and {is_text}", hint.format(f"--{option}"))
 
     def _begin(self, table: Table) -> None:
         """Take the schema from the first table, or check it against the one that is given."""
@@ -423,10 +426,11 @@ class Source:
             _check_types(table, schema, self.remedies)
 
     def _rows_of_tables(self) -> Iterator[_Rows]:
-        for table in self._opened_in_turn():
+        for number, table in enumerate(self._opened_in_turn()):
             if isinstance(table, tuple):
                 raise DataError(f"{table[1]}: expected a table with columns like the first file, got svmlight")
-            yield from self._rows_of(table)
+            for rows in self._rows_of(table):
+                yield rows._replace(file=number)
 
     def _rows_of(self, table: Table) -> Iterator[_Rows]:
         schema = self.schema
@@ -499,7 +503,7 @@ class Source:
 
     def _chunk_of(self, held: _Rows) -> RowChunk:
         assert self._encoder is not None
-        table, rows, keep, bad = held
+        table, rows, keep, bad, file = held
         numbers, categories, places = rows.numbers[keep], rows.categories[keep], rows.places[keep]
         labels = None if rows.labels is None else rows.labels[keep]
 
@@ -515,7 +519,7 @@ class Source:
             self._encoder.count_unknown(categories, text)
         if self._far is not None:
             self._far.add(numbers, place)
-        return RowChunk(self._encoder.features(numbers, categories), labels, place, bad, text)
+        return RowChunk(self._encoder.features(numbers, categories), labels, place, bad, text, file)
 
     def _skip_line(self, message: str, problem: LineProblem) -> bytes | None:
         """As `_skip`; return the line in its place, if it is to be marked."""

@@ -61,8 +61,10 @@ class Remedies:
             return "JSON is not read: make a csv, parquet, arrow or svmlight file of it"
         if fault is Fault.CSV and self.read_table:
             return f"{self.read_table} a table with a header line"
-        if fault is Fault.LARGE_INDEX and self.large_index:
-            return self.large_index if n_features_given else "number the features anew, from 1 and without large gaps"
+        if fault is Fault.LARGE_INDEX and n_features_given and self.large_index:
+            return self.large_index
+        if fault is Fault.LARGE_INDEX and not n_features_given and self.read_table:
+            return "number the features anew, from 1 and without large gaps"
         if fault is Fault.NO_LABEL and self.no_label:
             return self.no_label
         if fault in (Fault.NO_LABEL, Fault.FORM) and first_line and self.read_table:
@@ -108,7 +110,7 @@ SCORE = Remedies(
 )
 FRAME = Remedies(
     fill="missing: mean or missing: indicator",
-    as_categories="categorical: [COLUMN]",
+    as_categories="categorical: [COLUMN], which takes numbers and text as categories",
     drop="drop: [{}]",
     fill_note="set 'missing: mean' or 'missing: indicator' under 'source'",
     drop_note="'drop' under 'source'",

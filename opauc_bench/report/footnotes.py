@@ -42,10 +42,14 @@ def significance_note(table: ResultTable) -> str:
 
 
 def _about_same_rows(table: ResultTable) -> list[str]:
-    limited = [column.title for column in table.columns if column.key in table.limited]
-    if not table.same_rows or len(limited) == len(table.columns):
+    if not table.same_rows or set(table.entries) <= set(table.limited):
         return []
-    but = f", except those of {', '.join(limited)}" if limited else ""
+    limited = []
+    for column in table.columns:
+        rows = [row for row in table.datasets if (row, column.key) in table.limited]
+        if rows:
+            limited.append(column.title + (f" on {', '.join(rows)}" if len(rows) < len(table.datasets) else ""))
+    but = f", except those of {'; '.join(limited)}" if limited else ""
     return [
         f"The {table.runs} have the same rows in other orders{but}: a mark is about the order, and does not say "
         "whether a difference would be found on other rows."

@@ -77,7 +77,7 @@ def over_datasets(table: ResultTable) -> OverDatasets:
     sentences = []
     if repeated := sorted({table.sources.get(row, row) for row in table.datasets} & set(table.repeats)):
         pairs = ", ".join(f"{name} (as {table.repeats[name]})" for name in repeated)
-        sentences.append(f"Left out, with the same data as another dataset: {pairs}.")
+        sentences.append(f"Datasets with the same data count once: {pairs}.")
     if tests:
         n_tests = f"{len(tests)} test{'s' * (len(tests) != 1)}"
         sentences.append(
@@ -133,16 +133,13 @@ def _marked(posterior: Posterior) -> str:
 
 
 def _differences(table: ResultTable, reference: TableColumn, column: TableColumn) -> list[float]:
-    pairs = [
-        (table.entries[row, reference.key], table.entries[row, column.key])
-        for row in table.datasets
-        if table.sources.get(row, row) not in table.repeats
-    ]
-    return [
-        a.mean - b.mean
-        for a, b in pairs
-        if a.mean is not None and b.mean is not None and a.tested_rows == b.tested_rows
-    ]
+    found: dict[str, float] = {}  # by dataset, of those with the same data the first one that can be tested
+    for row in table.datasets:
+        a, b = table.entries[row, reference.key], table.entries[row, column.key]
+        if a.mean is not None and b.mean is not None and a.tested_rows == b.tested_rows:
+            name = table.sources.get(row, row)
+            found.setdefault(table.repeats.get(name, name), a.mean - b.mean)
+    return list(found.values())
 
 
 def _p_text(p_value: float) -> str:

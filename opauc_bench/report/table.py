@@ -153,7 +153,8 @@ class ResultTable:
     ddof: int = 1  # a std has n - ddof in the denominator
     runs: str = "folds"  # the name of a repetition in the paper: folds or trials
     same_rows: bool = False  # whether the repetitions have the same rows, in other orders
-    limited: Collection[str] = ()  # keys of columns with fewer training rows than there are: repetitions have others
+    # Rows and columns of cells with fewer training rows than there are: repetitions have others.
+    limited: Collection[tuple[str, str]] = ()
     rope: float = ROPE  # half the width of the region of practical equivalence, in units of AUC
     repeats: Mapping[str, str] = field(default_factory=dict)  # datasets, and an earlier one with the same data
     sources: Mapping[str, str] = field(default_factory=dict)  # dataset of each row, by default the row itself

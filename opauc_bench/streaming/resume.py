@@ -7,6 +7,7 @@ import hashlib
 import os
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,15 @@ __all__ = ["mark_of", "repeated_file_notes", "resume_training", "state_of"]
 _KEPT = ("learner", "tune", "window", "n_features", "n_rows")  # of the options, in the state
 
 
-def state_of(options: TrainOptions, model: TunedModel) -> dict[str, Any] | None:
-    """What has to be stored to continue, before the model is finished; None, with a note, if it cannot be stored."""
+def state_of(options: TrainOptions, model: TunedModel, files: Iterable[str]) -> dict[str, Any] | None:
+    """What has to be stored to continue, before the model is finished; None, with a note, if it cannot be stored.
+
+    ``files`` are those of which rows have been learnt.
+    """
     try:
         offsets = None if options.feature_offsets is None else list(options.feature_offsets)
         kept = {name: getattr(options, name) for name in _KEPT} | {"feature_offsets": offsets}
-        learnt = [*options.learnt, *filter(None, map(mark_of, options.files))]
+        learnt = [*options.learnt, *filter(None, map(mark_of, files))]
         return {"options": kept, "learnt": learnt, "pass": model.snapshot()}
     except TypeError as error:
         print(
@@ -42,14 +46,21 @@ def state_of(options: TrainOptions, model: TunedModel) -> dict[str, Any] | None:
 
 
 def mark_of(file: str) -> str | None:
-    """What a file is known by later: its size, and a hash of its first 64 KiB; None if it is a pipe or unreadable."""
+    """What a file is known by later: its size, and a hash of its first 64 KiB.
+
+    None of a pipe, of a file that cannot be read, and of a single line, which may be a header without rows.
+    """
     if not os.path.isfile(file):
         return None
     try:
         with open(file, "rb") as stream:
-            return f"{os.path.getsize(file)} {hashlib.sha256(stream.read(1 << 16)).hexdigest()[:16]}"
+            head = stream.read(1 << 16)
+        size = os.path.getsize(file)
     except OSError:  # the pass says so when it comes to the file
         return None
+    if size == len(head) and b"\n" not in head.strip():
+        return None
+    return f"{size} {hashlib.sha256(head).hexdigest()[:16]}"
 
 
 def repeated_file_notes(options: TrainOptions) -> list[str]:

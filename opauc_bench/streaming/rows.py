@@ -53,6 +53,7 @@ class ClassifiedRows(NamedTuple):
     positive: np.ndarray  # (n_rows,), bool
     statistics: Statistics | None  # of columns of tables, these rows included
     position: int  # bytes
+    file: int  # number of the file they are from
 
 
 class LabelledRows:
@@ -91,7 +92,7 @@ class LabelledRows:
         for chunk in self._chunks():
             self._check_labels(chunk)
             X = unit_length(chunk.X) if self._unit_length else chunk.X
-            read = self._source.statistics_so_far(), self._source.position
+            read = self._source.statistics_so_far(), self._source.position, chunk.file
             if self._positive is None and len(self.labels) < 2:
                 waiting.append((X, chunk.labels, read))
                 n_rows, n_values = n_rows + X.shape[0], n_values + X.nnz
@@ -99,8 +100,8 @@ class LabelledRows:
                     raise self._too_late_error(n_rows)
                 continue
             positive = max(self.labels) if self._positive is None else self._positive
-            for held, labels, (statistics, position) in [*waiting, (X, chunk.labels, read)]:
-                yield ClassifiedRows(held, np.asarray(labels == positive), statistics, position)
+            for held, labels, of_source in [*waiting, (X, chunk.labels, read)]:
+                yield ClassifiedRows(held, np.asarray(labels == positive), *of_source)
             waiting = []
         _ = self.classes  # both have come, or this says so
 

@@ -85,7 +85,7 @@ def _train(options: TrainOptions) -> int:
                 options, model = _begun(options, source)
         except KeyboardInterrupt:
             return _nothing_to_save()
-        for note in repeated_file_notes(options):
+        for note in () if options.quiet else repeated_file_notes(options):
             print(note, file=sys.stderr)
         n_before = model.n_rows
         rows = LabelledRows(source, options.unit_length, options.positive)
@@ -94,14 +94,16 @@ def _train(options: TrainOptions) -> int:
         try:
             memory_note = MemoryNote(options, source)
             memory_note(model)  # of what is known before the first row
-            complete, statistics, error = _pass(source, rows, model, meter, memory_note)
+            learnt: set[int] = set()
+            complete, statistics, error = _pass(source, rows, model, meter, memory_note, learnt)
             if error is not None and (model.n_rows - n_before < _ROWS_TO_KEEP or len(rows.labels) < 2):
                 raise error
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
                 meter.clear()
                 return _nothing_to_save()
             options = replace(options, feature_offsets=source.feature_offsets)
-            state = None if options.small else state_of(options, model)
+            files = [options.files[number] for number in sorted(learnt)]
+            state = None if options.small else state_of(options, model, files)
             trained = model.finish(rows.classes)
         except DivergenceError as error:
             meter.clear()
@@ -163,7 +165,7 @@ def _save(result: LinearModel, path: Path) -> None:
 def _begun(options: TrainOptions, source: Source) -> tuple[TrainOptions, TunedModel]:
     """A new pass, and the options with all defaults."""
     if options.zero_based and source.is_table:
-        raise DataError(f"{source.name}: --zero-based is for svmlight text, and this is a table")
+        raise ConfigError(f"{source.name}: --zero-based is for svmlight text, and this is a table")
     learner, tune, window = options.learner or AUTO, options.tune is not False, options.window or _WINDOW
     try:
         entered = candidates(learner, options.given, options.assignments, tune)
@@ -178,20 +180,21 @@ def _begun(options: TrainOptions, source: Source) -> tuple[TrainOptions, TunedMo
 
 
 def _pass(
-    source: Source, rows: LabelledRows, model: TunedModel, meter: Meter, memory_note: MemoryNote
+    source: Source, rows: LabelledRows, model: TunedModel, meter: Meter, memory_note: MemoryNote, files: set[int]
 ) -> tuple[bool, Statistics | None, DataError | None]:
-    """Score and then learn, chunk after chunk.
+    """Score and then learn, chunk after chunk; ``files`` gets the numbers of the files that these are from.
 
     Returns whether it came to the end, the statistics of the rows learnt, and the error of a row that cannot be used.
     """
     learnt = source.statistics_so_far()  # the reader goes on to later rows
     with Interruption() as interruption:
         try:
-            for X, positive, statistics, position in ahead(rows):
+            for X, positive, statistics, position, file in ahead(rows):
                 if model.n_rows <= _MANY_ROWS < model.n_rows + X.shape[0]:
                     load_ahead()
                 with interruption.delayed():
                     learnt = statistics
+                    files.add(file)
                     model.learn(X, positive)
                 memory_note(model)
                 meter.tick(model.n_rows, lambda: _standing(model), position)
@@ -215,7 +218,7 @@ def _required_sizes(
     """Numbers of features and rows: as given, or counted where a learner cannot begin without them."""
     if source.is_table:
         if options.n_features is not None:
-            raise LearnerError(f"--features is for svmlight text; the columns of {source.name} are counted")
+            raise ConfigError(f"--features is for svmlight text; the columns of {source.name} are counted")
         options = replace(options, n_features=source.n_features)
     missing = []
     if options.n_rows is None and not all(hasattr(one.learner, "partial_fit") for one in entered):
@@ -226,7 +229,7 @@ def _required_sizes(
         return options.n_features, options.n_rows
     if not source.again:
         wanted = " and ".join(f"--{one} N" for one in missing)
-        raise LearnerError(
+        raise ConfigError(
             f"{name} needs the number of {' and '.join(missing)} before the first row, "
             f"and {source.name} can be read only once",
             wanted + ("  # the largest index will do" if "features" in missing else ""),

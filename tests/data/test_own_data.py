@@ -1016,12 +1016,20 @@ def test_hints_are_those_of_the_reader(tmp_path, source, text, hint):
 )
 def test_a_feature_far_from_0_is_noted_where_it_is_not_scaled(tmp_path, scaling, offset, noted):
     X = np.random.default_rng(0).normal(size=(300, 4))
+    X[:, 1] = 1e6  # constant: it has no differences to learn
     X[:, 2] += offset
     np.savez(tmp_path / "t.npz", X=X, y=np.arange(300) % 2)
     said = []
     entry = entry_of({"npz": str(tmp_path / "t.npz")}, scaling=scaling)
     prepare(entry, Sources(tmp_path / "cache"), said.append)
     assert any("note: feature 3 is around 2023" in line for line in said) == noted
+
+
+def test_an_index_too_large_has_a_hint(tmp_path):
+    (tmp_path / "t.svm").write_text("1 1:1\n-1 3000000000:1\n")
+    with pytest.raises(DataError, match="expected indices up to") as raised:
+        prepared(tmp_path, {"svmlight": str(tmp_path / "t.svm")}, scaling="none")
+    assert "number the features anew, from 1 and without large gaps" in raised.value.hint
 
 
 def test_a_column_of_ids_among_the_categories_is_noted(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from reference.batch import pairs, pairwise_squared_minimiser, slopes, univariate_objective
 from reference.examples import assert_close, examples, solution_tolerance
 from scipy import sparse
+from sklearn import clone
 
 from opauc_bench.learners import LSSVM, BatchUniSqu
 
@@ -107,3 +108,19 @@ def test_small_features_keep_their_digits_beside_a_large_one(size):
     for k, one in enumerate(lam):
         u = np.linalg.solve(np.diag(one / scales**2) + covariances, m)
         np.testing.assert_allclose(models[:, k] * scales, u / (1.0 + m @ u), rtol=1e-6)
+
+
+@pytest.mark.parametrize("learner", [LSSVM(lam=2**-10), BatchUniSqu(lam=2**-10, intercept=True)])
+@pytest.mark.parametrize("columns", ["twice", "with their sum", "with its complement"])
+def test_collinear_large_features_beside_a_small_one_have_finite_weights(learner, columns):
+    """The regularisation is lost beside them, and the matrix has no Cholesky factors; the direction is that without."""
+    rng = np.random.default_rng(0)
+    large, small = 1e8 * rng.exponential(size=(400, 2)), rng.standard_normal(400)
+    further = {"twice": large[:, 0], "with their sum": large.sum(axis=1), "with its complement": 1e8 - large[:, 0]}
+    y = np.where(large[:, 0] / 1e8 + small + rng.standard_normal(400) > 1, 1, -1)
+    X = np.column_stack([large, small > 0])
+    alone, collinear = (clone(learner).fit(each, y) for each in (X, np.column_stack([X, further[columns]])))
+    scores = alone.decision_function(X)
+    np.testing.assert_allclose(
+        collinear.decision_function(np.column_stack([X, further[columns]])), scores, rtol=0, atol=1e-3 * np.ptp(scores)
+    )

@@ -250,6 +250,11 @@ protocol: {kind: prequential, trials: 2}
         assert said in " ".join(command("run", "p.yaml", cwd=tmp_path, exits=0).stdout.split())
     (tmp_path / "p.yaml").write_text(text.replace("[uni_log", "[{learner: uni_log, max_train: 100}"))
     assert "have the same rows" not in command("run", "p.yaml", cwd=tmp_path, exits=0).stdout
+    learners = "[{learner: uni_log, max_train: {wine: 100}}, {learner: uni_squ, max_train: {wine: 100}}]"
+    text = text.replace("[wine]", "[wine, breast_cancer]")
+    (tmp_path / "p.yaml").write_text(text.replace(f"[uni_log{limited}]", learners))
+    done = command("run", "p.yaml", cwd=tmp_path, exits=0)
+    assert "except those of uni_log on wine; uni_squ on wine: a mark" in " ".join(done.stdout.split())
 
 
 def test_other_rows_of_the_same_number_are_not_tested(command, tmp_path):

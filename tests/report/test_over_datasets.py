@@ -75,8 +75,17 @@ def test_datasets_with_the_data_of_another_one_count_once():
     table = replace(table_of(), repeats={"d3": "d0"})
     found = over_datasets(table)
     assert [(test.column.key, test.n_datasets) for test in found.tests] == [("worse", 6), ("close", 6)]
-    assert "Left out, with the same data as another dataset: d3 (as d0)." in found.sentences
+    assert "Datasets with the same data count once: d3 (as d0)." in found.sentences
     assert rank(replace(table, columns=table.columns[:3])).left_out == (("d3", "the same data as d0"),)
+    # Where the first one cannot be tested, the other one counts.
+    entries = {
+        (row, key): replace(entry, tested_rows=((0, 40),) * 2 if key == "close" and row == "d0" else ((0, 50),) * 2)
+        for (row, key), entry in table.entries.items()
+    }
+    table = replace(table, sections=(MetricSection(table.metric, entries),))
+    assert [(test.column.key, test.n_datasets) for test in over_datasets(table).tests] == [("worse", 6), ("close", 6)]
+    ranking = rank(replace(table, columns=table.columns[:3]))
+    assert ranking.left_out == (("d0", "not all columns have the same test rows"),)
 
 
 def test_a_correction_that_leaves_nothing_to_find_is_said():

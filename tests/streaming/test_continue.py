@@ -439,14 +439,27 @@ def test_rows_that_were_learnt_before_are_noted(command, desk, tmp_path):
     options = ("--learner", "adagrad", "--no-tune")
     first = run(command, desk, "first.svm", *options, "--out", tmp_path / "m.npz")
     assert "learnt before" not in first.stderr
-    again = run(
-        command, desk, "first.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "again.npz", "--quiet"
-    )
+    again = run(command, desk, "first.svm", "--continue", tmp_path / "m.npz", "--out", tmp_path / "again.npz")
     assert "note: first.svm has been learnt before" in again.stderr
     more = run(command, desk, "second.svm", "--continue", tmp_path / "again.npz", "--out", tmp_path / "more.npz")
     assert "learnt before" not in more.stderr
     twice = run(command, desk, "second.svm", "./second.svm", *options, "--out", tmp_path / "m.npz")
     assert twice.stderr.count("note: ./second.svm has been learnt before") == 1
+
+
+def test_files_without_rows_and_those_not_reached_are_not_learnt(command, tmp_path):
+    (tmp_path / "a.csv").write_text("x,label\n" + "1,0\n2,1\n" * 60_000 + "bad,1\n")
+    (tmp_path / "b.csv").write_text("x,label\n" + "1,0\n2,1\n" * 50)
+    for name in ("empty1.csv", "empty2.csv"):
+        (tmp_path / name).write_text("x,label\n")
+    options = ("--label", "label", "--learner", "adagrad", "--no-tune")
+    done = run(command, tmp_path, "b.csv", "empty1.csv", "empty2.csv", *options, "--out", "b.npz")
+    assert "learnt before" not in done.stderr
+    done = command("train", "a.csv", "b.csv", *options, "--out", "m.npz", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "rows is in m.partial.npz" in done.stderr
+    done = run(command, tmp_path, "b.csv", "--continue", "m.partial.npz", "--out", "n.npz")
+    assert "learnt before" not in done.stderr
 
 
 def test_a_later_file_that_cannot_be_read_is_an_error_of_the_data(command, desk, tmp_path):

@@ -272,7 +272,7 @@ def test_a_pipe_cannot_be_counted(command, desk):
     rows = (desk / "data.svm").read_bytes()
     with standard_input(rows):
         done = command("train", "-", "-l", "solam", "--out", "s.npz", cwd=desk)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "solam needs the number of features before the first row" in done.stderr
     assert "try: --features N" in done.stderr
     with standard_input(rows):

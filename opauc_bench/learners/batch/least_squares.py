@@ -24,7 +24,6 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..parameters import POSITIVE
 from .base import BatchLearner
@@ -119,16 +118,18 @@ def ridge_path(
 
 
 def _solved_by_scales(C: np.ndarray, v: np.ndarray, lam: float) -> np.ndarray:
-    """(lam I + C)^-1 v by Cholesky's factors of the matrix with a diagonal of ones; NaN if it has no such factors.
+    """(lam I + C)^-1 v by eigenvectors of the matrix with a diagonal of ones.
 
     Rounding is then relative to the size of each feature. That of the eigenvectors of C is relative to the largest one.
+    Where features are collinear and lam is lost beside them, eigenvalues are 0 but for rounding: v has no part along
+    their eigenvectors.
     """
     A = C + lam * np.eye(len(C))
     scales = 1.0 / np.sqrt(A.diagonal())
-    try:
-        return scales * cho_solve(cho_factor(A * np.outer(scales, scales)), scales * v)
-    except LinAlgError:
-        return np.full(len(v), np.nan)
+    e, V = _eigh(A * np.outer(scales, scales))
+    smallest = len(e) * np.finfo(float).eps * e[-1]
+    inverse = np.divide(1.0, e, out=np.zeros_like(e), where=~(e <= smallest))  # of NaN it is NaN
+    return scales * (V @ (inverse * (V.T @ (scales * v))))
 
 
 def _eigh(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

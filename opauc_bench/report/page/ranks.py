@@ -39,16 +39,18 @@ def rank(table: ResultTable) -> Ranking:
     complete = {key: entry.mean for key, entry in table.entries.items() if entry.mean is not None}
     columns = tuple(c for c in table.columns if any((dataset, c.key) in complete for dataset in table.datasets))
     left_out = [(c.title, "no dataset is complete") for c in table.columns if c not in columns]
-    datasets = []
+    datasets: list[str] = []
+    first: dict[str, str] = {}  # of datasets with the same data
     for dataset in table.datasets:
-        if (repeated := table.repeats.get(table.sources.get(dataset, dataset))) is not None:
-            left_out.append((dataset, f"the same data as {repeated}"))
-            continue
         incomplete = [column.title for column in columns if (dataset, column.key) not in complete]
         if not incomplete and len({table.entries[dataset, column.key].tested_rows for column in columns}) > 1:
             left_out.append((dataset, "not all columns have the same test rows"))
         elif not incomplete:
-            datasets.append(dataset)
+            name = table.sources.get(dataset, dataset)
+            if (same := first.setdefault(table.repeats.get(name, name), name)) != name:
+                left_out.append((dataset, f"the same data as {same}"))
+            else:
+                datasets.append(dataset)
         elif len(incomplete) == len(columns):
             left_out.append((dataset, "no results"))
         else:
