@@ -127,7 +127,9 @@ class Protocol(Section):
 
     @property
     def selects_by_probabilities(self) -> bool:
-        return False
+        from ..evaluation.metrics import needs_probabilities
+
+        return needs_probabilities(self.selecting_metric)
 
     @property
     def keeps_scores(self) -> bool:

@@ -73,10 +73,6 @@ class OnSplits(Protocol):
     def selecting_metric(self) -> str:
         return self.splits.selecting_metric
 
-    @property
-    def selects_by_probabilities(self) -> bool:
-        return self.splits.selects_by_probabilities
-
     def on(self, shape: Shape) -> Self:
         return self.model_copy(update={"splits": self.splits.on(shape)})
 

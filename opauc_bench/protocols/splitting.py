@@ -97,12 +97,6 @@ class SplitProtocol(Protocol):
         return self.auc_columns if self.select == "auc" else selection_metric(self.select)
 
     @property
-    def selects_by_probabilities(self) -> bool:
-        from ..evaluation.metrics import needs_probabilities
-
-        return needs_probabilities(self.select)
-
-    @property
     def auc_columns(self) -> Callable[..., np.ndarray]:
         """From labels and columns of scores to an AUC per column."""
         from ..evaluation.auc import AUCS

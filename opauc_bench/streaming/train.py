@@ -94,8 +94,7 @@ def _train(options: TrainOptions) -> int:
         try:
             memory_note = MemoryNote(options, source)
             memory_note(model)  # of what is known before the first row
-            learnt: set[int] = set()
-            complete, statistics, error = _pass(source, rows, model, meter, memory_note, learnt)
+            complete, statistics, learnt, error = _pass(source, rows, model, meter, memory_note)
             if error is not None and (model.n_rows - n_before < _ROWS_TO_KEEP or len(rows.labels) < 2):
                 raise error
             if not complete and (model.n_rows == n_before or len(rows.labels) < 2):
@@ -180,13 +179,14 @@ def _begun(options: TrainOptions, source: Source) -> tuple[TrainOptions, TunedMo
 
 
 def _pass(
-    source: Source, rows: LabelledRows, model: TunedModel, meter: Meter, memory_note: MemoryNote, files: set[int]
-) -> tuple[bool, Statistics | None, DataError | None]:
-    """Score and then learn, chunk after chunk; ``files`` gets the numbers of the files that these are from.
+    source: Source, rows: LabelledRows, model: TunedModel, meter: Meter, memory_note: MemoryNote
+) -> tuple[bool, Statistics | None, set[int], DataError | None]:
+    """Score and then learn, chunk after chunk.
 
-    Returns whether it came to the end, the statistics of the rows learnt, and the error of a row that cannot be used.
+    Returns whether it came to the end, the statistics of the rows learnt, the numbers of their files, and the error of
+    a row that cannot be used.
     """
-    learnt = source.statistics_so_far()  # the reader goes on to later rows
+    learnt, files = source.statistics_so_far(), set()  # the reader goes on to later rows
     with Interruption() as interruption:
         try:
             for X, positive, statistics, position, file in ahead(rows):
@@ -199,10 +199,10 @@ def _pass(
                 memory_note(model)
                 meter.tick(model.n_rows, lambda: _standing(model), position)
         except KeyboardInterrupt:
-            return False, learnt, None
+            return False, learnt, files, None
         except DataError as error:
-            return False, learnt, error
-    return True, learnt, None
+            return False, learnt, files, error
+    return True, learnt, files, None
 
 
 def _standing(model: TunedModel) -> str:
