@@ -39,7 +39,7 @@ def run(
     learner: OnlyLearner = None,
     jobs: Jobs = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Remove the records of these tasks, and compute them again.")
+        bool, typer.Option("--fresh", help="Compute these tasks again; each record is replaced when its task is done.")
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed tasks again.")] = False,
     mirror: Mirror = None,

@@ -34,7 +34,7 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
     store = Store(session.folder)
     with store.locked():
         recorded = Recorded.read_intact(session)
-        store.remove_partials(recorded.tasks)
+        store.forget_other_tasks(recorded.tasks)
         orphaned = recorded.orphaned if prune else []
         needed = _ids_used_elsewhere(session) if orphaned else set()
         definitions = recorded.definitions

@@ -53,7 +53,12 @@ class LocalPlan:
     selections: Records = field(default_factory=Records)  # of other folders, whose selected setting is used
 
     def done(self, task: Task, recorded: Recorded) -> Record | None:
-        """The record that a task has, here or in another folder; None also if it lacks a metric of the protocol."""
+        """The record that a task has, here or in another folder; None also if it is to be computed again.
+
+        That is so if it lacks a metric of the protocol, or was not reached by a run that computes it again.
+        """
+        if task.id in recorded.records.again:
+            return None
         found = self.reusable.of(task) or recorded.records.of(task)
         return None if found is not None and found.ok and task.protocol.lacks(found.metrics) else found
 
@@ -85,7 +90,10 @@ def plan_locally(recorded: Recorded, local: LocalData, without: Collection[str] 
         tasks = session.shard.select(tasks, session.experiment)
     tasks = [task for task in tasks if session.selects(task)]
     _refuse_sparse(session, shapes, tasks)
-    missing = {task.id for task in tasks if not _has_number(recorded, task) and task.id is not None}
+    again = recorded.records.again
+    missing = {
+        task.id for task in tasks if task.id is not None and not (task.id in again or _has_number(recorded, task))
+    }
     metrics = session.experiment.protocol.record_metrics
     return LocalPlan(tasks, find_reusable(session.reuse, missing, metrics) if missing else Records(), selections)
 

@@ -25,7 +25,15 @@ from .planning import LocalPlan, fold_problems, kept_notes, left_out_cases, memo
 from .progress import Estimate, Progress
 from .recorded import Recorded
 from .reports import has_other_folds, print_report, remove_outdated_files, write_report_files
-from .run_notes import folder_notes, how_to_continue, lost_metrics, nothing_to_compute, time_needed, without_scores
+from .run_notes import (
+    folder_notes,
+    how_to_continue,
+    lost_metrics,
+    nothing_to_compute,
+    replaced_records,
+    time_needed,
+    without_scores,
+)
 from .session import Session
 from .tables import check_published, check_test
 from .terminal import counted, say
@@ -65,8 +73,12 @@ class RunOutcome:
     @property
     def failed(self) -> Counter[str]:
         """Tasks without a number, by the status of their records, or ``missing``."""
-        records = map(self.recorded.records.of, self.plan.tasks)
-        return Counter(record.status if record else "missing" for record in records if record is None or not record.ok)
+        records = self.recorded.records
+        status = {
+            task.id: record.status if (record := records.of(task)) and task.id not in records.again else "missing"
+            for task in self.plan.tasks
+        }
+        return Counter(status[task.id] for task in self.plan.tasks if status[task.id] != "ok")
 
     @property
     def exit_code(self) -> int:
@@ -208,9 +220,10 @@ class _Run:
         """Compute what is due, and write the records, the manifest and the report."""
         session, before, plan, options = self.session, self.before, self.plan, self.options
         records = before.records
+        again = self._to_note_again()
         for line in folder_notes(before):
             say(line)
-        if records.loose and not options.quiet:
+        if records.loose and not (options.quiet or options.fresh):
             say(f"{counted(len(records.loose), 'record')} of an interrupted run kept")
         if session.experiment.protocol.exclusive:
             engine = engine.alone()
@@ -232,66 +245,71 @@ class _Run:
         if not options.quiet:
             time = time_needed(session, self.todo, estimate, engine, executor.n_jobs if executor else engine.n_jobs)
             say(f"{len(self.todo)} of {len(plan.tasks)} tasks to compute{time}")
-        for line in [*lost_metrics(before, self.todo), *kept_notes(self.local, self.todo)]:
+        replaced = replaced_records(before, self.todo, options.fresh)
+        for line in [*replaced, *lost_metrics(before, self.todo), *kept_notes(self.local, self.todo)]:
             say(f"note: {line}")
+        store = Store(session.folder)
+        superseded = [records[id] for id in plan.reusable if id in records]  # a failure here, a number there
+        records |= plan.reusable
+        records.reused |= plan.reusable.reused
         manifest = self._manifest()
         remove_outdated_files(session.folder, before.manifest, manifest)
         if self.todo:  # otherwise last: references to other folders without tables would look like a finished run
             write_manifest(session.folder, manifest)
-        self._remove_records()
+        store.remove(superseded)
+        if records.damaged:
+            store.remove_damaged()
+        if again:
+            store.note_again(again)
+            records.again |= {str(task.id) for task in again}
         if executor is not None:
             self._run_tasks(executor, estimate)
-        written = find_manifest(session.folder) if self.todo else None  # with the environments of the workers
-        recorded = Recorded(session, written or manifest, records)
+            manifest = self._manifest()
+        recorded = Recorded(session, manifest, records)
         recorded.records.damaged.clear()
         write_report_files(recorded, session.folder, options.test)
-        if not self.todo:
-            write_manifest(session.folder, manifest)
-        store = Store(session.folder)
-        store.remove_partials(recorded.tasks)
+        write_manifest(session.folder, manifest)
+        store.forget_other_tasks(recorded.tasks)
         store.pack()
         return recorded
 
+    def _to_note_again(self) -> list[Task]:
+        """Tasks that are computed again although they have a record, here or in another folder."""
+        if self.options.fresh:
+            return self.todo
+        records = self.before.records
+        return [task for task in self.todo if task.id in records and task.id not in records.again]
+
     def _manifest(self) -> Manifest:
-        """The new manifest: the datasets of this run, and everything that the records refer to."""
+        """The manifest of this run: its datasets, and everything that the records refer to.
+
+        Before the tasks are computed, that includes the records which they replace; after them, the environments of the
+        workers, which the folder has by then.
+        """
         session, before, local, plan = self.session, self.before, self.local, self.plan
-        computed = {task.id for task in self.todo}
+        records = before.records
         absent = {
             name: DatasetFacts(unavailable=True) for name in local.unavailable if before.known_fingerprint(name) is None
         }
+        own = records.keys() - records.reused.keys()
         references = join_references(before.manifest.reused, references_to(plan.reusable.reused))
-        reused = join_references({name: set(ids) - computed for name, ids in references.items()})
+        reused = join_references({name: set(ids) - own for name, ids in references.items()})
         others = (find_manifest(beside(session.folder, name)) for name in reused)
-        records = {**before.records, **plan.reusable}
+        written = find_manifest(session.folder)
         return compose_manifest(
             session,
             datasets={**before.manifest.datasets, **absent, **local.facts()},
             memory_bytes=self.memory,
             test=self.options.test,
-            known=[before.manifest.model_copy(update={"definitions": before.definitions}), *filter(None, others)],
-            records=[record for id, record in records.items() if id not in computed],
+            known=[
+                before.manifest.model_copy(update={"definitions": before.definitions}),
+                *filter(None, (written, *others)),
+            ],
+            records=records.values(),
             todo=self.todo,
             reused=reused,
             selected_in=join_references(before.manifest.selected_in, references_to(plan.selections.reused)),
         )
-
-    def _remove_records(self) -> None:
-        """Remove what is computed again, or taken from another folder, and refer to the records of other folders."""
-        records, plan, fresh = self.before.records, self.plan, self.options.fresh
-        store = Store(self.session.folder)
-        # Other tasks keep the inner folds of an interrupted run. A failed record gives way to that of another folder.
-        again = [task for task in self.todo if task.id in records]
-        if fresh and again:
-            say(
-                f"note: --fresh removes {counted(len(again), 'record')}; the tables stay as they are until the run ends"
-            )
-        store.remove([*(self.todo if fresh else again), *(records[id] for id in plan.reusable if id in records)])
-        if records.damaged:
-            store.remove_damaged()
-        for task in self.todo:
-            records.pop(task.id or "", None)
-        records |= plan.reusable
-        records.reused |= plan.reusable.reused
 
     def _run_tasks(self, executor: Executor, estimate: Estimate) -> None:
         """Compute tasks and collect their records."""
@@ -307,13 +325,15 @@ class _Run:
             try:
                 for task, record in executor.run(self.todo, config):
                     self.before.records.add(record)
+                    if not (record.ok and task.protocol.keeps_scores):
+                        store.remove_scores(record.id)  # of the record that this one replaces
                     progress.done(task, record)
                 if not self.options.keep_workers:
                     executor.stop()
             except BaseException as error:
                 executor.stop()
                 store.remove_leftovers()  # a worker may have been ended while it wrote a file
-                for line in how_to_continue(self.session) if isinstance(error, KeyboardInterrupt) else ():
+                for line in how_to_continue() if isinstance(error, KeyboardInterrupt) else ():
                     progress.say(line)
                 raise
 

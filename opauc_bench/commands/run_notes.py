@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..learners import ESTIMATOR
+from ..results.store import Store
 from ..runner.engines import Engine
 from ..task import Task
 from .planning import LocalPlan
@@ -16,7 +17,15 @@ from .recorded import Recorded
 from .session import Session, shell_command
 from .terminal import counted, duration_text
 
-__all__ = ["folder_notes", "how_to_continue", "lost_metrics", "nothing_to_compute", "time_needed", "without_scores"]
+__all__ = [
+    "folder_notes",
+    "how_to_continue",
+    "lost_metrics",
+    "nothing_to_compute",
+    "replaced_records",
+    "time_needed",
+    "without_scores",
+]
 
 
 def time_needed(session: Session, todo: list[Task], estimate: Estimate, engine: Engine, n_jobs: int) -> str:
@@ -50,6 +59,21 @@ def folder_notes(before: Recorded) -> list[str]:
             "the manifest and the tables become its own"
         ]
     return [*notes, *(f"damaged, to be computed again: {damage}" for damage in before.records.damaged)]
+
+
+def replaced_records(before: Recorded, todo: Iterable[Task], fresh: bool) -> list[str]:
+    """A note on records that are computed again by ``--fresh``, or since an interrupted run was to do so."""
+    records = before.records
+    of_todo = [task.id for task in todo if records.of(task) is not None]
+    if fresh and of_todo:
+        return [f"--fresh replaces {counted(len(of_todo), 'record')}, each when its task is done"]
+    if left := records.again.intersection(filter(None, of_todo)):
+        file = Store(before.session.folder).again_path
+        return [
+            f"{counted(len(left), 'record')} computed again, since an interrupted run was to do so "
+            f"(rm {shlex.quote(str(file))} before a run keeps them)"
+        ]
+    return []
 
 
 def lost_metrics(before: Recorded, todo: Iterable[Task]) -> list[str]:
@@ -93,17 +117,12 @@ def nothing_to_compute(before: Recorded, plan: LocalPlan, n_too_large: int) -> s
     )
 
 
-def how_to_continue(session: Session) -> list[str]:
+def how_to_continue() -> list[str]:
     """The command, or call, that continues an interrupted run."""
     said = "interrupted; finished tasks are saved"
     program = Path(sys.argv[0])
     if program.stem != "opauc-bench" and program.parent.name != "opauc_bench":  # `opauc_bench.run` from a script
         return [f"{said}: the same call continues"]
-    # With these two, the next run would compute finished tasks again.
+    # With these two, the next run would compute finished tasks again; without them, it computes what this one has left.
     again = [argument for argument in sys.argv[1:] if argument not in ("--fresh", "--retry-failed")]
-    lines = [f"{said}. To continue:", f"  {shlex.join(['opauc-bench', *again])}"]
-    if "--fresh" in sys.argv and session.reuse:
-        lines.append(
-            "That takes what the folders under reuse have; with --fresh, all tasks are computed from the start."
-        )
-    return lines
+    return [f"{said}. To continue:", f"  {shlex.join(['opauc-bench', *again])}"]

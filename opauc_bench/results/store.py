@@ -3,6 +3,7 @@
     <results>/running/<id>.json          a record of the run that is under way, written in one step; git ignores these
     <results>/running/<id>.partial       inner folds of a task under way
     <results>/running/<id>.claim         which process has begun a task
+    <results>/running/again.txt          ids of records that a run computes again: `Store.note_again`
     <results>/scores/<id>.npz            test scores of a task, where the protocol keeps them
     <results>/records/<dataset>.jsonl    finished records, one a line, sorted by column, trial and fold
 
@@ -37,6 +38,7 @@ from .record import OtherVersion, Record, record_of_line, record_to_line
 __all__ = ["Records", "Store"]
 
 RUNNING, PACKED, SCORES = "running", "records", "scores"
+_AGAIN = "again.txt"
 _BEGIN = b'{"id":"'
 _CHECKSUM_LENGTH = len('"checksum":"0123456789abcdef"}')
 _LONGEST_LOOK = 0.2  # seconds: `Store.at_work` has the lock for some microseconds
@@ -49,6 +51,7 @@ class Records(dict[str, Record]):
         super().__init__(by_id or {})
         self.damaged: list[str] = []  # for each record that cannot be used, its file and line, and the problem
         self.loose: set[str] = set()  # ids of records that are not packed
+        self.again: set[str] = set()  # ids of records that a run was to compute again, and has not yet
         self.reused = dict(reused or {})  # other folders of records, by id
 
     def of(self, task: Task) -> Record | None:
@@ -63,6 +66,7 @@ class Records(dict[str, Record]):
         """Add a record that has just been computed."""
         self[record.id] = record
         self.loose.add(record.id)
+        self.again.discard(record.id)
         self.reused.pop(record.id, None)
 
     def raise_if_damaged(self, command: str) -> None:
@@ -136,6 +140,7 @@ class Store:
         found.damaged += damaged
         for id in conflicts - found.loose:
             found.pop(id, None)
+        found.again = self._again() - found.loose
         return found
 
     def _packed(self) -> list[Path]:
@@ -225,6 +230,35 @@ class Store:
             f"{path} is damaged: {reason}", f"rm '{path}' and compute this task again: opauc-bench run ... --fresh"
         )
 
+    def note_again(self, tasks: Iterable[Task]) -> None:
+        """Note that tasks are to be computed again, from the start; their records stay until the new ones are written.
+
+        The records of an interrupted run are packed first, so that a loose record is a new one from here on.
+        """
+        self.pack()
+        tasks = list(tasks)
+        for task in tasks:
+            remove_file(self.partial_path(task))
+        self._write_again(self._again().union(str(task.id) for task in tasks))
+
+    @property
+    def again_path(self) -> Path:
+        return self.folder / RUNNING / _AGAIN
+
+    def _again(self) -> set[str]:
+        try:
+            return set(self.again_path.read_text(encoding="ascii", errors="replace").split())
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
+        except OSError as error:
+            raise _unreadable(self.again_path) from error
+
+    def _write_again(self, ids: Collection[str]) -> None:
+        if ids:
+            write_text(self.again_path, "".join(f"{id}\n" for id in sorted(ids)))
+        else:
+            remove_file(self.again_path)
+
     def remove(self, tasks: Iterable[Task | Record]) -> None:
         """Remove the records of tasks, then their test scores, and their inner folds."""
         tasks = list(tasks)
@@ -238,7 +272,11 @@ class Store:
             if not gone.isdisjoint(lines):
                 self._write_packed(dataset, {id: line for id, line in lines.items() if id not in gone})
         for task in tasks:
-            remove_file(self.scores_path(str(task.id)))
+            self.remove_scores(str(task.id))
+
+    def remove_scores(self, id: str) -> None:
+        """Remove the test scores of a task, if they were kept."""
+        remove_file(self.scores_path(id))
 
     def remove_damaged(self) -> None:
         """Remove the lines and the loose records that `read` lists as damaged."""
@@ -265,18 +303,25 @@ class Store:
             added.setdefault(record.dataset, {})[record.id] = _Line(_order(record), record_to_line(record))
         for dataset, lines in added.items():
             self._write_packed(dataset, {**self._lines(dataset)[0], **lines})
+            if again := self._again():
+                self._write_again(again - lines.keys())
             for path in loose.get(dataset, ()):
                 remove_file(path)
         with contextlib.suppress(OSError):  # it has inner folds of unfinished tasks, or does not exist
             (self.folder / RUNNING).rmdir()
         return sum(map(len, added.values()))
 
-    def remove_partials(self, tasks: Iterable[Task]) -> None:
-        """Remove the inner folds of tasks that are not among `tasks`: the experiment does not have these any more."""
-        known = {self.partial_path(task) for task in tasks}
+    def forget_other_tasks(self, tasks: Iterable[Task]) -> None:
+        """Remove the inner folds of tasks that are not among `tasks`, and the notes that they are to be computed again.
+
+        The experiment does not have these tasks any more.
+        """
+        known = {str(task.id) for task in tasks}
         for path in self.folder.glob(f"{RUNNING}/*.partial"):
-            if path not in known:
+            if path.stem not in known:
                 remove_file(path)
+        if again := self._again():
+            self._write_again(again & known)
 
     def _lines(self, dataset: str) -> tuple[dict[str, _Line], int]:
         """A dataset's packed records that are not damaged, by id, and the number of all lines."""

@@ -267,7 +267,7 @@ def test_inner_folds_of_unfinished_tasks_survive_packing(store):
 KILLED = """
 import os, sys
 from pathlib import Path
-from reference.records import record_of, task_of
+from reference.records import task_of
 from opauc_bench.results.store import Store
 
 steps, last = [0], int(sys.argv[2])
@@ -283,33 +283,34 @@ def counted(call):
 for name in ("open", "mkdir", "replace", "rename", "unlink", "rmdir", "fsync", "chmod", "write"):
     setattr(os, name, counted(getattr(os, name)))
 Path.unlink, Path.rmdir, Path.mkdir = counted(Path.unlink), counted(Path.rmdir), counted(Path.mkdir)
-more = [record_of(task_of(dataset="wine", trial=7))] if sys.argv[3] == "more" else []
-Store(Path(sys.argv[1])).pack(more)
-print(steps[0])
+store = Store(Path(sys.argv[1]))
+store.pack() if sys.argv[3] == "pack" else store.note_again([task_of(dataset="wine")])
 """
 
 
-def killed_after(folder, step, more=""):
-    """Pack in a process of its own that is gone after so many steps; returns whether it came to the end."""
-    command = [sys.executable, "-c", KILLED, str(folder), str(step), more]
+def killed_after(folder, step, what):
+    """Pack or note in a process of its own that is gone after so many steps; returns whether it came to the end."""
+    command = [sys.executable, "-c", KILLED, str(folder), str(step), what]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True)
     assert done.returncode in (0, 9), done.stderr
     return done.returncode == 0
 
 
 @pytest.mark.faults
-def test_packing_killed_at_any_step_neither_loses_nor_duplicates_records(tmp_path):
+@pytest.mark.parametrize("what", ["pack", "note_again"])
+def test_a_process_killed_at_any_step_neither_loses_nor_duplicates_records(tmp_path, what):
     tasks = tasks_of("wine", "german")
     for step in range(100):
         store = Store(tmp_path / f"{step}")
         written = filled(store, tasks[:1] + tasks[2:])
         store.pack()
         written |= filled(store, tasks)
-        finished = killed_after(store.folder, step)
+        finished = killed_after(store.folder, step, what)
         found = store.read()
         assert found.damaged == []
         assert lines(found) == written, f"after step {step}"
         store.remove_leftovers()
+        store.forget_other_tasks([])
         store.pack()
         assert lines(store.read()) == written
         assert files(store.folder) == ["records/german.jsonl", "records/wine.jsonl"]
@@ -386,13 +387,37 @@ def test_read_lists_two_lines_of_one_id_as_damage_if_they_differ(store):
     assert not path.exists()
 
 
-def test_remove_partials_keeps_those_of_the_given_tasks(store):
+def test_only_what_belongs_to_the_given_tasks_is_kept(store):
     known, unknown = task_of(trial=0), task_of(trial=1)
+    store.note_again([known, unknown])
     for task in (known, unknown):
         store.write_partial(task, {"seconds": 6.0})
-    store.remove_partials([known])
+    store.forget_other_tasks([known])
     assert store.partial_path(known).exists()
     assert not store.partial_path(unknown).exists()
+    assert store.read().again == {known.id}
+    store.forget_other_tasks([])
+    assert not store.again_path.exists()
+
+
+def test_a_record_counts_until_the_one_that_replaces_it_is_written(store):
+    packed(store, "wine", trials=2)
+    old = record_of(task_of(trial=0))
+    store.write(old.model_copy(update={"message": "of an interrupted run"}))
+    store.write_partial(task_of(trial=1), {"seconds": 6.0})
+    store.note_again([task_of(trial=0), task_of(trial=1)])
+    assert not store.partial_path(task_of(trial=1)).exists()
+    assert (store.read()[old.id].message, len(store.read().loose)) == ("of an interrupted run", 0)
+    assert store.read().again == {task_of(trial=0).id, task_of(trial=1).id}
+    store.write(old.model_copy(update={"message": "new"}))
+    assert store.read()[old.id].message == "new"
+    assert store.read().again == {task_of(trial=1).id}
+    store.pack()
+    assert store.read()[old.id].message == "new"
+    assert store.read().again == {task_of(trial=1).id}
+    store.write(record_of(task_of(trial=1)))
+    store.pack()
+    assert (len(store.read()), store.read().again, store.again_path.exists()) == (4, set(), False)
 
 
 def test_a_record_in_the_file_of_another_dataset_is_damage(store):

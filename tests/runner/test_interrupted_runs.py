@@ -97,6 +97,34 @@ def test_ctrl_c_saves_finished_records_and_prints_the_command_to_continue(bench,
     assert leftovers(folder) == []
 
 
+@pytest.mark.faults
+@linux
+def test_records_stay_until_a_fresh_run_has_replaced_them(bench, command, place, undisturbed):
+    folder = place / "replaced"
+    shutil.copytree(undisturbed, folder)
+    before = written(folder)
+    process = bench.start("run", "paused.yaml", "--offline", "--fresh", "--jobs", 2, "--out", folder, cwd=place)
+    wait_until(lambda: loose(folder) and claims(folder))
+    workers = children(process.pid)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not any(parent_of(worker) for worker in workers))
+    new = loose(folder)
+    assert 0 < len(new) < 24
+    assert contents(folder) == contents(undisturbed)
+    left = 24 - len(new)
+    status = " ".join(command("status", "paused.yaml", "--out", folder, cwd=place).stdout.split())
+    assert f"{left} records to be computed again, as an interrupted run was to do" in status
+    command("verify", folder, "--sample", 0, cwd=place, exits=0)
+    done = command("run", "paused.yaml", "--offline", "--jobs", 2, "--out", folder, cwd=place, exits=0)
+    assert f"{left} of 24 tasks to compute" in done.stderr
+    assert f"note: {left} records computed again, since an interrupted run was to do so (rm " in done.stderr
+    assert changed(before, written(folder)) == set(before)
+    assert contents(folder) == contents(undisturbed)
+    assert tables(folder) == tables(undisturbed)
+    assert leftovers(folder) == []
+
+
 @pytest.mark.parametrize("kept", ["loose", "loose and packed"])
 def test_run_packs_loose_records_without_computing_them_again(desk, folder, command, idle, kept):
     """Either state is what a kill leaves: before the records are packed, or before the loose ones are removed."""

@@ -131,7 +131,7 @@ def test_fresh_computes_everything_again(desk, folder, command):
     before, known = written(folder), contents(folder)
     said = command("run", "quick.yaml", "--offline", "--fresh", cwd=desk).stderr
     assert "4 of 4 tasks to compute" in said
-    assert "note: --fresh removes 4 records; the tables stay as they are until the run ends" in said
+    assert "note: --fresh replaces 4 records, each when its task is done" in said
     assert changed(before, written(folder)) == set(before)
     assert contents(folder) == known
     assert leftovers(folder) == []
