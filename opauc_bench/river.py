@@ -65,6 +65,7 @@ class _Ranker(base.Classifier):
         for name, constraint in self._constraints.items():
             require(type(self).__name__, name, constraint, getattr(self, name))
         self._positives, self._negatives = _ClassScores(), _ClassScores()
+        self._overflowed = False
 
     def learn_one(self, x: dict[base.typing.FeatureName, Any], y: base.typing.ClfTarget) -> None:
         """Learn one row.
@@ -80,7 +81,7 @@ class _Ranker(base.Classifier):
         ValueError
             If a value is not a finite number, or ``y`` is neither of these.
         DivergenceError
-            If the weights have overflowed: the step size is too large for the data.
+            If the weights have overflowed, now or before: the step size is too large for the data.
         """
         if y not in (False, True):
             raise ValueError(f"expected the label True or False, or 1 or 0, got {y!r}")
@@ -126,11 +127,12 @@ class _Ranker(base.Classifier):
         """Learn a row, which had this score before."""
 
     def _finite_score(self, row: Row) -> float:
-        score = self._score(row)
+        score = math.nan if self._overflowed else self._score(row)
         if not math.isfinite(score):
+            self._overflowed = True  # a row without the features whose weights are lost has a finite score
             raise DivergenceError(
                 f"{type(self).__name__} overflowed within {self._positives.n + self._negatives.n} rows",
-                "take smaller steps, or scale the features to [-1, 1]",
+                "take smaller steps, or scale the features to [-1, 1], and begin with a new model",
             )
         return score
 

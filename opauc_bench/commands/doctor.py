@@ -17,6 +17,13 @@ from ..learners import contested_names
 
 __all__ = ["examine_installation"]
 
+_EXTRAS = {
+    "plots": "figures",
+    "parquet": "Parquet and Arrow files",
+    "dask": "run --backend dask",
+    "river": "opauc_bench.river",
+}
+
 
 def examine_installation(sources: Sources) -> tuple[str, bool]:
     """What is installed and what does not work, a line each; and whether all is good."""
@@ -26,16 +33,22 @@ def examine_installation(sources: Sources) -> tuple[str, bool]:
     lines, good = [f"opauc-bench {__version__}"], True
     lines.append(f"python {sys.version.split()[0]} on {sys.platform}, {os.cpu_count()} cores")
     try:
-        needed = [line for line in requires("opauc-bench") or () if "extra ==" not in line]
+        declared = requires("opauc-bench") or ()
     except PackageNotFoundError:
-        good, needed = False, []
+        good, declared = False, ()
         lines.append("BAD  opauc-bench is not installed, only found on the path; pip install -e . in its checkout")
-    for package in (re.split(r"[^\w.-]", line)[0] for line in needed):
+    for line in declared:
+        package, extra = re.split(r"[^\w.-]", line)[0], re.search(r"extra == .(\w+)", line)
+        if extra and extra[1] not in _EXTRAS:
+            continue
         try:
             lines.append(f"{package} {version(package)}")
         except PackageNotFoundError:
-            good = False
-            lines.append(f"BAD  {package} is not installed; pip install {package}")
+            if extra:
+                lines.append(f"     no {package}, for {_EXTRAS[extra[1]]} only; pip install 'opauc-bench[{extra[1]}]'")
+            else:
+                good = False
+                lines.append(f"BAD  {package} is not installed; pip install {package}")
     for name, problem in (
         (f"cache {sources.cache}", _unwritable(sources.cache)),
         ("compiled kernels", _kernel_problem()),

@@ -41,9 +41,10 @@ def load_results(folder: str | os.PathLike, *, grid: bool = False, curves: bool 
     -------
     pandas.DataFrame
         By default one row per record: ``dataset`` (the data), ``row`` (the row of the table), ``learner`` (the key of
-        the column), ``title``, ``trial`` and ``fold`` (from 1), ``status``, one column per metric, one per axis of the
-        selected setting, ``n_train``, ``n_test``, ``n_settings``, ``n_diverged``, ``fit_seconds`` and
-        ``selection_seconds`` (CPU time), ``id``. Records that the folder refers to in other folders are included.
+        the column), ``title``, ``trial`` and ``fold`` (from 1), ``status``, ``message`` (why there is no
+        number), one column per metric, one per axis of the selected setting, ``n_train``, ``n_test``, ``n_settings``,
+        ``n_diverged``, ``fit_seconds`` and ``selection_seconds`` (CPU time), ``id``. Records that the folder refers to
+        in other folders are included.
 
     Raises
     ------

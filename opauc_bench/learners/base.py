@@ -115,6 +115,8 @@ class OnePassLearner(StreamLearner):
         if len(y) != X.shape[0]:
             raise ValueError(f"expected a label for each of {X.shape[0]} rows, got {len(y)}")
         order = np.arange(X.shape[0]) if order is None else np.asarray(order)
+        if order.dtype == bool:
+            raise ValueError("order: expected numbers of rows, got a mask; np.flatnonzero(mask) has the numbers")
         training = GridPass(self, X, order, settings)
         start, ends = 0, sorted({*stops, len(order)})
         with np.errstate(over="ignore", invalid="ignore"):
@@ -173,7 +175,7 @@ class OnePassLearner(StreamLearner):
             As ``fit``, or if there is a label that is neither class, or if ``classes`` or a parameter are others than
             in the first call.
         DivergenceError
-            If the weights overflow.
+            If the weights overflow: this pass cannot go on. The weights of the call before stay.
         """
         from sklearn.utils.validation import validate_data
 
@@ -192,7 +194,10 @@ class OnePassLearner(StreamLearner):
         if first:
             self.start_pass(X.shape[1])
         self.learn_rows(X, y == self.classes_[1])
-        return self.finish_pass()
+        try:
+            return self.finish_pass()
+        except DivergenceError as error:
+            raise DivergenceError(error.event, f"{error.advice}; call fit, or begin with a new estimator") from None
 
     def _require_same_pass(self, classes: Any) -> None:
         """Raise ValueError if the classes or a parameter are not those that the pass began with."""

@@ -37,7 +37,10 @@ __all__ = ["EstimatorLearner", "FittedEstimators"]
 
 # What a fit may raise because a number overflowed: the setting has diverged. For scikit-learn it is a ValueError.
 _OVERFLOWS = (DivergenceError, FloatingPointError, OverflowError, np.linalg.LinAlgError)
-_OVERFLOW_IN_WORDS = re.compile(r"overflow|contains infinity|too large for dtype|non-finite|not finite", re.IGNORECASE)
+_OVERFLOW_IN_WORDS = re.compile(
+    r"overflow|contains infinity|infs or nans|too large for dtype|non-finite|not finite", re.IGNORECASE
+)
+_SHAPE_IN_WORDS = re.compile(r"square|dimension", re.IGNORECASE)  # of a LinAlgError
 _FIRST_MEASUREMENT = 500  # rows
 _LONG_ENOUGH = 0.2  # seconds: what does not depend on the number of rows takes less
 _TOO_LONG = 10.0  # seconds
@@ -51,10 +54,13 @@ class FittedEstimators:
     estimators : list of estimator or None
     dense : bool
         Whether sparse rows are made dense before they are scored.
+    losses : list of str, optional
+        Why settings were dropped; scores that are not finite are added.
     """
 
-    def __init__(self, estimators: Sequence[Any], dense: bool = False):
+    def __init__(self, estimators: Sequence[Any], dense: bool = False, losses: list[str] | None = None):
         self._estimators, self.dense = list(estimators), dense
+        self._losses = [] if losses is None else losses
 
     def finite(self) -> np.ndarray:
         """Which settings have not diverged, shape (n_settings,)."""
@@ -93,8 +99,13 @@ class FittedEstimators:
             columns = [np.asarray(values(estimator, rows), dtype=dtype) for estimator in alive]
         if _checksum(rows) != content:
             raise EstimatorError("the estimator changes the rows that it is to score", "let it work on a copy")
-        if wrong := [column for column in columns if column.size != X.shape[0]]:
-            raise ValueError(f"expected one score per row, {X.shape[0]} in all; got an array of shape {wrong[0].shape}")
+        for estimator, column in zip(alive, columns):
+            if column.size != X.shape[0]:
+                raise EstimatorError(
+                    f"{type(estimator).__name__}: expected one score per row, got an array of shape {column.shape}"
+                )
+            if not np.isfinite(column).all():
+                self._losses.append(f"{type(estimator).__name__} gave scores that are not finite")
         return np.column_stack([column.ravel() for column in columns])
 
 
@@ -258,10 +269,11 @@ class EstimatorLearner(Learner):
         order: np.ndarray | None = None,
         on_chunk: Callable[[int], None] | None = None,
     ) -> FittedEstimators:
+        name = self.estimator.rpartition("/")[2]  # records do not depend on paths
         rows = slice(None) if order is None else np.asarray(order)
         labels = (np.asarray(y[rows]) > 0).astype(int)
         if len(np.unique(labels)) < 2:
-            raise ValueError(f"{self.estimator} needs training rows of both classes")
+            raise ValueError(f"{name} needs training rows of both classes")
         train = X[rows]
         if self.dense and sparse.issparse(train):
             train = train.toarray()
@@ -272,6 +284,8 @@ class EstimatorLearner(Learner):
             final_step(template).set_params(warm_start=True)
         values = {axis: passed_values(template, axis, grid[axis], (self.axes or {})[axis]) for axis in grid}
         fitted: list[Any] = []
+        losses: list[str] = []
+        self._losses = losses
         model, seen = clone(template), set()
         if sparse.issparse(train) and hasattr(train, "sort_indices"):
             train.sort_indices()  # many estimators do so
@@ -290,18 +304,22 @@ class EstimatorLearner(Learner):
                     model = clone(template)
                     seen |= _fit(model, setting, train, labels, self._seed)
                 fitted.append(copy.deepcopy(model) if warm else model)
-            except _OVERFLOWS:
+            except _OVERFLOWS as error:
+                if isinstance(error, np.linalg.LinAlgError) and _SHAPE_IN_WORDS.search(str(error)):
+                    raise
+                event = error.event if isinstance(error, DivergenceError) else f"{type(error).__name__}: {error}"
+                losses.append(event)
                 fitted.append(None)
                 model = clone(template)
             if _checksum(train, labels) != content:
                 raise EstimatorError(
-                    f"{self.estimator} changes the rows that it is given, from which other settings learn as well",
+                    f"{name} changes the rows that it is given, from which other settings learn as well",
                     "let fit and the steps in front work on a copy (copy=True)",
                 )
             if on_chunk is not None:
                 on_chunk(len(fitted))
         self._not_converged = any(issubclass(category, ConvergenceWarning) for category in seen)
-        return FittedEstimators(fitted, self.dense)
+        return FittedEstimators(fitted, self.dense, losses)
 
     def provenance(self) -> dict[str, Any]:
         """A note if the last fits ended with a ConvergenceWarning."""
@@ -309,6 +327,9 @@ class EstimatorLearner(Learner):
             return {}
         name = self.estimator.rpartition(":")[2].rpartition(".")[2]
         return {"note": f"{name} ended before it converged in some fits (ConvergenceWarning)"}
+
+    def why_diverged(self) -> str:
+        return next(iter(getattr(self, "_losses", ())), "")
 
     @property
     def _seed(self) -> int | None:
@@ -360,9 +381,9 @@ def _fit(
         except ValueError as error:
             # The rows are finite: infinite ones come from a step in front, whatever the parameters of the last one.
             independent = str(error).startswith("Input X ") and not any("__" in axis for axis in setting)
-            if independent or not _OVERFLOW_IN_WORDS.search(str(error)):
+            if isinstance(error, np.linalg.LinAlgError) or independent or not _OVERFLOW_IN_WORDS.search(str(error)):
                 raise
-            raise DivergenceError(str(error)) from error
+            raise DivergenceError(f"ValueError: {error}") from error
     return {warning.category for warning in caught}
 
 
@@ -394,7 +415,10 @@ def _scores_of(estimator: Any, X: Any) -> np.ndarray:
 def _probabilities_of(estimator: Any, X: Any) -> np.ndarray:
     found = np.asarray(estimator.predict_proba(X))
     if found.ndim != 2 or found.shape[1] != 2:
-        raise ValueError(f"expected a probability of each of 2 classes from predict_proba; got the shape {found.shape}")
+        raise EstimatorError(
+            f"{type(estimator).__name__}.predict_proba: expected two probabilities of each row, got an array of shape "
+            f"{found.shape}"
+        )
     return found[:, _position_of_positive(estimator)]
 
 

@@ -259,6 +259,10 @@ class Learner(Estimator):
         """What a record contains about the last training beside the parameters; JSON-ready, by default nothing."""
         return {}
 
+    def why_diverged(self) -> str:
+        """What happened to the first setting that the last training dropped, where it may be more than an overflow."""
+        return ""
+
 
 class AbsentLearner(Learner):
     """Stands for a learner whose class is not on this machine: its records can be read, and nothing can be computed."""

@@ -57,6 +57,10 @@ class State:
         own = type(self) is not State and type(self).__module__.startswith(_PACKAGE)
         if own or type(self).coef is not State.coef or self.ends_with_intercept or self.lanes > 1:
             return
+        if np.iscomplexobj(self.W):
+            raise LearnerError(
+                f"expected real weights W, got {np.asarray(self.W).dtype}", "opauc-bench learners check FILE:CLASS"
+            )
         expected, shape = (n_features, n_settings), np.shape(self.W)
         if shape != expected:
             raise LearnerError(

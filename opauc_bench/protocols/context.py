@@ -128,6 +128,11 @@ class TaskContext:
         n_repetitions = self.task.protocol.n_repetitions
         return are_products_worth_it(self.learner, X.shape, n_rows, self.n_settings, folds, n_repetitions, to_read)
 
+    @property
+    def all_diverged(self) -> str:
+        """The message of a record in which no setting stayed finite."""
+        return self.learner.why_diverged() or "no setting stayed finite"
+
     def capped(self, train: np.ndarray, least: int, latest: bool = False) -> np.ndarray:
         """The first ``max_train`` rows of a training set, which is in random order; the last ones if ``latest``.
 

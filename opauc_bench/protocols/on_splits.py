@@ -14,7 +14,6 @@ from ..sentences import Problem, raise_problems
 from .base import Cost, Protocol, TrainingCost
 from .context import TaskContext, seed_learner
 from .cross_validation import CrossValidation
-from .splitting import ALL_DIVERGED
 
 if TYPE_CHECKING:
     from ..data import Dataset
@@ -116,13 +115,13 @@ class ShowsSelected(OnSplits):
         """Measure the best setting, the next best one where it overflows; see `Protocol.compute`."""
         outcome: dict[str, Any] = {"kind": self.kind, **split.counts}
         timing: dict[str, Any] = {}
-        content = {"status": "diverged", "message": ALL_DIVERGED, "outcome": outcome, "timing": timing}
+        content: dict[str, Any] = {"status": "diverged", "message": "", "outcome": outcome, "timing": timing}
         for setting in self._best_settings(context, split, content):
             if (found := measure(split, setting)) is not None:
                 outcome |= {"selected": setting, **found[0]}
                 timing |= found[1]
-                return content | {"status": "ok", "message": ""}
-        return content
+                return content | {"status": "ok"}
+        return content | {"message": content["message"] or context.all_diverged}
 
     def _best_settings(self, context: TaskContext, split: Split, content: dict[str, Any]) -> Iterator[dict[str, float]]:
         """Settings from the best one on: the one that is known to be selected, the only one, or all as ranked here.

@@ -16,7 +16,6 @@ from .base import Cost, KnownKind, Protocol, TrainingCost, scoring_seconds
 from .context import TaskContext, as_grid, seed_learner
 from .convergence import checkpoints
 from .outcome import CurveOutcome, Selection, TestedOutcome, from_json, to_json
-from .splitting import ALL_DIVERGED
 
 if TYPE_CHECKING:
     from ..learners import Learner
@@ -139,7 +138,7 @@ class Prequential(Protocol):
                 }
                 return {"status": "ok", "outcome": outcome, "timing": timing}
             diverged.append(selected)
-        return {"status": "diverged", "message": ALL_DIVERGED, "outcome": outcome, "timing": timing}
+        return {"status": "diverged", "message": context.all_diverged, "outcome": outcome, "timing": timing}
 
     def _order(self, context: TaskContext) -> np.ndarray:
         """The rows of the pass; the learner gets its seed."""

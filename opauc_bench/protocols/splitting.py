@@ -17,9 +17,7 @@ from .base import Cost, Protocol, TrainingCost, scoring_seconds
 from .context import TaskContext, as_grid
 from .outcome import Selection
 
-__all__ = ["ALL_DIVERGED", "KEEP_SCORES", "METRICS", "SELECT", "SplitProtocol"]
-
-ALL_DIVERGED = "no setting stayed finite"
+__all__ = ["KEEP_SCORES", "METRICS", "SELECT", "SplitProtocol"]
 
 
 def _metric(text: str) -> str:
@@ -182,4 +180,4 @@ class SplitProtocol(Protocol):
                 return {"status": "ok", "outcome": outcome, "timing": timing}
             # It stayed finite while the settings were compared, but not here: on more rows, or by a small margin.
             diverged.append(selected)
-        return {"status": "diverged", "message": ALL_DIVERGED, "outcome": outcome}
+        return {"status": "diverged", "message": context.all_diverged, "outcome": outcome}

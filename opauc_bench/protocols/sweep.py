@@ -13,7 +13,6 @@ from .base import Cost, KnownKind, TrainingCost, scoring_seconds
 from .context import TaskContext
 from .on_splits import OnSplits
 from .outcome import CurveOutcome, from_json, to_json
-from .splitting import ALL_DIVERGED
 
 __all__ = ["Sweep", "SweepOutcome", "sweep"]
 
@@ -58,7 +57,7 @@ class Sweep(OnSplits):
         diverged = bool(np.isnan(measured["auc"]).all())
         return {
             "status": "diverged" if diverged else "ok",
-            "message": ALL_DIVERGED if diverged else "",
+            "message": context.all_diverged if diverged else "",
             "outcome": {**outcome, "columns": {name: to_json(values) for name, values in measured.items()}},
             "timing": {"fit_cpu_seconds": context.cpu_seconds},
         }

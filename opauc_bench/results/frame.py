@@ -22,7 +22,7 @@ Pairs = Iterable[tuple[Task, Record]]
 _TIMES = ("fit_seconds", "selection_seconds")
 _COUNTS = ("n_train", "n_test", "n_settings", "n_diverged")
 _PLACE = ("dataset", "row", "learner", "title", "trial", "fold")
-_FIXED = frozenset({*_PLACE, "status", *_COUNTS, *_TIMES, "inner_auc", "selected", "id"})
+_FIXED = frozenset({*_PLACE, "status", "message", *_COUNTS, *_TIMES, "inner_auc", "selected", "id"})
 
 
 def record_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
@@ -35,10 +35,10 @@ def record_frame(pairs: Pairs, titles: Mapping[str, str]) -> pd.DataFrame:
 
 
 def folds_text(pairs: Pairs, titles: Mapping[str, str]) -> str:
-    """Return `record_frame` as CSV without the times: the same results give the same bytes."""
+    """Return `record_frame` as CSV without times and messages: the same results give the same bytes."""
     rows, columns = _record_rows(list(pairs), titles)
     text = io.StringIO()
-    kept = [name for name in columns if name not in _TIMES]
+    kept = [name for name in columns if name not in (*_TIMES, "message")]
     writer = csv.DictWriter(text, kept, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
@@ -127,6 +127,7 @@ def _record_rows(pairs: list[tuple[Task, Record]], titles: Mapping[str, str]) ->
         {
             **_place(task, record, titles),
             "status": record.status,
+            "message": record.message or None,
             **record.metrics,
             **{names[axis]: value for axis, value in record.selected.items()},
             **{name: getattr(record.outcome, name, None) for name in ("n_train", "n_test")},
@@ -137,7 +138,7 @@ def _record_rows(pairs: list[tuple[Task, Record]], titles: Mapping[str, str]) ->
         }
         for task, record in pairs
     ]
-    return rows, [*_PLACE, "status", *metrics, *axes, *_COUNTS, *_TIMES, "id"]
+    return rows, [*_PLACE, "status", "message", *metrics, *axes, *_COUNTS, *_TIMES, "id"]
 
 
 def _joined(frames: list[pd.DataFrame], last: list[str]) -> pd.DataFrame:

@@ -806,6 +806,14 @@ def test_doctor_reports_a_package_that_is_not_installed(command, tmp_path, monke
     assert "BAD  opauc-bench is not installed" in command("doctor", cwd=tmp_path, exits=1).stdout
 
 
+def test_doctor_says_what_an_optional_package_that_is_absent_is_for(command, tmp_path, monkeypatch):
+    declared = ["numpy>=2", "nothing-like-it>=1; extra == 'plots'", "neither>=2; extra == 'test'"]
+    monkeypatch.setattr(doctor, "requires", lambda name: declared)
+    said = command("doctor", cwd=tmp_path, exits=0).stdout
+    assert "     no nothing-like-it, for figures only; pip install 'opauc-bench[plots]'\n" in said
+    assert "neither" not in said
+
+
 def test_doctor_reports_a_cache_that_is_not_writable(environment, tmp_path):
     (tmp_path / "file").write_text("")
     own = {**environment, "OPAUC_BENCH_CACHE": str(tmp_path / "file" / "cache"), "OPAUC_BENCH_MIRROR": "/somewhere"}

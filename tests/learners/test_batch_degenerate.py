@@ -6,6 +6,7 @@ from reference.examples import assert_close, examples
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
+from opauc_bench.errors import LearnerError
 from opauc_bench.evaluation import auc_score
 from opauc_bench.learners import LEARNERS, BatchLearner, DivergenceError, get_learner
 
@@ -125,7 +126,7 @@ def test_wrong_result_of_fit_path_is_an_error(returns, came):
             return returns(super()._fit_path(X, y, settings, tick)[0])
 
     X, y = np.eye(4, 3) + 0.5, np.array([1, -1, 1, -1])
-    with pytest.raises(TypeError, match=rf"Wrong\._fit_path has to return .* here \(3, 2\), .*{came}"):
+    with pytest.raises(LearnerError, match=rf"Wrong\._fit_path has to return .* here \(3, 2\), .*{came}"):
         Wrong().fit_grid(X, y, {"lam": [1.0, 2.0]})
 
 

@@ -178,6 +178,13 @@ class HasOneColumn(Hebb):
         return State(settings=settings, W=np.zeros(n_features))
 
 
+class HasComplexWeights(Hebb):
+    def _begin(self, n_features, settings):
+        begun = super()._begin(n_features, settings)
+        begun.W = begun.W.astype(complex)
+        return begun
+
+
 class HasARowForABias(Hebb):
     def _begin(self, n_features, settings):
         return super()._begin(n_features + 1, settings)
@@ -295,6 +302,7 @@ BROKEN = [
         "rows are not kept",
         r"expected W of shape \(n_features, n_settings\), here \(7, 3\); got \(7,\)",
     ),
+    (HasComplexWeights, "rows are not kept", "expected real weights W, got complex128"),
     (HasARowForABias, "rows are not kept", r"shape \(n_features, n_settings\), here \(7, 3\); got \(8, 3\)"),
     (RaisesBelow, "rows are not kept", r"raised LinAlgError: Singular matrix \(.*test_contract\.py:\d+\)"),
     (RaisesBelow, "scikit-learn's checks", r"failed:\n  check_\w+, check_\w+ and \d+ more: Singular matrix\n"),
@@ -405,6 +413,22 @@ def test_divergence_names_the_setting():
     X, y = examples(200, 3)
     with pytest.raises(DivergenceError, match=r"OPAUC overflowed within 200 rows \(eta=1e\+100, lam=0.5\)"):
         OPAUC(eta=1e100, lam=0.5).fit(X, y)
+
+
+def test_a_pass_by_partial_fit_that_diverged_cannot_go_on():
+    X, y = examples(200, 5)
+    learner = OPAUC(eta=0.01, lam=0.5).partial_fit(X, y)
+    before = learner.coef_.copy()
+    for rows in (1e200 * X, X):
+        with pytest.raises(DivergenceError, match="call fit, or begin with a new estimator"):
+            learner.partial_fit(rows, y)
+    assert learner.coef_.tolist() == before.tolist()
+
+
+def test_order_is_of_row_numbers():
+    X, y = examples(200, 5)
+    with pytest.raises(ValueError, match=r"order: expected numbers of rows, got a mask; np\.flatnonzero"):
+        OPAUC().fit_grid(X, y, {"eta": [0.1]}, order=np.arange(200) < 100)
 
 
 def test_grid_that_diverges_as_a_whole_is_nan():

@@ -273,7 +273,7 @@ def test_rows_that_an_estimator_changes_are_an_error(rows, tmp_path):
     (tmp_path / "bad.py").write_text(BAD)
     for what in ("rows", "labels"):
         learner = EstimatorLearner(f"{tmp_path}/bad.py:Changes", {"what": what})
-        with pytest.raises(EstimatorError, match="changes the rows that it is given"):
+        with pytest.raises(EstimatorError, match=r"^bad\.py:Changes changes the rows that it is given"):
             learner.fit_grid(X, y, {}, order=np.arange(len(y)))
     models = EstimatorLearner(f"{tmp_path}/bad.py:ChangesTest").fit_grid(X, y, {})
     with pytest.raises(EstimatorError, match="changes the rows that it is to score"):
@@ -282,7 +282,7 @@ def test_rows_that_an_estimator_changes_are_an_error(rows, tmp_path):
     assert models.probabilities(X) is None
     np.testing.assert_array_equal(models.scores(X)[:, 0], X[:, 0])
     models = EstimatorLearner(f"{tmp_path}/bad.py:OneColumn").fit_grid(X, y, {})
-    with pytest.raises(ValueError, match=r"each of 2 classes from predict_proba; got the shape \(\d+, 1\)"):
+    with pytest.raises(EstimatorError, match=r"^OneColumn\.predict_proba: expected two .* of shape \(180, 1\)"):
         models.scores(X)
     models = EstimatorLearner(f"{tmp_path}/bad.py:Single").fit_grid(X, y, {})
     scores, probabilities = scores_and_probabilities(X, np.arange(len(y)), models, lambda n: None, probabilities=True)
@@ -455,6 +455,63 @@ def test_a_mistake_that_mentions_infinity_is_no_overflow(rows, tmp_path):
     (tmp_path / "own.py").write_text(OWN + body)
     with pytest.raises(ValueError, match=text):
         EstimatorLearner(f"{tmp_path}/own.py:Fails").fit_grid(*rows, {})
+
+
+LOST = """
+
+class Lost(Centroids):
+    def __init__(self, how="shape", scale=1.0):
+        super().__init__(scale)
+        self.how = how
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.how == "shape":
+            np.linalg.inv(X)
+        if self.how == "singular":
+            np.linalg.inv(np.zeros((2, 2)))
+        if self.how == "words":
+            raise ValueError("stack overflow of options")
+        return self
+
+    def decision_function(self, X):
+        scores = super().decision_function(X)
+        if self.how == "scores":
+            scores[0] = np.nan
+        return scores[:3] if self.how == "few" else scores
+
+    def predict_proba(self, X):
+        return np.ones((3, 3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("singular", "LinAlgError: Singular matrix"),
+        ("words", "ValueError: stack overflow of options"),
+        ("scores", "Lost gave scores that are not finite"),
+    ],
+)
+def test_why_a_setting_was_dropped_is_known(rows, tmp_path, how, reason):
+    (tmp_path / "own.py").write_text(OWN + LOST)
+    learner = EstimatorLearner(f"{tmp_path}/own.py:Lost", {"how": how})
+    assert np.isnan(fit_and_evaluate(learner, *rows, {}, np.arange(120), np.arange(120, 180))).all()
+    assert learner.why_diverged() == reason
+    learner.set_params(params={"how": "nothing"})
+    assert np.isfinite(fit_and_evaluate(learner, *rows, {}, np.arange(120), np.arange(120, 180))).all()
+    assert learner.why_diverged() == ""
+
+
+def test_arrays_of_a_wrong_shape_are_no_overflow(rows, tmp_path):
+    (tmp_path / "own.py").write_text(OWN + LOST)
+    with pytest.raises(np.linalg.LinAlgError, match="square"):
+        EstimatorLearner(f"{tmp_path}/own.py:Lost").fit_grid(*rows, {})
+    models = EstimatorLearner(f"{tmp_path}/own.py:Lost", {"how": "few"}).fit_grid(*rows, {})
+    with pytest.raises(EstimatorError, match=r"^Lost: expected one score per row, got an array of shape \(3,\)"):
+        models.scores(rows[0])
+    with pytest.raises(EstimatorError, match=r"^Lost\.predict_proba: expected two .* \(3, 3\)"):
+        models.probabilities(rows[0])
 
 
 def test_one_class_and_missing_convergence_are_reported(rows):

@@ -173,6 +173,10 @@ def test_overflow_is_an_error():
     for use in (model.predict_proba_one, model.score_one):
         with pytest.raises(DivergenceError, match="FTRLAUC overflowed within"):
             use({"a": 1e200})
+    # A row without the feature whose weight is lost has a finite score, and must not hide that.
+    with pytest.raises(DivergenceError, match="begin with a new model"):
+        model.learn_one({"b": 1.0}, True)
+    assert "b" not in model.weights
 
 
 def test_examples():

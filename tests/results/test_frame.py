@@ -65,8 +65,8 @@ def is_number(column) -> bool:
 def test_a_row_has_all_numbers_of_its_record(place):
     folder = place / "results/cv"
     frame, records = opauc_bench.load_results(folder), Store(folder).read()
-    before, axes, after = list(frame.columns[:8]), list(frame.columns[8:10]), list(frame.columns[10:])
-    assert before == ["dataset", "row", "learner", "title", "trial", "fold", "status", "auc"]
+    before, axes, after = list(frame.columns[:9]), list(frame.columns[9:11]), list(frame.columns[11:])
+    assert before == ["dataset", "row", "learner", "title", "trial", "fold", "status", "message", "auc"]
     assert axes == ["eta", "lam"]
     assert after == ["n_train", "n_test", "n_settings", "n_diverged", "fit_seconds", "selection_seconds", "id"]
     assert len(frame) == 12
@@ -132,7 +132,7 @@ def test_an_axis_with_the_name_of_another_column_has_a_column_of_its_own():
         dataset="d", row="d", column="own", grid={"fold": (7.0, 9.0), "eta": (0.1,)}, protocol=protocol
     )
     record = SimpleNamespace(
-        **{"id": "0", "trial": 0, "fold": 1, "status": "ok", "ok": True, "outcome": None},
+        **{"id": "0", "trial": 0, "fold": 1, "status": "ok", "message": "", "ok": True, "outcome": None},
         metrics={"auc": 0.5},
         columns={"eta": [0.3, 0.4]},
         selected={"fold": 9.0, "eta": 0.1},
@@ -164,8 +164,9 @@ def test_export_writes_the_frame_with_all_digits(place, command, tmp_path, endin
     pd.testing.assert_frame_equal(read, frame, check_dtype=False, check_exact=True)
 
 
-def test_folds_csv_is_the_frame_without_times(place):
-    frame = opauc_bench.load_results(place / "results/cv").drop(columns=["fit_seconds", "selection_seconds"])
+def test_folds_csv_is_the_frame_without_times_and_messages(place):
+    without = ["fit_seconds", "selection_seconds", "message"]
+    frame = opauc_bench.load_results(place / "results/cv").drop(columns=without)
     read = read_csv(place / "results/cv/folds.csv")
     pd.testing.assert_frame_equal(read, frame, check_dtype=False, check_exact=True)
 

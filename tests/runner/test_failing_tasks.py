@@ -7,6 +7,7 @@ import pytest
 from folders import contents
 from runs import QUICK, changed, leftovers, snapshot, written
 
+import opauc_bench
 from opauc_bench.errors import ResultsError
 from opauc_bench.results.store import Store
 from opauc_bench.runner.execute import LocalExecutor
@@ -39,6 +40,19 @@ def test_failure_of_a_learner_is_recorded(failing, column, status, message):
     assert all(record["message"].startswith(message) for record in found[column])
     assert all("metrics" not in record.get("outcome", {}) for record in found[column])
     assert done.stderr.count(f"wine {column} trial 1 fold ") == 2
+
+
+def test_exported_tables_say_why_there_is_no_number(failing, place):
+    _, found = failing
+    frame = opauc_bench.load_results(place / "results/failing")
+    messages = {
+        record["column"]: record["message"]
+        for records in found.values()
+        for record in records[-1:]
+        if record["status"] != "ok"
+    }
+    assert frame.groupby("learner")["message"].last().dropna().to_dict() == messages
+    assert frame.loc[frame["learner"] == "uni_squ", "message"].isna().all()
 
 
 @pytest.mark.faults

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from ...errors import LearnerError
 from ..parameters import POSITIVE
 from ..ranker import DivergenceError, LinearRanker
 from ..rows import by_rows, check_rows
@@ -120,7 +121,7 @@ class BatchLearner(LinearRanker):
         if isinstance(found, tuple) and len(found) == 2 and np.shape(found[0]) == shape:
             return found
         came = f"({', '.join(map(_described, found))})" if isinstance(found, tuple) else _described(found)
-        raise TypeError(
+        raise LearnerError(
             f"{type(self).__name__}._fit_path has to return weights of shape (n_features, n_settings), here {shape}, "
             f"and intercepts or None; got {came}"
         )
