@@ -34,7 +34,7 @@ from opauc_bench.data import (
 from opauc_bench.data.arrange import _write_dense
 from opauc_bench.data.entry import DatasetEntry, packaged_catalogue
 from opauc_bench.data.store import _seal
-from opauc_bench.data.transform import binary_labels, minmax
+from opauc_bench.data.transform import binary_labels, minmax, scale
 from opauc_bench.errors import ConfigError, DataError
 
 DENSE = b"1 1:0.5 2:1\n2 1:-1\n3 2:-0.25\n1 1:0.125 2:1\n"
@@ -744,3 +744,18 @@ def test_a_full_disk_is_an_error_not_the_end_of_the_process(tmp_path):
     (tmp_path / "X.npy").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
         _write_dense(tmp_path, (1000, 20), iter([np.ones((1000, 20))]))
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_maxabs_divides_by_the_largest_absolute_value(form):
+    blocks = [form(np.array([[-4.0, 1.0]])), form(np.array([[2.0, 0.0]]))]
+    scale(blocks, "maxabs")
+    dense = [block if isinstance(block, np.ndarray) else block.toarray() for block in blocks]
+    assert [block.tolist() for block in dense] == [[[-1.0, 1.0]], [[0.5, 0.0]]]
+
+
+def test_maxabs_of_wide_sparse_rows_divides_by_the_largest_absolute_value(tmp_path):
+    (tmp_path / "t.svm").write_text("1 1:-4 20000:2\n-1 1:2 5:-3\n")
+    entry = {"source": {"svmlight": str(tmp_path / "t.svm")}, "scaling": "maxabs"}
+    data = prepare(load_catalogue({"mine": entry})["mine"], Sources(tmp_path / "cache", offline=True))
+    assert data.X[:, [0, 4, 19999]].toarray().tolist() == [[-1.0, 0.0, 1.0], [0.5, -1.0, 0.0]]

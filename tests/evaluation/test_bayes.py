@@ -185,3 +185,7 @@ def test_differences_that_are_equal_but_for_rounding_are_in_one_region():
     folds = 0.01 * np.arange(15)
     assert len(set((0.805 + folds) - (0.8 + folds))) > 1
     assert probabilities(bayesian_t_test(0.805 + folds, 0.8 + folds, 0.2, rope=0.005)) == [0, 1, 0]
+
+
+def test_the_default_prior_of_the_signed_rank_test_has_half_the_weight_of_a_dataset():
+    assert bayesian_signed_rank_test([0.1]).better == pytest.approx(2**-0.25, abs=0.01)

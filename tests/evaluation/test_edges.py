@@ -1,6 +1,7 @@
 """Edges of the grid: which selected settings they cut off, and where that is said."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from opauc_bench.evaluation.edges import FLAT, axes_cut_off
 from opauc_bench.learners import EstimatorLearner
-from opauc_bench.report.grid_edges import Edge, edge_notes, wider_grids
+from opauc_bench.report.grid_edges import Edge, edge_notes, edges_of, wider_grids
 from opauc_bench.task import expand_grid
 from opauc_bench.values import grid_values
 
@@ -242,3 +243,21 @@ def test_latex_of_some_rows_has_their_edges_only(edged, command):
 
     assert "in 2 of 3 folds (wine)" in printed("digits,wine")
     assert "selected at the edge" not in printed("digits")
+
+
+def repetition(at_edge, ok=True):
+    aucs, eta = ([0.9, 0.8, 0.7], 1.0) if at_edge else ([0.8, 0.9, 0.8], 2.0)
+    selected = {"eta": eta} if ok else {}
+    record = SimpleNamespace(ok=ok, selection=SimpleNamespace(auc=np.array(aucs)), selected=selected)
+    return SimpleNamespace(grid={"eta": (1.0, 2.0, 4.0)}), record
+
+
+@pytest.mark.parametrize(("n", "counts"), [(5, False), (6, True)])
+def test_edges_count_that_are_selected_in_more_than_a_fifth_of_the_repetitions(n, counts):
+    found = edges_of({("a", "one"): [repetition(k < n) for k in range(25)]})
+    assert found == ({("a", "one"): (Edge("eta", 1.0, n, 25),)} if counts else {})
+
+
+def test_failed_repetitions_do_not_count():
+    pairs = [repetition(True), repetition(False), repetition(False), *(repetition(False, ok=False) for _ in range(9))]
+    assert edges_of({("a", "one"): pairs}) == {("a", "one"): (Edge("eta", 1.0, 1, 3),)}

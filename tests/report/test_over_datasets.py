@@ -176,3 +176,19 @@ def test_rows_of_several_kinds_are_tested_apart():
     assert "over the datasets, rows @ 1%" in to_markdown(table)
     assert "The counts are of the rows on which both columns are complete and tested." in to_markdown(table)
     assert "The counts are of the datasets on which both columns are complete and tested." in to_markdown(cases["@ 1%"])
+
+
+@pytest.mark.parametrize(("lengths", "is_said"), [({"a": 7, "b": 5}, False), ({"a": 5, "b": 5}, True)])
+def test_the_column_with_most_datasets_says_what_a_correction_leaves(lengths, is_said):
+    columns = [TableColumn("ref", "Ref"), *(TableColumn(key, key) for key in lengths)]
+    datasets = [f"d{i}" for i in range(7)]
+    cells = {
+        (dataset, column.key): Cell((0.9 - shift, 0.92 - shift), ((0, 0), (0, 1)), 2)
+        if i < lengths.get(column.key, 7)
+        else Cell((), (), 2)
+        for i, dataset in enumerate(datasets)
+        for column, shift in zip(columns, (0.0, 0.05 + 0.001 * i, 0.06 + 0.001 * i))
+    }
+    table = build_table("t", datasets, columns, cells, "ref", "bayes", 0.5)
+    said = any("Holm cannot fall below" in sentence for sentence in over_datasets(table).sentences)
+    assert said == is_said

@@ -98,6 +98,13 @@ def test_rates_of_the_tests_are_told_for_the_protocol_that_they_are_of():
         )
 
 
+def test_training_sets_of_a_single_2_fold_cross_validation_do_not_overlap():
+    columns = [TableColumn("a", "A"), TableColumn("b", "B")]
+    cells = {("d", key): Cell((0.8, 0.8 + k), ((0, 0), (0, 1)), 2) for key, k in (("a", 0.1), ("b", 0.05))}
+    table = build_table("t", ["d"], columns, cells, "a", "paired", 1 / 2)
+    assert footnotes(table)[-1] == "Test: two-sided paired t-test over the folds at the level 0.05."
+
+
 def test_values_that_no_order_of_the_rows_changes_are_not_tested():
     cells = row(*(Cell((auc,) * 3, ((0, 0), (1, 0), (2, 0)), 3) for auc in (0.8, 0.7, 0.7)))
     table = table_of(cells, runs="trials", same_rows=True)

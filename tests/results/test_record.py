@@ -189,6 +189,7 @@ def test_mismatch_is_empty_for_the_record_of_a_task(kind):
     [
         (put("dataset", value="german"), "dataset is 'german', expected 'wine'"),
         (put("trial", value=3), "trial is 3, expected 0"),
+        (put("fold", value=1), "fold is 1, expected 2"),
         (put("fingerprint", value="0" * 64), "fingerprint is"),
         (put("max_train", value=5), "max_train is 5, expected None"),
         (put("outcome", "selection", "auc", value=[0.5]), "1 AUCs of 2 settings, and the grid has 2"),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from folders import forged
 from reference.records import lines, record_of, task_of
@@ -17,7 +18,7 @@ from opauc_bench.errors import ResultsError
 from opauc_bench.files import write_text
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import record_to_line
-from opauc_bench.results.store import Store
+from opauc_bench.results.store import Records, Store
 
 
 @pytest.fixture
@@ -385,6 +386,39 @@ def test_read_lists_two_lines_of_one_id_as_damage_if_they_differ(store):
     assert len(store.read()) == 0  # neither is known to be the right one
     store.remove_damaged()
     assert not path.exists()
+
+
+def test_a_loose_record_counts_although_packed_lines_of_its_id_differ(store):
+    packed(store, "wine", trials=1)
+    record = record_of(task_of())
+    with store.packed_path("wine").open("ab") as file:
+        file.write(record_to_line(record.model_copy(update={"message": "other"})) + b"\n")
+    store.write(record)
+    assert store.read().of(task_of()).message == ""
+
+
+def test_removal_takes_the_test_scores_with_it(store):
+    tasks = [task_of(trial=trial) for trial in range(2)]
+    for task in tasks:
+        store.write(record_of(task))
+        store.write_scores(task, np.arange(2), np.array([1, -1]), np.zeros(2), None)
+    store.pack()
+    store.remove(tasks[:1])
+    assert [store.read_scores(task.id) is None for task in tasks] == [True, False]
+
+
+def test_inner_folds_of_another_task_are_dropped(store):
+    one, other = task_of(trial=0), task_of(trial=1)
+    store.write_partial(one, {"seconds": 6.5})
+    store.partial_path(one).rename(store.partial_path(other))
+    assert store.read_partial(other) == {}
+
+
+def test_a_record_that_is_computed_here_is_no_reference_any_more():
+    record = record_of(task_of())
+    records = Records({record.id: record}, {record.id: "other"})
+    records.add(record)
+    assert (records.reused, list(records.own())) == ({}, [record])
 
 
 def test_only_what_belongs_to_the_given_tasks_is_kept(store):

@@ -1,6 +1,7 @@
 """Probabilities from scores: fits against scikit-learn's, invariants, and measures of reliability."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from opauc_bench.streaming.calibration import (
     calibrate,
     check,
 )
+from opauc_bench.streaming.score import _Tally
 
 
 def sample(n=4000, slope=0.8, offset=-2.0, scale=3.0, seed=0):
@@ -194,3 +196,10 @@ def test_calibrations_that_are_not_valid_are_refused(name, value):
     assert Calibration.from_json(values)
     with pytest.raises(ValueError, match="calibration is not valid"):
         Calibration.from_json(values | {name: value})
+
+
+def test_the_constant_that_probabilities_are_compared_with_is_the_share_of_positives():
+    calibration = SimpleNamespace(edges=np.zeros(0), n_positive=1, n_rows=4)
+    tally = _Tally(SimpleNamespace(classes=(-1.0, 1.0)), calibration)
+    tally._reliability.add(np.zeros(2), np.full(2, 0.5), np.array([False, False]))
+    assert tally._reliability.to_json()["figures"]["constant"]["brier"] == pytest.approx(0.25**2)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.metrics import roc_auc_score
 from streams import ONE_PASS, estimator, rows, threshold, write
 
@@ -475,3 +475,18 @@ def test_a_file_without_rows_is_noted(command, tmp_path):
     run(command, tmp_path, "a.csv", "--label", "label", "--out", "m.npz")
     done = run(command, tmp_path, "b.csv", "--continue", "m.npz", "--out", "n.npz", "--quiet")
     assert done.stderr == "note: b.csv has no rows: the model is as before\n"
+
+
+@pytest.mark.parametrize("zero_based", [False, True])
+def test_a_third_session_knows_how_the_first_read_its_rows_and_which_file(command, tmp_path, zero_based):
+    X, y = rows(300)
+    for name, part in (("both", slice(None)), ("first", slice(200)), ("second", slice(200, None))):
+        dump_svmlight_file(X[part], y[part], str(tmp_path / f"{name}.svm"), zero_based=zero_based)
+    options = ("--learner", "adagrad", "--no-tune", *["--zero-based"] * zero_based)
+    command("train", "both.svm", *options, "--out", "whole.npz", cwd=tmp_path, exits=0)
+    command("train", "first.svm", *options, "--out", "1.npz", cwd=tmp_path, exits=0)
+    command("train", "second.svm", "--continue", "1.npz", "--out", "2.npz", cwd=tmp_path, exits=0)
+    whole, two = (LinearModel.load(tmp_path / name) for name in ("whole.npz", "2.npz"))
+    assert (two.weights.tolist(), two.zero_based) == (whole.weights.tolist(), zero_based)
+    done = command("train", "first.svm", "--continue", "2.npz", "--out", "3.npz", cwd=tmp_path, exits=0)
+    assert "note: first.svm has been learnt before" in done.stderr

@@ -53,3 +53,11 @@ def test_every_row_of_a_class_has_the_same_chance_to_be_kept():
         times[kept] += 1
     expected = n * size / 40
     assert np.abs(times - expected).max() < 5 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize("share", [0.25, 0.75])
+def test_the_rarer_class_of_recent_scores_may_be_either(share):
+    recent = RecentScores(100)
+    for _ in range(2):
+        recent.add(np.zeros((8, 1)), np.arange(8) < 8 * share)
+    assert recent.n_rarer == 2
