@@ -116,7 +116,7 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features), or DataFrame
             A DataFrame, for a model of a table, has the columns of that table, in any order; further ones are ignored.
             A sparse matrix may have more or fewer columns, as readers of svmlight files make them: features that the
-            model has not seen are ignored.
+            model has not seen are ignored. Of a table with columns of categories, that is the encoded matrix.
 
         Raises
         ------
@@ -126,8 +126,14 @@ class TrainedClassifier(ClassifierMixin, BaseEstimator):
             If a dense ``X`` has another number of columns than the model, a value is not finite, or indices of a sparse
             ``X`` are outside of its shape.
         """
-        if self.model.schema is not None and has_columns(X):
-            X = matrix_of(pandas_frame(X), self.model.schema)
+        schema = self.model.schema
+        if schema is not None and has_columns(X):
+            X = matrix_of(pandas_frame(X), schema)
+        elif schema and schema.categories and not (sparse.issparse(X) or np.shape(X)[1:] == (self.n_features_in_,)):
+            raise ValueError(
+                "expected a DataFrame, since the model is of a table with columns of categories: "
+                f"{', '.join(schema.categories[:5])}{', ...' if len(schema.categories) > 5 else ''}"
+            )
         X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
         if sparse.issparse(X):
             X.check_format(full_check=True)  # products would read outside of the weights

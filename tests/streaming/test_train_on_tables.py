@@ -488,6 +488,14 @@ def test_bad_rows_have_the_score_nan(command, desk, model, tmp_path):
     assert "note: 3 bad rows without a score (nan); the first: t.svm:2: " in done.stderr
 
 
+def test_an_array_for_a_model_with_categories_is_refused_unless_it_is_encoded(model, frame):
+    classifier = opauc_bench.load_model(model)
+    for rows in (frame[["age", "city"]].to_numpy(), frame[["age", "size"]].to_numpy()):
+        with pytest.raises(ValueError, match=r"expected a DataFrame, .* columns of categories: city$"):
+            classifier.predict(rows)
+    assert classifier.decision_function(np.zeros((2, classifier.n_features_in_))).shape == (2,)
+
+
 def test_score_names_columns_whose_categories_are_unknown(command, model, frame, tmp_path):
     rows = frame[:6].assign(city=["bern", "Bern", "bern ", "Bern", "?", "Basel"])
     rows.to_csv(tmp_path / "t.csv", index=False)
