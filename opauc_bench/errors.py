@@ -20,6 +20,7 @@ __all__ = [
     "RunnerError",
     "ZeroIndexError",
     "place_of",
+    "printable",
     "suggest",
 ]
 
@@ -95,6 +96,11 @@ def place_of(error: BaseException, file: str | Path | None) -> str:
     own = [frame for frame in frames if file is not None and Path(frame.filename) == Path(file)]
     found = (own or [frame for frame in frames if not _calls_a_kernel(frame)] or frames)[-1]
     return f"{found.filename}:{found.lineno}"
+
+
+def printable(text: str) -> str:
+    """Text without control characters, which would change the colours of a terminal or clear it; line ends stay."""
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
 
 
 def suggest(name: str, allowed: Iterable[str]) -> str:

@@ -173,6 +173,8 @@ def _faults(error: Mapping[str, Any], model: type[BaseModel]) -> list[_Fault]:
     if not expected:
         return [_Fault(loc, f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {show(error['input'])}")]
     came = show(error["input"])
+    if kind in ("too_short", "too_long") and len(error["input"]):
+        came = str(len(error["input"]))
     near = ""
     if kind == "union_tag_invalid":  # reported at the key that decides, which a function has as its name
         came = repr(context["tag"])

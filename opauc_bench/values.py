@@ -7,6 +7,7 @@ the mistake is inside the value) with a message for the author of the file.
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -68,9 +69,9 @@ def address(text: Any) -> str:
 def line(text: str) -> str:
     """Accept one line of text; blanks around it are removed."""
     text = text.strip()
-    if "\n" in text:
+    if len(text.splitlines()) > 1:
         raise ValueError("expected one line of text, got several")
-    if control := [character for character in text if ord(character) < 32]:
+    if control := [character for character in text if unicodedata.category(character) == "Cc"]:
         raise ValueError(f"expected text, got a control character (U+{ord(control[0]):04X})")
     return text
 

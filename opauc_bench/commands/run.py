@@ -69,6 +69,7 @@ class RunOutcome:
     plan: LocalPlan
     local: LocalData
     written: bool  # whether the folder has changed
+    n_kept: int  # records with a number whose tasks have failed in this run
 
     @property
     def failed(self) -> Counter[str]:
@@ -82,8 +83,8 @@ class RunOutcome:
 
     @property
     def exit_code(self) -> int:
-        """3 if a dataset is unavailable, 1 if a task has no number, else 0."""
-        return 3 if self.local.unavailable else 1 if self.failed else 0
+        """3 if a dataset is unavailable, 1 if a task has no number or failed this time, else 0."""
+        return 3 if self.local.unavailable else 1 if self.failed or self.n_kept else 0
 
 
 def run_experiment(session: Session, engine: Engine, options: RunOptions) -> int:
@@ -100,6 +101,8 @@ def run_experiment(session: Session, engine: Engine, options: RunOptions) -> int
         words = ", ".join(f"{count} {status}" for status, count in sorted(failed.items()))
         again = "; --retry-failed computes them again" if failed.total() > failed["missing"] else ""
         say(f"{failed.total()} of {len(outcome.plan.tasks)} tasks have no number ({words}){again}")
+    if outcome.n_kept:
+        say(f"{counted(outcome.n_kept, 'task')} failed this time: their records from before stay")
     return outcome.exit_code
 
 
@@ -132,7 +135,7 @@ def compute_experiment(session: Session, engine: Engine, options: RunOptions) ->
             say(line)
         for line in memory_problems(session, run.too_large, run.memory):
             say(f"not started: {line}")
-    return RunOutcome(recorded, run.plan, local, written=recorded is not before)
+    return RunOutcome(recorded, run.plan, local, written=recorded is not before, n_kept=run.n_kept)
 
 
 class _Run:
@@ -156,6 +159,7 @@ class _Run:
         due = self._due()
         self.too_large = [task for task in due if exceeds_memory(task, self.memory)]
         self.todo = [task for task in due if not exceeds_memory(task, self.memory)]
+        self.n_kept = 0  # records with a number whose tasks have failed now
 
     def _plan(self) -> LocalPlan:
         session, local = self.session, self.local
@@ -324,8 +328,9 @@ class _Run:
         with _terminable(), Progress(self.todo, executor.n_jobs, estimate, store, self.options.quiet) as progress:
             try:
                 for task, record in executor.run(self.todo, config):
-                    self.before.records.add(record)
-                    if not (record.ok and task.protocol.keeps_scores):
+                    if not self.before.records.add(record):
+                        self.n_kept += 1
+                    elif not (record.ok and task.protocol.keeps_scores):
                         store.remove_scores(record.id)  # of the record that this one replaces
                     progress.done(task, record)
                 if not self.options.keep_workers:

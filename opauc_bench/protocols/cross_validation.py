@@ -70,6 +70,14 @@ class CrossValidation(SplitProtocol):
                 raise Problems([Problem(("order",), message)])
         return self
 
+    @model_validator(mode="after")
+    def _check_least_positives(self) -> CrossValidation:
+        shares = self.train_positives if isinstance(self.train_positives, tuple) else (self.train_positives,)
+        if self.least_positives and not any(shares):
+            message = "expected a share under train_positives beside it, since it leaves out shares with too few rows"
+            raise Problems([Problem(("least_positives",), message)])
+        return self
+
     def identity(self) -> dict[str, Any]:
         """As `Protocol.identity`; which shares are left out changes no number."""
         identity = {key: value for key, value in super().identity().items() if key != "least_positives"}

@@ -74,6 +74,12 @@ class Holdout(SplitProtocol):
             if self.split != "stratified":
                 message = f"rows are cut along time: expected no 'split: {self.split}' beside it"
                 raise Problems([Problem(("order",), message)])
+            if self.imbalance is not None:
+                message = (
+                    "the positives that it keeps are the first ones, which along time are the oldest: expected one of "
+                    "imbalance and 'order: time'; train_positives of kind cv draws them"
+                )
+                raise Problems([Problem(("imbalance",), message)])
         return self
 
     @property

@@ -76,7 +76,8 @@ class Prequential(Protocol):
     @model_validator(mode="after")
     def _check_trials(self) -> Prequential:
         if self.order == "file" and self.trials > 1:
-            message = f"the file has one order: expected 'trials: 1' beside it, got {self.trials}"
+            came = f"{self.trials}{'' if 'trials' in self.model_fields_set else ', the default'}"
+            message = f"the file has one order: expected 'trials: 1' beside it, got {came}"
             raise Problems([Problem(("order",), message)])
         return self
 

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from ..errors import printable
+
 __all__ = ["NOT_STARTED", "STATUS_WORDS", "failure_note", "origin_notes", "other_rows_note"]
 
 # Of cells whose tasks were not started.
@@ -56,5 +58,5 @@ def origin_notes(notes: Iterable[str]) -> list[str]:
 
 
 def _one_line(message: str) -> str:
-    text = "".join(char if char.isprintable() else "?" for char in " ".join(message.split()))
+    text = printable(" ".join(message.split()))
     return text if len(text) <= _MESSAGE_LENGTH else text[: _MESSAGE_LENGTH - 1] + "…"

@@ -62,12 +62,15 @@ class Records(dict[str, Record]):
         """Yield the records of the folder itself."""
         return (record for id, record in self.items() if id not in self.reused)
 
-    def add(self, record: Record) -> None:
-        """Add a record that has just been computed."""
+    def add(self, record: Record) -> bool:
+        """Add a record that has just been computed; returns whether it replaces the one before, see `_replaces`."""
+        self.again.discard(record.id)
+        if not _replaces(record, self.get(record.id)):
+            return False
         self[record.id] = record
         self.loose.add(record.id)
-        self.again.discard(record.id)
         self.reused.pop(record.id, None)
+        return True
 
     def raise_if_damaged(self, command: str) -> None:
         """Raise a ResultsError that lists all damaged records; `command` computes them again."""
@@ -81,6 +84,12 @@ class _Line(NamedTuple):
 
     order: tuple[str, int, int, str]
     text: bytes
+    record: Record
+
+    @classmethod
+    def of(cls, record: Record, text: bytes | None = None) -> _Line:
+        order = record.column, record.trial, record.fold, record.id
+        return cls(order, record_to_line(record) if text is None else text, record)
 
 
 class Store:
@@ -99,7 +108,9 @@ class Store:
         return self.folder / RUNNING / f"{task.id}.partial"
 
     def read(self, only: Collection[str] | None = None) -> Records:
-        """Read all records, packed and loose, or those with the ids in `only`; of the same id the loose one counts.
+        """Read all records, packed and loose, or those with the ids in `only`.
+
+        Of the same id the loose one counts, unless it is a failure and the packed one has a number.
 
         Damaged records are listed in the result, and raise nothing. A run may be at work in the folder: since `pack`
         moves records from loose to packed files, the loose ones are read first.
@@ -129,8 +140,8 @@ class Store:
                     if isinstance(record, ValueError):
                         found.damaged.append(f"{path}, line {number}: {record}")
                         conflicts |= {record.id} if isinstance(record, _Conflict) else set()
-                    else:
-                        found.setdefault(record.id, record)
+                    elif record.id not in found or not _replaces(found[record.id], record):
+                        found[record.id] = record
             except FileNotFoundError:
                 continue  # its last record was removed since the folder was listed
             except PermissionError as error:
@@ -291,18 +302,25 @@ class Store:
                 remove_file(path)
 
     def pack(self, more: Iterable[Record] = ()) -> int:
-        """Pack loose records, and `more`; damaged packed lines are removed. Returns the number of packed records."""
+        """Pack loose records, and `more`; damaged packed lines are removed. Returns the number of records given.
+
+        A failure is not packed where there is a number; see `_replaces`.
+        """
         added: dict[str, dict[str, _Line]] = {}
         loose: dict[str, list[Path]] = {}
         for path in self._loose():
             with contextlib.suppress(OSError, ValueError):
                 record, text = _loose_line(path)
-                added.setdefault(record.dataset, {})[record.id] = _Line(_order(record), text)
+                added.setdefault(record.dataset, {})[record.id] = _Line.of(record, text)
                 loose.setdefault(record.dataset, []).append(path)
         for record in more:
-            added.setdefault(record.dataset, {})[record.id] = _Line(_order(record), record_to_line(record))
+            added.setdefault(record.dataset, {})[record.id] = _Line.of(record)
         for dataset, lines in added.items():
-            self._write_packed(dataset, {**self._lines(dataset)[0], **lines})
+            packed, _ = self._lines(dataset)
+            for id, line in lines.items():
+                if _replaces(line.record, packed[id].record if id in packed else None):
+                    packed[id] = line
+            self._write_packed(dataset, packed)
             if again := self._again():
                 self._write_again(again - lines.keys())
             for path in loose.get(dataset, ()):
@@ -331,7 +349,7 @@ class Store:
             for _, text, record in _packed_lines(path):
                 n_lines += 1
                 if isinstance(record, Record):
-                    lines[record.id] = _Line(_order(record), text)
+                    lines[record.id] = _Line.of(record, text)
                 elif isinstance(record, _Conflict):
                     conflicts.add(record.id)
         except FileNotFoundError:
@@ -461,6 +479,14 @@ class Store:
         return (self._lock_path.read_text("ascii", "replace").strip() if self._lock_path.exists() else "") or "?"
 
 
+def _replaces(new: Record, old: Record | None) -> bool:
+    """Whether a record replaces an older one of the same id.
+
+    A time or memory limit, or an error, may be due to the machine or to a limit of this run: a number stays.
+    """
+    return old is None or not old.ok or new.ok or new.status == "diverged"
+
+
 def _result(record: Record) -> str:
     """The content of a record without times and machine."""
     return record.model_dump_json(exclude={"timing", "environment"})
@@ -528,10 +554,6 @@ def _of_other_version(place: str, error: OtherVersion) -> ResultsError:
 def _id_at_begin(line: bytes) -> str:
     begin, id = line[: len(_BEGIN)], line[len(_BEGIN) : len(_BEGIN) + 16]
     return id.decode(errors="replace") if begin == _BEGIN else ""
-
-
-def _order(record: Record) -> tuple[str, int, int, str]:
-    return record.column, record.trial, record.fold, record.id
 
 
 def _unreadable(path: Path) -> ResultsError:

@@ -17,7 +17,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset, open_prepared
-from ..errors import LearnerError, OpaucBenchError, ResultsError, RunnerError, place_of
+from ..errors import LearnerError, OpaucBenchError, ResultsError, RunnerError, place_of, printable
 from ..evaluation.span import gram_matrix, has_few_rows, is_narrower, span_coordinates
 from ..learners import ESTIMATOR, learner_class
 from ..learners.user_files import file_of, pinned_files
@@ -79,7 +79,8 @@ def run_task(task: Task, config: WorkerConfig, trace_file: Path | None = None) -
             # Libraries are loaded and their buffers allocated before memory is limited: BLAS would wait forever.
             task.protocol.load()
             if task.learner not in config.unloaded:
-                with hard_time_limit(config.to_load(SECONDS_TO_LOAD)[0], trace_file):
+                seconds, memory_bytes = config.to_load(SECONDS_TO_LOAD)
+                with hard_time_limit(seconds, trace_file), memory_limit(memory_bytes):
                     load_learner(task)
             with hard_time_limit(_seconds_to_end(task, config, store), trace_file), memory_limit(config.memory_bytes):
                 _require_planned_files(task)
@@ -100,6 +101,8 @@ def run_task(task: Task, config: WorkerConfig, trace_file: Path | None = None) -
             "message": f"{type(error).__name__}: {_text_of(error)}{_own_place(error, task)}",
             "traceback": _cut(traceback.format_exc(limit=-4)),
         }
+    if message := outcome.get("message"):
+        outcome["message"] = printable(message)
     record = record_of(task, outcome, time.monotonic() - start, peak_memory())
     store.write(record)
     return record

@@ -365,6 +365,8 @@ GIVEN = {
     ("key", "value", "complaint"),
     [
         ("title", '"a\\nb"', "title: expected one line of text, got several"),
+        ("title", '"a\\Lb"', "title: expected one line of text, got several"),
+        ("title", '"a\\x7Fb"', "title: expected text, got a control character (U+007F)"),
         ("title", '" "', "title: expected text, got nothing"),
         ("title", "5", "title: expected text, got 5"),
         ("datasets", "[]", "datasets: expected at least 1 item(s), got an empty list"),
@@ -774,8 +776,16 @@ def test_a_kind_of_protocol_has_its_own_keys_and_defaults(tmp_path):
             "kind: holdout",
             "kind: holdout, shares: [4, 1], imbalance: 0",
             [
-                "x.yaml:9:35: protocol.shares: expected at least 3 item(s), got a list",
+                "x.yaml:9:35: protocol.shares: expected at least 3 item(s), got 2",
                 "x.yaml:9:54: protocol.imbalance: expected a positive number or a list of them, got 0",
+            ],
+        ),
+        (
+            "kind: holdout",
+            "kind: holdout, trials: 1, order: time, imbalance: 0.1",
+            [
+                "x.yaml:9:62: protocol.imbalance: the positives that it keeps are the first ones, which along time are "
+                "the oldest: expected one of imbalance and 'order: time'; train_positives of kind cv draws them"
             ],
         ),
         (

@@ -183,7 +183,8 @@ def test_finished_settings_of_the_selection_are_not_computed_again(rows):
 @pytest.mark.parametrize(
     ("protocol", "learner", "message"),
     [
-        ("{kind: prequential, order: file}", "opauc", "protocol.order: the file has one order: expected 'trials: 1'"),
+        ("{kind: prequential, order: file}", "opauc", "expected 'trials: 1' beside it, got 5, the default\n"),
+        ("{kind: prequential, order: file, trials: 2}", "opauc", "expected 'trials: 1' beside it, got 2\n"),
         ("{kind: prequential, selection: 1}", "opauc", "protocol.selection: expected less than 1, got 1"),
         ("{kind: prequential}", "ls_svm", "ls_svm does not learn row by row in one pass"),
     ],

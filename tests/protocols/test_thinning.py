@@ -47,10 +47,17 @@ def test_the_positives_that_stay_are_spread_over_the_visit():
     assert not np.array_equal(places, np.flatnonzero(y[thinned(y, rows, 0.05, 2)] > 0))
 
 
+def test_least_positives_need_a_share():
+    for shares in (None, "all", ["all"]):
+        with pytest.raises(ValueError, match="expected a share under train_positives beside it"):
+            CrossValidation(train_positives=shares, least_positives=50)
+
+
 def test_settings_without_thinning_keep_their_identity():
     plain = CrossValidation()
     assert "train_positives" not in plain.identity()
-    assert CrossValidation(train_positives="all", least_positives=50).identity() == plain.identity()
+    (_, of_all), _ = CrossValidation(train_positives=("all", 0.1), least_positives=50).cases()
+    assert of_all.identity() == plain.identity()
     thin = CrossValidation(train_positives=0.1)
     assert thin.identity() == {**plain.identity(), "train_positives": 0.1, "thinning": 2}
     assert CrossValidation(train_positives=0.1, least_positives=50).identity() == thin.identity()

@@ -256,6 +256,24 @@ def test_of_a_loose_and_a_packed_record_the_loose_one_counts(store):
     assert len(store.packed_path("wine").read_text().splitlines()) == 1
 
 
+@pytest.mark.parametrize(("status", "replaces"), [("timeout", False), ("error", False), ("diverged", True)])
+def test_a_failure_does_not_replace_a_number(store, status, replaces):
+    task = task_of()
+    store.write(record_of(task))
+    store.pack()
+    failed = record_of(task).model_copy(update={"status": status, "message": "computed again"})
+    store.write(failed)
+    for _ in range(2):
+        assert (store.read()[task.id].status == status) == replaces
+        assert store.read().again == set()
+        store.pack()
+    records = Records({task.id: record_of(task)})
+    assert records.add(failed) == replaces
+    assert (records[task.id].status == status) == replaces
+    store.write(record_of(task, message="a number"))
+    assert store.read()[task.id].message == "a number"
+
+
 def test_inner_folds_of_unfinished_tasks_survive_packing(store):
     done, unfinished = tasks_of("wine")
     store.write_partial(unfinished, {"seconds": 6.0})

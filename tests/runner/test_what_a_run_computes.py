@@ -137,6 +137,17 @@ def test_fresh_computes_everything_again(desk, folder, command):
     assert leftovers(folder) == []
 
 
+def test_a_number_is_not_replaced_by_a_failure(desk, folder, command):
+    before, known, shown = written(folder), contents(folder), tables(folder)
+    (desk / "quick.yaml").write_text(f"{QUICK}limits: {{seconds: 1.0e-6}}\n")
+    done = command("run", "quick.yaml", "--offline", "--fresh", "-l", "uni_log", cwd=desk, exits=1)
+    assert "wine uni_log trial 1 fold 2: timeout: " in done.stderr
+    assert done.stderr.endswith("2 tasks failed this time: their records from before stay\n")
+    assert (written(folder), contents(folder), tables(folder)) == (before, known, shown)
+    assert leftovers(folder) == []
+    assert "0 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", cwd=desk, exits=0).stderr
+
+
 def test_fresh_computes_only_what_the_command_line_names(desk, folder, command):
     before = written(folder)
     command("run", "quick.yaml", "--offline", "--fresh", "-l", "uni_log", cwd=desk, exits=0)

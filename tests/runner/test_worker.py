@@ -1,6 +1,7 @@
 """One task, in this process: against the search, refit and test written out, and with its limits."""
 
 import dataclasses
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from opauc_bench.results.environment import environment as environment_here
 from opauc_bench.results.environment import environment_id
 from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
+from opauc_bench.runner import worker
 from opauc_bench.runner.limits import Deadline, TimeLimitReached
 from opauc_bench.runner.warm_up import load_learner
 from opauc_bench.runner.worker import WorkerConfig, compute, run_task
@@ -179,6 +181,25 @@ def test_memory_limit_is_enforced_and_lifted_afterwards():
     assert np.ones(4 * 10**7).sum() == 4 * 10**7
     with memory_limit(None):
         assert np.ones(4 * 10**7).sum() == 4 * 10**7
+
+
+def test_memory_is_limited_while_a_learner_is_loaded(wine, tmp_path, monkeypatch):
+    limits = []
+    monkeypatch.setattr(worker, "load_learner", lambda task: limits.append(resource.getrlimit(resource.RLIMIT_DATA)[0]))
+    task = task_of(wine, "uni_log", {"eta": (0.5,)})
+    for n_bytes in (None, 3e8):
+        assert run_task(task, config_of(wine, tmp_path, memory_bytes=n_bytes)).ok
+    assert limits[0] == resource.RLIM_INFINITY
+    assert 2.3e9 < limits[1] < 2e10
+
+
+def test_messages_have_no_control_characters(wine, tmp_path):
+    (tmp_path / "red.py").write_text(
+        "from opauc_bench.learners import UniLog\n\n\nclass Red(UniLog):\n"
+        "    def fit_grid(self, *args, **options):\n        raise ValueError('\\x1b[31mred\\nand\\x07 more')\n"
+    )
+    task = task_of(wine, f"{tmp_path / 'red.py'}:Red", {"eta": (0.5,)})
+    assert run_task(task, config_of(wine, tmp_path)).message == "ValueError: ?[31mred\nand? more (red.py:6)"
 
 
 def test_deadline_is_checked_on_each_tick():
